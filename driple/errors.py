@@ -1,0 +1,65 @@
+"""Errors that Driple raises on purpose.
+
+    DripleError
+    ├── GraphError        a graph file that cannot be read, or a graph that cannot be used
+    ├── SettingError      a name that is no cluster setting
+    ├── ConfigError       an option or a configuration that makes no sense
+    ├── TraceError        a trace that cannot be labelled
+    ├── DatasetError      a data set that cannot be read, or holds what it must not
+    ├── CheckpointError   a checkpoint that cannot be loaded
+    ├── MeasureError      a measuring run that failed, or a machine that cannot measure
+    └── MissingExtraError an optional dependency that a command needs is not installed
+
+The command line turns each of them into one line on stderr and exit status 2. Every message says
+what was found, what was needed and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "DatasetError",
+    "DripleError",
+    "GraphError",
+    "MeasureError",
+    "MissingExtraError",
+    "SettingError",
+    "TraceError",
+]
+
+
+class DripleError(Exception):
+    """Base of every error that Driple raises on purpose."""
+
+
+class GraphError(DripleError, ValueError):
+    """A graph file cannot be read, or the graph in it cannot be used."""
+
+
+class SettingError(DripleError, ValueError):
+    """A name is not that of a cluster setting."""
+
+
+class ConfigError(DripleError, ValueError):
+    """An option or a configuration value makes no sense."""
+
+
+class TraceError(DripleError, ValueError):
+    """A trace cannot be labelled as it stands."""
+
+
+class DatasetError(DripleError, ValueError):
+    """A data set cannot be read, or holds what a data set must not hold."""
+
+
+class CheckpointError(DripleError, ValueError):
+    """A checkpoint cannot be loaded."""
+
+
+class MeasureError(DripleError, RuntimeError):
+    """A measuring run failed, or this machine cannot do it."""
+
+
+class MissingExtraError(DripleError, ImportError):
+    """A command needs an optional dependency that is not installed."""

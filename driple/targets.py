@@ -1,0 +1,59 @@
+"""The twelve numbers that Driple predicts: four resources times three figures, in a fixed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FIGURES", "NUM_TARGETS", "RESOURCES", "TARGET_NAMES", "UNITS", "Targets"]
+
+RESOURCES = ("device_util", "device_mem_util", "net_tx", "net_rx")
+FIGURES = ("burst_amount", "burst_duration", "idle_duration")
+NUM_TARGETS = len(RESOURCES) * len(FIGURES)
+TARGET_NAMES = tuple(f"{resource}.{figure}" for resource in RESOURCES for figure in FIGURES)
+
+# Unit of the burst amount of each resource, and of every duration.
+UNITS = {
+    "device_util": "%",
+    "device_mem_util": "%",
+    "net_tx": "MB/s",
+    "net_rx": "MB/s",
+    "burst_duration": "s",
+    "idle_duration": "s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The twelve targets of one workload on one setting.
+
+    Attributes:
+        values: shape [4, 3], float64; rows in the order of `RESOURCES`, columns in the order of
+            `FIGURES` (burst amount in the resource's unit, durations in seconds).
+    """
+
+    values: npt.NDArray[np.float64]
+
+    @property
+    def flat(self) -> npt.NDArray[np.float64]:
+        """Shape [12], in the order of `TARGET_NAMES`."""
+        return self.values.reshape(NUM_TARGETS)
+
+    @property
+    def iteration_time_s(self) -> float:
+        """Seconds per training iteration: one burst and one idle gap of network TX.
+
+        A worker sends its gradients once per iteration, so the bursts of TX mark the iterations
+        (paper, section 5.5.2: burst and idle duration sum to the time of an iteration).
+        """
+        row = self.values[RESOURCES.index("net_tx")]
+        return float(row[1] + row[2])
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """`{resource: {figure: value}}`, as in the JSON of `driple predict`."""
+        return {
+            resource: {figure: float(self.values[i, j]) for j, figure in enumerate(FIGURES)}
+            for i, resource in enumerate(RESOURCES)
+        }

@@ -1,0 +1,52 @@
+"""`Trace`: one resource over time, as it was sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import TraceError
+
+__all__ = ["Trace"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trace:
+    """Samples of one resource of one worker, evenly spaced.
+
+    Attributes:
+        resource: one of `driple.targets.RESOURCES`.
+        unit: unit of `amount`: `%` or `MB/s`.
+        amount: shape [n], float64; the mean over each sampling period.
+        period_s: seconds between two samples.
+        start_s: time of the beginning of the first sampling period, on the clock of the run.
+        counter_period_s: seconds between two updates of the counter behind it. A counter slower
+            than the samples smears what it counts over this time.
+    """
+
+    resource: str
+    unit: str
+    amount: npt.NDArray[np.float64]
+    period_s: float
+    start_s: float = 0.0
+    counter_period_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what no counter can have shown."""
+        if self.period_s <= 0:
+            raise TraceError(
+                f"trace of {self.resource} has a sampling period of {self.period_s} s; it must be "
+                "above 0"
+            )
+        if self.amount.ndim != 1 or not np.isfinite(self.amount).all():
+            raise TraceError(
+                f"trace of {self.resource} holds values that are not finite numbers in one row; "
+                "measure again"
+            )
+
+    @property
+    def time_s(self) -> npt.NDArray[np.float64]:
+        """Shape [n]: the end of each sampling period."""
+        return self.start_s + self.period_s * np.arange(1, len(self.amount) + 1)

@@ -1,0 +1,57 @@
+"""Names of cluster settings."""
+
+import pytest
+
+from driple.errors import SettingError
+from driple.settings import KNOWN_SETTINGS, Setting
+
+
+@pytest.mark.parametrize("name", KNOWN_SETTINGS)
+def test_every_known_name_is_its_own_inverse(name: str) -> None:
+    """Parsing a full name and asking for the name gives it back."""
+    assert Setting.parse(name).name == name
+    assert Setting.parse(name.lower()) == Setting.parse(name.upper()) == Setting.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("V100", "V100-P1w2/ho-PCIe"),
+        ("2080ti", "2080Ti-P1w2/ho-PCIe"),
+        ("cpu", "CPU-P1w2/ho-200M"),
+        ("V100-P5w10", "V100-P5w10/he-1G"),
+        ("2080Ti-P1w3", "2080Ti-P1w3/ho-PCIe"),
+    ],
+)
+def test_short_names_resolve_to_the_default_or_the_only_match(short: str, full: str) -> None:
+    """A short name is a prefix that ends at a `-` or `/`."""
+    assert Setting.parse(short).name == full
+
+
+def test_ambiguous_short_name_lists_what_it_may_be() -> None:
+    """Two settings that begin so and no default: both are named."""
+    with pytest.raises(SettingError, match="2080Ti-P2w2/he-PCIe, 2080Ti-P2w2/he-40G"):
+        Setting.parse("2080Ti-P2w2")
+
+
+def test_unknown_name_offers_the_nearest() -> None:
+    """A typing error gets the name that was meant."""
+    with pytest.raises(SettingError, match="V100-P1w2/ho-PCIe"):
+        Setting.parse("V10-P1w2/ho-PCIe-x")
+
+
+@pytest.mark.parametrize("name", ["", "P1w2", "CPU-P0w2/ho-1G", "CPU-P1w0/ho-1G", "CPU-R0/ho-1G"])
+def test_names_of_no_possible_cluster_are_refused(name: str) -> None:
+    """No worker, no parameter server or no device is no setting."""
+    with pytest.raises(SettingError):
+        Setting.parse(name)
+
+
+def test_parts_of_a_setting() -> None:
+    """Topology, kind and rate come out of the name."""
+    setting = Setting.parse("CPU-P2w4/he-200M")
+    assert (setting.num_servers, setting.num_workers, setting.homogeneous) == (2, 4, False)
+    assert setting.bits_per_s == 200e6
+    assert setting.file_name == "CPU-P2w4_he-200M"
+    ring = Setting.parse("V100-R4/ho-PCIe")
+    assert (ring.num_servers, ring.num_workers, ring.bits_per_s) == (0, 4, None)
