@@ -1,0 +1,192 @@
+"""Inlining: calls of functions in the library become the nodes of their bodies.
+
+    RawGraph with PartitionedCall, While, If ...  ->  RawGraph of plain ops
+
+A plain call disappears: who reads it reads what its function returns. A While or an If stays as
+one node that reads what its functions return (both branches; condition and body once), since only
+one of them runs, or runs several times, which a graph cannot tell. Iterative and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from driple.errors import GraphError
+from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode
+
+__all__ = ["Inlined", "inline_functions", "node_of"]
+
+# Which attributes of a calling op hold functions, and from which input on theirs begin.
+_CALLS: dict[str, tuple[tuple[str, ...], int]] = {
+    "PartitionedCall": (("f",), 0),
+    "StatefulPartitionedCall": (("f",), 0),
+    "While": (("cond", "body"), 0),
+    "StatelessWhile": (("cond", "body"), 0),
+    "If": (("then_branch", "else_branch"), 1),
+    "StatelessIf": (("then_branch", "else_branch"), 1),
+    "Case": (("branches",), 1),
+    "StatelessCase": (("branches",), 1),
+}
+_PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_MAX_DEPTH = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inlined:
+    """A graph without calls.
+
+    Attributes:
+        nodes: all nodes; inputs name nodes of this list.
+        num_inlined: how many of them came out of the library.
+        unresolved: called functions that the library does not hold; their calls stay as nodes.
+    """
+
+    nodes: list[RawNode]
+    num_inlined: int
+    unresolved: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _State:
+    nodes: list[RawNode] = field(default_factory=list)
+    # What stands for output i of a call that disappeared.
+    outputs: dict[str, list[str]] = field(default_factory=dict)
+    num_inlined: int = 0
+    unresolved: dict[str, None] = field(default_factory=dict)
+
+
+def node_of(reference: str) -> str:
+    """The node that an input names: without `^` and without the output's number or name."""
+    return reference.removeprefix("^").split(":", 1)[0]
+
+
+def inline_functions(graph: RawGraph) -> Inlined:
+    """Replace every call by the body of its function.
+
+    Raises:
+        GraphError: functions that call themselves, or more nodes than a graph may have.
+    """
+    if not graph.functions:
+        names = {name for node in graph.nodes for name in _called(node)}
+        return Inlined(nodes=graph.nodes, num_inlined=0, unresolved=tuple(sorted(names)))
+    state = _State()
+    todo = [(node, 0) for node in reversed(graph.nodes)]
+    while todo:
+        node, depth = todo.pop()
+        missing = [name for name in _called(node) if name not in graph.functions]
+        state.unresolved.update(dict.fromkeys(missing))
+        called = [graph.functions[name] for name in _called(node) if name in graph.functions]
+        if not called or (missing and node.op in _PLAIN_CALLS):
+            state.nodes.append(node)
+            continue
+        if depth >= _MAX_DEPTH:
+            raise GraphError(
+                f"function {called[0].name} is nested over {_MAX_DEPTH} deep, or calls itself; "
+                "such a graph cannot be unrolled"
+            )
+        body = _expand(node, called, state)
+        state.num_inlined += len(body)
+        if len(state.nodes) + len(todo) + len(body) > MAX_NODES:
+            raise GraphError(
+                f"functions unroll to over {MAX_NODES} nodes; write the graph without them"
+            )
+        todo.extend((inner, depth + 1) for inner in reversed(body))
+    for node in state.nodes:
+        node.inputs = [found for item in node.inputs for found in _resolve(item, state.outputs)]
+    return Inlined(
+        nodes=state.nodes, num_inlined=state.num_inlined, unresolved=tuple(state.unresolved)
+    )
+
+
+def _called(node: RawNode) -> list[str]:
+    """Names of the functions that a node calls, if it is a call that is inlined."""
+    if node.op not in _CALLS:
+        return []
+    return [name for key in _CALLS[node.op][0] for name in node.functions.get(key, ())]
+
+
+def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list[RawNode]:
+    """The nodes that a call becomes: the bodies, and for While and If the node itself."""
+    data = [item for item in call.inputs if not item.startswith("^")]
+    control = [item for item in call.inputs if item.startswith("^")]
+    first = _CALLS[call.op][1]
+    nodes: list[RawNode] = []
+    returned: list[list[str]] = []
+    for i, function in enumerate(called):
+        prefix = f"{call.name}/{function.name}.{i}/" if len(called) > 1 else f"{call.name}/"
+        body, returns = _instantiate(function, prefix, data[first:], control, call.device)
+        nodes += body
+        returned.append(returns)
+    if call.op in _PLAIN_CALLS:
+        # Control dependencies on the call wait for what it returns, or for its inputs.
+        state.outputs[call.name] = returned[0] or [f"^{node_of(item)}" for item in call.inputs]
+        return nodes
+    results = [item for returns in returned for item in returns]
+    stays = RawNode(
+        name=call.name,
+        op=call.op,
+        device=call.device,
+        inputs=[*data[:first], *(results or data[first:]), *control],
+        shapes=call.shapes,
+        types=call.types,
+    )
+    return [*nodes, stays]
+
+
+def _instantiate(
+    function: RawFunction, prefix: str, data: list[str], control: list[str], device: str
+) -> tuple[list[RawNode], list[str]]:
+    """A copy of the body under `prefix`, and what each output is there."""
+    given = dict(zip(function.arguments, data, strict=False))
+    own = {node.name for node in function.nodes}
+
+    def rename(reference: str) -> str:
+        mark = "^" if reference.startswith("^") else ""
+        name = node_of(reference)
+        if name in own:
+            return f"{mark}{prefix}{name}{_output_number(reference)}"
+        return given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
+
+    body = [
+        RawNode(
+            name=prefix + node.name,
+            op=node.op,
+            device=node.device or device,
+            inputs=[rename(item) for item in node.inputs]
+            + ([] if node.inputs else list(control)),
+            shapes=node.shapes,
+            types=node.types,
+            functions=node.functions,
+        )
+        for node in function.nodes
+    ]
+    returns = [rename(function.returns[name]) for name in function.outputs if name in function.returns]
+    return body, returns
+
+
+def _output_number(reference: str) -> str:
+    """`:2` of `node:out:2` or `node:2`; empty for the first output."""
+    last = reference.rsplit(":", 1)[-1]
+    return f":{last}" if last.isdigit() and last != "0" and ":" in reference else ""
+
+
+def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
+    """What a reference to a call stands for; a control reference waits for all that it returns."""
+    found, todo, seen = [], [reference], set()
+    while todo:
+        item = todo.pop()
+        name = node_of(item)
+        if name not in outputs:
+            found.append(item)
+            continue
+        if item in seen:
+            continue
+        seen.add(item)
+        results = outputs[name]
+        if item.startswith("^"):
+            todo.extend(f"^{node_of(result)}" for result in results)
+        elif results:
+            number = _output_number(item).removeprefix(":")
+            todo.append(results[min(int(number or 0), len(results) - 1)])
+    return found

@@ -1,0 +1,191 @@
+"""Binary GraphDef and SavedModel -> RawGraph, by protobuf, without TensorFlow.
+
+Only the fields that Driple needs are described here; protobuf skips the others, tensor contents
+among them. Nothing in the file is executed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+
+from driple.errors import GraphError
+from driple.graph.datatypes import NUMBER_OF
+from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode, Shape
+
+__all__ = ["message_class", "raw_from_bytes", "raw_from_message"]
+
+_PACKAGE = "driple.graph"
+_ENUM = "DataType"
+_Field = descriptor_pb2.FieldDescriptorProto
+
+# Fields of each message: name, number, type (a scalar's name or a message's), `*` for repeated.
+# The numbers are those of TensorFlow's public protos (tensorflow/core/framework/*.proto).
+_MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
+    "GraphDef": (("node", 1, "NodeDef*"), ("library", 2, "FunctionDefLibrary")),
+    "NodeDef": (
+        ("name", 1, "string"),
+        ("op", 2, "string"),
+        ("input", 3, "string*"),
+        ("device", 4, "string"),
+        ("attr", 5, "AttrEntry*"),
+    ),
+    "AttrEntry": (("key", 1, "string"), ("value", 2, "AttrValue")),
+    "AttrValue": (
+        ("list", 1, "ListValue"),
+        ("type", 6, "DataType"),
+        ("shape", 7, "TensorShapeProto"),
+        ("func", 10, "NameAttrList"),
+    ),
+    "ListValue": (
+        ("type", 6, "DataType*"),
+        ("shape", 7, "TensorShapeProto*"),
+        ("func", 9, "NameAttrList*"),
+    ),
+    "NameAttrList": (("name", 1, "string"),),
+    "TensorShapeProto": (("dim", 2, "Dim*"), ("unknown_rank", 3, "bool")),
+    "Dim": (("size", 1, "int64"),),
+    "FunctionDefLibrary": (("function", 1, "FunctionDef*"),),
+    "FunctionDef": (
+        ("signature", 1, "OpDef"),
+        ("node_def", 3, "NodeDef*"),
+        ("ret", 4, "RetEntry*"),
+    ),
+    "RetEntry": (("key", 1, "string"), ("value", 2, "string")),
+    "OpDef": (("name", 1, "string"), ("input_arg", 2, "ArgDef*"), ("output_arg", 3, "ArgDef*")),
+    "ArgDef": (("name", 1, "string"),),
+    "SavedModel": (("saved_model_schema_version", 1, "int64"), ("meta_graphs", 2, "MetaGraphDef*")),
+    "MetaGraphDef": (("meta_info_def", 1, "MetaInfoDef"), ("graph_def", 2, "GraphDef")),
+    "MetaInfoDef": (("tags", 4, "string*"),),
+}
+_SCALARS = {
+    "string": _Field.TYPE_BYTES,  # as bytes: decoded by us, so that bad UTF-8 is our error
+    "int64": _Field.TYPE_INT64,
+    "bool": _Field.TYPE_BOOL,
+}
+
+
+@cache
+def message_class(name: str) -> Any:
+    """The protobuf class of one of our messages, such as `GraphDef`."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="driple/graph.proto", package=_PACKAGE, syntax="proto3"
+    )
+    for message, fields in _MESSAGES.items():
+        described = file.message_type.add(name=message)
+        for field_name, number, kind in fields:
+            one = described.field.add(name=field_name, number=number)
+            base = kind.removesuffix("*")
+            one.label = _Field.LABEL_REPEATED if kind.endswith("*") else _Field.LABEL_OPTIONAL
+            if base in _SCALARS:
+                one.type = _SCALARS[base]
+            elif base == _ENUM:
+                one.type, one.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{_ENUM}"
+            else:
+                one.type, one.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{base}"
+    types = file.enum_type.add(name=_ENUM)
+    types.value.add(name="DT_INVALID", number=0)
+    for type_name, number in NUMBER_OF.items():
+        types.value.add(name=type_name, number=number)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+
+
+def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
+    """Parse a binary GraphDef, or a SavedModel's `saved_model.pb`; the graph and remarks on it.
+
+    Raises:
+        GraphError: the bytes are neither, or are cut off.
+    """
+    if not data:
+        raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
+    saved_model = data[0] == 0x08  # field 1 as a number: the version of a SavedModel
+    message = message_class("SavedModel" if saved_model else "GraphDef")()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise GraphError(
+            "bytes are no GraphDef or SavedModel, or are cut off; write the graph again "
+            "(tf.io.write_graph, or GraphDef.SerializeToString)"
+        ) from error
+    notes: tuple[str, ...] = ()
+    if saved_model:
+        message, notes = _meta_graph(message)
+    if not message.node:
+        raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
+    return raw_from_message(message), notes
+
+
+def _meta_graph(saved_model: Any) -> tuple[Any, tuple[str, ...]]:
+    """The graph of the meta graph tagged `train`, else the first one's."""
+    metas = list(saved_model.meta_graphs)
+    if not metas:
+        raise GraphError("SavedModel holds no meta graph; save the model again")
+    tags = [[_text(tag) for tag in meta.meta_info_def.tags] for meta in metas]
+    chosen = next((i for i, mine in enumerate(tags) if "train" in mine), 0)
+    named = ", ".join(tags[chosen]) or "no tag"
+    notes = (f"SavedModel with {len(metas)} meta graph(s); reading the one tagged {named}",)
+    return metas[chosen].graph_def, notes
+
+
+def raw_from_message(message: Any) -> RawGraph:
+    """The plain form of a parsed GraphDef.
+
+    Raises:
+        GraphError: too many nodes, or a name that is no UTF-8.
+    """
+    if len(message.node) > MAX_NODES:
+        raise GraphError(f"graph has {len(message.node)} nodes; at most {MAX_NODES} are read")
+    graph = RawGraph(nodes=[_node(node) for node in message.node])
+    for function in message.library.function:
+        name = _text(function.signature.name)
+        graph.functions[name] = RawFunction(
+            name=name,
+            arguments=[_text(arg.name) for arg in function.signature.input_arg],
+            outputs=[_text(arg.name) for arg in function.signature.output_arg],
+            nodes=[_node(node) for node in function.node_def],
+            returns={_text(entry.key): _text(entry.value) for entry in function.ret},
+        )
+    return graph
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise GraphError(
+            f"name {value[:40]!r} is no UTF-8; the file is corrupt or no GraphDef"
+        ) from error
+
+
+def _node(node: Any) -> RawNode:
+    raw = RawNode(
+        name=_text(node.name),
+        op=_text(node.op),
+        device=_text(node.device),
+        inputs=[_text(item) for item in node.input],
+    )
+    types: dict[str, tuple[int, ...]] = {}
+    functions: dict[str, tuple[str, ...]] = {}
+    for entry in node.attr:
+        value = entry.value
+        if entry.key == b"_output_shapes":
+            raw.shapes = tuple(_shape(shape) for shape in value.list.shape)
+        elif value.type:
+            types[_text(entry.key)] = (value.type,)
+        elif value.func.name:
+            functions[_text(entry.key)] = (_text(value.func.name),)
+        elif value.list.type:
+            types[_text(entry.key)] = tuple(value.list.type)
+        elif value.list.func:
+            functions[_text(entry.key)] = tuple(_text(item.name) for item in value.list.func)
+    raw.types, raw.functions = types, functions
+    return raw
+
+
+def _shape(shape: Any) -> Shape:
+    return None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)

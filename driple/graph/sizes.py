@@ -1,0 +1,93 @@
+"""How large the outputs of a node are: elements and bytes, from `_output_shapes` and the data types.
+
+A node's data type comes from its attributes, since the definitions of the ops are not in the file:
+lists of output types first, then single ones in the order below. Comparisons and logical ops give
+booleans whatever their attributes say. Where nothing tells, an element counts 4 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from driple.errors import GraphError
+from driple.graph.datatypes import BOOL, BYTES_OF
+from driple.graph.raw import RawNode
+
+__all__ = ["OutputSize", "output_size"]
+
+_TYPE_LISTS = ("output_types", "Tout", "component_types", "Toutput_types", "dtypes", "out_types")
+# From the most telling: an attribute that names the output comes before one that names an input.
+_SINGLE_TYPES = (
+    "DstT", "out_type", "output_type", "output_dtype", "dtype", "Tparams", "T", "element_dtype",
+    "elem_type", "Tidx", "type",
+)  # fmt: skip
+_GIVES_BOOL = frozenset(
+    {
+        "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd",
+        "LogicalOr", "LogicalNot", "LoopCond", "IsFinite", "IsInf", "IsNan", "All", "Any", "InTopK",
+        "InTopKV2", "IsVariableInitialized", "VarIsInitializedOp",
+    }
+)  # fmt: skip
+# Ops without outputs; TensorFlow writes no shapes for them.
+_NO_OUTPUT = frozenset({"NoOp", "ControlTrigger", "Assert", "AssignVariableOp", "SaveV2"})
+_DEFAULT_BYTES = 4
+_MOST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSize:
+    """Size of all outputs of a node.
+
+    Attributes:
+        elements: elements of all outputs.
+        tensor_bytes: bytes of all outputs.
+        unknown_dimensions: dimensions that were not known and count as 1.
+        has_shape: whether the rank of at least one output is known, or it has no output.
+        has_type: whether an attribute or the op tells the data type.
+    """
+
+    elements: int
+    tensor_bytes: int
+    unknown_dimensions: int
+    has_shape: bool
+    has_type: bool
+
+
+def output_size(node: RawNode) -> OutputSize:
+    """Elements and bytes of all outputs of a node.
+
+    Raises:
+        GraphError: a size beyond 64 bits, or a dimension below -1.
+    """
+    if node.shapes is None:
+        return OutputSize(0, 0, 0, has_shape=node.op in _NO_OUTPUT, has_type=True)
+    listed = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
+    single = _single_type(node)
+    elements = total = unknown = 0
+    for i, shape in enumerate(node.shapes):
+        if shape is None:
+            continue
+        if any(size < -1 for size in shape):
+            raise GraphError(f"node '{node.name}' has an output of shape {list(shape)}; corrupt file")
+        unknown += shape.count(-1)
+        count = prod(1 if size == -1 else size for size in shape)
+        kind = listed[i] if i < len(listed) else single
+        elements += count
+        total += count * BYTES_OF.get(kind, _DEFAULT_BYTES)
+    if total > _MOST:
+        raise GraphError(f"node '{node.name}' has outputs of {total} bytes; the file is corrupt")
+    return OutputSize(
+        elements,
+        total,
+        unknown,
+        has_shape=not node.shapes or any(shape is not None for shape in node.shapes),
+        has_type=bool(listed) or single in BYTES_OF or not elements,
+    )
+
+
+def _single_type(node: RawNode) -> int:
+    """Data type of every output; 0 if nothing tells."""
+    if node.op in _GIVES_BOOL:
+        return BOOL
+    return next((node.types[key][0] for key in _SINGLE_TYPES if key in node.types), 0)

@@ -1,0 +1,86 @@
+"""Speed of the graph readers: text against protobuf's own parser, and binary.
+
+    python scripts/bench_read.py [GRAPH.pbtxt] [--nodes 18758]
+
+Without a file it reads the shipped ResNet-50, and a text of `--nodes` nodes made of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from google.protobuf import text_format
+
+from driple.graph import graph_from_graphdef_bytes, graph_from_text
+from driple.graph.graphdef import message_class
+from driple.graph.pbtxt import raw_from_general_text, raw_from_text
+
+EXAMPLE = Path(__file__).parents[1] / "datasets/examples/resnet50.pbtxt"
+ROUNDS = 5
+
+
+def seconds(work: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Median wall time."""
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def grown(text: str, num_nodes: int) -> str:
+    """Copies of the graph under other names until there are `num_nodes` nodes."""
+    blocks = [block + "\n}\n" for block in text.split("\n}\n") if block.startswith("node {")]
+    grown_blocks: list[str] = []
+    copy = 0
+    while len(grown_blocks) < num_nodes:
+        grown_blocks += [
+            block.replace('name: "', f'name: "copy{copy}/', 1)
+            .replace('input: "^', f'input: "^copy{copy}/')
+            .replace('input: "', f'input: "copy{copy}/')
+            .replace(f'input: "copy{copy}/^copy{copy}/', f'input: "^copy{copy}/')
+            for block in blocks
+        ]
+        copy += 1
+    return "".join(grown_blocks[:num_nodes])
+
+
+def report(name: str, text: str) -> None:
+    """One line per reader."""
+    size = len(text) / 1e6
+    message = text_format.Parse(text, message_class("GraphDef")(), allow_unknown_field=True)
+    binary = message.SerializeToString()
+    print(f"{name}: {size:.2f} MB of text, {len(binary) / 1e6:.2f} MB binary")
+    rows: dict[str, Callable[[], object]] = {
+        "text, fast path": lambda: raw_from_text(text),
+        "text, general path": lambda: raw_from_general_text(text),
+        "text, protobuf": lambda: text_format.Parse(
+            text, message_class("GraphDef")(), allow_unknown_field=True
+        ),
+        "text to OpGraph": lambda: graph_from_text(text),
+    }
+    for label, work in rows.items():
+        took = seconds(work)
+        print(f"  {label:<20} {took:7.3f} s  {size / took:7.1f} MB/s")
+    took = seconds(lambda: graph_from_graphdef_bytes(binary))
+    print(f"  {'binary to OpGraph':<20} {took:7.3f} s")
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("graph", nargs="?", type=Path, default=EXAMPLE)
+    parser.add_argument("--nodes", type=int, default=18_758)
+    arguments = parser.parse_args()
+    text = arguments.graph.read_text()
+    report(arguments.graph.name, text)
+    report(f"{arguments.nodes} nodes", grown(text, arguments.nodes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Graphs for the tests of the readers: random ones, and ones written by hand."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from driple.graph.graphdef import message_class
+from driple.graph.raw import RawGraph
+
+ODD_NAMES = ("a", "b/c", "caf\u00e9", 'say "hi"', "back\\slash", "tab\there", "x" * 70, "#no", "{", "}")
+
+
+def random_graphdef(seed: int) -> Any:
+    """A GraphDef message with everything that the readers look at, drawn at random."""
+    rng = random.Random(seed)
+    graph = message_class("GraphDef")()
+    for i in range(rng.randint(1, 8)):
+        _fill_node(graph.node.add(), rng, f"n{i}")
+    for i in range(rng.choice((0, 0, 1, 2))):
+        function = graph.library.function.add()
+        function.signature.name = f"f{i}".encode()
+        for j in range(rng.randint(0, 2)):
+            function.signature.input_arg.add(name=f"in{j}".encode())
+            function.signature.output_arg.add(name=f"out{j}".encode())
+            function.ret.add(key=f"out{j}".encode(), value=f"m{j}:y:0".encode())
+        for j in range(rng.randint(0, 3)):
+            _fill_node(function.node_def.add(), rng, f"m{j}")
+    return graph
+
+
+def _fill_node(node: Any, rng: random.Random, name: str) -> None:
+    node.name = (name + rng.choice(("", *ODD_NAMES))).encode()
+    node.op = rng.choice(("Conv2D", "MatMul", "Const", "NoOp", "While")).encode()
+    node.device = rng.choice((b"", b"/job:ps/task:0", b"/job:worker/task:0/device:GPU:0"))
+    for _ in range(rng.randint(0, 3)):
+        node.input.append(rng.choice(("n0", "^n1", "n2:1", "caf\u00e9")).encode())
+    keys = rng.sample(("T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty"), 4)
+    for key in keys:
+        _fill_attr(node.attr.add(key=key.encode()).value, key, rng)
+
+
+def _fill_attr(value: Any, key: str, rng: random.Random) -> None:
+    if key in ("T", "dtype"):
+        value.type = rng.choice((1, 3, 9, 10, 101))
+    elif key == "_output_shapes":
+        value.list.SetInParent()
+        for _ in range(rng.randint(0, 3)):
+            _fill_shape(value.list.shape.add(), rng)
+    elif key == "shape":
+        _fill_shape(value.shape, rng)
+    elif key == "f":
+        value.func.name = rng.choice((b"f0", b"f1", b'odd "name"'))
+    elif key == "Tout":
+        value.list.type.extend(rng.choice(((1,), (3, 1), (9, 10, 1))))
+    elif key == "branches":
+        for name in ("f0", "f1")[: rng.randint(1, 2)]:
+            value.list.func.add(name=name.encode())
+
+
+def _fill_shape(shape: Any, rng: random.Random) -> None:
+    shape.SetInParent()
+    if rng.random() < 0.15:
+        shape.unknown_rank = True
+    for _ in range(rng.randint(0, 4) * (not shape.unknown_rank)):
+        shape.dim.add(size=rng.choice((-1, 0, 1, 32, 2**40)))
+
+
+def plain(graph: RawGraph) -> Any:
+    """Everything in a raw graph as nested tuples, for comparison."""
+
+    def nodes_of(nodes: Any) -> Any:
+        return [
+            (n.name, n.op, n.device, n.inputs, n.shapes, dict(n.types), dict(n.functions))
+            for n in nodes
+        ]
+
+    functions = {
+        name: (f.arguments, f.outputs, nodes_of(f.nodes), f.returns)
+        for name, f in graph.functions.items()
+    }
+    return nodes_of(graph.nodes), functions
+
+
+def node_text(
+    name: str, op: str, *inputs: str, device: str = "", shape: str = "", dtype: str = "DT_FLOAT"
+) -> str:
+    """One node in text format, as protobuf prints it."""
+    lines = [f'  name: "{name}"', f'  op: "{op}"', *(f'  input: "{item}"' for item in inputs)]
+    if device:
+        lines.append(f'  device: "{device}"')
+    lines += ["  attr {", '    key: "T"', "    value {", f"      type: {dtype}", "    }", "  }"]
+    if shape:
+        lines += ["  attr {", '    key: "_output_shapes"', "    value {", "      list {"]
+        lines.append("        shape {")
+        for size in shape.split("x"):
+            lines += ["          dim {", f"            size: {size}", "          }"]
+        lines += ["        }", "      }", "    }", "  }"]
+    return "node {\n" + "\n".join(lines) + "\n}\n"

@@ -1,0 +1,150 @@
+"""Inlining of function calls, on graphs small enough to check by hand."""
+
+import pytest
+
+from driple.errors import GraphError
+from driple.graph.functions import inline_functions, node_of
+from driple.graph.raw import RawFunction, RawGraph, RawNode
+
+
+def edges_of(graph: RawGraph) -> set[tuple[str, str]]:
+    """(source, destination) names after inlining."""
+    nodes = inline_functions(graph).nodes
+    return {(node_of(item), node.name) for node in nodes for item in node.inputs}
+
+
+SQUARE = RawFunction(
+    name="square_sum",
+    arguments=["x", "y"],
+    outputs=["total"],
+    nodes=[
+        RawNode("sq", "Square", inputs=["x"]),
+        RawNode("sum", "AddV2", inputs=["sq:y:0", "y", "^sq"], device="/gpu:1"),
+    ],
+    returns={"total": "sum:z:0"},
+)
+
+
+def test_a_plain_call_is_replaced_by_its_body() -> None:
+    """Who read the call reads what the function returns; control edges are kept."""
+    graph = RawGraph(
+        nodes=[
+            RawNode("a", "Const"),
+            RawNode("b", "Const"),
+            RawNode("call", "StatefulPartitionedCall", "/gpu:0", ["a", "b:1", "^b"],
+                    functions={"f": ("square_sum",)}),
+            RawNode("out", "Identity", inputs=["call"]),
+            RawNode("after", "NoOp", inputs=["^call"]),
+        ],
+        functions={"square_sum": SQUARE},
+    )
+    inlined = inline_functions(graph)
+    nodes = {node.name: node for node in inlined.nodes}
+    assert set(nodes) == {"a", "b", "call/sq", "call/sum", "out", "after"}
+    assert nodes["call/sq"].inputs == ["a"]
+    assert nodes["call/sum"].inputs == ["call/sq", "b:1", "^call/sq"]
+    assert nodes["out"].inputs == ["call/sum"]
+    assert nodes["after"].inputs == ["^call/sum"]
+    assert (nodes["call/sq"].device, nodes["call/sum"].device) == ("/gpu:0", "/gpu:1")
+    assert inlined.num_inlined == 2
+
+
+def test_calls_inside_functions_are_inlined_too() -> None:
+    """A function that returns another call's result; an argument that is returned as it is."""
+    outer = RawFunction(
+        name="outer",
+        arguments=["p"],
+        outputs=["r", "same"],
+        nodes=[RawNode("inner", "PartitionedCall", inputs=["p", "p"], functions={"f": ("square_sum",)})],
+        returns={"r": "inner:output:0", "same": "p"},
+    )
+    graph = RawGraph(
+        nodes=[
+            RawNode("a", "Const"),
+            RawNode("c", "PartitionedCall", inputs=["a"], functions={"f": ("outer",)}),
+            RawNode("d", "Relu", inputs=["c"]),
+            RawNode("e", "Relu", inputs=["c:1"]),
+        ],
+        functions={"outer": outer, "square_sum": SQUARE},
+    )
+    assert edges_of(graph) == {
+        ("a", "c/inner/sq"), ("a", "c/inner/sum"), ("c/inner/sq", "c/inner/sum"),
+        ("c/inner/sum", "d"), ("a", "e"),
+    }
+
+
+@pytest.mark.parametrize("op", ["While", "StatelessWhile"])
+def test_a_loop_has_condition_and_body_once(op: str) -> None:
+    """The loop's node stays, behind what condition and body return; there is no cycle."""
+    cond = RawFunction("c", ["i"], ["go"], [RawNode("less", "Less", inputs=["i"])], {"go": "less:z:0"})
+    body = RawFunction("b", ["i"], ["next"], [RawNode("add", "AddV2", inputs=["i"])], {"next": "add:z:0"})
+    graph = RawGraph(
+        nodes=[
+            RawNode("start", "Const"),
+            RawNode("loop", op, inputs=["start"], functions={"cond": ("c",), "body": ("b",)}),
+            RawNode("end", "Identity", inputs=["loop"]),
+        ],
+        functions={"c": cond, "b": body},
+    )
+    assert edges_of(graph) == {
+        ("start", "loop/c.0/less"), ("start", "loop/b.1/add"), ("loop/c.0/less", "loop"),
+        ("loop/b.1/add", "loop"), ("loop", "end"),
+    }
+
+
+def test_both_branches_of_an_if_are_there() -> None:
+    """The first input decides; the others go to both branches."""
+    yes = RawFunction("yes", ["x"], ["y"], [RawNode("exp", "Exp", inputs=["x"])], {"y": "exp:y:0"})
+    no = RawFunction("no", ["x"], ["y"], [], {"y": "x"})
+    graph = RawGraph(
+        nodes=[
+            RawNode("p", "Const"),
+            RawNode("v", "Const"),
+            RawNode("choice", "If", inputs=["p", "v"],
+                    functions={"then_branch": ("yes",), "else_branch": ("no",)}),
+        ],
+        functions={"yes": yes, "no": no},
+    )
+    assert edges_of(graph) == {
+        ("p", "choice"), ("v", "choice/yes.0/exp"), ("choice/yes.0/exp", "choice"), ("v", "choice"),
+    }
+
+
+def test_missing_functions_leave_the_call_and_are_named() -> None:
+    """With and without a library."""
+    call = RawNode("call", "PartitionedCall", functions={"f": ("gone",)})
+    for functions in ({}, {"square_sum": SQUARE}):
+        inlined = inline_functions(RawGraph(nodes=[call], functions=functions))
+        assert inlined.unresolved == ("gone",)
+        assert [node.name for node in inlined.nodes] == ["call"]
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    """Bounded depth, no recursion."""
+    again = RawFunction(
+        "again", [], [], [RawNode("x", "PartitionedCall", functions={"f": ("again",)})], {}
+    )
+    graph = RawGraph(
+        nodes=[RawNode("c", "PartitionedCall", functions={"f": ("again",)})],
+        functions={"again": again},
+    )
+    with pytest.raises(GraphError, match="calls itself"):
+        inline_functions(graph)
+
+
+def test_functions_that_multiply_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each calls the next a hundred times: refused long before memory runs out."""
+    functions = {
+        f"f{i}": RawFunction(
+            f"f{i}", [], [],
+            [RawNode(f"n{j}", "PartitionedCall", functions={"f": (f"f{i + 1}",)}) for j in range(100)],
+            {},
+        )
+        for i in range(10)
+    }
+    monkeypatch.setattr("driple.graph.functions.MAX_NODES", 50_000)
+    graph = RawGraph(
+        nodes=[RawNode("c", "PartitionedCall", functions={"f": ("f0",)})], functions=functions
+    )
+    with pytest.raises(GraphError, match="unroll to over"):
+        inline_functions(graph)
