@@ -1,0 +1,115 @@
+"""Turn the traces of one worker into the twelve targets (paper, section 3.3).
+
+    Trace -> label_trace -> Label (one resource)          4 x Label -> targets_of -> Targets
+
+Pure: no clock, no files, no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from driple.errors import TraceError
+from driple.label.bursts import runs, two_means
+from driple.targets import FIGURES, RESOURCES, Targets
+from driple.trace import Trace
+
+__all__ = ["Label", "Pattern", "label_trace", "targets_of"]
+
+Pattern = Literal["B", "I", "BIB"]
+
+# Two clusters count as different when their means lie apart by more than this share of the higher
+# one; a trace below it is all burst or all idle (paper, Table 3).
+_MIN_CONTRAST = 0.05
+# A one-cluster trace counts as busy from this share of its resource's scale (percent) or rate.
+_BUSY_PCT = 50.0
+_BUSY_MB_PER_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Label:
+    """Burst and idle figures of one resource.
+
+    Attributes:
+        burst_amount: mean amount of the burst samples, in the resource's unit.
+        burst_duration_s: mean duration of a burst.
+        idle_duration_s: mean duration of an idle gap.
+        idle_amount: mean amount of the idle samples; recorded, never a target.
+        num_bursts: bursts that the durations are the mean of.
+        pattern: `BIB` for bursts and gaps, `B` for always busy, `I` for always idle.
+    """
+
+    burst_amount: float
+    burst_duration_s: float
+    idle_duration_s: float
+    idle_amount: float
+    num_bursts: int
+    pattern: Pattern
+
+
+def label_trace(trace: Trace) -> Label:
+    """Mean burst amount, burst duration and idle duration of one trace (paper, section 3.3).
+
+    Samples are split in two by 2-means on their amount; a burst is a run of high samples and lasts
+    as many sampling periods as it has samples. The runs that the ends of the trace cut are left out.
+
+    Raises:
+        TraceError: fewer than two samples.
+    """
+    amount = trace.amount
+    if len(amount) < 2:
+        raise TraceError(
+            f"trace of {trace.resource} has {len(amount)} sample(s), a label needs 2 or more; "
+            "measure longer (--seconds)"
+        )
+    is_burst = two_means(amount)
+    mean = float(amount.mean())
+    if not is_burst.any():
+        return _flat_label(trace, mean)
+    high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
+    if high - low < _MIN_CONTRAST * abs(high):
+        return _flat_label(trace, mean)
+    found = runs(is_burst)
+    bursts, gaps = found.length[found.is_burst], found.length[~found.is_burst]
+    return Label(
+        burst_amount=high,
+        burst_duration_s=float(bursts.mean()) * trace.period_s,
+        idle_duration_s=float(gaps.mean()) * trace.period_s,
+        idle_amount=low,
+        num_bursts=len(bursts),
+        pattern="BIB",
+    )
+
+
+def _flat_label(trace: Trace, mean: float) -> Label:
+    """Label of a trace without two levels: one burst, or one gap, as long as the trace."""
+    whole_s = len(trace.amount) * trace.period_s
+    busy = mean >= (_BUSY_PCT if trace.unit == "%" else _BUSY_MB_PER_S)
+    return Label(
+        burst_amount=mean if busy else 0.0,
+        burst_duration_s=whole_s if busy else 0.0,
+        idle_duration_s=0.0 if busy else whole_s,
+        idle_amount=0.0 if busy else mean,
+        num_bursts=1 if busy else 0,
+        pattern="B" if busy else "I",
+    )
+
+
+def targets_of(labels: Mapping[str, Label]) -> Targets:
+    """The twelve targets out of the labels of the four resources.
+
+    Raises:
+        TraceError: a resource has no label.
+    """
+    missing = [resource for resource in RESOURCES if resource not in labels]
+    if missing:
+        raise TraceError(f"no trace of {', '.join(missing)}; a label needs all four resources")
+    values = np.zeros((len(RESOURCES), len(FIGURES)))
+    for i, resource in enumerate(RESOURCES):
+        label = labels[resource]
+        values[i] = (label.burst_amount, label.burst_duration_s, label.idle_duration_s)
+    return Targets(values)
