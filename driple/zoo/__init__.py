@@ -1,0 +1,6 @@
+"""The zoo: training jobs as TensorFlow graphs. Importing it does not import TensorFlow."""
+
+from driple.zoo.catalogue import MODELS, cpu_workloads
+from driple.zoo.workload import Workload
+
+__all__ = ["MODELS", "Workload", "cpu_workloads"]

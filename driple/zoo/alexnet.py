@@ -1,0 +1,39 @@
+"""AlexNet: the CIFAR-10 form of tf_cnn_benchmarks, and the ImageNet form (Krizhevsky, 2014)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driple.zoo.nn import Net
+from driple.zoo.workload import DataSet
+
+__all__ = ["alexnet"]
+
+
+def alexnet(net: Net, images: Any, data: DataSet) -> Any:
+    """Logits of AlexNet; shape [batch, classes]."""
+    if data.image_size >= 224:
+        return _imagenet(net, images, data)
+    c = net.channels
+    x = net.conv_relu(images, c(64), 5)
+    x = net.max_pool(x, 3, 2)
+    x = net.conv_relu(x, c(64), 5)
+    x = net.max_pool(x, 3, 2)
+    x = net.dense(net.flatten(x), c(384), relu=True)
+    x = net.dense(x, c(192), relu=True)
+    return net.dense(x, data.num_classes)
+
+
+def _imagenet(net: Net, images: Any, data: DataSet) -> Any:
+    c = net.channels
+    x = net.conv_relu(images, c(64), 11, stride=4, padding="VALID")
+    x = net.max_pool(x, 3, 2, "VALID")
+    x = net.conv_relu(x, c(192), 5)
+    x = net.max_pool(x, 3, 2, "VALID")
+    for filters in (384, 384, 256):
+        x = net.conv_relu(x, c(filters), 3)
+    x = net.max_pool(x, 3, 2, "VALID")
+    x = net.flatten(x)
+    for _ in range(2):
+        x = net.dropout(net.dense(x, c(4096), relu=True), 0.5)
+    return net.dense(x, data.num_classes)

@@ -1,0 +1,28 @@
+"""DenseNet for CIFAR-10 (Huang et al., 2017): three dense blocks, no bottleneck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from driple.zoo.nn import Net
+from driple.zoo.workload import DataSet
+
+__all__ = ["densenet"]
+
+
+def densenet(net: Net, images: Any, data: DataSet, *, depth: int, growth: int) -> Any:
+    """Logits of DenseNet with `depth` layers and growth rate `growth`; shape [batch, classes]."""
+    growth = net.channels(growth)
+    layers_per_block = (depth - 4) // 3
+    x = net.conv(images, net.channels(16), 3)
+    for block in range(3):
+        for _ in range(layers_per_block):
+            y = net.conv(tf.nn.relu(net.batch_norm(x)), growth, 3)
+            x = tf.concat([x, y], axis=-1)
+        if block < 2:
+            x = net.conv(tf.nn.relu(net.batch_norm(x)), int(x.shape[-1]), 1)
+            x = net.avg_pool(x, 2, 2)
+    x = tf.nn.relu(net.batch_norm(x))
+    return net.dense(net.global_pool(x), data.num_classes)
