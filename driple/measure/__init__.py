@@ -1,0 +1,1 @@
+"""MEASURE: real training runs on this machine -> samples, traces, labels."""

@@ -1,0 +1,201 @@
+"""From the folders of a campaign to a data set: labels, graphs, repeatability.
+
+    run.json + samples.npz -> traces -> labels of each worker -> mean over the workers
+    repeats of a workload  -> median of each target           -> Example
+"""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.dataset.example import Dataset, Example
+from driple.errors import MeasureError
+from driple.graph import graph_from_graphdef_bytes
+from driple.label import Label, label_trace, targets_of
+from driple.measure.campaign import read_run
+from driple.measure.cluster import RunRecord
+from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, TARGET_NAMES, UNITS, Targets
+from driple.trace import Trace
+from driple.zoo import Workload
+from driple.zoo.catalogue import model_of
+
+__all__ = ["GRID_S", "collect_dataset", "labels_of_run", "traces_of_run"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Period of the traces that labels are made of. Samples are taken faster; two periods of the CPU
+# quota fit into one of these, and a shorter grid breaks one burst into several.
+GRID_S = 0.02
+
+
+def traces_of_run(
+    record: RunRecord,
+    worker: str,
+    *,
+    share: float,
+    write_bytes_per_s: float,
+    grid_s: float = GRID_S,
+) -> dict[str, Trace]:
+    """The traces of the four resources of one worker, from its first to its last iteration.
+
+    Args:
+        record: the run.
+        worker: role, such as `w0`.
+        share: cores that the worker may use; its utilisation is a share of this.
+        write_bytes_per_s: what one core can write to memory (`driple.measure.memory`).
+        grid_s: sampling period of the traces.
+
+    Raises:
+        TraceError: the run is too short.
+    """
+    scales = {
+        "device_util": 100 * record.units["device_util"] / share,
+        "device_mem_util": 100 * record.units["device_mem_util"] / write_bytes_per_s,
+        "net_tx": record.units["net_tx"] / 1e6,
+        "net_rx": record.units["net_rx"] / 1e6,
+    }
+    times = record.step_times_ns[worker]
+    return {
+        resource: record.samples.to_trace(
+            f"{worker}.{resource}",
+            resource=resource,
+            unit=UNITS[resource],
+            scale=scales[resource],
+            grid_s=grid_s,
+            start_ns=times[0],
+            end_ns=times[-1],
+        )
+        for resource in RESOURCES
+    }
+
+
+def labels_of_run(
+    record: RunRecord, *, share: float, write_bytes_per_s: float, grid_s: float = GRID_S
+) -> dict[str, dict[str, Label]]:
+    """Labels by worker and resource."""
+    return {
+        worker: {
+            resource: label_trace(trace)
+            for resource, trace in traces_of_run(
+                record, worker, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
+            ).items()
+        }
+        for worker in record.step_times_ns
+    }
+
+
+def iteration_time_s(record: RunRecord) -> float:
+    """Mean seconds per iteration over all workers of a run."""
+    means = [np.diff(times).mean() / 1e9 for times in record.step_times_ns.values()]
+    return float(np.mean(means))
+
+
+def collect_dataset(
+    folder: Path, *, name: str, about: Mapping[str, Any], grid_s: float = GRID_S
+) -> Dataset:
+    """All finished runs of a campaign as a data set.
+
+    Args:
+        folder: the campaign's folder.
+        name: name of the data set.
+        about: the campaign's campaign.json.
+        grid_s: sampling period of the traces that are labelled.
+
+    Raises:
+        MeasureError: the folder holds no run.
+    """
+    runs: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(folder.glob("*.r[0-9]*")):
+        runs[path.name.rsplit(".r", 1)[0]].append(path)
+    if not runs:
+        raise MeasureError(f"{folder} holds no finished run; run driple measure first")
+    share = float(about["plan"]["share"])
+    write_bytes_per_s = float(about["host"]["memory_write_bytes_per_s"])
+    examples, spreads = [], []
+    for paths in runs.values():
+        example, rows = _example(paths, about["setting"], share, write_bytes_per_s, grid_s)
+        examples.append(example)
+        if len(rows) > 1:
+            spreads.append(np.std(rows, axis=0, ddof=1) / np.maximum(np.mean(rows, axis=0), 1e-9))
+    facts = {
+        **about,
+        "label_source": "measured",
+        "licence": "Apache-2.0",
+        "collected": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "label_grid_s": grid_s,
+        "num_runs": sum(len(paths) for paths in runs.values()),
+        "repeatability": _repeatability(spreads),
+    }
+    return Dataset(name=name, setting=about["setting"], examples=tuple(examples), about=facts)
+
+
+def _example(
+    paths: list[Path], setting: str, share: float, write_bytes_per_s: float, grid_s: float
+) -> tuple[Example, FloatArray]:
+    """One workload from its repeats, and the targets of each repeat, shape [repeats, 12]."""
+    rows, times, runs = [], [], []
+    for path in paths:
+        record, run = read_run(path)
+        labels = labels_of_run(
+            record, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
+        )
+        per_worker = [targets_of(by_resource).flat for by_resource in labels.values()]
+        rows.append(np.mean(per_worker, axis=0))
+        times.append(iteration_time_s(record))
+        runs.append((record, run, labels))
+    record, run, labels = runs[0]
+    job = Workload.parse(record.workload)
+    targets = Targets(np.median(rows, axis=0).reshape(len(RESOURCES), len(FIGURES)))
+    example = Example(
+        workload=job.name,
+        family=model_of(job).family,
+        setting=setting,
+        graph=graph_from_graphdef_bytes(gzip.decompress((paths[0] / "graph.pb.gz").read_bytes())),
+        targets=targets,
+        iteration_time_s=statistics.median(times),
+        label_source="measured",
+        details={
+            "model": job.model,
+            "data_set": job.data_set,
+            "batch_size": job.batch_size,
+            "optimizer": job.optimizer,
+            "sync": job.sync,
+            "width": job.width,
+            "parameters": record.num_parameters,
+            "repeats": len(paths),
+            "iterations": min(len(t) - 1 for t in record.step_times_ns.values()),
+            "disturbed": bool(any(item[1]["disturbed"] for item in runs)),
+            "other_cores": max(item[0].other_cores for item in runs),
+            "steal_cores": max(item[0].steal_cores for item in runs),
+            "measured": str(run["measured"]),
+            **_patterns(labels),
+        },
+    )
+    return example, np.array(rows)
+
+
+def _patterns(labels: Mapping[str, Mapping[str, Label]]) -> dict[str, str]:
+    """The pattern and the counter's update period are the first worker's."""
+    first = next(iter(labels.values()))
+    return {f"pattern_{resource}": label.pattern for resource, label in first.items()}
+
+
+def _repeatability(spreads: list[FloatArray]) -> dict[str, Any]:
+    """Median coefficient of variation of each target over the workloads measured twice or more."""
+    if not spreads:
+        return {"workloads": 0}
+    table = np.array(spreads).reshape(-1, NUM_TARGETS)
+    medians = np.median(table, axis=0).round(4)
+    return {
+        "workloads": len(spreads),
+        "median_cv": dict(zip(TARGET_NAMES, medians.tolist(), strict=True)),
+    }

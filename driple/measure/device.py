@@ -1,0 +1,145 @@
+"""NVIDIA GPUs: utilisation as NVML tells it, in the same form as every other counter.
+
+    NvmlSource.read() -> new samples of (time, utilisation.gpu) and (time, utilisation.memory)
+
+`utilization.gpu` is the share of the driver's own sampling period in which a kernel ran,
+`utilization.memory` the share in which device memory was read or written. The driver refreshes
+them every 20 to 200 ms, so reading the current value faster repeats it. The driver also keeps a
+buffer of time-stamped samples; this reads that buffer, so that each sample counts once, with its
+own time, zeros included.
+
+This module is the only one that imports NVML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import MeasureError, MissingExtraError
+from driple.trace import Trace
+
+__all__ = ["GaugeSamples", "NvmlSource", "gauge_trace", "gpu_names"]
+
+_KINDS = ("device_util", "device_mem_util")
+
+
+@dataclass(slots=True)
+class GaugeSamples:
+    """Samples of a value that a driver tells now and then.
+
+    Attributes:
+        time_us: times of the samples on the driver's clock, in microseconds, increasing.
+        value: percent.
+    """
+
+    time_us: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def add(self, time_us: int, value: float) -> None:
+        """Keep a sample; one that is not newer than the last is a repetition and is dropped."""
+        if not self.time_us or time_us > self.time_us[-1]:
+            self.time_us.append(time_us)
+            self.value.append(value)
+
+    @property
+    def update_period_s(self) -> float:
+        """Median time between two samples: the driver's own update period."""
+        if len(self.time_us) < 2:
+            return 0.0
+        return float(np.median(np.diff(self.time_us))) / 1e6
+
+
+def gauge_trace(samples: GaugeSamples, *, resource: str, grid_s: float) -> Trace:
+    """Samples of a gauge on an even grid: each value holds for the time up to its sample.
+
+    Args:
+        samples: from `NvmlSource`.
+        resource: resource of the trace.
+        grid_s: sampling period of the trace.
+
+    Raises:
+        MeasureError: fewer than two samples.
+    """
+    if len(samples.time_us) < 2:
+        raise MeasureError(
+            f"the driver gave {len(samples.time_us)} sample(s) of {resource}, a trace needs 2 or "
+            "more; measure longer (--seconds)"
+        )
+    time_s = np.array(samples.time_us, dtype=np.float64) / 1e6
+    num = max(1, int((time_s[-1] - time_s[0]) / grid_s))
+    middle_s: npt.NDArray[np.float64] = time_s[0] + grid_s * (np.arange(num) + 0.5)
+    holds = np.minimum(np.searchsorted(time_s, middle_s), len(time_s) - 1)
+    return Trace(
+        resource=resource,
+        unit="%",
+        amount=np.array(samples.value, dtype=np.float64)[holds],
+        period_s=grid_s,
+        counter_period_s=samples.update_period_s,
+    )
+
+
+class NvmlSource:
+    """One GPU's utilisation, read from the driver's sample buffer.
+
+    Args:
+        index: of the GPU.
+        nvml: the module `pynvml`, or one of the same form that replays recorded samples.
+    """
+
+    def __init__(self, index: int = 0, nvml: Any = None) -> None:
+        self._nvml = nvml if nvml is not None else _import_nvml()
+        self._call(self._nvml.nvmlInit)
+        self._handle = self._call(self._nvml.nvmlDeviceGetHandleByIndex, index)
+        self.samples = {kind: GaugeSamples() for kind in _KINDS}
+
+    def read(self) -> None:
+        """Fetch what the driver has sampled since the last call; call at least once a second."""
+        sampling = (
+            (self._nvml.NVML_GPU_UTILIZATION_SAMPLES, self.samples["device_util"]),
+            (self._nvml.NVML_MEMORY_UTILIZATION_SAMPLES, self.samples["device_mem_util"]),
+        )
+        for kind, kept in sampling:
+            since = kept.time_us[-1] if kept.time_us else 0
+            _type, fresh = self._call(self._nvml.nvmlDeviceGetSamples, self._handle, kind, since)
+            for sample in fresh:
+                kept.add(int(sample.timeStamp), float(sample.sampleValue.uiVal))
+
+    def close(self) -> None:
+        """Let the driver go."""
+        self._call(self._nvml.nvmlShutdown)
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except self._nvml.NVMLError as error:
+            raise MeasureError(f"NVML failed: {error}; is the NVIDIA driver loaded?") from error
+
+
+def gpu_names() -> list[str]:
+    """Names of the GPUs of this machine; none if there is no driver."""
+    try:
+        nvml = _import_nvml()
+        nvml.nvmlInit()
+    except MissingExtraError:
+        return []
+    except nvml.NVMLError:
+        return []
+    count = nvml.nvmlDeviceGetCount()
+    names = [nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(count)]
+    nvml.nvmlShutdown()
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+
+
+def _import_nvml() -> Any:
+    try:
+        import pynvml
+    except ImportError as error:
+        raise MissingExtraError(
+            "measuring a GPU needs nvidia-ml-py, which is not installed; pip install 'driple[gpu]'"
+        ) from error
+    return pynvml

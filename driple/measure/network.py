@@ -1,0 +1,108 @@
+"""A small cluster network on one machine: a namespace per role, links with a set rate.
+
+    role's namespace: eth0 --- veth pair --- dpl<role> on the host --- bridge dplbr
+
+Both ends of each link are limited by a token bucket, so both directions have the rate. Bytes are
+read at the host end, so nothing runs inside a role: what the host receives there the role sent.
+Needs root and iproute2.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from driple.errors import MeasureError
+
+__all__ = ["ClusterNetwork"]
+
+_BRIDGE = "dplbr"
+_SUBNET = "10.77.0"
+_BURST = "256kb"
+_LATENCY = "20ms"
+
+
+class ClusterNetwork:
+    """Creates the namespaces on entry and removes them on exit.
+
+    Args:
+        roles: names of the roles, at most 8 characters each; the i-th gets address 10.77.0.(i+1).
+        bits_per_s: rate of each link in each direction.
+    """
+
+    def __init__(self, roles: Sequence[str], bits_per_s: float) -> None:
+        self.roles = tuple(roles)
+        self.bits_per_s = bits_per_s
+
+    def __enter__(self) -> ClusterNetwork:
+        """Create bridge, namespaces and links; leftovers of a killed run are removed first."""
+        if os.geteuid() != 0:
+            raise MeasureError("network namespaces need root; run driple measure as root")
+        for tool in ("ip", "tc", "nsenter"):
+            if shutil.which(tool) is None:
+                raise MeasureError(
+                    f"'{tool}' not found; install iproute2 and util-linux to measure on this machine"
+                )
+        self.remove()
+        _run(f"ip link add {_BRIDGE} type bridge")
+        _run(f"ip link set {_BRIDGE} up")
+        for i, role in enumerate(self.roles):
+            self._add(role, i)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove everything."""
+        self.remove()
+
+    def address(self, role: str, port: int) -> str:
+        """`host:port` of a role, as the other roles see it."""
+        return f"{_SUBNET}.{self.roles.index(role) + 1}:{port}"
+
+    def command_prefix(self, role: str) -> list[str]:
+        """What to put before a command to run it in a role's namespace."""
+        # `ip netns exec` would remount /sys and hide the cgroups.
+        return ["nsenter", f"--net=/run/netns/dpl_{role}"]
+
+    def counter_paths(self, role: str) -> dict[str, Path]:
+        """Files that hold the bytes a role has sent (`net_tx`) and received (`net_rx`)."""
+        statistics = Path(f"/sys/class/net/dpl{role}/statistics")
+        return {"net_tx": statistics / "rx_bytes", "net_rx": statistics / "tx_bytes"}
+
+    def remove(self) -> None:
+        """Remove namespaces, links and bridge; what is not there is passed over."""
+        for role in self.roles:
+            _run(f"ip netns del dpl_{role}", check=False)
+            _run(f"ip link del dpl{role}", check=False)
+        _run(f"ip link del {_BRIDGE}", check=False)
+
+    def _add(self, role: str, i: int) -> None:
+        space, link = f"dpl_{role}", f"dpl{role}"
+        bucket = f"root tbf rate {self.bits_per_s:.0f}bit burst {_BURST} latency {_LATENCY}"
+        for command in (
+            f"ip netns add {space}",
+            f"ip link add {link} type veth peer name eth0 netns {space}",
+            f"ip link set {link} master {_BRIDGE}",
+            f"ip link set {link} up",
+            f"ip -n {space} addr add {_SUBNET}.{i + 1}/24 dev eth0",
+            f"ip -n {space} link set eth0 up",
+            f"ip -n {space} link set lo up",
+            f"ip netns exec {space} sysctl -qw net.ipv4.tcp_congestion_control=reno",
+            f"tc -n {space} qdisc add dev eth0 {bucket}",
+            f"tc qdisc add dev {link} {bucket}",
+        ):
+            _run(command)
+
+
+def _run(command: str, *, check: bool = True) -> None:
+    done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise MeasureError(f"'{command}' failed: {done.stderr.strip()[:200]}")

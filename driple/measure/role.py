@@ -1,0 +1,134 @@
+"""One role of the cluster: a long-lived process that imports TensorFlow once and forks per workload.
+
+    orchestrator -- JSON lines over stdin/stdout --> role process -- fork --> one run
+
+A line to the role is a job; the fork serves it, answering with `ready`, `warm`, `done` as it goes
+and waiting for a line before it goes on. Importing TensorFlow takes seconds, a fork milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+_ERROR_CHARACTERS = 1000
+
+
+def main() -> None:
+    """Serve jobs until stdin closes."""
+    channel = os.dup(1)
+    os.dup2(2, 1)  # TensorFlow prints what it likes; the channel stays clean
+    out = os.fdopen(channel, "w")
+    _send(out, event="up", versions=_import_tensorflow())
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            status = 0
+            try:
+                _run_job(json.loads(line), out)
+            except BaseException as error:  # the fork must report whatever ended it, then end
+                _send(out, event="failed", error=_describe(error))
+                status = 1
+            os._exit(status)
+        os.waitpid(child, 0)
+        _send(out, event="ended")
+
+
+def _describe(error: BaseException) -> str:
+    last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+    return last[:_ERROR_CHARACTERS]
+
+
+def _send(out: Any, **message: Any) -> None:
+    out.write(json.dumps(message) + "\n")
+    out.flush()
+
+
+def _wait_for_word() -> None:
+    """Block until the orchestrator says go on; an empty line means it is gone."""
+    if not sys.stdin.readline():
+        os._exit(1)
+
+
+def _import_tensorflow() -> dict[str, str]:
+    import numpy as np
+    import tensorflow.compat.v1 as tf
+
+    from driple.zoo.training import use_graph_mode
+
+    use_graph_mode()
+    return {"tensorflow": tf.__version__, "numpy": np.__version__, "python": sys.version.split()[0]}
+
+
+def _run_job(job: dict[str, Any], out: Any) -> None:
+    import tensorflow.compat.v1 as tf
+
+    is_server = job["job"] == "ps"
+    config = tf.ConfigProto(
+        intra_op_parallelism_threads=1,
+        inter_op_parallelism_threads=1,
+        device_filters=[] if is_server else ["/job:ps", f"/job:worker/task:{job['task']}"],
+    )
+    server = tf.train.Server(
+        tf.train.ClusterSpec(job["cluster"]),
+        job_name=job["job"],
+        task_index=job["task"],
+        protocol="grpc",
+        config=config,
+    )
+    if is_server:
+        _send(out, event="ready", process=os.getpid())
+        _wait_for_word()
+        return
+    _train(job, server.target, config, out)
+
+
+def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
+    """Build the worker's graph, initialise, warm up, train."""
+    import tensorflow.compat.v1 as tf
+
+    from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
+    from driple.zoo.workload import Workload
+
+    cluster = job["cluster"]
+    shape = ClusterShape(num_servers=len(cluster["ps"]), num_workers=len(cluster["worker"]))
+    step = build_training_step(Workload.parse(job["workload"]), shape, job["task"])
+    chief = job["task"] == 0
+    if job.get("graph"):
+        Path(job["graph"]).write_bytes(graphdef_of(step))
+    with tf.Session(target, graph=step.graph, config=config) as session:
+        if chief:
+            session.run(step.init_shared)
+        _send(out, event="ready", process=os.getpid(), num_parameters=step.num_parameters)
+        _wait_for_word()
+        session.run(step.init_local)
+        if step.queue_runner is not None:
+            coordinator = tf.train.Coordinator()
+            step.queue_runner.create_threads(session, coordinator, daemon=True, start=True)
+            session.run(step.start_tokens)
+        train = session.make_callable(step.step)
+        train()  # the first step places and optimises the graph; it tells nothing
+        _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
+        num_iterations = int(sys.stdin.readline() or 0)
+        _send(out, event="done", times_ns=_steps(train, num_iterations))
+        _wait_for_word()
+
+
+def _steps(train: Any, count: int) -> list[int]:
+    """Monotonic times before the first step and after each."""
+    times = [time.monotonic_ns()]
+    for _ in range(count):
+        train()
+        times.append(time.monotonic_ns())
+    return times
+
+
+if __name__ == "__main__":
+    main()

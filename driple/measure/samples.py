@@ -1,0 +1,152 @@
+"""Raw samples of counters, as the sampler saved them, and the traces made of them.
+
+    sampler -> Samples (int64, every row with the time before and after it) -> to_trace -> Trace
+
+A row whose reading took long was torn by a pause of the machine: it is kept in the file and left
+out of the traces. Counters that only grow are laid on an even grid by interpolation.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import TraceError
+from driple.trace import Trace
+
+__all__ = ["Samples", "read_samples", "write_samples"]
+
+_TORN_S = 1e-3
+_GAP_PERIODS = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Samples:
+    """Rows of counter values over time.
+
+    Attributes:
+        names: name of each counter, such as `w0.net_tx`.
+        before_ns: shape [n], int64, monotonic clock before a row was read.
+        after_ns: shape [n], int64, monotonic clock after it.
+        values: shape [n, len(names)], int64.
+        period_s: seconds between two rows, as asked for.
+    """
+
+    names: tuple[str, ...]
+    before_ns: npt.NDArray[np.int64]
+    after_ns: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
+    period_s: float
+
+    @property
+    def whole(self) -> npt.NDArray[np.bool_]:
+        """Shape [n]: rows that were read without a pause."""
+        return (self.after_ns - self.before_ns) < _TORN_S * 1e9
+
+    @property
+    def disturbed_share(self) -> float:
+        """Share of the time that lies in gaps between whole rows of over four periods."""
+        time_s = self.before_ns[self.whole] / 1e9
+        if len(time_s) < 2:
+            return 1.0
+        gaps = np.diff(time_s)
+        return float(gaps[gaps > _GAP_PERIODS * self.period_s].sum() / (time_s[-1] - time_s[0]))
+
+    def counter_period_s(self, name: str) -> float:
+        """Seconds between two changes of a counter while it moves: its own update period."""
+        rows = self.whole
+        column = self.values[rows, self.names.index(name)]
+        time_s = self.before_ns[rows] / 1e9
+        changes = time_s[1:][np.diff(column) != 0]
+        return float(np.median(np.diff(changes))) if len(changes) > 2 else 0.0
+
+    def to_trace(
+        self,
+        name: str,
+        *,
+        resource: str,
+        unit: str,
+        scale: float,
+        grid_s: float,
+        start_ns: int,
+        end_ns: int,
+    ) -> Trace:
+        """Rate of a growing counter on an even grid between two times.
+
+        Args:
+            name: which counter.
+            resource: resource of the trace.
+            unit: unit of the trace.
+            scale: what one unit of the counter per second is in the trace's unit.
+            grid_s: sampling period of the trace.
+            start_ns: beginning, on the monotonic clock.
+            end_ns: end.
+
+        Raises:
+            TraceError: the samples do not cover two periods of that time.
+        """
+        rows = self.whole
+        time_ns = (self.before_ns[rows] + self.after_ns[rows]) / 2
+        column = self.values[rows, self.names.index(name)]
+        num = int((end_ns - start_ns) / 1e9 / grid_s)
+        if num < 2 or len(time_ns) < 2 or time_ns[0] > end_ns or time_ns[-1] < start_ns:
+            raise TraceError(
+                f"samples of {name} cover {num} period(s) of {grid_s} s; a trace needs 2 or more; "
+                "measure longer (--iterations)"
+            )
+        grid_ns = start_ns + 1e9 * grid_s * np.arange(num + 1)
+        at = np.interp(grid_ns, time_ns, (column - column[0]).astype(np.float64))
+        return Trace(
+            resource=resource,
+            unit=unit,
+            amount=np.diff(at) / grid_s * scale,
+            period_s=grid_s,
+            start_s=0.0,
+            counter_period_s=self.counter_period_s(name),
+        )
+
+
+def write_samples(samples: Samples, path: Path) -> None:
+    """Save samples, compressed: growing counters are stored as differences."""
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez_compressed(
+            file,
+            names=np.array(samples.names),
+            before_ns=_differences(samples.before_ns),
+            spent_ns=samples.after_ns - samples.before_ns,
+            values=_differences(samples.values),
+            period_s=np.float64(samples.period_s),
+        )
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def read_samples(path: Path) -> Samples:
+    """Load samples.
+
+    Raises:
+        TraceError: the file is not one of ours.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            before_ns = np.cumsum(file["before_ns"], axis=0)
+            return Samples(
+                names=tuple(str(name) for name in file["names"]),
+                before_ns=before_ns,
+                after_ns=before_ns + file["spent_ns"],
+                values=np.cumsum(file["values"], axis=0),
+                period_s=float(file["period_s"]),
+            )
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise TraceError(f"{path} holds no samples ({error}); measure again") from error
+
+
+def _differences(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.diff(values, axis=0, prepend=np.zeros_like(values[:1]))

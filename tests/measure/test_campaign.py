@@ -1,0 +1,147 @@
+"""Campaigns: resuming, refusing, keeping the least disturbed run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from driple.errors import MeasureError
+from driple.measure import campaign as campaign_module
+from driple.measure.archive import read_archive, write_archive
+from driple.measure.campaign import Campaign, Limits, read_run
+from driple.measure.cluster import RunPlan, RunRecord
+from driple.measure.samples import Samples
+from driple.settings import Setting
+from driple.zoo import Workload
+
+SETTING = Setting.parse("CPU-P1w2")
+JOBS = [Workload.parse(f"lenet/mnist/b{size}/sgd/sync") for size in (1, 2, 3)]
+
+
+def record_of(workload: str, *, other_cores: float = 0.0) -> RunRecord:
+    """One second of steady counters."""
+    before = np.arange(200, dtype=np.int64) * 5_000_000
+    names = tuple(f"w0.{kind}" for kind in ("device_util", "device_mem_util", "net_tx", "net_rx"))
+    values = np.arange(200, dtype=np.int64)[:, None] * np.array([1, 2, 3, 4])
+    return RunRecord(
+        workload=workload,
+        samples=Samples(
+            names=names, before_ns=before, after_ns=before + 1, values=values, period_s=0.005
+        ),
+        step_times_ns={"w0": [0, 10**9]},
+        units=dict.fromkeys(("device_util", "device_mem_util", "net_tx", "net_rx"), 1.0),
+        num_parameters=5,
+        other_cores=other_cores,
+        steal_cores=0.0,
+    )
+
+
+class FakeCluster:
+    """Stands in for the processes; the campaign's own logic is what is tested here."""
+
+    runs: list[str] = []  # noqa: RUF012  # shared on purpose: the test reads it
+    noise: list[float] = []  # noqa: RUF012
+    broken: set[str] = set()  # noqa: RUF012
+
+    def __init__(self, *_: Any) -> None:
+        self.versions = {"tensorflow": "0"}
+
+    def __enter__(self) -> "FakeCluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, workload: Workload, graph_path: Path) -> RunRecord:
+        """Record the call."""
+        self.runs.append(workload.name)
+        if workload.name in self.broken:
+            raise MeasureError("role w0 died")
+        graph_path.write_bytes(b"graph")
+        return record_of(workload.name, other_cores=self.noise.pop(0) if self.noise else 0.0)
+
+
+@pytest.fixture(autouse=True)
+def fake_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No processes, no waiting."""
+    FakeCluster.runs, FakeCluster.noise, FakeCluster.broken = [], [], set()
+    monkeypatch.setattr(campaign_module, "LocalCluster", FakeCluster)
+    monkeypatch.setattr(campaign_module, "wait_until_quiet", lambda *_: 0.0)
+    monkeypatch.setattr(campaign_module, "host_facts", lambda: {"memory_write_bytes_per_s": 1e9})
+
+
+def measure(folder: Path, jobs: list[Workload], repeats: int = 1, limits: Limits | None = None) -> Any:
+    """Run a campaign."""
+    campaign = Campaign(folder, SETTING, RunPlan(), limits)
+    return campaign.measure(jobs, repeats=repeats, progress=lambda *_: None)
+
+
+def test_finished_runs_are_not_measured_again(tmp_path: Path) -> None:
+    """The same command after a kill goes on where it was."""
+    measure(tmp_path, JOBS[:1])
+    (tmp_path / ".part-left-over").mkdir()
+    measure(tmp_path, JOBS)
+    assert FakeCluster.runs == [job.name for job in JOBS]
+    assert not list(tmp_path.glob(".part-*"))
+
+
+def test_repeats_are_interleaved(tmp_path: Path) -> None:
+    """Every workload once before any twice."""
+    measure(tmp_path, JOBS[:2], repeats=2)
+    assert FakeCluster.runs == [JOBS[0].name, JOBS[1].name] * 2
+
+
+def test_disturbed_runs_are_done_again_and_the_best_is_kept(tmp_path: Path) -> None:
+    """Four tries; the least disturbed one stays, marked as disturbed."""
+    FakeCluster.noise = [0.9, 0.5, 0.7, 0.6]
+    measure(tmp_path, JOBS[:1], limits=Limits(tries=4, other_cores=0.2))
+    _record, about = read_run(tmp_path / f"{JOBS[0].file_name}.r0")
+    assert (about["other_cores"], about["disturbed"]) == (0.5, True)
+    FakeCluster.noise = [0.9, 0.1]
+    measure(tmp_path, JOBS[1:2], limits=Limits(tries=4, other_cores=0.2))
+    _record, about = read_run(tmp_path / f"{JOBS[1].file_name}.r0")
+    assert (about["other_cores"], about["disturbed"], about["attempts"]) == (0.1, False, 2)
+
+
+def test_a_failing_workload_does_not_stop_the_others_but_three_in_a_row_do(tmp_path: Path) -> None:
+    """One bad model is reported; a broken machine ends the campaign."""
+    FakeCluster.broken = {JOBS[1].name}
+    failed = measure(tmp_path, JOBS)
+    assert len(failed) == 1
+    assert "role w0 died" in failed[0]
+    FakeCluster.broken = {job.name for job in JOBS}
+    with pytest.raises(MeasureError, match="three workloads in a row"):
+        measure(tmp_path / "other", JOBS)
+
+
+def test_another_plan_is_refused(tmp_path: Path) -> None:
+    """Runs of two plans never mix in one folder."""
+    Campaign(tmp_path, SETTING, RunPlan())
+    with pytest.raises(MeasureError, match="another setting or plan"):
+        Campaign(tmp_path, SETTING, RunPlan(share=0.3))
+
+
+def test_archive_holds_every_sample(tmp_path: Path) -> None:
+    """Out of the archive comes what the runs hold."""
+    measure(tmp_path / "runs", JOBS[:2])
+    assert write_archive(tmp_path / "runs", tmp_path / "samples.parquet") == 2
+    records = read_archive(tmp_path / "samples.parquet")
+    expected = record_of(JOBS[0].name)
+    found = records[f"{JOBS[0].file_name}.r0"]
+    assert (found.samples.values == expected.samples.values).all()
+    assert (found.samples.before_ns == expected.samples.before_ns).all()
+    assert found.step_times_ns == expected.step_times_ns
+
+
+def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
+    """Missing or foreign files are one-line errors."""
+    with pytest.raises(MeasureError, match="no whole run"):
+        read_run(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({"workload": "x"}))
+    with pytest.raises(MeasureError, match="no whole run|holds no samples"):
+        read_run(tmp_path)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MeasureError, match="no archive"):
+        read_archive(tmp_path / "bad.parquet")
