@@ -1,0 +1,18 @@
+"""BUILD: from an `OpGraph` to what the inspector takes (paper, section 3.1)."""
+
+from __future__ import annotations
+
+from driple.inputs.builder import InspectorInput, build_input
+from driple.inputs.config import InputConfig
+from driple.inputs.features import fit_op_type_table
+from driple.inputs.grouping import fluid_communities, group_nodes, proportional_num_groups
+
+__all__ = [
+    "InputConfig",
+    "InspectorInput",
+    "build_input",
+    "fit_op_type_table",
+    "fluid_communities",
+    "group_nodes",
+    "proportional_num_groups",
+]

@@ -1,0 +1,71 @@
+"""How an inspector's input is built from a graph (paper, sections 3.1.2 and 3.1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal, get_args
+
+from driple.errors import ConfigError
+
+__all__ = ["Components", "FeatureScale", "GroupingPolicy", "InputConfig"]
+
+GroupingPolicy = Literal["uniform", "proportional"]
+Components = Literal["largest", "all"]
+FeatureScale = Literal["paper", "log"]
+
+MAX_GROUPS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputConfig:
+    """How graphs become inspector inputs; the checkpoint carries it.
+
+    Attributes:
+        policy: `uniform`: every graph gets `num_groups` groups; `proportional`: log10 of the mean
+            node number of its batch (section 3.1.3; `driple.inputs.proportional_num_groups`).
+        num_groups: M of the uniform policy.
+        seed: seed of the fluid communities.
+        components: which connected components are grouped: the largest one, or all of them.
+        features: `paper`: the sums as they are; `log`: log(1 + sum).
+        context: whether a vector of the whole graph goes with the groups.
+    """
+
+    policy: GroupingPolicy = "uniform"
+    num_groups: int = 100
+    seed: int = 0
+    components: Components = "largest"
+    features: FeatureScale = "paper"
+    context: bool = False
+
+    def __post_init__(self) -> None:
+        choices = {"policy": GroupingPolicy, "components": Components, "features": FeatureScale}
+        for field, allowed in choices.items():
+            value = getattr(self, field)
+            if value not in get_args(allowed):
+                names = ", ".join(get_args(allowed))
+                raise ConfigError(f"input {field} is {value!r}; choose one of {names}")
+        if not _is_int(self.num_groups) or not 1 <= self.num_groups <= MAX_GROUPS:
+            raise ConfigError(f"num_groups is {self.num_groups!r}; give 1 to {MAX_GROUPS}")
+        if not _is_int(self.seed):
+            raise ConfigError(f"the seed of the grouping is {self.seed!r}; give a whole number")
+        if not isinstance(self.context, bool):
+            raise ConfigError(f"input context is {self.context!r}; give true or false")
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name, for the checkpoint."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> InputConfig:
+        """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
+        known = set(cls.__dataclass_fields__)
+        if set(fields) != known:
+            odd = ", ".join(sorted(set(fields) ^ known))
+            raise ConfigError(f"input configuration with unknown or missing fields: {odd}")
+        return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value
+
+
+def _is_int(value: object) -> bool:
+    """Whether the value is a whole number, and not a bool."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,331 @@
+"""A trained inspector as one file: safetensors weights, and all the rest as JSON in its header.
+
+    Checkpoint --save_checkpoint--> FILE --load_checkpoint--> Checkpoint
+
+The file owns all that is needed to predict: structure, grouping, op-type table, scalers, order of
+the targets, setting, where the labels come from, metrics. No pickle, no classes. Loading takes
+nothing at face value: names, shapes, types and values of everything are checked, and what is wrong
+is told in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from driple.errors import CheckpointError, ConfigError
+from driple.inputs.config import InputConfig
+from driple.inputs.features import CONTEXT_NAMES, FEATURE_NAMES
+from driple.inspector.config import InspectorConfig
+from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.inspector.shapes import weight_shapes
+from driple.targets import TARGET_NAMES
+
+__all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
+
+FORMAT = 1
+PROVENANCES = ("measured", "simulated", "published")
+
+# The largest inspector that the configuration makes sense of has a few million weights.
+MAX_FILE_BYTES = 256 * 2**20
+MAX_HEADER_BYTES = 16 * 2**20
+_METADATA_KEY = "driple"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """A trained inspector and all that belongs to it.
+
+    Attributes:
+        weights: float32 arrays by the names of the torch model's state (`shapes.weight_shapes`).
+        config: structure of the inspector.
+        input_config: how its inputs are built.
+        num_groups: M of the inspector, from which its depth follows.
+        op_type_table: encoding of each op type.
+        input_scaler: scale of features and context.
+        target_scaler: scale of the targets.
+        setting: cluster setting, such as `V100-P1w2/ho-PCIe`.
+        provenance: where the labels come from: `measured`, `simulated` or `published`.
+        trained_on: data set, number of workloads, date and the like.
+        metrics: errors on the test split, by name.
+        preset: preset it was trained with.
+        versions: versions of what trained it, by name.
+        format: format number of the file.
+    """
+
+    weights: dict[str, npt.NDArray[np.float32]]
+    config: InspectorConfig
+    input_config: InputConfig
+    num_groups: int
+    op_type_table: dict[str, float]
+    input_scaler: InputScaler
+    target_scaler: TargetScaler
+    setting: str
+    provenance: str
+    trained_on: dict[str, object]
+    metrics: dict[str, float]
+    preset: str
+    versions: dict[str, str]
+    format: int = FORMAT
+
+
+def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
+    """Write the checkpoint; the file appears whole or not at all.
+
+    Raises:
+        CheckpointError: weights or metadata that `load_checkpoint` would refuse, or a file that
+            cannot be written.
+    """
+    target = Path(path)
+    try:
+        metadata = json.dumps(_to_metadata(checkpoint), allow_nan=False, sort_keys=True)
+        weights = {name: np.ascontiguousarray(w) for name, w in checkpoint.weights.items()}
+        _check_weights(weights, checkpoint.config, checkpoint.num_groups)
+        _from_metadata(json.loads(metadata), weights)
+    except (CheckpointError, ConfigError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{target}: not written, {error}") from error
+    data = safetensors.numpy.save(weights, metadata={_METADATA_KEY: metadata})
+    try:
+        _write_whole(target, data)
+    except OSError as error:
+        raise CheckpointError(f"{target}: cannot be written, {error.strerror or error}") from error
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint and check all of it.
+
+    Raises:
+        CheckpointError: no such file, truncated or corrupt, of a newer format, or with missing,
+            surplus, odd-shaped or non-finite content.
+    """
+    source = Path(path)
+    try:
+        with source.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_FILE_BYTES:
+                raise CheckpointError(
+                    f"{source}: {size} bytes, no checkpoint has more than {MAX_FILE_BYTES}; "
+                    "give a checkpoint of `driple train`"
+                )
+            data = file.read(MAX_FILE_BYTES)
+    except OSError as error:
+        raise CheckpointError(f"{source}: cannot be read, {error.strerror or error}") from error
+    try:
+        return _parse(data)
+    except (CheckpointError, ConfigError) as error:
+        raise CheckpointError(f"{source}: {error}") from error
+
+
+def _parse(data: bytes) -> Checkpoint:
+    """The checkpoint in the bytes of a file; errors do not yet name the file."""
+    header = _read_header(data)
+    metadata = header.pop("__metadata__", None)
+    text = metadata.get(_METADATA_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise CheckpointError(
+            "a safetensors file without Driple's metadata; give a checkpoint of `driple train`"
+        )
+    fields = _load_json(text.encode(), "its metadata")
+    _check_format(fields)
+    for name, entry in header.items():
+        dtype = entry.get("dtype") if isinstance(entry, dict) else None
+        if dtype != "F32":
+            raise CheckpointError(f"weight {name!r} has type {dtype!r}, needed is F32; train anew")
+    try:
+        weights = safetensors.numpy.load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"truncated or corrupt ({reason}); copy or train it anew") from error
+    return _from_metadata(fields, weights)
+
+
+def _read_header(data: bytes) -> dict[str, object]:
+    """The JSON header of a safetensors file: 8 bytes of length, then the text."""
+    length = int.from_bytes(data[:8], "little") if len(data) >= 8 else -1
+    if length < 2 or data[8:9] != b"{":
+        raise CheckpointError("no safetensors file; give a checkpoint of `driple train`")
+    if length > min(MAX_HEADER_BYTES, len(data) - 8):
+        raise CheckpointError(
+            f"truncated or corrupt (its header claims {length} bytes, the file has {len(data)}); "
+            "copy or train it anew"
+        )
+    return _load_json(data[8 : 8 + length], "its header")
+
+
+def _load_json(text: bytes, what: str) -> dict[str, object]:
+    """A JSON object; numbers that are not finite are refused."""
+    try:
+        fields = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{what} is no JSON ({reason}); copy or train it anew") from error
+    if not isinstance(fields, dict):
+        raise CheckpointError(f"{what} is no JSON object; copy or train it anew")
+    return fields
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"it holds {name}")
+
+
+def _check_format(fields: Mapping[str, object]) -> None:
+    found = fields.get("format")
+    if type(found) is not int or found < 1:
+        raise CheckpointError(f"its format number is {found!r}, needed is {FORMAT}; train it anew")
+    if found > FORMAT:
+        raise CheckpointError(
+            f"format {found}, this Driple reads up to {FORMAT}; upgrade it (pip install -U driple)"
+        )
+
+
+def _to_metadata(checkpoint: Checkpoint) -> dict[str, object]:
+    """All but the weights, as JSON holds it."""
+    return {
+        "format": checkpoint.format,
+        "setting": checkpoint.setting,
+        "provenance": checkpoint.provenance,
+        "preset": checkpoint.preset,
+        "targets": list(TARGET_NAMES),
+        "num_groups": checkpoint.num_groups,
+        "inspector": checkpoint.config.to_dict(),
+        "input": checkpoint.input_config.to_dict(),
+        "op_type_table": checkpoint.op_type_table,
+        "input_scaler": checkpoint.input_scaler.to_dict(),
+        "target_scaler": checkpoint.target_scaler.to_dict(),
+        "trained_on": checkpoint.trained_on,
+        "metrics": checkpoint.metrics,
+        "versions": checkpoint.versions,
+    }
+
+
+def _from_metadata(
+    fields: Mapping[str, object], weights: dict[str, npt.NDArray[np.float32]]
+) -> Checkpoint:
+    """Check everything and put it together."""
+    _check_format(fields)
+    if fields.get("targets") != list(TARGET_NAMES):
+        raise CheckpointError("its targets are not the twelve of this Driple; train it anew")
+    num_groups = fields.get("num_groups")
+    if type(num_groups) is not int or not 1 <= num_groups <= 10_000:
+        raise CheckpointError(f"its num_groups is {num_groups!r}, needed is 1 to 10000")
+    provenance = _text(fields, "provenance")
+    if provenance not in PROVENANCES:
+        raise CheckpointError(f"its provenance is {provenance!r}, not {', '.join(PROVENANCES)}")
+    config = InspectorConfig.from_dict(_object(fields, "inspector"))
+    input_config = InputConfig.from_dict(_object(fields, "input"))
+    input_scaler = InputScaler.from_dict(_object(fields, "input_scaler"))
+    _check_widths(config, input_config, input_scaler)
+    _check_weights(weights, config, num_groups)
+    versions = _object(fields, "versions")
+    return Checkpoint(
+        weights=weights,
+        config=config,
+        input_config=input_config,
+        num_groups=num_groups,
+        op_type_table=_numbers(fields, "op_type_table"),
+        input_scaler=input_scaler,
+        target_scaler=TargetScaler.from_dict(_object(fields, "target_scaler")),
+        setting=_text(fields, "setting"),
+        provenance=provenance,
+        trained_on=_object(fields, "trained_on"),
+        metrics=_numbers(fields, "metrics"),
+        preset=_text(fields, "preset"),
+        versions={name: _text(versions, name) for name in versions},
+    )
+
+
+def _check_widths(config: InspectorConfig, built: InputConfig, scaler: InputScaler) -> None:
+    """Structure, input and scaler must speak of equally long vectors."""
+    needed = (len(FEATURE_NAMES), len(CONTEXT_NAMES) if built.context else 0)
+    found = (config.num_features, config.num_context)
+    scaled = (len(scaler.feature_mean), len(scaler.context_mean))
+    if found != needed or (scaler.kind == "standard" and scaled != needed):
+        raise CheckpointError(
+            f"its inspector takes (features, context) of lengths {found}, its scaler {scaled}, "
+            f"its inputs have {needed}; train it anew"
+        )
+
+
+def _check_weights(
+    weights: Mapping[str, npt.NDArray[np.float32]], config: InspectorConfig, num_groups: int
+) -> None:
+    """Names, shapes, type and values of all weights."""
+    needed = weight_shapes(config, num_groups)
+    for title, names in (
+        ("lacks the weights", set(needed) - set(weights)),
+        ("has surplus weights", set(weights) - set(needed)),
+    ):
+        if names:
+            shown = ", ".join(sorted(names)[:5])
+            raise CheckpointError(f"{title} {shown} ({len(names)} in all); train it anew")
+    for name, shape in needed.items():
+        array = weights[name]
+        if array.shape != shape or array.dtype != np.float32:
+            raise CheckpointError(
+                f"weight {name} is {array.dtype} {array.shape}, needed is float32 {shape}"
+            )
+        if not np.isfinite(array).all():
+            raise CheckpointError(f"weight {name} holds NaN or infinity; train it anew")
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise CheckpointError(f"its {name} is {_kind(value)}, needed is text; train it anew")
+    return value
+
+
+def _object(fields: Mapping[str, object], name: str) -> dict[str, object]:
+    value = fields.get(name)
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise CheckpointError(f"its {name} is {_kind(value)}, needed is an object; train it anew")
+    return value
+
+
+def _numbers(fields: Mapping[str, object], name: str) -> dict[str, float]:
+    numbers = {}
+    for key, value in _object(fields, name).items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+            raise CheckpointError(f"its {name} of {key!r} is no finite number; train it anew")
+        numbers[key] = float(value)
+    return numbers
+
+
+def _is_finite(value: float) -> bool:
+    """Whether the number, which may be an integer of any length, is a finite double."""
+    return abs(value) <= sys.float_info.max  # false for NaN
+
+
+def _kind(value: object) -> str:
+    return "missing" if value is None else f"of type {type(value).__name__}"
+
+
+def _write_whole(target: Path, data: bytes) -> None:
+    """Write to a temporary file beside the target, flush it to the disk, and rename it."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

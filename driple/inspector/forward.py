@@ -1,0 +1,212 @@
+"""The inspector's forward pass in NumPy, one graph at a time, without padding (paper, section 3.2).
+
+    InspectorInput (scaled) + weights  ->  scaled targets [12]
+
+The same numbers as the torch model of `model.py` within 1e-5 (a test holds it to that), for every
+layer, update and readout, in single precision. Equations and citations stand with the torch layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.inputs.builder import InspectorInput
+from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
+
+__all__ = ["run_inspector"]
+
+Array = npt.NDArray[np.float32]
+Weights = Mapping[str, Array]
+Conv = Callable[[Array], Array]
+
+ATTENTION_NEGATIVE_SLOPE = 0.2
+LAYER_NORM_EPSILON = 1e-5  # torch's default
+
+
+def run_inspector(
+    weights: Weights, config: InspectorConfig, num_groups: int, item: InspectorInput
+) -> Array:
+    """Scaled targets of one graph, shape [12].
+
+    Args:
+        weights: by the names of the torch model's state.
+        config: structure of the model.
+        num_groups: M of the model, from which its depth follows.
+        item: the scaled input; it may have fewer groups than M.
+    """
+    h = _stage(weights, "first", config, item)(item.features)
+    num_layers = config.num_layers(num_groups)
+    if num_layers > 1:
+        shared = _stage(weights, "shared", config, item)
+        for _ in range(num_layers - 1):
+            h = shared(h)
+    out = np.concatenate([_readout(weights, config, num_groups, h), item.context])
+    for i in range(config.mlp_layers - 1):
+        out = np.maximum(_linear(weights, f"mlp.{i}", out), 0)
+    out = _linear(weights, f"mlp.{config.mlp_layers - 1}", out)
+    return out if config.output == "linear" else _leaky_relu(out, CONV_NEGATIVE_SLOPE)
+
+
+def _stage(
+    weights: Weights, prefix: str, config: InspectorConfig, item: InspectorInput
+) -> Callable[[Array], Array]:
+    """One graph layer and its update, with what does not change between its runs made ready."""
+    make_conv = {"gcn": _gcn, "gat": _gat, "gin": _gin, "mpnn": _mpnn}[config.layer]
+    conv = make_conv(weights, f"{prefix}.conv", item)
+    if config.update == "gru":
+        return _gru(weights, f"{prefix}.gru", conv)
+    if prefix == "first":
+        return lambda h: _leaky_relu(conv(h), CONV_NEGATIVE_SLOPE)
+    scale, shift = weights[f"{prefix}.norm.weight"], weights[f"{prefix}.norm.bias"]
+
+    def residual(h: Array) -> Array:
+        centred = h - h.mean(axis=1, keepdims=True)
+        variance = np.square(centred).mean(axis=1, keepdims=True)
+        normed = centred / np.sqrt(variance + np.float32(LAYER_NORM_EPSILON)) * scale + shift
+        return h + _leaky_relu(conv(normed), CONV_NEGATIVE_SLOPE)
+
+    return residual
+
+
+def _gru(weights: Weights, prefix: str, conv: Conv) -> Callable[[Array], Array]:
+    """GRU cell on (input: h, state: the convolution); columns of h that it lacks are zeros."""
+    on_input, on_state = weights[f"{prefix}.weight_ih"].T, weights[f"{prefix}.weight_hh"].T
+    input_bias, state_bias = weights[f"{prefix}.bias_ih"], weights[f"{prefix}.bias_hh"]
+    width = len(on_state)
+
+    def update(h: Array) -> Array:
+        y = _leaky_relu(conv(h), CONV_NEGATIVE_SLOPE)
+        from_input = h @ on_input[: h.shape[1]]
+        from_input += input_bias
+        from_state = y @ on_state
+        from_state += state_bias
+        gates = _sigmoid(from_input[:, : 2 * width] + from_state[:, : 2 * width])
+        from_state[:, 2 * width :] *= gates[:, :width]
+        from_state[:, 2 * width :] += from_input[:, 2 * width :]
+        new = np.tanh(from_state[:, 2 * width :])
+        y -= new
+        y *= gates[:, width:]
+        y += new
+        return y
+
+    return update
+
+
+def _gcn(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
+    looped = _adjacency(item) + np.eye(item.num_groups, dtype=np.float32)
+    scale = 1 / np.sqrt(looped.sum(axis=1))
+    mixed: Array = looped * scale[:, None] * scale[None, :]
+    weight, bias = weights[f"{prefix}.linear.weight"].T, weights[f"{prefix}.linear.bias"]
+    return lambda h: mixed @ (h @ weight) + bias
+
+
+def _gat(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
+    blocked = (_adjacency(item) + np.eye(item.num_groups, dtype=np.float32)) == 0
+    weight, bias = weights[f"{prefix}.weight"].T, weights[f"{prefix}.bias"]
+    source, destination = weights[f"{prefix}.source"][0], weights[f"{prefix}.destination"][0]
+
+    def conv(h: Array) -> Array:
+        projected = h @ weight
+        score = (projected @ destination)[:, None] + (projected @ source)[None, :]
+        score = _leaky_relu(score, ATTENTION_NEGATIVE_SLOPE)
+        score[blocked] = -np.inf
+        return _softmax(score) @ projected + bias
+
+    return conv
+
+
+def _gin(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
+    adjacency = _adjacency(item)
+    own = 1 + weights[f"{prefix}.eps"]
+
+    def conv(h: Array) -> Array:
+        hidden = np.maximum(_linear(weights, f"{prefix}.first", own * h + adjacency @ h), 0)
+        return _linear(weights, f"{prefix}.second", hidden)
+
+    return conv
+
+
+def _mpnn(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
+    both = np.concatenate([item.edges, item.edges[:, ::-1]])
+    both = both[np.argsort(both[:, 0], kind="stable")]
+    destination, source = both[:, 0], both[:, 1]
+    reached, starts = np.unique(destination, return_index=True)
+    on_message = weights[f"{prefix}.message.weight"].T
+
+    def conv(h: Array) -> Array:
+        message = _linear(weights, f"{prefix}.source", h)[source]
+        message += (h @ weights[f"{prefix}.destination.weight"].T)[destination]
+        summed: Array = np.zeros((len(h), message.shape[1]), dtype=np.float32)
+        if len(reached):
+            summed[reached] = np.add.reduceat(np.maximum(message, 0), starts, axis=0)
+        return _linear(weights, f"{prefix}.root", h) + summed @ on_message
+
+    return conv
+
+
+def _readout(weights: Weights, config: InspectorConfig, num_groups: int, h: Array) -> Array:
+    """All embeddings to one vector."""
+    if config.readout == "add":
+        return cast(Array, h.sum(axis=0))
+    if config.readout == "mean":
+        return cast(Array, h.mean(axis=0))
+    if config.readout == "max":
+        return cast(Array, h.max(axis=0))
+    if config.readout == "sort":
+        kept = h[np.argsort(-h[:, -1], kind="stable")[: config.sort_groups]]
+        padded = np.zeros((config.sort_groups, h.shape[1]), dtype=np.float32)
+        padded[: len(kept)] = kept
+        return padded.reshape(-1)
+    return _set2set(weights, config.num_set2set_steps(num_groups), h)
+
+
+def _set2set(weights: Weights, num_steps: int, h: Array) -> Array:
+    hidden = h.shape[1]
+    on_both = weights["readout.lstm.weight_ih"].T.copy()
+    on_both[:hidden] += weights["readout.lstm.weight_hh"].T
+    bias = weights["readout.lstm.bias_ih"] + weights["readout.lstm.bias_hh"]
+    state = np.zeros(2 * hidden, dtype=np.float32)
+    cell = np.zeros(hidden, dtype=np.float32)
+    for _ in range(num_steps):
+        gates = state @ on_both + bias
+        update = np.tanh(gates[2 * hidden : 3 * hidden])
+        gates = _sigmoid(gates)
+        cell = gates[hidden : 2 * hidden] * cell + gates[:hidden] * update
+        state[:hidden] = gates[3 * hidden :] * np.tanh(cell)
+        state[hidden:] = _softmax(h @ state[:hidden]) @ h
+    return state
+
+
+def _adjacency(item: InspectorInput) -> Array:
+    """Shape [M, M], 1 where two groups are joined, else 0."""
+    adjacency = np.zeros((item.num_groups, item.num_groups), dtype=np.float32)
+    adjacency[item.edges[:, 0], item.edges[:, 1]] = 1
+    adjacency[item.edges[:, 1], item.edges[:, 0]] = 1
+    return adjacency
+
+
+def _linear(weights: Weights, name: str, x: Array) -> Array:
+    return cast(Array, x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"])
+
+
+def _leaky_relu(x: Array, slope: float) -> Array:
+    return cast(Array, np.maximum(x, np.float32(slope) * x))
+
+
+def _sigmoid(x: Array) -> Array:
+    """By tanh, which neither overflows nor warns."""
+    half = np.float32(0.5)
+    out: Array = np.tanh(half * x)
+    out *= half
+    out += half
+    return out
+
+
+def _softmax(x: Array) -> Array:
+    """Over the last axis."""
+    weight = np.exp(x - x.max(axis=-1, keepdims=True))
+    return cast(Array, weight / weight.sum(axis=-1, keepdims=True))

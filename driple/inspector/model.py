@@ -1,0 +1,125 @@
+"""The inspector: graph layers with updates, readout, fully connected layers (paper, section 3.2).
+
+    x [B, M, F] -> phi_f + update -> (phi_r + update) x (K - 1) -> h [B, M, H]
+    h -> readout, joined by the context -> MLP -> [B, 12]
+
+phi_f has weights of its own; the K - 1 runs of phi_r share one set, and so do their updates. The
+result is on the scale of the target scaler, in the order of `driple.targets.TARGET_NAMES`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from driple.errors import ConfigError
+from driple.inspector.batch import GroupBatch, make_batch
+from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
+from driple.inspector.fused import StageWeights, shared_stages
+from driple.inspector.layers import GCNLayer, GraphLayer, make_layer
+from driple.inspector.readout import make_readout
+from driple.targets import NUM_TARGETS
+
+__all__ = ["GroupBatch", "Inspector", "make_batch"]
+
+
+class Stage(nn.Module):
+    """One graph layer and the update after it.
+
+    `gru`: h' = GRU(input: h, padded with zeros; state: LeakyReLU(conv(h))).
+    `residual`: h' = h + LeakyReLU(conv(LayerNorm(h))); without h and LayerNorm in phi_f, whose
+    input is narrower than its output.
+    """
+
+    def __init__(self, config: InspectorConfig, in_features: int, *, first: bool) -> None:
+        super().__init__()
+        self.conv = make_layer(config.layer, in_features, config.hidden)
+        self.gru: nn.GRUCell | None = None
+        self.norm: nn.LayerNorm | None = None
+        if config.update == "gru":
+            self.gru = nn.GRUCell(config.hidden, config.hidden)
+        elif not first:
+            self.norm = nn.LayerNorm(config.hidden)
+
+    def forward(self, h: Tensor, structure: Tensor) -> Tensor:
+        """Shape [B, M, F] to [B, M, H]; structure as of the layer's `prepare`."""
+        taken = h if self.norm is None else self.norm(h)
+        y = functional.leaky_relu(self.conv(taken, structure), CONV_NEGATIVE_SLOPE)
+        if self.gru is not None:
+            width = y.shape[2]
+            padded = functional.pad(h, (0, width - h.shape[2]))
+            out: Tensor = self.gru(padded.reshape(-1, width), y.reshape(-1, width))
+            return out.view(y.shape)
+        return y if self.norm is None else h + y
+
+
+class Inspector(nn.Module):
+    """The model of one cluster setting.
+
+    Args:
+        config: structure.
+        num_groups: M; the number of graph layers and of set2set steps follow from it. Graphs with
+            fewer groups run through as many layers.
+        fused: whether the shared GCN + GRU stages run as one function (`fused.py`), which is
+            faster and gives the same numbers.
+
+    Raises:
+        ConfigError: no groups.
+    """
+
+    def __init__(self, config: InspectorConfig, num_groups: int, *, fused: bool = True) -> None:
+        super().__init__()
+        if num_groups < 1:
+            raise ConfigError(f"an inspector for {num_groups} groups; give 1 or more")
+        self.config = config
+        self.num_layers = config.num_layers(num_groups)
+        self.fused = fused and config.layer == "gcn" and config.update == "gru"
+        self.first = Stage(config, config.num_features, first=True)
+        self.shared = Stage(config, config.hidden, first=False) if self.num_layers > 1 else None
+        self.readout = make_readout(config, num_groups)
+        widths = [config.readout_width + config.num_context]
+        widths += [config.hidden] * (config.mlp_layers - 1) + [NUM_TARGETS]
+        self.mlp = nn.ModuleList(
+            nn.Linear(width, next_width) for width, next_width in pairwise(widths)
+        )
+
+    def forward(self, batch: GroupBatch) -> Tensor:
+        """Scaled targets, shape [B, 12]."""
+        return self.head(self.embed(batch), batch)
+
+    def embed(self, batch: GroupBatch) -> Tensor:
+        """Embeddings of the groups after the last graph layer, shape [B, M, H]."""
+        # One structure serves both stages: it depends on the kind of layer, not on its weights.
+        structure = cast(GraphLayer, self.first.conv).prepare(batch.adjacency)
+        h: Tensor = self.first(batch.x, structure)
+        if self.shared is None:
+            return h
+        if self.fused:
+            return shared_stages(h, structure, _stage_weights(self.shared), self.num_layers - 1)
+        for _ in range(self.num_layers - 1):
+            h = self.shared(h, structure)
+        return h
+
+    def head(self, h: Tensor, batch: GroupBatch) -> Tensor:
+        """Readout, context and fully connected layers: [B, M, H] to [B, 12]."""
+        out: Tensor = torch.cat([self.readout(h, batch.mask), batch.context], dim=1)
+        for linear in self.mlp[:-1]:
+            out = functional.relu(linear(out))
+            out = functional.dropout(out, self.config.dropout, self.training)
+        out = self.mlp[-1](out)
+        if self.config.output == "linear":
+            return out
+        return functional.leaky_relu(out, CONV_NEGATIVE_SLOPE)
+
+
+def _stage_weights(stage: Stage) -> StageWeights:
+    """The weights of a GCN + GRU stage."""
+    linear = cast(GCNLayer, stage.conv).linear
+    gru = cast(nn.GRUCell, stage.gru)
+    return StageWeights(
+        linear.weight, linear.bias, gru.weight_ih, gru.weight_hh, gru.bias_ih, gru.bias_hh
+    )

@@ -1,0 +1,236 @@
+"""Scales of what goes into an inspector and of what comes out; both travel in the checkpoint.
+
+targets [n, 12]  --TargetScaler.transform-->  what is learned  --inverse-->  targets
+InspectorInput   --InputScaler.transform-->   InspectorInput of the same shapes
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import ConfigError
+from driple.inputs.builder import InspectorInput
+from driple.targets import NUM_TARGETS
+
+__all__ = ["InputScaler", "TargetScaler"]
+
+FloatArray = npt.NDArray[np.float64]
+TargetScale = Literal["max", "log"]
+InputScale = Literal["identity", "standard"]
+
+# With the scale `log`, labels below this share of the largest label count as this share: a label
+# may be 0, and has no logarithm.
+LOG_FLOOR_SHARE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetScaler:
+    """How the 12 targets are scaled for learning.
+
+    `max` (paper): divided by the largest label of the training split. What the model gives is
+    multiplied by it again, negative or not. `log`: logarithm, then mean 0 and standard deviation 1;
+    what the model gives becomes a positive number.
+
+    Attributes:
+        kind: `max` or `log`.
+        offset: shape [12]; 0 for `max`, mean of the logarithms for `log`.
+        scale: shape [12], above 0; the largest label, or the standard deviation of the logarithms.
+        floor: shape [12]; for `log` the smallest label that is told apart, in the target's unit.
+    """
+
+    kind: TargetScale
+    offset: FloatArray
+    scale: FloatArray
+    floor: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(TargetScale):
+            raise ConfigError(f"target scale is {self.kind!r}; choose max or log")
+        for name in ("offset", "scale", "floor"):
+            _check_vector(f"target {name}", getattr(self, name), NUM_TARGETS)
+        if (self.scale <= 0).any() or (self.kind == "log" and (self.floor <= 0).any()):
+            raise ConfigError("a target scale is 0 or negative; fit the scaler on labels")
+
+    @classmethod
+    def fit(cls, values: npt.ArrayLike, kind: TargetScale) -> TargetScaler:
+        """Fit to the labels of the training split, shape [n, 12], n >= 1, finite, none negative.
+
+        Raises:
+            ConfigError: other shapes or values.
+        """
+        labels = np.asarray(values, dtype=np.float64)
+        if labels.ndim != 2 or labels.shape[1] != NUM_TARGETS or len(labels) == 0:
+            raise ConfigError(f"labels have shape {labels.shape}; needed is [n, {NUM_TARGETS}]")
+        if not np.isfinite(labels).all() or (labels < 0).any():
+            raise ConfigError("labels hold negative or non-finite values; check the data set")
+        largest = np.where(labels.max(axis=0) > 0, labels.max(axis=0), 1.0)
+        if kind == "max":
+            zeros = np.zeros(NUM_TARGETS)
+            return cls(kind=kind, offset=zeros, scale=largest, floor=zeros)
+        floor = LOG_FLOOR_SHARE * largest
+        logs = np.log(np.maximum(labels, floor))
+        std = logs.std(axis=0)
+        return cls(
+            kind=kind,
+            offset=logs.mean(axis=0),
+            scale=np.where(std > 1e-9, std, 1.0),
+            floor=floor,
+        )
+
+    def transform(self, values: npt.ArrayLike) -> FloatArray:
+        """Labels, shape [n, 12], to what is learned."""
+        labels = np.asarray(values, dtype=np.float64)
+        if self.kind == "log":
+            labels = np.log(np.maximum(labels, self.floor))
+        scaled: FloatArray = (labels - self.offset) / self.scale
+        return scaled
+
+    def inverse(self, scaled: npt.ArrayLike) -> FloatArray:
+        """What the model gives, shape [n, 12], to targets; nothing is clamped."""
+        values: FloatArray = np.asarray(scaled, dtype=np.float64) * self.scale + self.offset
+        if self.kind == "max":
+            return values
+        with np.errstate(over="ignore"):  # whoever asked finds the infinity, not a warning
+            return np.exp(values)
+
+    def to_dict(self) -> dict[str, object]:
+        """Kind and arrays as lists, for the checkpoint."""
+        arrays = {name: getattr(self, name).tolist() for name in ("offset", "scale", "floor")}
+        return {"kind": self.kind, **arrays}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> TargetScaler:
+        """The inverse of `to_dict`; raises ConfigError on odd fields."""
+        arrays = _read_arrays(fields, ("offset", "scale", "floor"))
+        return cls(kind=fields["kind"], **arrays)  # type: ignore[arg-type]  # checked by __post_init__
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputScaler:
+    """How features and context are scaled: not at all (paper), or to mean 0 and deviation 1.
+
+    Attributes:
+        kind: `identity` or `standard`.
+        feature_mean: shape [F]; empty for `identity`, as are the others.
+        feature_std: shape [F], above 0.
+        context_mean: shape [C].
+        context_std: shape [C], above 0.
+    """
+
+    kind: InputScale
+    feature_mean: FloatArray
+    feature_std: FloatArray
+    context_mean: FloatArray
+    context_std: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(InputScale):
+            raise ConfigError(f"input scale is {self.kind!r}; choose identity or standard")
+        for part in ("feature", "context"):
+            mean, std = getattr(self, f"{part}_mean"), getattr(self, f"{part}_std")
+            _check_vector(f"{part} mean", mean, len(mean))
+            _check_vector(f"{part} deviation", std, len(mean))
+            if (std <= 0).any():
+                raise ConfigError(f"a {part} deviation is 0 or negative; fit the scaler anew")
+
+    @classmethod
+    def identity(cls) -> InputScaler:
+        """The scaler that changes nothing (preset `paper`)."""
+        none = np.zeros(0)
+        return cls(
+            kind="identity",
+            feature_mean=none,
+            feature_std=none,
+            context_mean=none,
+            context_std=none,
+        )
+
+    @classmethod
+    def fit(cls, inputs: Sequence[InspectorInput]) -> InputScaler:
+        """Fit to the inputs of the training split, over all their groups.
+
+        Raises:
+            ConfigError: no inputs.
+        """
+        if not inputs:
+            raise ConfigError("an input scaler fitted on no graphs; give at least one")
+        features = np.concatenate([item.features for item in inputs]).astype(np.float64)
+        context = np.stack([item.context for item in inputs]).astype(np.float64)
+        return cls(
+            kind="standard",
+            feature_mean=features.mean(axis=0),
+            feature_std=_positive_std(features),
+            context_mean=context.mean(axis=0),
+            context_std=_positive_std(context),
+        )
+
+    def transform(self, item: InspectorInput) -> InspectorInput:
+        """The input with features and context scaled.
+
+        Raises:
+            ConfigError: the input has other numbers of features or context values.
+        """
+        if self.kind == "identity":
+            return item
+        found = (item.features.shape[1], len(item.context))
+        if found != (len(self.feature_mean), len(self.context_mean)):
+            raise ConfigError(
+                f"an input with (features, context) of lengths {found}, the scaler was fitted on "
+                f"{(len(self.feature_mean), len(self.context_mean))}; build both alike"
+            )
+        features = (item.features - self.feature_mean) / self.feature_std
+        context = (item.context - self.context_mean) / self.context_std
+        return replace(
+            item, features=features.astype(np.float32), context=context.astype(np.float32)
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Kind and arrays as lists, for the checkpoint."""
+        return {"kind": self.kind, **{name: getattr(self, name).tolist() for name in _INPUT_ARRAYS}}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> InputScaler:
+        """The inverse of `to_dict`; raises ConfigError on odd fields."""
+        arrays = _read_arrays(fields, _INPUT_ARRAYS)
+        return cls(kind=fields["kind"], **arrays)  # type: ignore[arg-type]  # checked by __post_init__
+
+
+_INPUT_ARRAYS = ("feature_mean", "feature_std", "context_mean", "context_std")
+
+
+def _positive_std(values: FloatArray) -> FloatArray:
+    """Standard deviation of each column; 1 for a column that does not vary."""
+    std = values.std(axis=0)
+    return np.where(std > 1e-9, std, 1.0)
+
+
+def _read_arrays(fields: Mapping[str, object], names: tuple[str, ...]) -> dict[str, FloatArray]:
+    """Lists of numbers by name, as arrays; there must be `kind` besides and nothing more."""
+    if set(fields) != {"kind", *names}:
+        odd = ", ".join(sorted(set(fields) ^ {"kind", *names}))
+        raise ConfigError(f"a scaler with unknown or missing fields: {odd}")
+    arrays = {}
+    for name in names:
+        values = fields[name]
+        if not isinstance(values, list) or not all(map(_is_number, values)):
+            raise ConfigError(f"{name} of a scaler is no list of numbers")
+        arrays[name] = np.array(values, dtype=np.float64)
+    return arrays
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number that a double can hold; integers of JSON may be of any length."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _check_vector(name: str, values: FloatArray, length: int) -> None:
+    if values.shape != (length,) or not np.isfinite(values).all():
+        raise ConfigError(f"{name} is no list of {length} finite numbers; fit the scaler anew")

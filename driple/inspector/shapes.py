@@ -1,0 +1,70 @@
+"""Names and shapes of an inspector's weights, told from its configuration without torch."""
+
+from __future__ import annotations
+
+from driple.inspector.config import InspectorConfig
+from driple.targets import NUM_TARGETS
+
+__all__ = ["weight_shapes"]
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def weight_shapes(config: InspectorConfig, num_groups: int) -> Shapes:
+    """Shape of each weight of `Inspector(config, num_groups)`, by its name in the model's state."""
+    shapes = _stage("first", config, config.num_features)
+    if config.num_layers(num_groups) > 1:
+        shapes |= _stage("shared", config, config.hidden)
+        if config.update == "residual":
+            shapes |= {f"shared.norm.{part}": (config.hidden,) for part in ("weight", "bias")}
+    if config.readout == "set2set":
+        shapes |= _recurrent("readout.lstm", 2 * config.hidden, config.hidden, num_gates=4)
+    widths = [config.readout_width + config.num_context]
+    widths += [config.hidden] * (config.mlp_layers - 1) + [NUM_TARGETS]
+    for i in range(config.mlp_layers):
+        shapes |= _linear(f"mlp.{i}", widths[i], widths[i + 1])
+    return shapes
+
+
+def _stage(prefix: str, config: InspectorConfig, num_in: int) -> Shapes:
+    shapes = _conv(f"{prefix}.conv", config.layer, num_in, config.hidden)
+    if config.update == "gru":
+        shapes |= _recurrent(f"{prefix}.gru", config.hidden, config.hidden, num_gates=3)
+    return shapes
+
+
+def _conv(prefix: str, layer: str, num_in: int, num_out: int) -> Shapes:
+    if layer == "gcn":
+        return _linear(f"{prefix}.linear", num_in, num_out)
+    if layer == "gat":
+        return {
+            f"{prefix}.weight": (num_out, num_in),
+            f"{prefix}.source": (1, num_out),
+            f"{prefix}.destination": (1, num_out),
+            f"{prefix}.bias": (num_out,),
+        }
+    if layer == "gin":
+        first = _linear(f"{prefix}.first", num_in, num_out)
+        return {f"{prefix}.eps": (1,)} | first | _linear(f"{prefix}.second", num_out, num_out)
+    return (
+        _linear(f"{prefix}.source", num_in, num_out)
+        | _linear(f"{prefix}.root", num_in, num_out)
+        | {
+            f"{prefix}.destination.weight": (num_out, num_in),
+            f"{prefix}.message.weight": (num_out, num_out),
+        }
+    )
+
+
+def _linear(prefix: str, num_in: int, num_out: int) -> Shapes:
+    return {f"{prefix}.weight": (num_out, num_in), f"{prefix}.bias": (num_out,)}
+
+
+def _recurrent(prefix: str, num_in: int, hidden: int, *, num_gates: int) -> Shapes:
+    rows = num_gates * hidden
+    return {
+        f"{prefix}.weight_ih": (rows, num_in),
+        f"{prefix}.weight_hh": (rows, hidden),
+        f"{prefix}.bias_ih": (rows,),
+        f"{prefix}.bias_hh": (rows,),
+    }

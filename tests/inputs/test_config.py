@@ -1,0 +1,44 @@
+"""Input configurations: round trip, and one line for each odd value."""
+
+from __future__ import annotations
+
+import pytest
+
+from driple.errors import ConfigError
+from driple.inputs.config import InputConfig
+
+
+def test_round_trip() -> None:
+    """Fields survive `to_dict` and `from_dict`."""
+    config = InputConfig(policy="proportional", components="all", features="log", context=True)
+    assert InputConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("policy", "even"),
+        ("components", "some"),
+        ("features", 3),
+        ("num_groups", 0),
+        ("num_groups", True),
+        ("num_groups", 10**9),
+        ("num_groups", 2.0),
+        ("seed", "0"),
+        ("context", 1),
+        ("policy", ["uniform"]),
+    ],
+)
+def test_odd_values_are_refused(field: str, value: object) -> None:
+    """The message names the value that was found."""
+    with pytest.raises(ConfigError, match=r"give|choose") as caught:
+        InputConfig.from_dict({**InputConfig().to_dict(), field: value})
+    assert repr(value) in str(caught.value)
+
+
+def test_unknown_and_missing_fields_are_named() -> None:
+    """A field too many or too few is named."""
+    with pytest.raises(ConfigError, match="colour"):
+        InputConfig.from_dict({**InputConfig().to_dict(), "colour": 1})
+    with pytest.raises(ConfigError, match="seed"):
+        InputConfig.from_dict({k: v for k, v in InputConfig().to_dict().items() if k != "seed"})

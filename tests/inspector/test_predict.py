@@ -1,0 +1,205 @@
+"""Predicting with NumPy: equal to the torch model, without torch, and honest about nonsense."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from driple.errors import CheckpointError, ConfigError, GraphError
+from driple.graph.opgraph import OpGraph
+from driple.inputs import InputConfig
+from driple.inspector.checkpoint import save_checkpoint
+from driple.inspector.config import InspectorConfig
+from driple.inspector.model import make_batch
+from driple.inspector.predict import Prediction, Predictor, predict
+from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.targets import RESOURCES
+
+from .examples import SETTING, checkpoint_of, random_input, random_inspector
+
+STRUCTURES = [
+    InspectorConfig(layer=layer, update=update, readout=readout, hidden=16)
+    for layer, update, readout in product(
+        ("gcn", "gat", "gin", "mpnn"),
+        ("gru", "residual"),
+        ("add", "mean", "max", "sort", "set2set"),
+    )
+]
+
+
+def small_graph(op_types: tuple[str, ...] = ("Add", "Conv2D", "Add")) -> OpGraph:
+    num_nodes = len(op_types)
+    sizes = np.arange(1, num_nodes + 1, dtype=np.int64)
+    return OpGraph(
+        names=tuple(f"n{i}" for i in range(num_nodes)),
+        op_types=op_types,
+        devices=("",) * num_nodes,
+        edges=np.array([(i, i + 1) for i in range(num_nodes - 1)], dtype=np.int32).reshape(-1, 2),
+        is_control=np.zeros(max(0, num_nodes - 1), dtype=np.bool_),
+        tensor_elements=sizes,
+        tensor_bytes=4 * sizes,
+    )
+
+
+@pytest.mark.parametrize("config", STRUCTURES, ids=lambda c: f"{c.layer}-{c.update}-{c.readout}")
+def test_numpy_equals_torch(config: InspectorConfig) -> None:
+    """Every structure, random weights, graphs of several sizes: within 1e-5 of the torch model."""
+    for seed, num_context, depth in ((0, 0, "m/2"), (1, 7, "log2"), (2, 0, 1)):
+        config = replace(config, num_context=num_context, depth=depth)
+        model = random_inspector(config, 20, seed)
+        inputs = [random_input(10 * seed + n, n, num_context) for n in (1, 2, 13, 20, 20)]
+        with torch.no_grad():
+            expected = model(make_batch(inputs)).numpy()
+        own = Predictor(checkpoint_of(model, 20)).predict_inputs(inputs)
+        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+def test_numpy_equals_torch_for_preset_paper(scale: float) -> None:
+    """M = 100, K = 50, width 64, 100 steps of set2set; also with raw tensor sizes of 10^8."""
+    model = random_inspector(InspectorConfig(), 100)
+    inputs = [random_input(i, 100) for i in range(3)]
+    inputs = [replace(x, features=x.features * np.float32([1, scale, 1])) for x in inputs]
+    with torch.no_grad():
+        expected = model(make_batch(inputs)).numpy()
+    own = Predictor(checkpoint_of(model, 100)).predict_inputs(inputs)
+    np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("output", ["leaky_relu", "linear"])
+def test_head_equals_torch(output: str) -> None:
+    """Seven fully connected layers and both outputs."""
+    config = InspectorConfig(hidden=16, mlp_layers=7, output=output, depth=2, dropout=0.5)
+    model = random_inspector(config, 5)
+    inputs = [random_input(i, 5) for i in range(8)]
+    with torch.no_grad():
+        expected = model(make_batch(inputs)).numpy()
+    own = Predictor(checkpoint_of(model, 5)).predict_inputs(inputs)
+    np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_scalers_are_applied() -> None:
+    """Inputs are scaled before, targets after: as when both are done by hand."""
+    model = random_inspector(InspectorConfig(hidden=8), 6)
+    inputs = [random_input(i, 6) for i in range(4)]
+    labels = np.random.default_rng(0).lognormal(size=(5, 12))
+    scaler, targets = InputScaler.fit(inputs), TargetScaler.fit(labels, "log")
+    checkpoint = checkpoint_of(model, 6, target_scaler=targets)
+    plain = Predictor(checkpoint_of(model, 6))
+    expected = targets.inverse(plain.predict_inputs([scaler.transform(x) for x in inputs]))
+    own = Predictor(replace(checkpoint, input_scaler=scaler)).predict_inputs(inputs)
+    np.testing.assert_allclose(own, expected)
+
+
+def test_batch_mates_change_nothing_at_all() -> None:
+    """Alone and among others: the same bits."""
+    predictor = Predictor(checkpoint_of(random_inspector(InspectorConfig(hidden=8), 9), 9))
+    inputs = [random_input(i, 9 - i) for i in range(4)]
+    together = predictor.predict_inputs(inputs)
+    alone = np.concatenate([predictor.predict_inputs([item]) for item in inputs])
+    assert together.tobytes() == alone.tobytes()
+    assert predictor.predict_inputs([]).shape == (0, 12)
+
+
+def test_prediction_is_the_json_of_the_design() -> None:
+    """The keys of `driple predict --json`, by name and place."""
+    model = random_inspector(InspectorConfig(hidden=8), 9)
+    prediction = predict(small_graph(("Add", "Conv2D", "New", "New")), checkpoint_of(model, 9))
+    printed = prediction.to_json_dict()
+    assert list(printed) == [
+        "setting",
+        "targets",
+        "units",
+        "iteration_time_s",
+        "graph",
+        "checkpoint",
+    ]
+    assert printed["setting"] == SETTING
+    targets = printed["targets"]
+    assert isinstance(targets, dict)
+    assert tuple(targets) == RESOURCES
+    assert set(targets["net_tx"]) == {"burst_amount", "burst_duration", "idle_duration"}
+    expected = targets["net_tx"]["burst_duration"] + targets["net_tx"]["idle_duration"]
+    assert printed["iteration_time_s"] == pytest.approx(expected)
+    assert printed["graph"] == {
+        "nodes": 4,
+        "edges": 3,
+        "groups": 4,
+        "unknown_op_types": {"New": 2},
+    }
+    assert printed["checkpoint"] == {
+        "setting": SETTING,
+        "provenance": "measured",
+        "trained_on": {"dataset": "test", "num_workloads": 3},
+        "metrics": {"nrmse": 0.125},
+    }
+
+
+def test_negative_targets_are_reported_as_they_are() -> None:
+    """A model that says -1 of a largest label of 5 s predicts -5 s."""
+    model = random_inspector(InspectorConfig(hidden=8, output="linear"), 4)
+    with torch.no_grad():
+        model.mlp[-1].weight.zero_()
+        model.mlp[-1].bias.fill_(-1)
+    scaler = TargetScaler.fit(np.full((1, 12), 5.0), "max")
+    prediction: Prediction = predict(small_graph(), checkpoint_of(model, 4, target_scaler=scaler))
+    assert (prediction.targets.values == -5.0).all()
+    assert prediction.iteration_time_s == -10.0
+
+
+def test_what_is_no_number_is_an_error() -> None:
+    """Weights that overflow give one line, neither NaN nor a warning."""
+    model = random_inspector(InspectorConfig(hidden=8, update="residual", layer="gin"), 4)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(1e30)
+    with warnings.catch_warnings(), pytest.raises(CheckpointError, match="no finite number"):
+        warnings.simplefilter("error")
+        predict(small_graph(), checkpoint_of(model, 4))
+
+
+def test_odd_inputs_are_refused() -> None:
+    """An empty graph, and an input built with a context the checkpoint does not take."""
+    checkpoint = checkpoint_of(random_inspector(InspectorConfig(hidden=8), 4), 4)
+    with pytest.raises(GraphError, match="no nodes"):
+        predict(small_graph(()), checkpoint)
+    with pytest.raises(ConfigError, match="input_config"):
+        Predictor(checkpoint).predict_inputs([random_input(0, 4, 7)])
+
+
+@pytest.mark.parametrize("policy", ["uniform", "proportional"])
+def test_checkpoint_decides_how_the_graph_is_grouped(policy: str) -> None:
+    """Uniform: M of the checkpoint. Proportional: log10 of the node number."""
+    model = random_inspector(InspectorConfig(hidden=8), 5)
+    checkpoint = checkpoint_of(model, 5, input_config=InputConfig(policy=policy, num_groups=5))
+    graph = small_graph(("Add",) * 100)
+    assert predict(graph, checkpoint).num_groups == (5 if policy == "uniform" else 2)
+
+
+def test_predicting_loads_no_training_packages(tmp_path: Path) -> None:
+    """A process that loads a checkpoint and predicts has none of the heavy packages in it."""
+    path = tmp_path / "c.safetensors"
+    save_checkpoint(checkpoint_of(random_inspector(InspectorConfig(hidden=8), 4), 4), path)
+    code = f"""
+import sys
+import numpy as np
+from driple.graph.opgraph import OpGraph
+from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.predict import predict
+graph = OpGraph(names=("a", "b"), op_types=("Add", "X"), devices=("", ""),
+                edges=np.array([[0, 1]], dtype=np.int32), is_control=np.zeros(1, dtype=bool),
+                tensor_elements=np.ones(2, dtype=np.int64), tensor_bytes=np.ones(2, dtype=np.int64))
+assert predict(graph, load_checkpoint({str(path)!r})).num_groups == 2
+heavy = {{"torch", "tensorflow", "pandas", "sklearn", "networkx", "matplotlib", "pyarrow", "scipy"}}
+sys.exit(", ".join(sorted(heavy & set(sys.modules))) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
