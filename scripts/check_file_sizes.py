@@ -1,6 +1,6 @@
 """Refuse tracked files over 20 MB, and more than 150 MB in all.
 
-    python scripts/check_file_sizes.py
+python scripts/check_file_sizes.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Make the real graphs of tests/data/graphs with TensorFlow.
 
-    python scripts/make_test_graphs.py
+python scripts/make_test_graphs.py
 """
 
 from __future__ import annotations

@@ -32,9 +32,7 @@ _ATTR = re.compile(
     r'    key: "((?:[^"\\\n]|\\[^\n])*)"\n(?:    value \{\n((?:      [^\n]*\n)*)    \}\n)?  \}\n?'
 )
 # What a line inside a value may be: a scalar field, the start of a message, or an end.
-_LINES = re.compile(
-    r'(?: {6,}(?:\w+: (?:"(?:[^"\\\n]|\\[^\n])*"|[\w.+\-]+)|\w+ \{|\})\n)*'
-)
+_LINES = re.compile(r'(?: {6,}(?:\w+: (?:"(?:[^"\\\n]|\\[^\n])*"|[\w.+\-]+)|\w+ \{|\})\n)*')
 _END = re.compile(r"^ *\}$", re.MULTILINE)
 _TYPE = re.compile(r"      type: (\w+)\n")
 _TYPE_LIST = re.compile(r"      list \{\n((?:        type: \w+\n)+)      \}\n")

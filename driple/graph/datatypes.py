@@ -1,4 +1,4 @@
-"""TensorFlow's data types: number, name, bytes of an element (tensorflow/core/framework/types.proto).
+"""TensorFlow's data types: number, name, bytes of an element (its `types.proto`).
 
 Strings, resources and variants are handles as far as a worker's device is concerned: 8 bytes.
 """

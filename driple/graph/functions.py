@@ -146,22 +146,25 @@ def _instantiate(
         name = node_of(reference)
         if name in own:
             return f"{mark}{prefix}{name}{_output_number(reference)}"
-        return given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
+        return (
+            given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
+        )
 
     body = [
         RawNode(
             name=prefix + node.name,
             op=node.op,
             device=node.device or device,
-            inputs=[rename(item) for item in node.inputs]
-            + ([] if node.inputs else list(control)),
+            inputs=[rename(item) for item in node.inputs] + ([] if node.inputs else list(control)),
             shapes=node.shapes,
             types=node.types,
             functions=node.functions,
         )
         for node in function.nodes
     ]
-    returns = [rename(function.returns[name]) for name in function.outputs if name in function.returns]
+    returns = [
+        rename(function.returns[name]) for name in function.outputs if name in function.returns
+    ]
     return body, returns
 
 

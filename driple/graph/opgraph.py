@@ -1,4 +1,4 @@
-"""`OpGraph`: the computational graph of one training step as plain arrays (paper, section 3.1.1)."""
+"""`OpGraph`: the graph of one training step as plain arrays (paper, section 3.1.1)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReadReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteOps:
-    """All nodes of one op type that were left out, since they run elsewhere (on a parameter server).
+    """All nodes of one op type that were left out, since they run elsewhere.
 
     Attributes:
         op_type: op type, such as `ApplyAdam`.
@@ -65,6 +65,9 @@ class OpGraph:
         tensor_bytes: shape [num_nodes], int64, bytes of all outputs of the node together.
         remote: what was left out, by op type, sorted by op type: optimizers and variables on the
             parameter servers, gradient accumulators of synchronous training, input pipelines.
+        sent_bytes: bytes of the outputs of kept nodes that data edges carry to other devices, each
+            node once: with parameter servers, the gradients of one step.
+        received_bytes: the same for what comes from other devices: the parameters.
         report: what the reader met on the way.
     """
 
@@ -76,6 +79,8 @@ class OpGraph:
     tensor_elements: npt.NDArray[np.int64]
     tensor_bytes: npt.NDArray[np.int64]
     remote: tuple[RemoteOps, ...] = ()
+    sent_bytes: int = 0
+    received_bytes: int = 0
     report: ReadReport = ReadReport()
 
     @property

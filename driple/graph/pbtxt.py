@@ -203,18 +203,16 @@ def _parse(text: str) -> _Message:
         has_colon = parser.skip(":")
         if parser.next_is("{", "<"):
             _open(parser, stack, message, name, in_list=False)
-        elif not has_colon and not parser.next_is("["):
-            raise parser.fail(parser.take())
         elif parser.skip("["):
-            if parser.skip("]"):
-                parser.skip(",", ";")
-            elif parser.next_is("{", "<"):
+            if parser.next_is("{", "<"):
                 _open(parser, stack, message, name, in_list=True)
             else:
                 _scalar_list(parser, message, name)
-        else:
+        elif has_colon:
             message.add(name, _scalar(parser))
             parser.skip(",", ";")
+        else:
+            raise parser.fail(parser.take())
 
 
 def _open(
@@ -272,13 +270,12 @@ def _scalar(parser: _Parser) -> str | _String:
 
 
 def _scalar_list(parser: _Parser, message: _Message, name: str) -> None:
-    while True:
+    """Values up to the closing bracket, which may follow at once."""
+    while not parser.skip("]"):
         message.add(name, _scalar(parser))
-        if parser.skip("]"):
-            parser.skip(",", ";")
-            return
-        if not parser.skip(","):
+        if not parser.skip(",") and not parser.next_is("]"):
             raise parser.fail(parser.take())
+    parser.skip(",", ";")
 
 
 def _node(message: _Message) -> RawNode:

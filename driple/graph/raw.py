@@ -1,6 +1,6 @@
 """Graphs as they stand in a file, before anything is decided about them.
 
-    text or binary reader -> RawGraph (nodes, function library) -> functions -> select -> OpGraph
+text or binary reader -> RawGraph (nodes, function library) -> functions -> select -> OpGraph
 """
 
 from __future__ import annotations

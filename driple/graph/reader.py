@@ -158,7 +158,16 @@ def _graph_of(raw: RawGraph, notes: tuple[str, ...]) -> OpGraph:
         tensor_elements=num_elements,
         tensor_bytes=num_bytes,
         remote=_remote(nodes, sizes, selection),
-        report=_report(raw, inlined, selection, [sizes[i] for i in kept], dangling, notes),
+        sent_bytes=_crossing_bytes(edges[~is_control], selection.kept, sizes),
+        received_bytes=_crossing_bytes(edges[~is_control], ~selection.kept, sizes),
+        report=_report(
+            raw,
+            inlined,
+            selection,
+            sizes=[sizes[i] for i in kept],
+            dangling=dangling,
+            notes=notes,
+        ),
     )
 
 
@@ -225,10 +234,20 @@ def _remote(
     )
 
 
+def _crossing_bytes(
+    data_edges: npt.NDArray[np.int32], side: npt.NDArray[np.bool_], sizes: Sequence[OutputSize]
+) -> int:
+    """Bytes of the outputs that leave `side`, each node's counted once."""
+    leaving = side[data_edges[:, 0]] & ~side[data_edges[:, 1]]
+    sources = np.unique(data_edges[leaving, 0])
+    return min(sum(sizes[i].tensor_bytes for i in sources), _MOST_BYTES)
+
+
 def _report(
     raw: RawGraph,
     inlined: Inlined,
     selection: Selection,
+    *,
     sizes: Sequence[OutputSize],
     dangling: int,
     notes: tuple[str, ...],

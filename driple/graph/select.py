@@ -26,7 +26,9 @@ from driple.graph.raw import RawNode
 
 __all__ = ["Device", "Selection", "parse_device", "select_nodes"]
 
-_PART = re.compile(r"/?(job|replica|task|device|cpu|gpu|tpu):(?:([A-Za-z_]+)(?::(\d+|\*))?|(\d+|\*|\w+))", re.I)
+_PART = re.compile(
+    r"/?(job|replica|task|device|cpu|gpu|tpu):(?:([A-Za-z_]+)(?::(\d+|\*))?|(\d+|\*|\w+))", re.I
+)
 _WORKER_JOBS = ("worker", "chief", "master", "localhost")
 _SERVER_JOBS = ("ps", "evaluator")
 
@@ -70,7 +72,7 @@ class Selection:
 
 
 def parse_device(text: str) -> Device:
-    """The parts of a device string, full (`/job:worker/task:0/device:GPU:1`) or partial (`/gpu:0`)."""
+    """The parts of a device string: `/job:worker/task:0/device:GPU:1`, or a partial `/gpu:0`."""
     job = task = kind = index = None
     for key, word, word_index, plain in _PART.findall(text):
         part = key.lower()
@@ -86,9 +88,7 @@ def parse_device(text: str) -> Device:
     return Device(job, task, kind, index)
 
 
-def select_nodes(
-    nodes: Sequence[RawNode], edges: npt.NDArray[np.int32]
-) -> Selection:
+def select_nodes(nodes: Sequence[RawNode], edges: npt.NDArray[np.int32]) -> Selection:
     """Choose the nodes of the worker's compute device.
 
     Args:

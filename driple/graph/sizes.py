@@ -1,4 +1,4 @@
-"""How large the outputs of a node are: elements and bytes, from `_output_shapes` and the data types.
+"""How large the outputs of a node are: elements and bytes, from its shapes and data types.
 
 A node's data type comes from its attributes, since the definitions of the ops are not in the file:
 lists of output types first, then single ones in the order below. Comparisons and logical ops give
@@ -69,7 +69,9 @@ def output_size(node: RawNode) -> OutputSize:
         if shape is None:
             continue
         if any(size < -1 for size in shape):
-            raise GraphError(f"node '{node.name}' has an output of shape {list(shape)}; corrupt file")
+            raise GraphError(
+                f"node '{node.name}' has an output of shape {list(shape)}; corrupt file"
+            )
         unknown += shape.count(-1)
         count = prod(1 if size == -1 else size for size in shape)
         kind = listed[i] if i < len(listed) else single

@@ -36,6 +36,8 @@ CONTEXT_NAMES = (
     "remote_bytes",
     "op_types",
     "remote_op_types",
+    "sent_bytes",
+    "received_bytes",
 )
 
 
@@ -57,8 +59,8 @@ def fit_op_type_table(graphs: Iterable[OpGraph]) -> dict[str, float]:
     if not counts:
         raise DatasetError("no nodes to make the op-type table of; give at least one graph")
     try:
-        import pandas as pd  # noqa: PLC0415  # training only
-        from category_encoders import CountEncoder  # noqa: PLC0415
+        import pandas as pd  # training only
+        from category_encoders import CountEncoder
     except ImportError as error:
         raise MissingExtraError(
             "making an op-type table needs category_encoders; pip install 'driple[train]'"
@@ -97,7 +99,7 @@ def context_vector(graph: OpGraph, table: Mapping[str, float]) -> npt.NDArray[np
     """The whole graph, left-out nodes and remote ops included: log(1 + x) of `CONTEXT_NAMES`.
 
     Returns:
-        Shape [7]; `op_types` and `remote_op_types` are sums of op-type encodings.
+        Shape [9]; `op_types` and `remote_op_types` are sums of op-type encodings.
     """
     remote_encoding = sum(table.get(ops.op_type, 0.0) * ops.num_nodes for ops in graph.remote)
     values = [
@@ -108,6 +110,8 @@ def context_vector(graph: OpGraph, table: Mapping[str, float]) -> npt.NDArray[np
         sum(ops.tensor_bytes for ops in graph.remote),
         _encode(graph.op_types, table).sum(),
         remote_encoding,
+        graph.sent_bytes,
+        graph.received_bytes,
     ]
     return np.log1p(np.array(values, dtype=np.float64))
 

@@ -1,6 +1,6 @@
-"""Split a trace into burst and idle samples, and those into runs (paper, sections 2.3, 2.4, 3.3).
+"""Split a trace into burst and idle samples, and those into runs (paper, sections 2.3 to 3.3).
 
-    amount  __###__###__###   -> two_means ->  FFTTTFFTTT...  -> runs ->  2 idle, 3 burst, 2 idle ...
+    amount  __###__###  -> two_means ->  FFTTTFFTTT  -> runs ->  2 idle, 3 burst, 2 idle ...
 
 Pure: no clock, no files.
 """

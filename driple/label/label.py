@@ -55,7 +55,8 @@ def label_trace(trace: Trace) -> Label:
     """Mean burst amount, burst duration and idle duration of one trace (paper, section 3.3).
 
     Samples are split in two by 2-means on their amount; a burst is a run of high samples and lasts
-    as many sampling periods as it has samples. The runs that the ends of the trace cut are left out.
+    as many sampling periods as it has samples. The runs that the ends of the trace cut are left
+    out.
 
     Raises:
         TraceError: fewer than two samples.

@@ -1,6 +1,6 @@
 """Every raw sample of a campaign in one compressed file, so that labels can be made again from it.
 
-    <workload>.r<repeat>/samples.npz, run.json  <->  samples.parquet, one row per run
+<workload>.r<repeat>/samples.npz, run.json  <->  samples.parquet, one row per run
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def write_archive(campaign: Path, path: Path) -> int:
     """
     pa, parquet = _pyarrow()
     rows: dict[str, list[Any]] = {
-        name: [] for name in ("run", "about", "names", "period_s", "before_ns", "spent_ns", "values")
+        name: []
+        for name in ("run", "about", "names", "period_s", "before_ns", "spent_ns", "values")
     }
     for folder in sorted(campaign.glob("*.r[0-9]*")):
         record, about = read_run(folder)
@@ -45,7 +46,7 @@ def write_archive(campaign: Path, path: Path) -> int:
         rows["values"].append(_differences(samples.values).T.ravel())
     if not rows["run"]:
         raise MeasureError(f"{campaign} holds no finished run; run driple measure first")
-    integers = {name: "DELTA_BINARY_PACKED" for name in ("before_ns", "spent_ns", "values")}
+    integers = dict.fromkeys(("before_ns", "spent_ns", "values"), "DELTA_BINARY_PACKED")
     part = path.with_suffix(".part")
     parquet.write_table(
         pa.table(rows),
@@ -96,7 +97,7 @@ def _differences(values: Any) -> Any:
 def _pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow as pa
-        import pyarrow.parquet as parquet
+        from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError(
             "archives of samples need pyarrow, which is not installed; pip install 'driple[train]'"

@@ -38,7 +38,9 @@ class CpuShare:
             self._folders = (_ROOT / f"driple_{role}",)
             self.usage_path, self.usage_unit_s = self._folders[0] / "cpu.stat", 1e-6
         else:
-            raise MeasureError(f"no CPU control groups under {_ROOT}; measuring needs cgroup v1 or 2")
+            raise MeasureError(
+                f"no CPU control groups under {_ROOT}; measuring needs cgroup v1 or 2"
+            )
         if os.geteuid() != 0:
             raise MeasureError("CPU control groups need root; run driple measure as root")
         if self._version == 2:

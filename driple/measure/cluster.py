@@ -164,7 +164,7 @@ class LocalCluster:
         for role in self._roles.values():
             _stop(role)
         self._roles.clear()
-        self.network.remove()
+        self.network.close()
         self._folder.cleanup()
 
     def run(self, workload: Workload, graph_path: Path) -> RunRecord:
@@ -206,8 +206,7 @@ class LocalCluster:
             workload=workload.name,
             samples=sampling.samples(),
             step_times_ns=done,
-            units=dict.fromkeys(RESOURCES, 1.0)
-            | {"device_util": workers[0].share.usage_unit_s},
+            units=dict.fromkeys(RESOURCES, 1.0) | {"device_util": workers[0].share.usage_unit_s},
             num_parameters=num_parameters,
             other_cores=(after.busy_s - before.busy_s - own_s) / elapsed_s,
             steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
@@ -217,12 +216,16 @@ class LocalCluster:
         counter, share = AllocationCounter(name), CpuShare(name)
         share.limit(None)
         log = Path(self._folder.name) / f"{name}.log"
-        environment = os.environ | counter.environment(self._library) | {
-            "CUDA_VISIBLE_DEVICES": "",
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-            "TF_ENABLE_ONEDNN_OPTS": "0",
-            "OMP_NUM_THREADS": "1",
-        }
+        environment = (
+            os.environ
+            | counter.environment(self._library)
+            | {
+                "CUDA_VISIBLE_DEVICES": "",
+                "TF_CPP_MIN_LOG_LEVEL": "2",
+                "TF_ENABLE_ONEDNN_OPTS": "0",
+                "OMP_NUM_THREADS": "1",
+            }
+        )
         with log.open("w") as errors:
             process = subprocess.Popen(
                 [*self.network.command_prefix(name), sys.executable, "-m", "driple.measure.role"],
@@ -325,7 +328,12 @@ class _Sampling:
         self._period_s = period_s
         self._out = Path(folder) / "samples.raw"
         self._command = [
-            sys.executable, "-m", "driple.measure.sampler", str(self._out), str(period_s), *sources
+            sys.executable,
+            "-m",
+            "driple.measure.sampler",
+            str(self._out),
+            str(period_s),
+            *sources,
         ]
 
     def __enter__(self) -> _Sampling:

@@ -1,7 +1,7 @@
 """From the folders of a campaign to a data set: labels, graphs, repeatability.
 
-    run.json + samples.npz -> traces -> labels of each worker -> mean over the workers
-    repeats of a workload  -> median of each target           -> Example
+run.json + samples.npz -> traces -> labels of each worker -> mean over the workers
+repeats of a workload  -> median of each target           -> Example
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def collect_dataset(
         if len(rows) > 1:
             spreads.append(np.std(rows, axis=0, ddof=1) / np.maximum(np.mean(rows, axis=0), 1e-9))
     facts = {
-        **about,
+        **{key: value for key, value in about.items() if key not in ("format", "setting")},
         "label_source": "measured",
         "licence": "Apache-2.0",
         "collected": datetime.datetime.now(datetime.UTC).date().isoformat(),

@@ -35,9 +35,7 @@ def busy_time() -> BusyTime:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     user, nice, system, _idle, _wait, irq, soft_irq, steal = ticks
     per_s = os.sysconf("SC_CLK_TCK")
-    return BusyTime(
-        busy_s=(user + nice + system + irq + soft_irq) / per_s, steal_s=steal / per_s
-    )
+    return BusyTime(busy_s=(user + nice + system + irq + soft_irq) / per_s, steal_s=steal / per_s)
 
 
 def wait_until_quiet(max_cores: float, timeout_s: float) -> float:

@@ -1,4 +1,4 @@
-"""The memory analogue of a CPU setting: bytes that a worker allocates, against what memory can take.
+"""The memory analogue of a CPU setting: bytes that a worker allocates, as a share of the rate.
 
 On a GPU, NVML's memory utilisation is the share of time in which device memory is read or written.
 A CPU here has no counter for that. What can be counted is the bytes of new blocks (a tensor of an
@@ -43,7 +43,9 @@ def build_alloc_counter(folder: Path) -> Path:
     command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(library), str(_SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise MeasureError(f"{compiler} could not build the allocation counter: {done.stderr[:200]}")
+        raise MeasureError(
+            f"{compiler} could not build the allocation counter: {done.stderr[:200]}"
+        )
     return library
 
 
@@ -51,7 +53,7 @@ class AllocationCounter:
     """A page of shared memory that one worker adds its allocated bytes to."""
 
     def __init__(self, role: str) -> None:
-        shared = Path("/dev/shm")
+        shared = Path("/dev/shm")  # noqa: S108  # shared memory, by its own name
         handle, name = tempfile.mkstemp(prefix=f"driple-{role}-", dir=shared)
         os.ftruncate(handle, _PAGE)
         os.close(handle)

@@ -9,12 +9,15 @@ Needs root and iproute2.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from driple.errors import MeasureError
 
@@ -37,6 +40,7 @@ class ClusterNetwork:
     def __init__(self, roles: Sequence[str], bits_per_s: float) -> None:
         self.roles = tuple(roles)
         self.bits_per_s = bits_per_s
+        self._lock: IO[str] | None = None
 
     def __enter__(self) -> ClusterNetwork:
         """Create bridge, namespaces and links; leftovers of a killed run are removed first."""
@@ -45,8 +49,9 @@ class ClusterNetwork:
         for tool in ("ip", "tc", "nsenter"):
             if shutil.which(tool) is None:
                 raise MeasureError(
-                    f"'{tool}' not found; install iproute2 and util-linux to measure on this machine"
+                    f"'{tool}' not found; install iproute2 and util-linux to measure here"
                 )
+        self._lock = _lock_machine()
         self.remove()
         _run(f"ip link add {_BRIDGE} type bridge")
         _run(f"ip link set {_BRIDGE} up")
@@ -60,8 +65,15 @@ class ClusterNetwork:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove everything."""
+        """Remove everything, and let others measure."""
+        self.close()
+
+    def close(self) -> None:
+        """Remove everything, and let others measure."""
         self.remove()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def address(self, role: str, port: int) -> str:
         """`host:port` of a role, as the other roles see it."""
@@ -79,6 +91,8 @@ class ClusterNetwork:
 
     def remove(self) -> None:
         """Remove namespaces, links and bridge; what is not there is passed over."""
+        if self._lock is None:  # another run's network stays
+            return
         for role in self.roles:
             _run(f"ip netns del dpl_{role}", check=False)
             _run(f"ip link del dpl{role}", check=False)
@@ -100,6 +114,23 @@ class ClusterNetwork:
             f"tc qdisc add dev {link} {bucket}",
         ):
             _run(command)
+
+
+def _lock_machine() -> IO[str]:
+    """Hold the machine: two measuring runs would disturb each other.
+
+    Raises:
+        MeasureError: another run holds it.
+    """
+    file = (Path(tempfile.gettempdir()) / "driple-measure.lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise MeasureError(
+            "another measuring run is on this machine; wait for it to end, then run again"
+        ) from error
+    return file
 
 
 def _run(command: str, *, check: bool = True) -> None:

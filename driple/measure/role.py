@@ -1,4 +1,4 @@
-"""One role of the cluster: a long-lived process that imports TensorFlow once and forks per workload.
+"""One role of the cluster: a process that imports TensorFlow once and forks for each workload.
 
     orchestrator -- JSON lines over stdin/stdout --> role process -- fork --> one run
 

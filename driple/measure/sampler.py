@@ -31,7 +31,7 @@ _FLUSH_ROWS = 20_000
 
 
 def open_counter(source: str) -> Reader:
-    """A function that reads a counter: the first number of a file, or a 64-bit word of a mapped one."""
+    """A function that reads the first number of a file, or the 64-bit word of a mapped one."""
     if source.startswith("mmap:"):
         with Path(source.removeprefix("mmap:")).open("rb") as file:
             page = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)

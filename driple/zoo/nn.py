@@ -80,7 +80,9 @@ class Net:
                 tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_sub(moving, step))
             return y
 
-    def conv_bn_relu(self, x: Tensor, filters: int, size: int | tuple[int, int], **kw: Any) -> Tensor:
+    def conv_bn_relu(
+        self, x: Tensor, filters: int, size: int | tuple[int, int], **kw: Any
+    ) -> Tensor:
         """Convolution, batch normalisation, ReLU."""
         return tf.nn.relu(self.batch_norm(self.conv(x, filters, size, **kw)))
 

@@ -159,7 +159,7 @@ def _random_ints(shape: tuple[int, ...], below: int) -> Any:
 
 
 def _local(name: str, value: Any) -> Any:
-    """A variable of the worker; read through an identity, as an input pipeline hands out a batch."""
+    """A variable of the worker, read through an identity."""
     variable = tf.Variable(
         value,
         name=name,
@@ -171,7 +171,7 @@ def _local(name: str, value: Any) -> Any:
 
 
 def _optimizer(name: str) -> Any:
-    """Optimizers with the learning rates of tf_cnn_benchmarks' defaults, scaled down to stay finite."""
+    """Optimizers with learning rates that keep synthetic training finite."""
     if name == "sgd":
         return tf.train.GradientDescentOptimizer(1e-3)
     if name == "momentum":

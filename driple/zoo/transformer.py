@@ -1,7 +1,7 @@
 """Transformer (Vaswani et al., 2017) and its form with averaged attention (Zhang et al., 2018).
 
-    source tokens -> encoder ----------------------\\
-    target tokens -> decoder (self or averaged attention, attention to the encoder) -> logits
+source tokens -> encoder -> memory
+target tokens -> decoder (self or averaged attention, attention to the memory) -> logits
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _split_heads(x: Any, heads: int) -> Any:
 
 
 def _average_attention(net: Net, x: Any, past: Any, units: int) -> Any:
-    """Cumulative average of the past, a feed-forward layer and a gate (Zhang et al., eqs. 5 to 7)."""
+    """Cumulative average of the past, feed-forward layer, gate (Zhang et al., eqs. 5 to 7)."""
     average = past / tf.reduce_sum(past, axis=1, keepdims=True)
     mean = tf.einsum("ij,bjd->bid", average, x)
     mean = _feed_forward(net, mean, units)

@@ -8,7 +8,18 @@ from typing import Any
 from driple.graph.graphdef import message_class
 from driple.graph.raw import RawGraph
 
-ODD_NAMES = ("a", "b/c", "caf\u00e9", 'say "hi"', "back\\slash", "tab\there", "x" * 70, "#no", "{", "}")
+ODD_NAMES = (
+    "a",
+    "b/c",
+    "caf\u00e9",
+    'say "hi"',
+    "back\\slash",
+    "tab\there",
+    "x" * 70,
+    "#no",
+    "{",
+    "}",
+)
 
 
 def random_graphdef(seed: int) -> Any:
@@ -35,7 +46,9 @@ def _fill_node(node: Any, rng: random.Random, name: str) -> None:
     node.device = rng.choice((b"", b"/job:ps/task:0", b"/job:worker/task:0/device:GPU:0"))
     for _ in range(rng.randint(0, 3)):
         node.input.append(rng.choice(("n0", "^n1", "n2:1", "caf\u00e9")).encode())
-    keys = rng.sample(("T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty"), 4)
+    keys = rng.sample(
+        ("T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty"), 4
+    )
     for key in keys:
         _fill_attr(node.attr.add(key=key.encode()).value, key, rng)
 

@@ -31,8 +31,13 @@ def test_a_plain_call_is_replaced_by_its_body() -> None:
         nodes=[
             RawNode("a", "Const"),
             RawNode("b", "Const"),
-            RawNode("call", "StatefulPartitionedCall", "/gpu:0", ["a", "b:1", "^b"],
-                    functions={"f": ("square_sum",)}),
+            RawNode(
+                "call",
+                "StatefulPartitionedCall",
+                "/gpu:0",
+                ["a", "b:1", "^b"],
+                functions={"f": ("square_sum",)},
+            ),
             RawNode("out", "Identity", inputs=["call"]),
             RawNode("after", "NoOp", inputs=["^call"]),
         ],
@@ -55,7 +60,9 @@ def test_calls_inside_functions_are_inlined_too() -> None:
         name="outer",
         arguments=["p"],
         outputs=["r", "same"],
-        nodes=[RawNode("inner", "PartitionedCall", inputs=["p", "p"], functions={"f": ("square_sum",)})],
+        nodes=[
+            RawNode("inner", "PartitionedCall", inputs=["p", "p"], functions={"f": ("square_sum",)})
+        ],
         returns={"r": "inner:output:0", "same": "p"},
     )
     graph = RawGraph(
@@ -68,16 +75,23 @@ def test_calls_inside_functions_are_inlined_too() -> None:
         functions={"outer": outer, "square_sum": SQUARE},
     )
     assert edges_of(graph) == {
-        ("a", "c/inner/sq"), ("a", "c/inner/sum"), ("c/inner/sq", "c/inner/sum"),
-        ("c/inner/sum", "d"), ("a", "e"),
+        ("a", "c/inner/sq"),
+        ("a", "c/inner/sum"),
+        ("c/inner/sq", "c/inner/sum"),
+        ("c/inner/sum", "d"),
+        ("a", "e"),
     }
 
 
 @pytest.mark.parametrize("op", ["While", "StatelessWhile"])
 def test_a_loop_has_condition_and_body_once(op: str) -> None:
     """The loop's node stays, behind what condition and body return; there is no cycle."""
-    cond = RawFunction("c", ["i"], ["go"], [RawNode("less", "Less", inputs=["i"])], {"go": "less:z:0"})
-    body = RawFunction("b", ["i"], ["next"], [RawNode("add", "AddV2", inputs=["i"])], {"next": "add:z:0"})
+    cond = RawFunction(
+        "c", ["i"], ["go"], [RawNode("less", "Less", inputs=["i"])], {"go": "less:z:0"}
+    )
+    body = RawFunction(
+        "b", ["i"], ["next"], [RawNode("add", "AddV2", inputs=["i"])], {"next": "add:z:0"}
+    )
     graph = RawGraph(
         nodes=[
             RawNode("start", "Const"),
@@ -87,8 +101,11 @@ def test_a_loop_has_condition_and_body_once(op: str) -> None:
         functions={"c": cond, "b": body},
     )
     assert edges_of(graph) == {
-        ("start", "loop/c.0/less"), ("start", "loop/b.1/add"), ("loop/c.0/less", "loop"),
-        ("loop/b.1/add", "loop"), ("loop", "end"),
+        ("start", "loop/c.0/less"),
+        ("start", "loop/b.1/add"),
+        ("loop/c.0/less", "loop"),
+        ("loop/b.1/add", "loop"),
+        ("loop", "end"),
     }
 
 
@@ -100,13 +117,20 @@ def test_both_branches_of_an_if_are_there() -> None:
         nodes=[
             RawNode("p", "Const"),
             RawNode("v", "Const"),
-            RawNode("choice", "If", inputs=["p", "v"],
-                    functions={"then_branch": ("yes",), "else_branch": ("no",)}),
+            RawNode(
+                "choice",
+                "If",
+                inputs=["p", "v"],
+                functions={"then_branch": ("yes",), "else_branch": ("no",)},
+            ),
         ],
         functions={"yes": yes, "no": no},
     )
     assert edges_of(graph) == {
-        ("p", "choice"), ("v", "choice/yes.0/exp"), ("choice/yes.0/exp", "choice"), ("v", "choice"),
+        ("p", "choice"),
+        ("v", "choice/yes.0/exp"),
+        ("choice/yes.0/exp", "choice"),
+        ("v", "choice"),
     }
 
 
@@ -136,8 +160,13 @@ def test_functions_that_multiply_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     """Each calls the next a hundred times: refused long before memory runs out."""
     functions = {
         f"f{i}": RawFunction(
-            f"f{i}", [], [],
-            [RawNode(f"n{j}", "PartitionedCall", functions={"f": (f"f{i + 1}",)}) for j in range(100)],
+            f"f{i}",
+            [],
+            [],
+            [
+                RawNode(f"n{j}", "PartitionedCall", functions={"f": (f"f{i + 1}",)})
+                for j in range(100)
+            ],
             {},
         )
         for i in range(10)

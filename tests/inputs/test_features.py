@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,8 +61,9 @@ def test_context_counts_the_whole_graph() -> None:
     graph = op_graph(
         3, [(0, 1), (1, 2)], op_types=["Add", "Add", "X"], tensor_bytes=[1, 2, 3], remote=REMOTE
     )
+    graph = replace(graph, sent_bytes=7, received_bytes=9)
     values = np.expm1(context_vector(graph, {"Add": 0.5, "ApplyAdam": 0.25}))
-    expected = dict(zip(CONTEXT_NAMES, [3, 2, 6, 4, 96, 1.0, 1.0], strict=True))
+    expected = dict(zip(CONTEXT_NAMES, [3, 2, 6, 4, 96, 1.0, 1.0, 7, 9], strict=True))
     assert dict(zip(CONTEXT_NAMES, values, strict=True)) == pytest.approx(expected)
 
 

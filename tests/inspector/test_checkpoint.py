@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from driple.errors import CheckpointError
+from driple.inputs.features import CONTEXT_NAMES
 from driple.inspector import checkpoint as module
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from driple.inspector.config import InspectorConfig
@@ -24,7 +25,7 @@ from .examples import checkpoint_of, random_input, random_inspector
 
 @pytest.fixture(scope="module")
 def checkpoint() -> Checkpoint:
-    config = InspectorConfig(hidden=4, num_context=7, readout="mean", depth=2)
+    config = InspectorConfig(hidden=4, num_context=len(CONTEXT_NAMES), readout="mean", depth=2)
     return checkpoint_of(random_inspector(config, 6), 6)
 
 
@@ -76,7 +77,7 @@ def test_round_trip(checkpoint: Checkpoint, data: bytes, tmp_path: Path) -> None
     for field in ("provenance", "trained_on", "metrics", "preset", "versions"):
         assert getattr(again, field) == getattr(checkpoint, field)
     assert set(again.weights) == set(checkpoint.weights)
-    inputs = [random_input(0, 6, 7)]
+    inputs = [random_input(0, 6, len(CONTEXT_NAMES))]
     one, two = (Predictor(c).predict_inputs(inputs) for c in (checkpoint, again))
     assert one.tobytes() == two.tobytes()
 

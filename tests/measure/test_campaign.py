@@ -72,7 +72,9 @@ def fake_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign_module, "host_facts", lambda: {"memory_write_bytes_per_s": 1e9})
 
 
-def measure(folder: Path, jobs: list[Workload], repeats: int = 1, limits: Limits | None = None) -> Any:
+def measure(
+    folder: Path, jobs: list[Workload], repeats: int = 1, limits: Limits | None = None
+) -> Any:
     """Run a campaign."""
     campaign = Campaign(folder, SETTING, RunPlan(), limits)
     return campaign.measure(jobs, repeats=repeats, progress=lambda *_: None)
@@ -140,7 +142,7 @@ def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match="no whole run"):
         read_run(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"workload": "x"}))
-    with pytest.raises(MeasureError, match="no whole run|holds no samples"):
+    with pytest.raises(MeasureError, match="no whole run"):
         read_run(tmp_path)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     with pytest.raises(MeasureError, match="no archive"):

@@ -11,9 +11,9 @@ import pytest
 
 from driple.errors import MeasureError
 from driple.label import targets_of
+from driple.measure.campaign import Campaign, Limits, read_run
 from driple.measure.cluster import LocalCluster, RunPlan
 from driple.measure.collect import collect_dataset, labels_of_run
-from driple.measure.campaign import Campaign, Limits
 from driple.measure.machine import busy_time, host_facts, wait_until_quiet
 from driple.settings import Setting
 from driple.zoo import Workload
@@ -70,8 +70,6 @@ def test_a_measured_run_has_bursts_on_every_resource(tmp_path: Path) -> None:
     assert example.graph.num_nodes > 50
     assert (example.targets.flat >= 0).all()
     assert example.targets.values[:, 0].min() > 0
-    from driple.measure.campaign import read_run
-
     record, _about = read_run(campaign.path(SMALL, 0))
     num = len(record.step_times_ns["w0"]) - 1
     column = record.samples.names.index("w0.net_tx")
@@ -84,12 +82,14 @@ def test_a_measured_run_has_bursts_on_every_resource(tmp_path: Path) -> None:
 
 
 @needs_cluster
-def test_a_worker_that_dies_is_reported_and_nothing_is_left(tmp_path: Path) -> None:
-    """Kill a worker in the middle: one line says so, the next run works, and nothing is left at the end."""
+def test_a_worker_that_dies_is_reported_and_replaced(tmp_path: Path) -> None:
+    """Kill a worker: one line says so, the next run works, nothing is left."""
     with LocalCluster(Setting.parse("CPU-P1w2"), QUICK) as cluster:
         victim = cluster._roles["w1"].process.pid
-        killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+        killer = threading.Timer(1.0, os.kill, (victim, signal.SIGKILL))
         killer.start()
+        with pytest.raises(MeasureError, match="another measuring run"):
+            LocalCluster(Setting.parse("CPU-P1w2"), QUICK).__enter__()
         with pytest.raises(MeasureError, match="w1 died"):
             cluster.run(SMALL, tmp_path / "graph.pb")
         assert cluster.run(SMALL, tmp_path / "graph.pb").workload == SMALL.name

@@ -9,7 +9,9 @@ from driple.errors import TraceError
 from driple.measure.samples import Samples, read_samples, write_samples
 
 
-def samples_of(counter: np.ndarray, *, period_s: float = 0.005, late: tuple[int, ...] = ()) -> Samples:
+def samples_of(
+    counter: np.ndarray, *, period_s: float = 0.005, late: tuple[int, ...] = ()
+) -> Samples:
     """Samples of one counter every `period_s`; rows in `late` took 2 ms to read."""
     before = (np.arange(len(counter)) * period_s * 1e9).astype(np.int64)
     spent = np.full(len(counter), 20_000, dtype=np.int64)

@@ -43,7 +43,10 @@ PUBLISHED_MILLIONS = {
     "resnet56/cifar10/b1/sgd/sync": 0.85,
     "densenet40_k12/cifar10/b1/adam/async": 1.0,
 }
-TOLERANCE = {"resnet20/cifar10/b1/momentum/async": 0.02, "densenet40_k12/cifar10/b1/adam/async": 0.03}
+TOLERANCE = {
+    "resnet20/cifar10/b1/momentum/async": 0.02,
+    "densenet40_k12/cifar10/b1/adam/async": 0.03,
+}
 OTHERS = [
     "alexnet-x0.25/cifar10/b2/rmsprop/sync",
     "lenet-x0.25/mnist/b2/sgd/async",
@@ -64,7 +67,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(folder), *names],
-        env=environment, capture_output=True, text=True, check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

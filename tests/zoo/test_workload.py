@@ -16,7 +16,7 @@ def test_names_are_their_own_inverse() -> None:
 
 
 def test_the_list_is_large_diverse_and_always_the_same() -> None:
-    """At least 160 unique workloads of at least 10 families; factors come up about equally often."""
+    """At least 160 unique workloads of 10 families or more; factors come up about equally."""
     workloads = cpu_workloads()
     assert len(set(workloads)) == len(workloads) >= 160
     assert workloads == cpu_workloads()

@@ -1,0 +1,103 @@
+"""`driple dataset`: look at data sets, and make them of measured runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driple.cli.show import note, print_json, print_table
+
+__all__ = ["dataset_app"]
+
+dataset_app = typer.Typer(help="Data sets of measured workloads.", rich_markup_mode=None)
+
+
+@dataset_app.command("info")
+def info(
+    dataset: Annotated[Path, typer.Argument(help="data set folder")],
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Show what a data set holds and where its labels come from.
+
+    Example:
+
+      driple dataset info datasets/CPU-P1w2_ho-200M
+    """
+    from collections import Counter
+
+    import numpy as np
+
+    from driple.cli.train import require_training
+    from driple.dataset.store import read_dataset
+    from driple.targets import TARGET_NAMES
+
+    require_training()
+    data = read_dataset(dataset)
+    families = Counter(item.family for item in data.examples)
+    labels = np.array([item.targets.flat for item in data.examples])
+    if json:
+        print_json(
+            {
+                "name": data.name,
+                "setting": data.setting,
+                "examples": len(data.examples),
+                "families": dict(families),
+                "about": data.about,
+            }
+        )
+        return
+    print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
+    print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
+    repeats = data.about.get("repeatability", {}).get("median_cv", {})
+    rows = [
+        [
+            name,
+            *(f"{value:.3f}" for value in np.percentile(labels[:, i], (0, 50, 100))),
+            f"{100 * repeats[name]:.1f} %" if name in repeats else "-",
+        ]
+        for i, name in enumerate(TARGET_NAMES)
+    ]
+    print_table(["target", "least", "median", "most", "repeatability"], rows)
+
+
+@dataset_app.command("build")
+def build(
+    campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="data set folder to write")],
+    grid_ms: Annotated[
+        float, typer.Option(help="period of the labelled traces, in milliseconds")
+    ] = 20.0,
+    traces: Annotated[
+        bool, typer.Option(help="also store every raw sample beside the labels")
+    ] = True,
+) -> None:
+    """Label the runs of a campaign and write them as a data set.
+
+    Example:
+
+      driple dataset build runs/cpu -o datasets/CPU-P1w2_ho-200M
+    """
+    import json as json_module
+
+    from driple.cli.train import require_training
+    from driple.dataset.store import write_dataset
+    from driple.errors import MeasureError
+    from driple.measure.collect import collect_dataset
+
+    require_training()
+    try:
+        about = json_module.loads((campaign / "campaign.json").read_text())
+    except (OSError, ValueError) as error:
+        raise MeasureError(
+            f"{campaign} holds no campaign ({error}); give a folder that driple measure filled"
+        ) from error
+    data = collect_dataset(campaign, name=output.name, about=about, grid_s=grid_ms / 1000)
+    write_dataset(data, output)
+    if traces:
+        from driple.measure.archive import write_archive
+
+        write_archive(campaign, output / "samples.parquet")
+    note(f"wrote {output}")
+    print(f"{len(data.examples)} workloads, {data.about['num_runs']} runs")

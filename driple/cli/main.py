@@ -1,0 +1,78 @@
+"""`driple`: one command per question. Results to stdout, logs and progress to stderr.
+
+Exit status 0: done; 1: the work failed in a way nobody planned for; 2: bad input, told in one line.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+import typer
+
+from driple.cli.dataset import dataset_app
+from driple.cli.env import env
+from driple.cli.evaluate import evaluate
+from driple.cli.graph import graph_app
+from driple.cli.measure import measure
+from driple.cli.predict import predict
+from driple.cli.train import train
+from driple.cli.zoo import zoo_app
+from driple.errors import DripleError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="driple",
+    help="How will this training job use a cluster, before anyone runs it?",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(predict)
+app.command()(train)
+app.command()(evaluate)
+app.command()(measure)
+app.command()(env)
+app.add_typer(graph_app, name="graph")
+app.add_typer(dataset_app, name="dataset")
+app.add_typer(zoo_app, name="zoo")
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Entry point: run the command line and exit with its status."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        given = sys.argv[1:] if arguments is None else arguments
+        result = app(args=given or ["--help"], standalone_mode=False)
+    except typer.TyperException as error:
+        return _say(f"{' '.join(error.format_message().split())} (see driple --help)")
+    except (typer.Abort, KeyboardInterrupt):
+        print("driple: stopped; run the same command again to go on", file=sys.stderr)
+        return 130
+    except DripleError as error:
+        return _say(" ".join(str(error).split()))
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT):
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        return _say(
+            f"{error.strerror}{place}; nothing was half-written: make room or choose "
+            "another place, and run again"
+        )
+    return int(result) if isinstance(result, int) else 0
+
+
+def _say(message: str) -> int:
+    print(f"driple: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,133 @@
+"""`driple measure`: train workloads on this machine and record how they use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driple.cli.show import note, print_json, progress_bar
+from driple.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from driple.zoo import Workload
+
+__all__ = ["measure"]
+
+
+def measure(
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(help="names, such as resnet20/cifar10/b32/sgd/sync; see driple zoo list"),
+    ] = None,
+    setting: Annotated[str, typer.Option(help="CPU setting to measure on")] = "CPU-P1w2",
+    out: Annotated[Path, typer.Option(help="folder of the campaign; continued if it is there")] = (
+        Path("runs/campaign")
+    ),
+    dataset: Annotated[
+        Path | None,
+        typer.Option(help="data set folder to append the labels to"),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="every workload of the zoo's CPU list")
+    ] = False,
+    list_file: Annotated[
+        Path | None,
+        typer.Option("--list", help="file with one workload name per line"),
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="times each workload is measured, interleaved")] = 1,
+    iterations: Annotated[int, typer.Option(help="iterations to measure, at least")] = 30,
+    seconds: Annotated[float, typer.Option(help="add iterations up to this long")] = 9.0,
+    share: Annotated[float, typer.Option(help="cores that each worker may use")] = 0.4,
+    json: Annotated[bool, typer.Option("--json", help="a JSON summary on stdout")] = False,
+) -> None:
+    """Measure workloads: real parameter-server training in network namespaces of this machine.
+
+    Needs root, iproute2, a C compiler and TensorFlow. Nothing else may run meanwhile: a run that
+    other load disturbs is done again. Stop it at any time; the same command goes on.
+
+    Examples:
+
+      driple measure resnet20/cifar10/b32/sgd/sync --dataset datasets/mine
+
+      driple measure --all --repeats 2 --out runs/cpu --dataset datasets/mine
+    """
+    from driple.measure.campaign import Campaign
+    from driple.measure.cluster import RunPlan
+    from driple.settings import Setting
+
+    jobs = _workloads(workloads or [], list_file, all_=all_)
+    if repeats < 1 or iterations < 1:
+        raise ConfigError("--repeats and --iterations must be at least 1")
+    _check_tensorflow()
+    plan = RunPlan(
+        share=share,
+        server_share=share,
+        min_iterations=iterations,
+        max_iterations=max(100, iterations),
+        seconds=seconds,
+    )
+    campaign = Campaign(out, Setting.parse(setting), plan)
+    with progress_bar() as bar:
+        task = bar.add_task("measuring", total=None)
+
+        def progress(name: str, done: int, total: int, remark: str) -> None:
+            bar.update(task, description=name, completed=done, total=total)
+            if remark:
+                bar.console.print(f"{name}: {remark}", highlight=False)
+
+        failed = campaign.measure(jobs, repeats=repeats, progress=progress)
+    for line in failed:
+        note(f"failed: {line}")
+    summary = {"setting": setting, "workloads": len(jobs), "failed": failed, "campaign": str(out)}
+    if dataset is not None:
+        summary["dataset"] = str(dataset)
+        summary["examples"] = _append(campaign.about, out, dataset)
+    if json:
+        print_json(summary)
+    else:
+        print(f"{len(jobs) - len(failed)} of {len(jobs)} workloads measured, runs in {out}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _append(about: dict[str, object], out: Path, folder: Path) -> int:
+    """Label the campaign's runs and merge them into the data set; its size."""
+    from driple.dataset.example import merge_examples
+    from driple.dataset.store import read_dataset, write_dataset
+    from driple.measure.collect import collect_dataset
+
+    fresh = collect_dataset(out, name=folder.name, about=about)
+    if (folder / "dataset.json").exists():
+        fresh = merge_examples(read_dataset(folder), fresh.examples)
+    write_dataset(fresh, folder)
+    return len(fresh.examples)
+
+
+def _workloads(names: list[str], list_file: Path | None, *, all_: bool) -> list[Workload]:
+    from driple.zoo import Workload, cpu_workloads
+    from driple.zoo.catalogue import model_of
+
+    if list_file is not None:
+        try:
+            names = [*names, *list_file.read_text().split()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"--list {list_file} cannot be read ({error})") from error
+    jobs = [Workload.parse(name) for name in names]
+    if all_:
+        jobs += cpu_workloads()
+    if not jobs:
+        raise ConfigError("nothing to measure; name workloads (driple zoo list) or give --all")
+    for job in jobs:
+        model_of(job)
+    return list(dict.fromkeys(jobs))
+
+
+def _check_tensorflow() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("tensorflow") is None:
+        raise MissingExtraError(
+            "measuring needs TensorFlow, which is not installed; pip install 'driple[tensorflow]'"
+        )

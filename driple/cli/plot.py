@@ -1,0 +1,84 @@
+"""`--plot`: the predicted burst and idle pattern of the four resources over a few iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driple.errors import ConfigError, MissingExtraError
+from driple.targets import RESOURCES, UNITS
+
+if TYPE_CHECKING:
+    from driple.inspector.predict import Prediction
+
+__all__ = ["plot_predictions"]
+
+_TITLES = {
+    "device_util": "device utilisation",
+    "device_mem_util": "device-memory utilisation",
+    "net_tx": "network TX",
+    "net_rx": "network RX",
+}
+_ITERATIONS = 5
+_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
+
+
+def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: str) -> None:
+    """Draw one row per resource, one line per setting, and save the picture.
+
+    Raises:
+        ConfigError: the file's ending is no picture format.
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError(
+            "--plot needs matplotlib, which is not installed; pip install 'driple[plot]'"
+        ) from error
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise ConfigError(f"--plot writes .png, .svg or .pdf, got '{path.name}'")
+    span_s = _ITERATIONS * max(item.iteration_time_s for item in predictions)
+    figure, axes = plt.subplots(len(RESOURCES), 1, sharex=True, figsize=(8, 6.5))
+    for axis, (i, resource) in zip(axes, enumerate(RESOURCES), strict=True):
+        for colour, item in zip(_COLOURS, predictions, strict=False):
+            amount, burst_s, idle_s = (float(value) for value in item.targets.values[i])
+            times, heights = _square_wave(amount, burst_s, idle_s, span_s)
+            axis.plot(times, heights, color=colour, linewidth=1.2, label=item.setting)
+            axis.fill_between(times, heights, color=colour, alpha=0.15, linewidth=0)
+        axis.set_ylabel(UNITS[resource])
+        axis.set_title(_TITLES[resource], loc="left", fontsize=9)
+        axis.set_ylim(bottom=0)
+        axis.margins(y=0.15)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[-1].set_xlabel("time (s)")
+    axes[-1].set_xlim(0, span_s)
+    if len(predictions) > 1:
+        axes[0].legend(fontsize=8, loc="upper right")
+        figure.suptitle(f"{title}: predicted use of resources", fontsize=11)
+    else:
+        figure.suptitle(f"{title} on {predictions[0].setting}: predicted", fontsize=11)
+    figure.tight_layout()
+    part = path.with_name(f".{path.stem}.part{path.suffix}")
+    figure.savefig(part, dpi=130)
+    plt.close(figure)
+    part.replace(path)
+
+
+def _square_wave(
+    amount: float, burst_s: float, idle_s: float, span_s: float
+) -> tuple[list[float], list[float]]:
+    """Corner points of bursts of `amount` from time 0 on; idle gaps are drawn as zero."""
+    times, heights, now = [0.0], [0.0], 0.0
+    period = burst_s + idle_s
+    if period <= 0:
+        return [0.0, span_s], [0.0, 0.0]
+    while now < span_s and len(times) < 4000:
+        times += [now, now, now + burst_s, now + burst_s]
+        heights += [0.0, amount, amount, 0.0]
+        now += period
+    return times, heights

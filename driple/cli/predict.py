@@ -1,0 +1,139 @@
+"""`driple predict`: the twelve targets of a graph on a setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driple.cli.show import note, print_json, print_table
+
+if TYPE_CHECKING:
+    from driple.inspector.checkpoint import Checkpoint
+    from driple.inspector.predict import Prediction
+
+__all__ = ["predict"]
+
+_DEFAULT_SETTING = "CPU-P1w2/ho-200M"
+_MAX_MIB = 512
+
+
+def predict(
+    graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="a checkpoint file, in place of --setting and --preset"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object per setting")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="draw the predicted pattern into this file (.png, .svg, .pdf)"),
+    ] = None,
+    max_mib: Annotated[
+        float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
+    ] = _MAX_MIB,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(help="the same in bytes"),
+    ] = None,
+) -> None:
+    """Predict how the training job of GRAPH will use its cluster.
+
+    Examples:
+
+      driple predict datasets/examples/resnet50.pbtxt
+
+      driple predict graph.pb.gz --setting CPU-P1w2 --json
+
+      driple predict graph.pbtxt --plot pattern.png
+    """
+    from driple.graph import read_graph
+    from driple.inspector.predict import predict as predict_graph
+
+    checkpoints = _checkpoints(setting, preset, checkpoint)
+    op_graph = read_graph(graph, max_bytes=max_bytes or int(max_mib * 2**20))
+    for remark in op_graph.report.notes:
+        note(remark)
+    predictions = [predict_graph(op_graph, item) for item in checkpoints]
+    for prediction in predictions:
+        _warn(prediction, int(op_graph.tensor_bytes.sum()))
+    if plot is not None:
+        from driple.cli.plot import plot_predictions
+
+        plot_predictions(predictions, plot, title=graph.name)
+        note(f"wrote {plot}")
+    for prediction in predictions:
+        if json:
+            print_json(prediction.to_json_dict())
+        else:
+            _print(prediction, graph.name)
+
+
+def _checkpoints(
+    settings: list[str] | None, preset: str, checkpoint: Path | None
+) -> list[Checkpoint]:
+    from driple.cli.checkpoints import checkpoint_path
+    from driple.inspector.checkpoint import load_checkpoint
+    from driple.settings import Setting
+
+    if checkpoint is not None:
+        return [load_checkpoint(checkpoint)]
+    if not settings:
+        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
+    wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
+    return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
+
+
+def _warn(prediction: Prediction, tensor_bytes: int) -> None:
+    """Say what the checkpoint has never seen: op types, and graphs of such a size."""
+    known = prediction.trained_on.get("range")
+    if isinstance(known, dict):
+        for what, value in (("num_nodes", prediction.num_nodes), ("tensor_bytes", tensor_bytes)):
+            least, most = known[what]
+            if not least <= value <= most:
+                note(
+                    f"{what} is {value:,}, the inspector has learned from graphs with {least:,} to "
+                    f"{most:,}; take this prediction for {prediction.setting} as a guess"
+                )
+    unknown = prediction.unknown_op_types
+    if unknown:
+        most = sorted(unknown, key=lambda name: -unknown[name])[:5]
+        note(
+            f"{len(unknown)} op type(s) that the checkpoint has never seen, in "
+            f"{sum(unknown.values())} of {prediction.num_nodes} nodes: {', '.join(most)}"
+        )
+
+
+def _print(prediction: Prediction, name: str) -> None:
+    from driple.targets import UNITS
+
+    trained = prediction.trained_on
+    print(f"{name} on {prediction.setting}")
+    rows = []
+    for resource, figures in prediction.targets.to_dict().items():
+        rows.append(
+            [
+                resource,
+                f"{figures['burst_amount']:.1f} {UNITS[resource]}",
+                f"{figures['burst_duration']:.3f} s",
+                f"{figures['idle_duration']:.3f} s",
+            ]
+        )
+    print_table(["", "burst amount", "burst duration", "idle duration"], rows)
+    print(f"iteration time {prediction.iteration_time_s:.3f} s")
+    error = prediction.metrics.get("test_smape_pct")
+    tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
+    print(
+        f"graph: {prediction.num_nodes} ops, {prediction.num_edges} edges, "
+        f"{prediction.num_groups} groups"
+    )
+    print(
+        f"checkpoint: {prediction.provenance} labels, "
+        f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{tested}"
+    )

@@ -1,0 +1,119 @@
+"""`driple train`: train the inspector of a setting on its data set."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.errors import DatasetError, MissingExtraError
+
+if TYPE_CHECKING:
+    from driple.settings import Setting
+
+__all__ = ["dataset_path", "require_training", "train"]
+
+
+def train(
+    setting: Annotated[str, typer.Option(help="cluster setting to train for")],
+    preset: Annotated[str, typer.Option(help="default or paper")] = "default",
+    dataset: Annotated[
+        Path | None,
+        typer.Option(help="data set folder; by default the one of the setting in datasets/"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="folder of the training run; continued if it is there"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of the split, the weights and the batches")] = 0,
+    split_seed: Annotated[int, typer.Option(help="of the split into 60/20/20")] = 0,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(help="stop here at the latest"),
+    ] = None,
+    patience_epochs: Annotated[
+        int | None,
+        typer.Option(help="stop after so many epochs without a better validation loss"),
+    ] = None,
+    threads: Annotated[int, typer.Option(help="CPU threads; 0 for all")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="the metrics as one JSON object")] = False,
+) -> None:
+    """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
+
+    Killed or stopped, the same command goes on where it was and ends with the same weights.
+
+    Examples:
+
+      driple train --setting CPU-P1w2
+
+      driple train --setting CPU-P1w2 --preset paper --out runs/paper
+    """
+    require_training()
+    from dataclasses import replace
+
+    from driple.dataset.split import random_split
+    from driple.dataset.store import read_dataset
+    from driple.settings import Setting
+    from driple.training.config import preset_named
+    from driple.training.loop import train as train_inspector
+    from driple.training.trainer import Progress
+
+    wanted = Setting.parse(setting)
+    data = read_dataset(dataset or dataset_path(wanted))
+    base = preset_named(preset)
+    changes = {"seed": seed, "max_epochs": max_epochs, "patience_epochs": patience_epochs}
+    given = {key: value for key, value in changes.items() if value is not None}
+    chosen = replace(base, train=replace(base.train, **given))
+    folder = out or Path("runs") / f"train-{wanted.file_name}-{preset}-s{split_seed}.{seed}"
+    split = random_split([item.workload for item in data.examples], split_seed)
+    with progress_bar() as bar:
+        task = bar.add_task("building inputs", total=None)
+
+        def progress(now: Progress) -> None:
+            words = "building inputs"
+            if now.record is not None:
+                words = f"loss {now.record.val_loss:.4g}, best in epoch {now.best_epoch}"
+            bar.update(task, description=words, completed=now.done, total=now.total)
+
+        result = train_inspector(
+            data, split, chosen, folder, resume=True, progress=progress, threads=threads or None
+        )
+    note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
+    metrics = result.checkpoint.metrics
+    if json:
+        print_json({"checkpoint": str(folder / "checkpoint.safetensors"), "metrics": metrics})
+    else:
+        print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
+
+
+def dataset_path(setting: Setting) -> Path:
+    """The data set folder of a setting, here or beside the package's source.
+
+    Raises:
+        DatasetError: there is none.
+    """
+    roots = [Path("datasets"), Path(str(files("driple"))).parent / "datasets"]
+    for root in roots:
+        folder = root / setting.file_name
+        if (folder / "dataset.json").exists():
+            return folder
+    raise DatasetError(
+        f"no data set of {setting.name} in datasets/; give --dataset FOLDER, or measure one: "
+        f"driple measure --all --setting {setting.name} --dataset datasets/{setting.file_name}"
+    )
+
+
+def require_training() -> None:
+    """Raise MissingExtraError unless the extra `train` is installed."""
+    from importlib.util import find_spec
+
+    needed = ("torch", "pyarrow", "category_encoders", "networkx")
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"training needs {', '.join(missing)}, which is not installed; "
+            "pip install 'driple[train]'"
+        )

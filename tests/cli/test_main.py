@@ -1,0 +1,204 @@
+"""The command line as its users meet it: one process per command, nothing stubbed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple.settings import KNOWN_SETTINGS
+from driple.targets import RESOURCES
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
+HEAVY = ("torch", "tensorflow", "pandas", "sklearn", "networkx", "matplotlib", "pyarrow")
+
+
+def driple(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run(
+        [sys.executable, "-m", "driple.cli.main", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=os.environ | {"COLUMNS": "100", "PYTHONPATH": str(ROOT)},
+    )
+
+
+def refused(*arguments: object, cwd: Path = ROOT) -> str:
+    """Run a command that must be refused: exit status 2, one line, nothing on stdout."""
+    done = driple(*arguments, cwd=cwd)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    lines = [
+        line for line in done.stderr.splitlines() if not line.startswith("driple: no --setting")
+    ]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("driple: ")
+    return lines[0]
+
+
+def test_predict_prints_exactly_the_json_of_the_design() -> None:
+    """Keys and types; the iteration time is a burst and a gap of TX."""
+    done = driple("predict", EXAMPLE, "--setting", "cpu", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found) == [
+        "setting",
+        "targets",
+        "units",
+        "iteration_time_s",
+        "graph",
+        "checkpoint",
+    ]
+    assert found["setting"] == "CPU-P1w2/ho-200M"
+    assert list(found["targets"]) == list(RESOURCES)
+    for figures in found["targets"].values():
+        assert list(figures) == ["burst_amount", "burst_duration", "idle_duration"]
+        assert all(np.isfinite(value) for value in figures.values())
+    assert list(found["graph"]) == ["nodes", "edges", "groups", "unknown_op_types"]
+    assert list(found["checkpoint"]) == ["setting", "provenance", "trained_on", "metrics"]
+    assert found["checkpoint"]["provenance"] == "measured"
+    tx = found["targets"]["net_tx"]
+    assert found["iteration_time_s"] == pytest.approx(tx["burst_duration"] + tx["idle_duration"])
+
+
+def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> None:
+    """All four resources, the iteration time, the provenance; notes go to stderr."""
+    done = driple("predict", EXAMPLE)
+    assert done.returncode == 0, done.stderr
+    for word in (*RESOURCES, "iteration time", "measured labels"):
+        assert word in done.stdout
+    assert "no --setting given" in done.stderr
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_predict_loads_nothing_heavy(preset: str) -> None:
+    """Neither torch nor TensorFlow nor pandas, scikit-learn, networkx or matplotlib."""
+    program = (
+        "import sys; from driple.cli.main import _run; "
+        f"status = _run(['predict', {str(EXAMPLE)!r}, '--preset', {preset!r}]); "
+        f"print([name for name in {HEAVY!r} if name in sys.modules], status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
+def test_plot_draws_a_picture(tmp_path: Path) -> None:
+    """A PNG of sensible size, and no part file left."""
+    done = driple("predict", EXAMPLE, "--setting", "cpu", "--plot", tmp_path / "pattern.png")
+    assert done.returncode == 0, done.stderr
+    content = (tmp_path / "pattern.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert len(content) > 20_000
+    assert [path.name for path in tmp_path.iterdir()] == ["pattern.png"]
+
+
+def test_bad_input_gets_one_line(tmp_path: Path) -> None:
+    """Each kind of bad input of the command line: exit status 2 and one line."""
+    (tmp_path / "cut.pb").write_bytes(b"\x0a\xff\xff\x03cut")
+    (tmp_path / "prose.pbtxt").write_text("this is not a graph\n")
+    (tmp_path / "deep.pbtxt").write_text("node { attr { value { list " + "{ func " * 10_000)
+    (tmp_path / "empty.pb").write_bytes(b"")
+    (tmp_path / "cut.safetensors").write_bytes(b"\x10\x00\x00")
+    refused("predict", tmp_path / "cut.pb")
+    refused("predict", tmp_path / "prose.pbtxt")
+    refused("predict", tmp_path / "deep.pbtxt")
+    refused("predict", tmp_path / "empty.pb")
+    assert "missing.pb" in refused("predict", tmp_path / "missing.pb")
+    refused("predict", tmp_path)
+    assert "max" in refused("predict", EXAMPLE, "--max-bytes", 1000)
+    assert "did you mean V100" in refused("predict", EXAMPLE, "--setting", "V1000")
+    assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, "--setting", KNOWN_SETTINGS[1])
+    refused("predict", EXAMPLE, "--checkpoint", tmp_path / "cut.safetensors")
+    refused("predict", EXAMPLE, "--preset", "papre")
+    refused("predict", EXAMPLE, "--plot", tmp_path / "picture.docx")
+    refused("predict")
+    refused("predict", EXAMPLE, "--no-such-option")
+    refused("no-such-command")
+    refused("train", "--setting", "2080Ti")
+    refused("measure")
+    refused("measure", "resnet21/cifar10/b1/sgd/sync")
+    refused("zoo", "build", "resnet20", "-o", tmp_path / "graph.pb")
+    refused("dataset", "info", tmp_path)
+    refused("dataset", "build", tmp_path, "-o", tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "cut.pb",
+        "prose.pbtxt",
+        "deep.pbtxt",
+        "empty.pb",
+        "cut.safetensors",
+    }
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """Writing to /dev/full's file system fails in one line; what was there stays."""
+    target = tmp_path / "picture.png"
+    target.write_bytes(b"before")
+    program = (
+        "import resource, signal, sys; from driple.cli.main import _run; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); "
+        f"sys.exit(_run(['predict', {str(EXAMPLE)!r}, '--plot', {str(target)!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"MPLCONFIGDIR": str(tmp_path / "mpl")},
+    )
+    assert done.returncode == 2, done.stderr
+    assert target.read_bytes() == b"before"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["predict"],
+        ["train"],
+        ["evaluate"],
+        ["measure"],
+        ["env"],
+        ["graph", "show"],
+        ["zoo", "build"],
+        ["dataset", "info"],
+        ["dataset", "build"],
+    ],
+)
+def test_every_command_has_help_with_an_example(command: list[str]) -> None:
+    """`--help` works everywhere and shows how the command is typed."""
+    done = driple(*command, "--help")
+    assert done.returncode == 0
+    if command:
+        assert f"driple {command[0]}" in done.stdout
+
+
+def test_graph_show_and_env_and_list_speak_json() -> None:
+    """Machine-readable forms of the small commands."""
+    shown = json.loads(driple("graph", "show", EXAMPLE, "--json").stdout)
+    assert shown["nodes_in_file"] >= 3000
+    assert shown["op_types"]["Conv2D"] == 53
+    assert "CPU-P1w2/ho-200M" in json.loads(driple("env", "--json").stdout)["checkpoints"]
+    assert "checkpoints" in driple("env").stdout
+    assert len(json.loads(driple("zoo", "list", "--json").stdout)) >= 160
+    assert "resnet20/" in driple("zoo", "list", "--filter", "resnet20").stdout
+    assert "Conv2D" in driple("graph", "show", EXAMPLE).stdout
+
+
+def test_dataset_info_shows_the_shipped_data() -> None:
+    """At least 160 workloads of at least ten families."""
+    folder = ROOT / "datasets/CPU-P1w2_ho-200M"
+    found = json.loads(driple("dataset", "info", folder, "--json").stdout)
+    assert found["examples"] >= 160
+    assert len(found["families"]) >= 10
+    assert found["about"]["label_source"] == "measured"
+    assert "net_rx.idle_duration" in driple("dataset", "info", folder).stdout

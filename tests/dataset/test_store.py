@@ -1,0 +1,260 @@
+"""A data set comes back from disk as it was, and a damaged one is refused with one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, write_dataset
+from driple.errors import DatasetError
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
+
+NAMES = ("dataset.json", "examples.parquet", "graphs.parquet")
+
+
+def assert_same_graph(found: OpGraph, wanted: OpGraph) -> None:
+    """All fields equal, arrays in dtype too."""
+    for name in ("edges", "is_control", "tensor_elements", "tensor_bytes"):
+        a, b = getattr(found, name), getattr(wanted, name)
+        assert (a.dtype, a.shape, a.tolist()) == (b.dtype, b.shape, b.tolist())
+    for name in ("names", "op_types", "devices", "remote", "report"):
+        assert getattr(found, name) == getattr(wanted, name)
+
+
+def edit_column(file: Path, name: str, values: list[Any] | None) -> None:
+    """Replace a column of a Parquet file by other values, or drop it."""
+    table = parquet.read_table(file)
+    position = table.column_names.index(name)
+    table = (
+        table.drop_columns([name])
+        if values is None
+        else table.set_column(position, name, pa.array(values))
+    )
+    parquet.write_table(table, file)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data set of four workloads on disk."""
+    write_dataset(synthetic_dataset(4), tmp_path / "set")
+    return tmp_path / "set"
+
+
+def test_reading_gives_back_what_was_written(folder: Path) -> None:
+    """Labels to the last bit, details with their types, graphs in every field, provenance."""
+    wanted, found = synthetic_dataset(4), read_dataset(folder)
+    assert (found.name, found.setting, found.about) == ("synthetic", SETTING, wanted.about)
+    assert found.workloads == wanted.workloads
+    assert np.array_equal(found.targets(), wanted.targets())
+    for one, other in zip(found.examples, wanted.examples, strict=True):
+        assert (one.family, one.details, one.label_source) == (
+            other.family,
+            other.details,
+            other.label_source,
+        )
+        assert one.iteration_time_s == other.iteration_time_s
+        assert_same_graph(one.graph, other.graph)
+
+
+TEXT = st.text(max_size=8)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> OpGraph:
+    """Any graph, also without nodes, edges or remote ops, with any text in its names."""
+    num_nodes = draw(st.integers(0, 6))
+    num_edges = draw(st.integers(0, 8)) if num_nodes else 0
+    node = st.integers(0, max(0, num_nodes - 1))
+    big = st.integers(0, 2**62)
+
+    def many(of: st.SearchStrategy[Any], count: int) -> list[Any]:
+        return draw(st.lists(of, min_size=count, max_size=count))
+
+    return OpGraph(
+        names=tuple(many(TEXT, num_nodes)),
+        op_types=tuple(many(TEXT, num_nodes)),
+        devices=tuple(many(TEXT, num_nodes)),
+        edges=np.array(many(st.tuples(node, node), num_edges), dtype=np.int32).reshape(-1, 2),
+        is_control=np.array(many(st.booleans(), num_edges), dtype=np.bool_),
+        tensor_elements=np.array(many(big, num_nodes), dtype=np.int64),
+        tensor_bytes=np.array(many(big, num_nodes), dtype=np.int64),
+        remote=tuple(
+            RemoteOps(op_type=t, num_nodes=n, tensor_bytes=b)
+            for t, n, b in draw(st.lists(st.tuples(TEXT, big, big), max_size=3))
+        ),
+        report=ReadReport(
+            nodes_in_file=draw(st.integers(0, 99)), notes=tuple(draw(st.lists(TEXT, max_size=2)))
+        ),
+    )
+
+
+@settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(st.lists(graphs(), max_size=4, unique_by=graph_hash))
+def test_any_graph_survives(tmp_path: Path, many: list[OpGraph]) -> None:
+    """Every field of every graph comes back, whatever is in it."""
+    examples = tuple(replace(example(f"w{i}"), graph=graph) for i, graph in enumerate(many))
+    write_dataset(Dataset(name="any", setting=SETTING, examples=examples), tmp_path)
+    found = read_dataset(tmp_path).examples
+    assert len(found) == len(many)
+    for one, graph in zip(found, many, strict=True):
+        assert_same_graph(one.graph, graph)
+
+
+def test_a_graph_is_stored_once(tmp_path: Path) -> None:
+    """Workloads with equal graphs share one row, and one object once read."""
+    graph = chain_graph(9)
+    examples = tuple(replace(example(f"w{i}"), graph=graph) for i in range(3))
+    write_dataset(Dataset(name="d", setting=SETTING, examples=examples), tmp_path)
+    assert parquet.read_metadata(tmp_path / "graphs.parquet").num_rows == 1
+    found = read_dataset(tmp_path).examples
+    assert found[0].graph is found[2].graph
+    assert json.loads((tmp_path / "dataset.json").read_text())["num_graphs"] == 1
+
+
+def test_graphs_take_little_room(tmp_path: Path) -> None:
+    """A graph of 2,000 nodes takes at most 30 KB."""
+    big = replace(example("big"), graph=chain_graph(2000))
+    write_dataset(Dataset(name="d", setting=SETTING, examples=(big,)), tmp_path)
+    assert (tmp_path / "graphs.parquet").stat().st_size < 30_000
+
+
+def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Nothing in the files depends on the clock or on chance."""
+    for name in ("a", "b"):
+        write_dataset(synthetic_dataset(4), tmp_path / name)
+    for name in NAMES:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_merged_set_takes_the_place_of_the_old_and_leaves_other_files(folder: Path) -> None:
+    """Appending means reading, merging and writing; a README in the folder stays."""
+    (folder / "README.md").write_text("read me")
+    write_dataset(merge_examples(read_dataset(folder), [example("new")]), folder)
+    assert len(read_dataset(folder).examples) == 5
+    assert sorted(file.name for file in folder.iterdir()) == sorted([*NAMES, "README.md"])
+
+
+def test_only_adding_survives_a_kill_between_the_renames(folder: Path, tmp_path: Path) -> None:
+    """With the new graphs but the old examples in place, the folder reads as the old set."""
+    more = merge_examples(read_dataset(folder), [example("new", num_nodes=99)])
+    write_dataset(more, tmp_path / "more")
+    (tmp_path / "more" / "graphs.parquet").replace(folder / "graphs.parquet")
+    assert len(read_dataset(folder).examples) == 4
+
+
+def test_a_full_disk_leaves_the_old_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a file cannot be written in full, nothing is replaced and nothing is left behind."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = {name: (folder / name).read_bytes() for name in NAMES}
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DatasetError, match="No space left on device; free some space"):
+        write_dataset(synthetic_dataset(6), folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("about", [{"x": float("nan")}, {"x": {1, 2}}, {"format": 3}])
+def test_provenance_must_be_json(tmp_path: Path, about: dict[str, Any]) -> None:
+    """What is not JSON, or would hide a field of the folder, is refused before any writing."""
+    with pytest.raises(DatasetError, match="about"):
+        write_dataset(replace(synthetic_dataset(2), about=about), tmp_path / "d")
+    assert not (tmp_path / "d").exists()
+
+
+def refused(folder: Path) -> str:
+    """The line that reading the folder ends with."""
+    with pytest.raises(DatasetError) as caught:
+        read_dataset(folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("bad", "shown"), [(float("nan"), "nan"), (-1.0, "-1")])
+def test_a_bad_label_on_disk_is_refused(folder: Path, bad: float, shown: str) -> None:
+    """The line names file, workload, target and value."""
+    edit_column(folder / "examples.parquet", "net_rx.idle_duration", [0.1, bad, 0.1, 0.1])
+    workload = synthetic_dataset(4).workloads[1]
+    message = refused(folder)
+    assert f"examples.parquet: workload '{workload}'" in message
+    assert f"net_rx.idle_duration is {shown}" in message
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "values", "words"),
+    [
+        ("examples.parquet", "family", None, "column 'family' is missing"),
+        ("examples.parquet", "family", [1, 2, 3, 4], "column 'family' is of type int64"),
+        ("examples.parquet", "workload", ["a", "b", "c", "a"], "occurs more than once"),
+        ("examples.parquet", "family", ["a", None, "a", "a"], "family is empty"),
+        ("examples.parquet", "details", ["{"] * 4, "details are not JSON"),
+        ("examples.parquet", "graph", ["f" * 64] * 4, "is not in graphs.parquet"),
+        ("examples.parquet", "setting", ["V100"] * 4, "one data set per setting"),
+        ("graphs.parquet", "names", None, "column 'names' is missing"),
+        ("graphs.parquet", "names", [["a"]] * 4, "damaged"),
+        ("graphs.parquet", "names", [["a"], None, [], []], "has empty rows"),
+        ("graphs.parquet", "report", ["["] * 4, "damaged"),
+        ("graphs.parquet", "tensor_bytes", [["x"]] * 4, "a column of int64 holds string"),
+        ("graphs.parquet", "graph", ["0" * 64, "1" * 64, "2" * 64, "3" * 64], "content hash"),
+    ],
+)
+def test_damaged_tables_are_refused(
+    folder: Path, file: str, column: str, values: list[Any] | None, words: str
+) -> None:
+    """Missing, mistyped, empty, inconsistent or altered columns end in one line."""
+    edit_column(folder / file, column, values)
+    assert words in refused(folder)
+
+
+def test_an_edge_out_of_the_graph_is_refused(folder: Path) -> None:
+    """Edges must lead to nodes that are there."""
+    table = parquet.read_table(folder / "graphs.parquet")
+    edges = [[99 for _ in row] for row in table["edge_sources"].to_pylist()]
+    position = table.column_names.index("edge_sources")
+    table = table.set_column(position, "edge_sources", pa.array(edges, pa.list_(pa.int32())))
+    parquet.write_table(table, folder / "graphs.parquet")
+    assert "an edge leads outside" in refused(folder)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_missing_and_truncated_files_are_refused(folder: Path, name: str) -> None:
+    """Each of the three files is needed whole."""
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: len(data) // 2])
+    assert name in refused(folder)
+    (folder / name).unlink()
+    assert name in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "has format 2, this Driple reads up to 1; update Driple"),
+        ({"format": None}, "has no format number"),
+        ({"setting": 7}, "has no 'setting'"),
+    ],
+)
+def test_the_head_is_checked(folder: Path, change: dict[str, Any], words: str) -> None:
+    """A newer format, and a file that is no data set's, are told apart."""
+    head = json.loads((folder / "dataset.json").read_text())
+    (folder / "dataset.json").write_text(json.dumps(head | change))
+    assert words in refused(folder)
+
+
+def test_a_folder_that_is_no_dataset(tmp_path: Path) -> None:
+    """The line says what was looked for."""
+    assert "is no data set: it has no dataset.json" in refused(tmp_path)

@@ -1,0 +1,87 @@
+"""Configurations name the flag that is wrong; the preset `paper` is the paper's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from driple.errors import ConfigError
+from driple.training.config import PRESETS, Preset, TrainConfig, preset_named
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "flag"),
+    [
+        ("learning_rate", 0.0, "--learning-rate"),
+        ("learning_rate", float("nan"), "--learning-rate"),
+        ("huber_delta", -1.0, "--huber-delta"),
+        ("weight_decay", -1e-6, "--weight-decay"),
+        ("clip_norm", float("inf"), "--clip-norm"),
+        ("final_rate_share", 1.5, "--final-rate-share"),
+        ("warmup_epochs", -1, "--warmup-epochs"),
+        ("plateau_epochs", 0, "--plateau-epochs"),
+        ("batch_size", 0, "--batch-size"),
+        ("batch_size", 2.5, "--batch-size"),
+        ("patience_epochs", 0, "--patience-epochs"),
+        ("max_epochs", True, "--max-epochs"),
+        ("seed", -1, "--seed"),
+        ("loss", "l1", "--loss"),
+        ("optimizer", "sgd", "--optimizer"),
+        ("schedule", "step", "--schedule"),
+        ("input_scaling", "max", "--input-scaling"),
+        ("target_scaling", "none", "--target-scaling"),
+    ],
+)
+def test_errors_name_the_flag(field: str, value: Any, flag: str) -> None:
+    """What makes no sense is refused under the name that the command line has for it."""
+    with pytest.raises(ConfigError, match=f"^{flag} must be"):
+        TrainConfig(**{field: value})
+
+
+def test_preset_paper_is_the_papers() -> None:
+    """Every choice of sections 3.1 to 3.3 and 5.2, as the issue lists them."""
+    preset = PRESETS["paper"]
+    assert (preset.input.policy, preset.input.num_groups) == ("uniform", 100)
+    assert (preset.input.components, preset.input.features) == ("largest", "paper")
+    assert not preset.input.context
+    model = preset.inspector
+    assert (model.layer, model.update, model.depth, model.hidden) == ("gcn", "gru", "m/2", 64)
+    assert (model.readout, model.mlp_layers, model.output) == ("set2set", 3, "leaky_relu")
+    settings = preset.train
+    assert (settings.optimizer, settings.learning_rate, settings.weight_decay) == (
+        "adam",
+        0.003,
+        1e-6,
+    )
+    assert (settings.batch_size, settings.patience_epochs, settings.loss) == (32, 1000, "mse")
+    assert (settings.target_scaling, settings.input_scaling) == ("max", "identity")
+    assert settings.schedule == "constant"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_plain_json(name: str) -> None:
+    """A preset knows its name, and writes itself down without loss."""
+    preset = preset_named(name)
+    assert preset.name == name
+    assert json.loads(json.dumps(preset.to_dict())) == preset.to_dict()
+
+
+def test_config_hash_is_of_the_content() -> None:
+    """The name does not count; any field of any part does."""
+    preset = Preset(name="a")
+    assert preset.config_hash() == Preset(name="b").config_hash()
+    others = [
+        replace(preset, train=replace(preset.train, seed=1)),
+        replace(preset, input=replace(preset.input, seed=1)),
+        replace(preset, inspector=replace(preset.inspector, hidden=32)),
+    ]
+    assert len({one.config_hash() for one in [preset, *others]}) == 4
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    """The line lists the known ones."""
+    with pytest.raises(ConfigError, match="--preset must be one of paper, default, got 'best'"):
+        preset_named("best")

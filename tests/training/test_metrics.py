@@ -1,0 +1,103 @@
+"""Metrics against numbers computed by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from driple.errors import DatasetError
+from driple.targets import TARGET_NAMES
+from driple.training.metrics import Scores, mean_scores, nrmse, predicted_times_s, score, smape_pct
+
+TX_BURST, TX_IDLE = (TARGET_NAMES.index(f"net_tx.{name}_duration") for name in ("burst", "idle"))
+
+
+def rows(*values: float) -> np.ndarray:
+    """One row per value, all 12 targets equal to it."""
+    return np.array([[value] * 12 for value in values])
+
+
+def test_nrmse_by_hand() -> None:
+    """Errors 3 and 4: RMSE sqrt(12.5); over the largest training label 10."""
+    found = nrmse(rows(5.0, 1.0), rows(2.0, 5.0), largest=rows(10.0)[0])
+    assert found == pytest.approx([0.35355339] * 12)
+
+
+def test_smape_by_hand() -> None:
+    """|1 - 3| / 2 = 1, and 0/0 counts as 0: 50 %; predicted 0 for something is 200 %."""
+    assert smape_pct(rows(1.0, 0.0), rows(3.0, 0.0)) == pytest.approx([50.0] * 12)
+    assert smape_pct(rows(0.0), rows(3.0)) == pytest.approx([200.0] * 12)
+    assert smape_pct(rows(-2.0), rows(2.0)) == pytest.approx([200.0] * 12)
+
+
+def test_iteration_time_error_by_hand() -> None:
+    """Burst 0.2 s and idle 0.4 s of TX are 0.6 s: 20 % above 0.5 s and 40 % below 1.0 s."""
+    predicted = rows(1.0, 1.0)
+    predicted[:, TX_BURST], predicted[:, TX_IDLE] = 0.2, 0.4
+    assert predicted_times_s(predicted) == pytest.approx([0.6, 0.6])
+    found = score(
+        predicted, rows(1.0, 1.0), true_times_s=np.array([0.5, 1.0]), train_labels=rows(2.0)
+    )
+    assert found.iteration_time_mape_pct == pytest.approx(30.0)
+    assert found.num_workloads == 2
+
+
+def test_the_training_part_gives_the_scale() -> None:
+    """The NRMSE divides by the largest training label, whatever the scored labels are."""
+    scores = score(
+        rows(8.0), rows(12.0), true_times_s=np.array([1.0]), train_labels=rows(1.0, 16.0, 4.0)
+    )
+    assert scores.mean_nrmse == pytest.approx(0.25)
+    assert scores.mean_smape_pct == pytest.approx(40.0)
+
+
+def test_a_target_that_is_always_zero_has_no_nrmse() -> None:
+    """A scale of 0 is named, not divided by."""
+    labels = rows(1.0)
+    labels[0, 7] = 0.0
+    with pytest.raises(DatasetError, match=r"target net_tx\.burst_duration is 0 in every"):
+        score(rows(1.0), rows(1.0), true_times_s=np.array([1.0]), train_labels=labels)
+
+
+def test_nothing_to_score_is_refused() -> None:
+    """An empty part has no error."""
+    none = np.zeros((0, 12))
+    with pytest.raises(DatasetError, match="no workload to score"):
+        score(none, none, true_times_s=np.zeros(0), train_labels=rows(1.0))
+
+
+POSITIVE = hnp.arrays(np.float64, (5, 12), elements=st.floats(1e-3, 1e3))
+
+
+@settings(max_examples=50)
+@given(POSITIVE, POSITIVE, st.floats(1e-3, 1e3))
+def test_units_do_not_matter(predicted: np.ndarray, true: np.ndarray, factor: float) -> None:
+    """Both errors are the same in any unit, and 0 for a perfect prediction."""
+    largest = true.max(axis=0)
+    scaled = nrmse(factor * predicted, factor * true, largest=factor * largest)
+    assert scaled == pytest.approx(nrmse(predicted, true, largest=largest))
+    assert smape_pct(factor * predicted, factor * true) == pytest.approx(smape_pct(predicted, true))
+    assert smape_pct(true, true).max() == nrmse(true, true, largest=largest).max() == 0.0
+    assert smape_pct(predicted, true).max() <= 200.0 + 1e-9
+
+
+def test_means_over_folds_and_json() -> None:
+    """Folds count the same; scores come back from their JSON."""
+    one = score(rows(1.0), rows(2.0), true_times_s=np.array([2.0]), train_labels=rows(2.0))
+    two = score(
+        rows(2.0, 2.0), rows(2.0, 2.0), true_times_s=np.array([4.0, 4.0]), train_labels=rows(2.0)
+    )
+    mean = mean_scores([one, two])
+    assert mean.mean_nrmse == pytest.approx(0.25)
+    assert mean.num_workloads == 3
+    again = Scores.from_json_dict(json.loads(json.dumps(one.to_json_dict())))
+    assert again.to_json_dict() == one.to_json_dict()
+    with pytest.raises(TypeError):
+        Scores.from_json_dict(one.to_json_dict() | {"num_workloads": "many"})
+    with pytest.raises(TypeError):
+        Scores.from_json_dict(one.to_json_dict() | {"nrmse_by_target": 3})
