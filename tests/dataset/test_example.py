@@ -88,6 +88,8 @@ def test_graph_hash_ignores_names_and_sees_content() -> None:
         replace(graph, tensor_bytes=graph.tensor_bytes + 1),
         replace(graph, tensor_elements=graph.tensor_elements + 1),
         replace(graph, remote=()),
+        replace(graph, sent_bytes=graph.sent_bytes + 1),
+        replace(graph, received_bytes=graph.received_bytes + 1),
     ]
     hashes = {graph_hash(other) for other in [graph, *others]}
     assert len(hashes) == 1 + len(others)

@@ -28,7 +28,8 @@ def assert_same_graph(found: OpGraph, wanted: OpGraph) -> None:
     for name in ("edges", "is_control", "tensor_elements", "tensor_bytes"):
         a, b = getattr(found, name), getattr(wanted, name)
         assert (a.dtype, a.shape, a.tolist()) == (b.dtype, b.shape, b.tolist())
-    for name in ("names", "op_types", "devices", "remote", "report"):
+    plain = ("names", "op_types", "devices", "sent_bytes", "received_bytes", "remote", "report")
+    for name in plain:
         assert getattr(found, name) == getattr(wanted, name)
 
 
@@ -89,6 +90,8 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         is_control=np.array(many(st.booleans(), num_edges), dtype=np.bool_),
         tensor_elements=np.array(many(big, num_nodes), dtype=np.int64),
         tensor_bytes=np.array(many(big, num_nodes), dtype=np.int64),
+        sent_bytes=draw(big),
+        received_bytes=draw(big),
         remote=tuple(
             RemoteOps(op_type=t, num_nodes=n, tensor_bytes=b)
             for t, n, b in draw(st.lists(st.tuples(TEXT, big, big), max_size=3))

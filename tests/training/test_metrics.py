@@ -14,7 +14,7 @@ from driple.errors import DatasetError
 from driple.targets import TARGET_NAMES
 from driple.training.metrics import Scores, mean_scores, nrmse, predicted_times_s, score, smape_pct
 
-TX_BURST, TX_IDLE = (TARGET_NAMES.index(f"net_tx.{name}_duration") for name in ("burst", "idle"))
+RX_BURST, RX_IDLE = (TARGET_NAMES.index(f"net_rx.{name}_duration") for name in ("burst", "idle"))
 
 
 def rows(*values: float) -> np.ndarray:
@@ -36,9 +36,9 @@ def test_smape_by_hand() -> None:
 
 
 def test_iteration_time_error_by_hand() -> None:
-    """Burst 0.2 s and idle 0.4 s of TX are 0.6 s: 20 % above 0.5 s and 40 % below 1.0 s."""
+    """Burst 0.2 s and idle 0.4 s of RX are 0.6 s: 20 % above 0.5 s and 40 % below 1.0 s."""
     predicted = rows(1.0, 1.0)
-    predicted[:, TX_BURST], predicted[:, TX_IDLE] = 0.2, 0.4
+    predicted[:, RX_BURST], predicted[:, RX_IDLE] = 0.2, 0.4
     assert predicted_times_s(predicted) == pytest.approx([0.6, 0.6])
     found = score(
         predicted, rows(1.0, 1.0), true_times_s=np.array([0.5, 1.0]), train_labels=rows(2.0)

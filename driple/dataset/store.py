@@ -1,0 +1,283 @@
+"""A data set on disk: one folder of three files, readable with any Parquet reader.
+
+    Dataset  ->  dataset.json        format, name, setting, provenance
+                 examples.parquet    one row per workload: labels, details, hash of its graph
+                 graphs.parquet      one row per graph, stored once, under its content hash
+             ->  Dataset
+
+Entry points: `read_dataset`, `write_dataset`. All three files are written in full and flushed
+under temporary names before the first takes its place, so a full disk or a kill leaves the old data
+set. `graphs.parquet` takes its place first: whoever only adds workloads can be killed even
+between the renames, and the folder still reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driple.dataset.example import Dataset, Example, graph_hash
+from driple.dataset.graphtable import graphs_from_table, graphs_to_table
+from driple.errors import DatasetError, MissingExtraError
+from driple.graph.opgraph import OpGraph
+from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FORMAT", "read_dataset", "write_dataset"]
+
+FORMAT = 1  # of the folder; raise it when an older Driple could not read what is written
+
+ABOUT_FILE = "dataset.json"
+EXAMPLES_FILE = "examples.parquet"
+GRAPHS_FILE = "graphs.parquet"
+ZSTD_LEVEL = 12
+
+# Keys of dataset.json that belong to the folder; the rest is the free-form `Dataset.about`.
+OWN_KEYS = ("format", "name", "setting", "num_examples", "num_graphs")
+
+EXAMPLE_COLUMNS = {
+    "workload": "string",
+    "family": "string",
+    "setting": "string",
+    "graph": "string",  # content hash
+    "iteration_time_s": "float64",
+    **dict.fromkeys(TARGET_NAMES, "float64"),
+    "label_source": "string",
+    "details": "string",  # JSON object
+}
+
+
+def write_dataset(dataset: Dataset, path: str | Path) -> None:
+    """Write a data set into a folder, which is made if need be; other files in it stay.
+
+    Raises:
+        DatasetError: provenance that is not JSON, or a folder that cannot be written.
+        MissingExtraError: pyarrow is not installed.
+    """
+    folder = Path(path)
+    hashes = [graph_hash(example.graph) for example in dataset.examples]
+    graphs = {key: example.graph for key, example in zip(hashes, dataset.examples, strict=True)}
+    about = _about_bytes(dataset, len(graphs))
+    examples_table = _examples_to_table(dataset.examples, hashes)
+    graphs_table, encodings = graphs_to_table(graphs)
+    writers: dict[str, Callable[[Path], object]] = {
+        GRAPHS_FILE: lambda file: _write_table(graphs_table, file, encodings),
+        EXAMPLES_FILE: lambda file: _write_table(examples_table, file, {}),
+        ABOUT_FILE: lambda file: file.write_bytes(about),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_all_or_nothing(folder, writers)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DatasetError(
+            f"cannot write data set {folder}: {reason}; free some space or choose another folder"
+        ) from error
+
+
+def read_dataset(path: str | Path) -> Dataset:
+    """Read the folder that `write_dataset` wrote.
+
+    Every label is checked, and every graph against the hash under which it is stored.
+
+    Raises:
+        DatasetError: a file or column is missing or damaged, the format is newer than this
+            Driple, a label is NaN, infinite or negative, a graph is missing or altered.
+        MissingExtraError: pyarrow is not installed.
+    """
+    folder = Path(path)
+    about = _read_about(folder)
+    examples_table = _read_table(folder / EXAMPLES_FILE)
+    graphs_table = _read_table(folder / GRAPHS_FILE)
+    graphs = graphs_from_table(graphs_table, folder / GRAPHS_FILE)
+    for key, graph in graphs.items():
+        if graph_hash(graph) != key:
+            raise DatasetError(
+                f"{folder / GRAPHS_FILE}: graph {key[:12]} does not match its content hash; "
+                "the file was altered, restore it"
+            )
+    try:
+        return Dataset(
+            name=about["name"],
+            setting=about["setting"],
+            examples=_examples_from_table(examples_table, graphs),
+            about={key: value for key, value in about.items() if key not in OWN_KEYS},
+        )
+    except DatasetError as error:
+        raise DatasetError(f"{folder / EXAMPLES_FILE}: {error}") from error
+
+
+def _about_bytes(dataset: Dataset, num_graphs: int) -> bytes:
+    own = (FORMAT, dataset.name, dataset.setting, len(dataset.examples), num_graphs)
+    about = dict(zip(OWN_KEYS, own, strict=True))
+    clash = sorted(set(OWN_KEYS) & set(dataset.about))
+    if clash:
+        raise DatasetError(f"data set {dataset.name!r}: `about` must not hold {', '.join(clash)}")
+    try:
+        text = json.dumps({**about, **dataset.about}, indent=2, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(
+            f"data set {dataset.name!r}: `about` is not JSON ({error}); use plain numbers and text"
+        ) from error
+    return text.encode() + b"\n"
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    file = folder / ABOUT_FILE
+    try:
+        about = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise DatasetError(
+            f"{folder} is no data set: it has no {ABOUT_FILE}; give the folder of a data set"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"cannot read {file}: {error}; restore the file") from error
+    number = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(number, int):
+        raise DatasetError(f"{file} has no format number; give the folder of a data set")
+    if number > FORMAT:
+        raise DatasetError(
+            f"{file} has format {number}, this Driple reads up to {FORMAT}; update Driple"
+        )
+    for key in ("name", "setting"):
+        if not isinstance(about.get(key), str):
+            raise DatasetError(f"{file} has no {key!r}; restore the file")
+    return dict(about)
+
+
+def _examples_to_table(examples: tuple[Example, ...], hashes: list[str]) -> pa.Table:
+    pa = _pyarrow()
+    targets = np.array([example.targets.flat for example in examples]).reshape(-1, 12)
+    columns: dict[str, list[Any]] = {
+        "workload": [example.workload for example in examples],
+        "family": [example.family for example in examples],
+        "setting": [example.setting for example in examples],
+        "graph": hashes,
+        "iteration_time_s": [float(example.iteration_time_s) for example in examples],
+        **{name: targets[:, j].tolist() for j, name in enumerate(TARGET_NAMES)},
+        "label_source": [example.label_source for example in examples],
+        "details": [json.dumps(example.details) for example in examples],
+    }
+    schema = pa.schema([(name, _arrow_type(kind)) for name, kind in EXAMPLE_COLUMNS.items()])
+    return pa.table(columns, schema=schema)
+
+
+def _examples_from_table(table: pa.Table, graphs: dict[str, OpGraph]) -> tuple[Example, ...]:
+    for name, kind in EXAMPLE_COLUMNS.items():
+        if name not in table.column_names:
+            raise DatasetError(f"column {name!r} is missing; write the data set again")
+        if table.schema.field(name).type != _arrow_type(kind):
+            raise DatasetError(
+                f"column {name!r} is of type {table.schema.field(name).type}, must be {kind}"
+            )
+    return tuple(_example_from_row(row, graphs) for row in table.to_pylist())
+
+
+def _example_from_row(row: dict[str, Any], graphs: dict[str, OpGraph]) -> Example:
+    for name, value in row.items():
+        if value is None and name in EXAMPLE_COLUMNS:
+            raise DatasetError(
+                f"workload {row['workload']!r}: {name} is empty; measure it again or drop it"
+            )
+    if row["graph"] not in graphs:
+        raise DatasetError(
+            f"workload {row['workload']!r}: its graph {row['graph'][:12]} is not in {GRAPHS_FILE}; "
+            "restore both files from the same version"
+        )
+    try:
+        details = json.loads(row["details"])
+    except ValueError as error:
+        raise DatasetError(
+            f"workload {row['workload']!r}: details are not JSON ({error}); restore the file"
+        ) from error
+    values = np.array([row[name] for name in TARGET_NAMES], dtype=np.float64)
+    return Example(
+        workload=row["workload"],
+        family=row["family"],
+        setting=row["setting"],
+        graph=graphs[row["graph"]],
+        targets=Targets(values.reshape(len(RESOURCES), len(FIGURES))),
+        iteration_time_s=row["iteration_time_s"],
+        label_source=row["label_source"],
+        details=details,
+    )
+
+
+def _read_table(file: Path) -> pa.Table:
+    pa = _pyarrow()
+    from pyarrow import parquet  # an extra, loaded when needed
+
+    try:
+        return parquet.read_table(file, use_threads=False, partitioning=None)
+    except FileNotFoundError:
+        raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DatasetError(f"cannot read {file}: {reason}; restore the file") from error
+
+
+def _write_table(table: pa.Table, file: Path, encodings: dict[str, str]) -> None:
+    from pyarrow import parquet  # an extra, loaded when needed
+
+    parquet.write_table(
+        table,
+        file,
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        use_dictionary=_dictionary_columns(table, encodings),
+        column_encoding=encodings or None,
+        write_statistics=False,
+        store_schema=False,
+        data_page_size=16 * 2**20,
+    )
+
+
+def _dictionary_columns(table: pa.Table, encodings: dict[str, str]) -> list[str]:
+    """Leaf columns without an encoding of their own; parquet names a list's leaf so."""
+    pa = _pyarrow()
+    leaves = [
+        f"{column.name}.list.element" if pa.types.is_list(column.type) else column.name
+        for column in table.schema
+    ]
+    return [leaf for leaf in leaves if leaf not in encodings]
+
+
+def _write_all_or_nothing(folder: Path, writers: dict[str, Callable[[Path], object]]) -> None:
+    """Write and flush every file under a temporary name, then rename them in order."""
+    temporary = {name: folder / f".{name}.{os.getpid()}.tmp" for name in writers}
+    try:
+        for name, write in writers.items():
+            write(temporary[name])
+            with temporary[name].open("rb") as stream:
+                os.fsync(stream.fileno())
+        for name in writers:
+            temporary[name].replace(folder / name)
+    finally:
+        for file in temporary.values():
+            file.unlink(missing_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _arrow_type(kind: str) -> Any:
+    return _pyarrow().type_for_alias(kind)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow  # an extra, loaded when needed
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "data sets need pyarrow, which is not installed; pip install 'driple[train]'"
+        ) from error
+    return pyarrow

@@ -1,0 +1,193 @@
+"""How inspectors are trained: `TrainConfig`, and the presets that fix every choice at once.
+
+    Preset = InputConfig (how inputs are built) + InspectorConfig (the model) + TrainConfig
+
+Every field is a plain number, word or flag, so that the command line can set each of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from driple.errors import ConfigError
+from driple.inputs.config import InputConfig
+from driple.inspector.config import InspectorConfig
+
+__all__ = ["PRESETS", "Preset", "TrainConfig", "preset_named"]
+
+Loss = Literal["mse", "huber"]
+Optimizer = Literal["adam", "adamw"]
+Schedule = Literal["constant", "cosine", "plateau"]
+InputScaling = Literal["identity", "standard"]
+TargetScaling = Literal["max", "log"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig:
+    """How the weights are found; the defaults are the paper's (preset `paper`).
+
+    Attributes:
+        loss: on scaled targets: mean squared error, or Huber's.
+        huber_delta: where Huber's loss turns from a square into a line, in scaled targets.
+        optimizer: `adam` adds the weight decay to the gradient, `adamw` takes it off the weight.
+        learning_rate: at the start, after the warm-up.
+        weight_decay: of the optimizer.
+        schedule: `constant`; `cosine` falls to `final_rate_share` at `max_epochs`; `plateau`
+            halves after `plateau_epochs` epochs without a better validation loss.
+        warmup_epochs: epochs over which the rate rises in equal steps.
+        final_rate_share: the least share of the learning rate that a schedule goes down to.
+        plateau_epochs: patience of the schedule `plateau`.
+        clip_norm: gradients are scaled down to this norm; 0 leaves them as they are.
+        batch_size: graphs per step.
+        patience_epochs: training ends after so many epochs without a better validation loss.
+        max_epochs: training ends here at the latest.
+        input_scaling: features and context as they are, or standardised column by column.
+        target_scaling: `max`: targets over their training maximum; `log`: standardised logarithms.
+        seed: of weights, order of batches and dropout.
+
+    Raises:
+        ConfigError: a value that makes no sense; the message names the flag.
+    """
+
+    loss: Loss = "mse"
+    huber_delta: float = 1.0
+    optimizer: Optimizer = "adam"
+    learning_rate: float = 0.003
+    weight_decay: float = 1e-6
+    schedule: Schedule = "constant"
+    warmup_epochs: int = 0
+    final_rate_share: float = 0.01
+    plateau_epochs: int = 30
+    clip_norm: float = 0.0
+    batch_size: int = 32
+    patience_epochs: int = 1000
+    max_epochs: int = 100_000
+    input_scaling: InputScaling = "identity"
+    target_scaling: TargetScaling = "max"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_choice("--loss", self.loss, get_args(Loss))
+        _check_choice("--optimizer", self.optimizer, get_args(Optimizer))
+        _check_choice("--schedule", self.schedule, get_args(Schedule))
+        _check_choice("--input-scaling", self.input_scaling, get_args(InputScaling))
+        _check_choice("--target-scaling", self.target_scaling, get_args(TargetScaling))
+        for flag, number in (
+            ("--learning-rate", self.learning_rate),
+            ("--huber-delta", self.huber_delta),
+        ):
+            if not (_is_number(number) and number > 0):
+                raise ConfigError(f"{flag} must be a number above 0, got {number!r}")
+        for flag, number in (
+            ("--weight-decay", self.weight_decay),
+            ("--clip-norm", self.clip_norm),
+        ):
+            if not (_is_number(number) and number >= 0):
+                raise ConfigError(f"{flag} must be a number of at least 0, got {number!r}")
+        if not (_is_number(self.final_rate_share) and 0 <= self.final_rate_share <= 1):
+            raise ConfigError(
+                f"--final-rate-share must be in [0, 1], got {self.final_rate_share!r}"
+            )
+        for flag, count, least in (
+            ("--warmup-epochs", self.warmup_epochs, 0),
+            ("--plateau-epochs", self.plateau_epochs, 1),
+            ("--batch-size", self.batch_size, 1),
+            ("--patience-epochs", self.patience_epochs, 1),
+            ("--max-epochs", self.max_epochs, 1),
+            ("--seed", self.seed, 0),
+        ):
+            if not isinstance(count, int) or isinstance(count, bool) or count < least:
+                raise ConfigError(
+                    f"{flag} must be a whole number of at least {least}, got {count!r}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preset:
+    """Everything that decides which inspector comes out of a data set.
+
+    Attributes:
+        name: such as `paper`; a preset with changed fields should have a name of its own.
+        input: how inputs are built from graphs.
+        inspector: the model. `num_context` is set while training, from the inputs.
+        train: how the weights are found.
+    """
+
+    name: str
+    input: InputConfig = field(default_factory=InputConfig)
+    inspector: InspectorConfig = field(default_factory=InspectorConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested fields, for config.json."""
+        return {
+            "name": self.name,
+            "input": asdict(self.input),
+            "inspector": asdict(self.inspector),
+            "train": asdict(self.train),
+        }
+
+    def config_hash(self) -> str:
+        """Hash of all fields but the name: equal hashes train equal inspectors."""
+        fields = {key: value for key, value in self.to_dict().items() if key != "name"}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}")
+    return PRESETS[name]
+
+
+def _check_choice(flag: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{flag} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# Made last: the presets check themselves with the functions above.
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "paper": Preset(name="paper"),
+        "default": Preset(
+            name="default",
+            input=InputConfig(components="all", features="log", context=True),
+            inspector=InspectorConfig(
+                update="residual",
+                depth=4,
+                hidden=64,
+                readout="max",
+                output="linear",
+                dropout=0.05,
+            ),
+            train=TrainConfig(
+                loss="huber",
+                optimizer="adamw",
+                learning_rate=0.002,
+                weight_decay=0.1,
+                schedule="cosine",
+                warmup_epochs=5,
+                clip_norm=1.0,
+                batch_size=16,
+                patience_epochs=200,
+                max_epochs=600,
+                input_scaling="standard",
+                target_scaling="log",
+            ),
+        ),
+    }
+)

@@ -1,0 +1,155 @@
+"""How wrong predictions are: NRMSE, SMAPE and the error of the iteration time (`design.md`).
+
+    predicted [n, 12], true [n, 12], largest training labels [12]  ->  Scores
+
+Entry point: `score`. Pure arithmetic on arrays in the targets' own units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import DatasetError
+from driple.targets import TARGET_NAMES, Targets
+
+__all__ = ["Scores", "mean_scores", "nrmse", "predicted_times_s", "score", "smape_pct"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores:
+    """Errors of one method on one part of a split.
+
+    Attributes:
+        nrmse: shape [12], RMSE over the largest training label of the target.
+        smape_pct: shape [12], percent, 0 to 200.
+        iteration_time_mape_pct: mean absolute error of the iteration time in percent of the true.
+        num_workloads: workloads that were predicted.
+    """
+
+    nrmse: FloatArray
+    smape_pct: FloatArray
+    iteration_time_mape_pct: float
+    num_workloads: int
+
+    @property
+    def mean_nrmse(self) -> float:
+        """Average NRMSE: mean over the 12 targets (paper, section 5.2)."""
+        return float(self.nrmse.mean())
+
+    @property
+    def mean_smape_pct(self) -> float:
+        """Mean SMAPE over the 12 targets, percent."""
+        return float(self.smape_pct.mean())
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Means first, then each target by name."""
+        return {
+            "nrmse": self.mean_nrmse,
+            "smape_pct": self.mean_smape_pct,
+            "iteration_time_mape_pct": self.iteration_time_mape_pct,
+            "num_workloads": self.num_workloads,
+            "nrmse_by_target": dict(zip(TARGET_NAMES, self.nrmse.tolist(), strict=True)),
+            "smape_pct_by_target": dict(zip(TARGET_NAMES, self.smape_pct.tolist(), strict=True)),
+        }
+
+    @classmethod
+    def from_json_dict(cls, stored: dict[str, object]) -> Scores:
+        """The inverse of `to_json_dict`; KeyError or TypeError where `stored` is something else."""
+        rows = {}
+        for name in ("nrmse", "smape_pct"):
+            by_target = stored[f"{name}_by_target"]
+            if not isinstance(by_target, dict):
+                raise TypeError(f"{name}_by_target is no object")
+            rows[name] = np.array([by_target[target] for target in TARGET_NAMES], dtype=np.float64)
+        time_error, num = stored["iteration_time_mape_pct"], stored["num_workloads"]
+        if not isinstance(time_error, int | float) or not isinstance(num, int):
+            raise TypeError("iteration_time_mape_pct and num_workloads must be numbers")
+        return cls(**rows, iteration_time_mape_pct=float(time_error), num_workloads=num)
+
+
+def score(
+    predicted: FloatArray, true: FloatArray, *, true_times_s: FloatArray, train_labels: FloatArray
+) -> Scores:
+    """Score the predictions of one part of a split.
+
+    Args:
+        predicted: shape [n, 12], in the targets' own units.
+        true: shape [n, 12], labels.
+        true_times_s: shape [n], seconds per iteration.
+        train_labels: shape [num_train, 12], labels of the training part: they scale the NRMSE.
+
+    Raises:
+        DatasetError: nothing to score, or a training target that is 0 in every workload.
+    """
+    if len(true) == 0:
+        raise DatasetError("no workload to score; the part of the split is empty")
+    errors = np.abs(predicted_times_s(predicted) - true_times_s) / true_times_s
+    return Scores(
+        nrmse=nrmse(predicted, true, largest=train_labels.max(axis=0)),
+        smape_pct=smape_pct(predicted, true),
+        iteration_time_mape_pct=float(100 * errors.mean()),
+        num_workloads=len(true),
+    )
+
+
+def nrmse(predicted: FloatArray, true: FloatArray, *, largest: FloatArray) -> FloatArray:
+    """Root mean squared error of each target over its largest training label.
+
+    Args:
+        predicted: shape [n, 12].
+        true: shape [n, 12].
+        largest: shape [12], largest label of each target in the training part, above 0.
+
+    Returns:
+        Shape [12], no unit.
+
+    Raises:
+        DatasetError: a largest label is 0.
+    """
+    zero = np.flatnonzero(~(largest > 0))
+    if len(zero):
+        name = TARGET_NAMES[zero[0]]
+        raise DatasetError(
+            f"target {name} is {largest[zero[0]]:g} in every training workload, so its NRMSE has "
+            "no scale; add workloads in which it is above 0"
+        )
+    rmse: FloatArray = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
+    return rmse / largest
+
+
+def smape_pct(predicted: FloatArray, true: FloatArray) -> FloatArray:
+    """Mean of |predicted - true| / ((|predicted| + |true|) / 2) in percent; 0/0 counts as 0.
+
+    Args:
+        predicted: shape [n, 12].
+        true: shape [n, 12].
+
+    Returns:
+        Shape [12], percent, 0 (all equal) to 200 (all of opposite sign, or one of them 0).
+    """
+    size = (np.abs(predicted) + np.abs(true)) / 2
+    shares = np.divide(np.abs(predicted - true), size, out=np.zeros_like(size), where=size > 0)
+    mean: FloatArray = 100 * shares.mean(axis=0)
+    return mean
+
+
+def predicted_times_s(predicted: FloatArray) -> FloatArray:
+    """Shape [n], the iteration time that each row of targets [n, 12] implies, seconds."""
+    rows = [Targets(row.reshape(-1, 3)).iteration_time_s for row in predicted]
+    return np.array(rows, dtype=np.float64)
+
+
+def mean_scores(scores: Sequence[Scores]) -> Scores:
+    """The mean over folds, each fold counting the same; `num_workloads` is their sum."""
+    return Scores(
+        nrmse=np.mean([fold.nrmse for fold in scores], axis=0),
+        smape_pct=np.mean([fold.smape_pct for fold in scores], axis=0),
+        iteration_time_mape_pct=float(np.mean([fold.iteration_time_mape_pct for fold in scores])),
+        num_workloads=sum(fold.num_workloads for fold in scores),
+    )

@@ -1,0 +1,67 @@
+"""Loss, optimizer and learning rate of a `TrainConfig`.
+
+(scaled prediction, scaled target) -> loss      epoch, validation losses so far -> learning rate
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter, functional
+
+from driple.training.config import TrainConfig
+
+__all__ = ["RateSchedule", "loss_of", "make_optimizer"]
+
+PLATEAU_FACTOR = 0.5
+
+
+def loss_of(config: TrainConfig, predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean loss over graphs and targets, both of shape [B, 12]; a scalar."""
+    if config.loss == "huber":
+        return functional.huber_loss(predicted, target, delta=config.huber_delta)
+    return functional.mse_loss(predicted, target)
+
+
+def make_optimizer(config: TrainConfig, parameters: Iterable[Parameter]) -> torch.optim.Optimizer:
+    """The optimizer, at the configured learning rate."""
+    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    return kind(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+
+
+class RateSchedule:
+    """Learning rate of each epoch; what it remembers follows from the validation losses alone."""
+
+    def __init__(self, config: TrainConfig, val_losses: Iterable[float] = ()) -> None:
+        """Start anew, or after the epochs that gave these validation losses."""
+        self._config = config
+        self._share = 1.0
+        self._best = math.inf
+        self._waited = 0
+        for val_loss in val_losses:
+            self.observe(val_loss)
+
+    def observe(self, val_loss: float) -> None:
+        """Take note of the validation loss after an epoch."""
+        self._waited += 1
+        if val_loss < self._best:
+            self._best, self._waited = val_loss, 0
+        if self._config.schedule == "plateau" and self._waited >= self._config.plateau_epochs:
+            self._share *= PLATEAU_FACTOR
+            self._waited = 0
+
+    def rate(self, epoch: int) -> float:
+        """Learning rate of an epoch, counted from 1."""
+        config = self._config
+        if epoch <= config.warmup_epochs:
+            return config.learning_rate * epoch / (config.warmup_epochs + 1)
+        share = self._share
+        if config.schedule == "cosine":
+            whole = max(1, config.max_epochs - config.warmup_epochs)
+            done = (epoch - 1 - config.warmup_epochs) / whole
+            least = config.final_rate_share
+            share = least + (1 - least) * (1 + math.cos(math.pi * done)) / 2
+        return config.learning_rate * max(share, config.final_rate_share)

@@ -1,0 +1,187 @@
+"""From a data set and a split to tensors: everything that is computed once, before the first epoch.
+
+    training graphs -> op-type table        all graphs -> inputs -> scaled, padded, stacked
+    training labels -> target scaler        all labels -> scaled
+
+Table and scalers are fitted on the training part alone; an op type that occurs only outside of it
+is encoded as 0, as it would be for a user's graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from driple.dataset.example import Dataset, Example
+from driple.dataset.split import Split
+from driple.errors import DatasetError
+from driple.inputs import InspectorInput, build_input, fit_op_type_table, proportional_num_groups
+from driple.inspector.batch import GroupBatch, make_batch
+from driple.inspector.config import InspectorConfig
+from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.training.config import Preset
+
+__all__ = ["PARTS", "Part", "Prepared", "prepare", "select", "split_examples"]
+
+PARTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """One part of the split, ready for the model.
+
+    Attributes:
+        workloads: names, in the order of all rows below.
+        batch: all graphs of the part.
+        scaled: shape [n, 12], float32, scaled targets.
+        labels: shape [n, 12], float64, targets in their units.
+        times_s: shape [n], float64, seconds per iteration.
+    """
+
+    workloads: tuple[str, ...]
+    batch: GroupBatch
+    scaled: Tensor
+    labels: npt.NDArray[np.float64]
+    times_s: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """What the loop needs, and what the checkpoint keeps of it.
+
+    Attributes:
+        parts: by name, in the order of `PARTS`; a part without workloads is left out.
+        op_type_table: encoding of each op type.
+        input_scaler: scale of features and context.
+        target_scaler: scale of the targets.
+        inspector: the preset's, with the length of the context filled in.
+        num_groups: M of the inspector; under the policy `proportional` the largest.
+    """
+
+    parts: dict[str, Part]
+    op_type_table: dict[str, float]
+    input_scaler: InputScaler
+    target_scaler: TargetScaler
+    inspector: InspectorConfig
+    num_groups: int
+
+
+def prepare(
+    dataset: Dataset, split: Split, preset: Preset, *, progress: Callable[[int, int], None]
+) -> Prepared:
+    """Build and scale all inputs and targets.
+
+    Args:
+        dataset: examples of one setting.
+        split: rows of the parts.
+        preset: grouping, scaling and model.
+        progress: called with (graphs built, graphs in all).
+
+    Raises:
+        DatasetError: no training or no validation workloads.
+        GraphError: a graph without nodes.
+    """
+    examples = {name: part for name, part in split_examples(dataset, split).items() if part}
+    for name in ("train", "validation"):
+        if name not in examples:
+            raise DatasetError(f"the {name} part of the split is empty; add workloads")
+    table = fit_op_type_table(example.graph for example in examples["train"])
+    inputs = _build_inputs(examples, table, preset, progress)
+    target_scaler = TargetScaler.fit(_labels(examples["train"]), preset.train.target_scaling)
+    input_scaler = InputScaler.identity()
+    if preset.train.input_scaling == "standard":
+        input_scaler = InputScaler.fit(inputs["train"])
+    sizes = [item.num_groups for item in inputs["train"]]
+    uniform = preset.input.policy == "uniform"
+    return Prepared(
+        parts={
+            name: _part(examples[name], inputs[name], input_scaler, target_scaler)
+            for name in examples
+        },
+        op_type_table=table,
+        input_scaler=input_scaler,
+        target_scaler=target_scaler,
+        inspector=replace(preset.inspector, num_context=len(inputs["train"][0].context)),
+        num_groups=preset.input.num_groups if uniform else max(sizes),
+    )
+
+
+def split_examples(dataset: Dataset, split: Split) -> dict[str, list[Example]]:
+    """Examples of each part, by workload name: the order of a data set's rows changes nothing."""
+    return {
+        name: sorted(
+            (dataset.examples[i] for i in getattr(split, name)),
+            key=lambda example: example.workload,
+        )
+        for name in PARTS
+    }
+
+
+def select(batch: GroupBatch, rows: Tensor) -> GroupBatch:
+    """The batch of some rows of a batch."""
+    return GroupBatch(
+        x=batch.x[rows],
+        adjacency=batch.adjacency[rows],
+        mask=batch.mask[rows],
+        context=batch.context[rows],
+    )
+
+
+def _build_inputs(
+    examples: dict[str, list[Example]],
+    table: dict[str, float],
+    preset: Preset,
+    progress: Callable[[int, int], None],
+) -> dict[str, list[InspectorInput]]:
+    """Inputs of every part; a graph that several workloads share is built once."""
+    total = sum(len(part) for part in examples.values())
+    built: dict[tuple[int, int | None], InspectorInput] = {}
+    inputs: dict[str, list[InspectorInput]] = {}
+    done = 0
+    for name, part in examples.items():
+        inputs[name] = []
+        for example, num_groups in zip(part, _num_groups(name, part, preset), strict=True):
+            key = (id(example.graph), num_groups)
+            if key not in built:
+                built[key] = build_input(example.graph, table, preset.input, num_groups=num_groups)
+            inputs[name].append(built[key])
+            done += 1
+            progress(done, total)
+    return inputs
+
+
+def _num_groups(name: str, examples: Sequence[Example], preset: Preset) -> list[int | None]:
+    """M of each graph where it is not the policy's own: proportional, in the training part.
+
+    The paper cuts the training graphs into batches by size, and M follows from the batch. Graphs
+    outside of it come one at a time, as a user's do, and M follows from the graph.
+    """
+    if preset.input.policy == "uniform" or name != "train":
+        return [None] * len(examples)
+    sizes = [example.graph.num_nodes for example in examples]
+    return [int(m) for m in proportional_num_groups(sizes, preset.train.batch_size)]
+
+
+def _part(
+    examples: Sequence[Example],
+    inputs: Sequence[InspectorInput],
+    input_scaler: InputScaler,
+    target_scaler: TargetScaler,
+) -> Part:
+    labels = _labels(examples)
+    return Part(
+        workloads=tuple(example.workload for example in examples),
+        batch=make_batch([input_scaler.transform(item) for item in inputs]),
+        scaled=torch.from_numpy(target_scaler.transform(labels).astype(np.float32)),
+        labels=labels,
+        times_s=np.array([example.iteration_time_s for example in examples]),
+    )
+
+
+def _labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
+    return np.array([example.targets.flat for example in examples], dtype=np.float64)

@@ -1,0 +1,294 @@
+"""The folder of one training run, from which it can go on after a kill as if nothing had happened.
+
+    config.json             what is trained, on what, with which versions; written at the start
+    log.jsonl               one line per epoch
+    state.safetensors       weights, optimizer and best weights after some epoch, in one file
+    checkpoint.safetensors  the result
+
+State and log are written so that the log always reaches at least as far as the state. Whatever else
+a run has to remember (best epoch, patience, schedule) follows from the log, and the random
+numbers of an epoch from the seed and the epoch's number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from driple.errors import ConfigError
+
+__all__ = [
+    "CHECKPOINT_FILE",
+    "EpochRecord",
+    "LogWriter",
+    "TrainState",
+    "library_versions",
+    "load_state",
+    "make_folder",
+    "open_run",
+    "save_state",
+    "write_whole",
+]
+
+CONFIG_FILE = "config.json"
+LOG_FILE = "log.jsonl"
+STATE_FILE = "state.safetensors"
+CHECKPOINT_FILE = "checkpoint.safetensors"
+
+FORMAT = 1
+METADATA_KEY = "driple"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochRecord:
+    """One line of the log.
+
+    Attributes:
+        epoch: number of the epoch, from 1.
+        train_loss: mean loss over the training part while the weights move, on scaled targets.
+        val_loss: loss on the validation part after the epoch.
+        lr: learning rate of the epoch.
+        seconds: wall time of the epoch; all else is the same in every repetition.
+    """
+
+    epoch: int
+    train_loss: float
+    val_loss: float
+    lr: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainState:
+    """What cannot be recomputed when a run goes on.
+
+    Attributes:
+        epoch: epochs done.
+        model: weights by name.
+        best: weights of the epoch with the lowest validation loss.
+        optimizer: of each weight, by its position, the optimizer's tensors by name.
+    """
+
+    epoch: int
+    model: dict[str, Tensor]
+    best: dict[str, Tensor]
+    optimizer: list[dict[str, Tensor]]
+
+
+def open_run(folder: Path, run: dict[str, Any], record: dict[str, Any], *, resume: bool) -> None:
+    """Start a run in the folder, or make sure that the run in it is this one.
+
+    Args:
+        folder: of the run; made if need be.
+        run: what decides the result: configuration, data set, split. Must match to resume.
+        record: what is written beside it: versions, date, threads.
+        resume: whether to go on with a run that is there already.
+
+    Raises:
+        ConfigError: the folder holds another run, or holds one and `resume` is false.
+    """
+    file = folder / CONFIG_FILE
+    run = json.loads(json.dumps(run))
+    if not file.exists():
+        make_folder(folder)
+        text = json.dumps({"format": FORMAT, "run": run, **record}, indent=2)
+        write_whole(file, text.encode() + b"\n")
+        return
+    if not resume:
+        raise ConfigError(
+            f"--out {folder} already holds a training run; add --resume, or give another folder"
+        )
+    try:
+        stored = json.loads(file.read_bytes())["run"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{file} cannot be read ({error}); delete the folder and train anew"
+        ) from error
+    if stored != run:
+        differing = _first_difference(stored, run)
+        raise ConfigError(
+            f"--resume: the run in {folder} differs in {differing}; "
+            "give the same options, or another --out"
+        )
+
+
+def save_state(folder: Path, state: TrainState) -> None:
+    """Write the state in place of the last one; it appears whole or not at all."""
+    tensors = {f"model/{name}": tensor for name, tensor in state.model.items()}
+    tensors |= {f"best/{name}": tensor for name, tensor in state.best.items()}
+    for i, slots in enumerate(state.optimizer):
+        tensors |= {f"optimizer/{i}/{name}": tensor for name, tensor in slots.items()}
+    # Copies: tensors of a file must not share memory.
+    tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
+    facts = {"format": FORMAT, "epoch": state.epoch, "num_slots": len(state.optimizer)}
+    data = safetensors.torch.save(tensors, metadata={METADATA_KEY: json.dumps(facts)})
+    write_whole(folder / STATE_FILE, data)
+
+
+def load_state(folder: Path) -> TrainState | None:
+    """The last state of the run, or None if there is none yet.
+
+    Raises:
+        ConfigError: the file is damaged, or of a newer format.
+    """
+    file = folder / STATE_FILE
+    if not file.exists():
+        return None
+    try:
+        with safetensors.safe_open(file, framework="pt") as opened:
+            facts = json.loads((opened.metadata() or {})[METADATA_KEY])
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # no dict
+        optimizer: list[dict[str, Tensor]] = [{} for _ in range(facts["num_slots"])]
+        for name, tensor in tensors.items():
+            if name.startswith("optimizer/"):
+                _, position, slot = name.split("/")
+                optimizer[int(position)][slot] = tensor
+        epoch, number = int(facts["epoch"]), int(facts["format"])
+    except (SafetensorError, OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise ConfigError(
+            f"{file} is damaged ({error}); delete the folder and train anew"
+        ) from error
+    if number > FORMAT:
+        raise ConfigError(f"{file} has format {number}, this Driple reads {FORMAT}; update Driple")
+    return TrainState(
+        epoch=epoch,
+        model=_with_prefix(tensors, "model/"),
+        best=_with_prefix(tensors, "best/"),
+        optimizer=optimizer,
+    )
+
+
+class LogWriter:
+    """Appends epochs to the log of a run."""
+
+    def __init__(self, folder: Path, *, keep_epochs: int) -> None:
+        """Keep the first `keep_epochs` lines of the log and drop what a kill left after them.
+
+        Raises:
+            ConfigError: the log does not reach that far.
+        """
+        self._file = folder / LOG_FILE
+        self.records = self._read(keep_epochs) if keep_epochs else []
+        text = "".join(_log_line(record) for record in self.records)
+        write_whole(self._file, text.encode())
+        self._stream = self._file.open("a", encoding="utf-8")
+
+    def append(self, record: EpochRecord) -> None:
+        """Add one line; it is with the operating system when this returns."""
+        self.records.append(record)
+        self._stream.write(_log_line(record))
+        self._stream.flush()
+
+    def sync(self) -> None:
+        """Have the lines on the disk before a state is written that relies on them."""
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _read(self, keep_epochs: int) -> list[EpochRecord]:
+        names = {field.name for field in fields(EpochRecord)}
+        records: list[EpochRecord] = []
+        try:
+            lines = self._file.read_text(encoding="utf-8").splitlines()
+            for line in lines[:keep_epochs]:
+                stored = json.loads(line)
+                records.append(EpochRecord(**{name: stored[name] for name in names}))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{self._file} is damaged ({error}); delete the folder and train anew"
+            ) from error
+        if [record.epoch for record in records] != list(range(1, keep_epochs + 1)):
+            raise ConfigError(
+                f"{self._file} does not hold the epochs 1 to {keep_epochs}, which the run has "
+                "done; delete the folder and train anew"
+            )
+        return records
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write to a temporary file, flush it to the disk, and rename it over the target.
+
+    Raises:
+        ConfigError: it cannot be written; the target is as it was.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {target}: {error.strerror or error}; free some space, or give "
+            "another --out"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder and those above it.
+
+    Raises:
+        ConfigError: that is not possible.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make folder {folder}: {error.strerror or error}; give another --out"
+        ) from error
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of what decides the numbers, by name."""
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
+    for name in ("driple", "numpy", "category_encoders"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def _log_line(record: EpochRecord) -> str:
+    return json.dumps(asdict(record)) + "\n"
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _first_difference(stored: Any, wanted: Any, path: Sequence[str] = ()) -> str:
+    """Where two nested configurations first differ, as `preset.train.seed (0, now 1)`."""
+    if isinstance(stored, dict) and isinstance(wanted, dict):
+        for key in sorted({*stored, *wanted}):
+            if stored.get(key) != wanted.get(key):
+                return _first_difference(stored.get(key), wanted.get(key), (*path, key))
+    if isinstance(stored, list) or isinstance(wanted, list):
+        return ".".join(path)
+    return f"{'.'.join(path)} ({stored}, now {wanted})"

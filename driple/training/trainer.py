@@ -1,0 +1,209 @@
+"""The model while it learns: epochs, best weights so far, and the state that outlives a kill.
+
+    Prepared --one epoch after another--> best weights, log.jsonl, state.safetensors
+
+Random numbers are drawn anew for every epoch, from the seed and the number of the epoch. Nothing
+else has to be saved beside the weights and the optimizer: best epoch, patience and schedule follow
+from the validation losses in the log.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from driple.errors import ConfigError
+from driple.inspector.batch import GroupBatch
+from driple.inspector.model import Inspector
+from driple.training.config import TrainConfig
+from driple.training.optimize import RateSchedule, loss_of, make_optimizer
+from driple.training.prepare import Part, Prepared, select
+from driple.training.runfiles import EpochRecord, LogWriter, TrainState, save_state
+
+__all__ = ["Progress", "ProgressCallback", "Trainer", "predict_scaled"]
+
+EVALUATION_BATCH_SIZE = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far a run is; passed to the callback after every graph built and every epoch.
+
+    Attributes:
+        stage: `inputs` while graphs are grouped, then `epochs`.
+        done: graphs or epochs done.
+        total: graphs in all, or `max_epochs`.
+        record: losses of the epoch just done, in the stage `epochs`.
+        best_epoch: epoch with the lowest validation loss so far; 0 before the first.
+    """
+
+    stage: Literal["inputs", "epochs"]
+    done: int
+    total: int
+    record: EpochRecord | None = None
+    best_epoch: int = 0
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Trainer:
+    """The model on its way: weights, optimizer, best weights so far.
+
+    Draws from torch's global random generator; the caller keeps others from noticing.
+    """
+
+    def __init__(
+        self, prepared: Prepared, config: TrainConfig, folder: Path, state: TrainState | None
+    ) -> None:
+        torch.manual_seed(config.seed)
+        self.prepared, self.config, self.folder = prepared, config, folder
+        self.model = Inspector(prepared.inspector, prepared.num_groups)
+        self.optimizer = make_optimizer(config, self.model.parameters())
+        self.best = _copy(self.model.state_dict())
+        if state is not None:
+            self._restore(state)
+        self.log = LogWriter(folder, keep_epochs=0 if state is None else state.epoch)
+        self.best_epoch, self.best_loss = 0, math.inf
+        for record in self.log.records:
+            self._note_best(record)
+        self.schedule = RateSchedule(config, [record.val_loss for record in self.log.records])
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return len(self.log.records)
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the validation loss has not improved for too long."""
+        return self.epoch - self.best_epoch >= self.config.patience_epochs
+
+    def run(
+        self, report: ProgressCallback, clock: Callable[[], float], save_every_s: float
+    ) -> None:
+        """Train until patience or epochs run out, saving the state on the way."""
+        saved_at = clock()
+        while self.epoch < self.config.max_epochs and not self.out_of_patience:
+            record = self._one_epoch(clock)
+            if self._note_best(record):
+                self.best = _copy(self.model.state_dict())
+            self.schedule.observe(record.val_loss)
+            self.log.append(record)
+            if clock() - saved_at >= save_every_s:
+                self._save()
+                saved_at = clock()
+            report(
+                Progress(
+                    stage="epochs",
+                    done=self.epoch,
+                    total=self.config.max_epochs,
+                    record=record,
+                    best_epoch=self.best_epoch,
+                )
+            )
+        self._save()
+
+    def best_model(self) -> Inspector:
+        """The model with its best weights, in evaluation mode."""
+        self.model.load_state_dict(self.best)
+        return self.model.eval()
+
+    def _one_epoch(self, clock: Callable[[], float]) -> EpochRecord:
+        started = clock()
+        epoch = self.epoch + 1
+        rate = self.schedule.rate(epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        generator = np.random.default_rng([self.config.seed, epoch])
+        torch.manual_seed(int(generator.integers(2**62)))  # dropout of this epoch
+        part = self.prepared.parts["train"]
+        order = torch.from_numpy(generator.permutation(len(part.scaled)))
+        self.model.train()
+        total = 0.0
+        for rows in torch.split(order, self.config.batch_size):
+            total += self._one_step(part, rows) * len(rows)
+        validation = self.prepared.parts["validation"]
+        predicted = torch.from_numpy(predict_scaled(self.model, validation.batch))
+        record = EpochRecord(
+            epoch=epoch,
+            train_loss=total / len(order),
+            val_loss=float(loss_of(self.config, predicted, validation.scaled)),
+            lr=rate,
+            seconds=clock() - started,
+        )
+        self._check_finite(record)
+        return record
+
+    def _one_step(self, part: Part, rows: Tensor) -> float:
+        """One batch; its loss before the step."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(self.config, self.model(select(part.batch, rows)), part.scaled[rows])
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        if self.config.clip_norm > 0:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def _check_finite(self, record: EpochRecord) -> None:
+        for name in ("train_loss", "val_loss"):
+            value = getattr(record, name)
+            if not math.isfinite(value):
+                raise ConfigError(
+                    f"training diverged: {name} is {value} in epoch {record.epoch}; lower "
+                    f"--learning-rate (now {self.config.learning_rate:g}), or set --clip-norm "
+                    f"(now {self.config.clip_norm:g})"
+                )
+
+    def _note_best(self, record: EpochRecord) -> bool:
+        better = record.val_loss < self.best_loss
+        if better:
+            self.best_epoch, self.best_loss = record.epoch, record.val_loss
+        return better
+
+    def _save(self) -> None:
+        slots = [self.optimizer.state[parameter] for parameter in self.model.parameters()]
+        self.log.sync()
+        state = TrainState(
+            epoch=self.epoch,
+            model=dict(self.model.state_dict()),
+            best=self.best,
+            optimizer=[dict(slot) for slot in slots],
+        )
+        save_state(self.folder, state)
+
+    def _restore(self, state: TrainState) -> None:
+        try:
+            self.model.load_state_dict(state.model)
+            parameters = list(self.model.parameters())
+            for parameter, slots in zip(parameters, state.optimizer, strict=True):
+                self.optimizer.state[parameter] = dict(slots)
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"the saved state in {self.folder} does not fit the model; "
+                "delete the folder and train anew"
+            ) from error
+        self.best = state.best
+
+
+def predict_scaled(model: Inspector, batch: GroupBatch) -> npt.NDArray[np.float32]:
+    """Scaled targets of all graphs of a batch, shape [n, 12]; leaves the model in evaluation."""
+    model.eval()
+    with torch.no_grad():
+        rows = torch.split(torch.arange(len(batch.x)), EVALUATION_BATCH_SIZE)
+        scaled: npt.NDArray[np.float32] = torch.cat(
+            [model(select(batch, some)) for some in rows]
+        ).numpy()
+    return scaled
+
+
+def _copy(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}
