@@ -25,19 +25,20 @@ class NotCanonicalError(Exception):
 
 
 _NODE_START = "node {\n"
-_ATTR_START = "  attr {\n"
+_ATTR_START = "\n  attr {\n"
 # A node's own fields: name, op, input, device; each on a line of its own.
-_FIELD = re.compile(r'  (name|op|input|device): "((?:[^"\\\n]|\\[^\n])*)"')
+_FIELD = re.compile(r'  (name|op|input|device): "((?:[^"\\\n]++|\\[^\n])*+)"')
 _ATTR = re.compile(
-    r'    key: "((?:[^"\\\n]|\\[^\n])*)"\n(?:    value \{\n((?:      [^\n]*\n)*)    \}\n)?  \}\n?'
+    r'    key: "((?:[^"\\\n]++|\\[^\n])*+)"\n'
+    r"(?:    value \{\n((?:      [^\n]*\n)*+)    \}\n)?  \}\n?"
 )
 # What a line inside a value may be: a scalar field, the start of a message, or an end.
-_LINES = re.compile(r'(?: {6,}(?:\w+: (?:"(?:[^"\\\n]|\\[^\n])*"|[\w.+\-]+)|\w+ \{|\})\n)*')
-_END = re.compile(r"^ *\}$", re.MULTILINE)
+_LINES = re.compile(r'(?: {6,}(?:\w+: (?:"(?:[^"\\\n]++|\\[^\n])*+"|[\w.+\-]+)|\w+ \{|\})\n)*+')
+_BRACES = re.compile(r"(?: \{|^ *\})$", re.MULTILINE)
 _TYPE = re.compile(r"      type: (\w+)\n")
 _TYPE_LIST = re.compile(r"      list \{\n((?:        type: \w+\n)+)      \}\n")
-_FUNC = re.compile(r'      func \{\n        name: "((?:[^"\\\n]|\\[^\n])*)"\n')
-_FUNC_LIST_NAME = re.compile(r'        func \{\n          name: "((?:[^"\\\n]|\\[^\n])*)"\n')
+_FUNC = re.compile(r'      func \{\n        name: "((?:[^"\\\n]++|\\[^\n])*+)"\n')
+_FUNC_LIST_NAME = re.compile(r'        func \{\n          name: "((?:[^"\\\n]++|\\[^\n])*+)"\n')
 _SHAPES = re.compile(
     r"      list \{\n((?:        shape \{\n(?:          dim \{\n            size: -?\d+\n"
     r"          \}\n|          dim \{\n          \}\n|          unknown_rank: true\n)*"
@@ -164,7 +165,14 @@ def _mentions_type(value: str) -> bool:
 
 def _check_lines(value: str) -> None:
     """Refuse lines that are no text format, and messages that do not close."""
-    if _LINES.fullmatch(value) is None or value.count(" {\n") != len(_END.findall(value)):
+    if _LINES.fullmatch(value) is None:
+        raise NotCanonicalError
+    depth = 0
+    for brace in _BRACES.findall(value):
+        depth += 1 if brace == " {" else -1
+        if depth < 0:
+            raise NotCanonicalError
+    if depth:
         raise NotCanonicalError
 
 

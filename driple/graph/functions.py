@@ -30,6 +30,10 @@ _CALLS: dict[str, tuple[tuple[str, ...], int]] = {
 }
 _PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _MAX_DEPTH = 64
+# Calls vanish, so nodes alone do not bound the work: empty bodies that call twice double per level.
+_MAX_CALLS = 100_000
+# Control inputs of a call go to every input-less node of its body; together they are bounded too.
+_MAX_CONTROL_COPIES = 10 * MAX_NODES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +57,8 @@ class _State:
     # What stands for output i of a call that disappeared.
     outputs: dict[str, list[str]] = field(default_factory=dict)
     num_inlined: int = 0
+    num_calls: int = 0
+    num_control_copies: int = 0
     unresolved: dict[str, None] = field(default_factory=dict)
 
 
@@ -85,6 +91,7 @@ def inline_functions(graph: RawGraph) -> Inlined:
                 f"function {called[0].name} is nested over {_MAX_DEPTH} deep, or calls itself; "
                 "such a graph cannot be unrolled"
             )
+        _charge(node, called, state)
         body = _expand(node, called, state)
         state.num_inlined += len(body)
         if len(state.nodes) + len(todo) + len(body) > MAX_NODES:
@@ -104,6 +111,19 @@ def _called(node: RawNode) -> list[str]:
     if node.op not in _CALLS:
         return []
     return [name for key in _CALLS[node.op][0] for name in node.functions.get(key, ())]
+
+
+def _charge(call: RawNode, called: Sequence[RawFunction], state: _State) -> None:
+    """Refuse a call whose unrolling goes over a bound, before it is unrolled."""
+    num_control = sum(item.startswith("^") for item in call.inputs)
+    rootless = sum(not node.inputs for function in called for node in function.nodes)
+    state.num_calls += 1
+    state.num_control_copies += num_control * rootless
+    if state.num_calls > _MAX_CALLS or state.num_control_copies > _MAX_CONTROL_COPIES:
+        raise GraphError(
+            f"functions unroll to over {_MAX_CALLS} calls or {_MAX_CONTROL_COPIES} control inputs, "
+            f"at node '{call.name[:80]}'; write the graph without them"
+        )
 
 
 def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list[RawNode]:
@@ -171,7 +191,8 @@ def _instantiate(
 def _output_number(reference: str) -> str:
     """`:2` of `node:out:2` or `node:2`; empty for the first output."""
     last = reference.rsplit(":", 1)[-1]
-    return f":{last}" if last.isdigit() and last != "0" and ":" in reference else ""
+    plain = last.isascii() and last.isdigit() and len(last) <= 9
+    return f":{last}" if plain and last != "0" and ":" in reference else ""
 
 
 def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:

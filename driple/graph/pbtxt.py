@@ -27,7 +27,7 @@ MAX_DEPTH = 100
 
 _TOKEN = re.compile(
     r"""\s+ | \#[^\n]*
-    | (?P<string> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+    | (?P<string> "(?:[^"\\\n]++|\\.)*+" | '(?:[^'\\\n]++|\\.)*+' )
     | (?P<word> [A-Za-z0-9_.+\-]+ )
     | (?P<mark> [{}<>:\[\],;/] )""",
     re.VERBOSE,
@@ -42,6 +42,8 @@ def raw_from_text(text: str) -> RawGraph:
     Raises:
         GraphError: the text is no text format, or no GraphDef; with the line where one can be told.
     """
+    if "\r\n" in text:  # a string never holds a raw line break, so this changes no value
+        text = text.replace("\r\n", "\n")
     try:
         graph, library = raw_from_canonical(text)
     except NotCanonicalError:

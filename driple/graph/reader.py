@@ -27,6 +27,8 @@ __all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", 
 DEFAULT_MAX_BYTES = 512 * 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib's number for a gzip header
+_GZIP_CHUNK_BYTES = 65_536
+_MOST_GZIP_MEMBERS = 100_000
 _SNIFFED_BYTES = 4096
 # Bytes below 32 that a text may hold: tab, line feed, form feed, carriage return.
 _TEXT_CONTROLS = frozenset(b"\t\n\f\r")
@@ -97,21 +99,31 @@ def _too_large(size: str, max_bytes: int) -> str:
 
 
 def _gunzip(data: bytes, max_bytes: int) -> bytes:
-    """Unpack all members, never more than `max_bytes`."""
-    pieces, left, rest = [], max_bytes, data
+    """Unpack all members, in chunks, never more than `max_bytes`."""
+    pieces, left, num_members = [], max_bytes, 0
+    member = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        while rest:
-            member = zlib.decompressobj(_GZIP_WINDOW)
-            piece = member.decompress(rest, left + 1)
-            if len(piece) > left:
-                raise GraphError(_too_large(f"over {max_bytes} bytes when unpacked", max_bytes))
-            if not member.eof:
-                raise GraphError("gzip file is cut off; copy it again")
-            pieces.append(piece)
-            left -= len(piece)
-            rest = member.unused_data.lstrip(b"\0")
+        for start in range(0, len(data), _GZIP_CHUNK_BYTES):
+            chunk = data[start : start + _GZIP_CHUNK_BYTES]
+            while chunk:
+                if member.eof:
+                    chunk = chunk.lstrip(b"\0")  # padding between members
+                    if not chunk:
+                        break
+                    member = zlib.decompressobj(_GZIP_WINDOW)
+                    num_members += 1
+                piece = member.decompress(chunk, left + 1)
+                if len(piece) > left:
+                    raise GraphError(_too_large(f"over {max_bytes} bytes when unpacked", max_bytes))
+                if num_members > _MOST_GZIP_MEMBERS:
+                    raise GraphError(f"gzip has over {_MOST_GZIP_MEMBERS} members; pack it again")
+                pieces.append(piece)
+                left -= len(piece)
+                chunk = member.unused_data
     except zlib.error as error:
         raise GraphError(f"gzip file is corrupt ({error}); copy it again") from error
+    if not member.eof:
+        raise GraphError("gzip file is cut off; copy it again")
     return b"".join(pieces)
 
 
@@ -137,6 +149,12 @@ def _graph_of(raw: RawGraph, notes: tuple[str, ...]) -> OpGraph:
     nodes = inlined.nodes
     if not nodes:
         raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
+    nameless = sum(not node.name or not node.op for node in nodes)
+    if nameless:
+        raise GraphError(
+            f"{nameless} of {len(nodes)} node(s) have no name or no op; no GraphDef, or "
+            "a corrupt one: write the graph again (tf.io.write_graph)"
+        )
     edges, is_control, dangling = _edges(nodes)
     _refuse_cycles(nodes, edges)
     selection = select_nodes(nodes, edges)
@@ -224,7 +242,7 @@ def _remote(
     nodes: Sequence[RawNode], sizes: Sequence[OutputSize], selection: Selection
 ) -> tuple[RemoteOps, ...]:
     totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for i in np.flatnonzero(~selection.kept):
+    for i in np.flatnonzero(~selection.kept).tolist():
         total = totals[nodes[i].op]
         total[0] += 1
         total[1] = min(total[1] + sizes[i].tensor_bytes, _MOST_BYTES)
@@ -239,7 +257,7 @@ def _crossing_bytes(
 ) -> int:
     """Bytes of the outputs that leave `side`, each node's counted once."""
     leaving = side[data_edges[:, 0]] & ~side[data_edges[:, 1]]
-    sources = np.unique(data_edges[leaving, 0])
+    sources: list[int] = np.unique(data_edges[leaving, 0]).tolist()
     return min(sum(sizes[i].tensor_bytes for i in sources), _MOST_BYTES)
 
 
@@ -257,7 +275,7 @@ def _report(
     untyped = sum(not size.has_type for size in sizes)
     unknown = sum(size.unknown_dimensions for size in sizes)
     said = [*notes, *selection.notes]
-    if shapeless == len(sizes):
+    if not any(node.shapes for node in inlined.nodes):
         said.append(
             "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
             "graph with as_graph_def(add_shapes=True)"

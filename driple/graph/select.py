@@ -27,7 +27,8 @@ from driple.graph.raw import RawNode
 __all__ = ["Device", "Selection", "parse_device", "select_nodes"]
 
 _PART = re.compile(
-    r"/?(job|replica|task|device|cpu|gpu|tpu):(?:([A-Za-z_]+)(?::(\d+|\*))?|(\d+|\*|\w+))", re.I
+    r"/?(job|replica|task|device|cpu|gpu|tpu):(?:([A-Za-z_]\w*)(?::(\d{1,9}|\*))?|(\d{1,9}|\*))",
+    re.IGNORECASE | re.ASCII,
 )
 _WORKER_JOBS = ("worker", "chief", "master", "localhost")
 _SERVER_JOBS = ("ps", "evaluator")

@@ -33,6 +33,8 @@ _GIVES_BOOL = frozenset(
 _NO_OUTPUT = frozenset({"NoOp", "ControlTrigger", "Assert", "AssignVariableOp", "SaveV2"})
 _DEFAULT_BYTES = 4
 _MOST = 2**62
+# TensorFlow's own limit; it also bounds the product of the dimensions.
+_MAX_RANK = 254
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,16 @@ def output_size(node: RawNode) -> OutputSize:
     """
     if node.shapes is None:
         return OutputSize(0, 0, 0, has_shape=node.op in _NO_OUTPUT, has_type=True)
-    listed = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
+    listed = _listed_types(node)
     single = _single_type(node)
     elements = total = unknown = 0
     for i, shape in enumerate(node.shapes):
         if shape is None:
             continue
-        if any(size < -1 for size in shape):
+        if len(shape) > _MAX_RANK or any(size < -1 for size in shape):
             raise GraphError(
-                f"node '{node.name}' has an output of shape {list(shape)}; corrupt file"
+                f"node '{node.name}' has an output of shape {str(list(shape[:9]))[:80]}, rank "
+                f"{len(shape)}; the file is corrupt"
             )
         unknown += shape.count(-1)
         count = prod(1 if size == -1 else size for size in shape)
@@ -86,6 +89,15 @@ def output_size(node: RawNode) -> OutputSize:
         has_shape=not node.shapes or any(shape is not None for shape in node.shapes),
         has_type=bool(listed) or single in BYTES_OF or not elements,
     )
+
+
+def _listed_types(node: RawNode) -> tuple[int, ...]:
+    """Data type of each output, where a list says so; While and IdentityN have it in `T`."""
+    found = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
+    per_output = node.types.get("T", ())
+    if not found and len(per_output) > 1 and len(per_output) == len(node.shapes or ()):
+        return per_output
+    return found
 
 
 def _single_type(node: RawNode) -> int:
