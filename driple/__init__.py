@@ -1,4 +1,4 @@
-"""Driple: how will this training job use a cluster, before anyone runs it?
+"""Driple tells how a training job will use a cluster, before anyone runs it.
 
     graph = driple.read_graph("graph.pbtxt")
     checkpoint = driple.load_checkpoint("checkpoints/CPU-P1w2_ho-200M/default.safetensors")

@@ -43,12 +43,13 @@ class Targets:
 
     @property
     def iteration_time_s(self) -> float:
-        """Seconds per training iteration: one burst and one idle gap of network TX.
+        """Seconds per training iteration: one burst and one idle gap of network RX.
 
-        A worker sends its gradients once per iteration, so the bursts of TX mark the iterations
-        (paper, section 5.5.2: burst and idle duration sum to the time of an iteration).
+        Burst and idle duration sum to the time of an iteration (paper, section 5.5.2). A worker
+        fetches the parameters in one go, so the bursts of RX mark the iterations; gradients leave
+        as they are made, in more than one burst of TX (docs/decisions/0004-label-grid.md).
         """
-        row = self.values[RESOURCES.index("net_tx")]
+        row = self.values[RESOURCES.index("net_rx")]
         return float(row[1] + row[2])
 
     def to_dict(self) -> dict[str, dict[str, float]]:

@@ -18,10 +18,10 @@ def test_flat_order_is_resource_by_resource() -> None:
         assert nested[resource][figure] == value
 
 
-def test_iteration_time_is_one_burst_and_one_gap_of_tx() -> None:
-    """TX bursts mark the iterations."""
+def test_iteration_time_is_one_burst_and_one_gap_of_rx() -> None:
+    """RX bursts mark the iterations."""
     targets = Targets(np.arange(12.0).reshape(4, 3))
-    assert targets.iteration_time_s == 7.0 + 8.0
+    assert targets.iteration_time_s == 10.0 + 11.0
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_json, print_table, print_targets
 
 __all__ = ["dataset_app"]
 
@@ -62,13 +62,56 @@ def info(
     print_table(["target", "least", "median", "most", "repeatability"], rows)
 
 
+@dataset_app.command("show")
+def show(
+    dataset: Annotated[Path, typer.Argument(help="data set folder")],
+    workload: Annotated[str, typer.Argument(help="name of a workload in it")],
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Show the label of one workload: what its run really used.
+
+    Example:
+
+      driple dataset show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b32/rmsprop/async
+    """
+    import difflib
+
+    from driple.cli.train import require_training
+    from driple.dataset.store import read_dataset
+    from driple.errors import DatasetError
+
+    require_training()
+    by_name = {item.workload: item for item in read_dataset(dataset).examples}
+    if workload not in by_name:
+        near = difflib.get_close_matches(workload, by_name, n=2, cutoff=0.3)
+        raise DatasetError(
+            f"{dataset} has no workload '{workload}'; did you mean {' or '.join(near) or 'another'}"
+        )
+    item = by_name[workload]
+    if json:
+        print_json(
+            {
+                "workload": item.workload,
+                "family": item.family,
+                "setting": item.setting,
+                "label_source": item.label_source,
+                "targets": item.targets.to_dict(),
+                "iteration_time_s": item.iteration_time_s,
+                "details": item.details,
+            }
+        )
+        return
+    print(f"{item.workload} on {item.setting}: {item.label_source}")
+    print_targets(item.targets, item.iteration_time_s)
+
+
 @dataset_app.command("build")
 def build(
     campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
     output: Annotated[Path, typer.Option("-o", "--output", help="data set folder to write")],
     grid_ms: Annotated[
         float, typer.Option(help="period of the labelled traces, in milliseconds")
-    ] = 20.0,
+    ] = 50.0,
     traces: Annotated[
         bool, typer.Option(help="also store every raw sample beside the labels")
     ] = True,

@@ -40,6 +40,10 @@ def measure(
     iterations: Annotated[int, typer.Option(help="iterations to measure, at least")] = 30,
     seconds: Annotated[float, typer.Option(help="add iterations up to this long")] = 9.0,
     share: Annotated[float, typer.Option(help="cores that each worker may use")] = 0.4,
+    tries: Annotated[int, typer.Option(help="runs before a disturbed one is kept, marked so")] = 4,
+    quiet_wait: Annotated[
+        float, typer.Option(help="seconds to wait for a quiet machine before each run")
+    ] = 600.0,
     json: Annotated[bool, typer.Option("--json", help="a JSON summary on stdout")] = False,
 ) -> None:
     """Measure workloads: real parameter-server training in network namespaces of this machine.
@@ -53,13 +57,13 @@ def measure(
 
       driple measure --all --repeats 2 --out runs/cpu --dataset datasets/mine
     """
-    from driple.measure.campaign import Campaign
+    from driple.measure.campaign import Campaign, Limits
     from driple.measure.cluster import RunPlan
     from driple.settings import Setting
 
     jobs = _workloads(workloads or [], list_file, all_=all_)
-    if repeats < 1 or iterations < 1:
-        raise ConfigError("--repeats and --iterations must be at least 1")
+    if min(repeats, iterations, tries) < 1:
+        raise ConfigError("--repeats, --iterations and --tries must be at least 1")
     _check_tensorflow()
     plan = RunPlan(
         share=share,
@@ -68,7 +72,8 @@ def measure(
         max_iterations=max(100, iterations),
         seconds=seconds,
     )
-    campaign = Campaign(out, Setting.parse(setting), plan)
+    limits = Limits(tries=tries, quiet_wait_s=quiet_wait)
+    campaign = Campaign(out, Setting.parse(setting), plan, limits)
     with progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
 

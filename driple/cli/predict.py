@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_json, print_targets
 
 if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint
@@ -111,22 +111,9 @@ def _warn(prediction: Prediction, tensor_bytes: int) -> None:
 
 
 def _print(prediction: Prediction, name: str) -> None:
-    from driple.targets import UNITS
-
     trained = prediction.trained_on
     print(f"{name} on {prediction.setting}")
-    rows = []
-    for resource, figures in prediction.targets.to_dict().items():
-        rows.append(
-            [
-                resource,
-                f"{figures['burst_amount']:.1f} {UNITS[resource]}",
-                f"{figures['burst_duration']:.3f} s",
-                f"{figures['idle_duration']:.3f} s",
-            ]
-        )
-    print_table(["", "burst amount", "burst duration", "idle duration"], rows)
-    print(f"iteration time {prediction.iteration_time_s:.3f} s")
+    print_targets(prediction.targets, prediction.iteration_time_s)
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
     print(

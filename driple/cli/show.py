@@ -8,10 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from driple.targets import UNITS
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["note", "print_json", "print_table", "progress_bar"]
+    from driple.targets import Targets
+
+__all__ = ["note", "print_json", "print_table", "print_targets", "progress_bar"]
 
 
 def note(message: str) -> None:
@@ -33,6 +37,21 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         print("  ".join(cells).rstrip())
+
+
+def print_targets(targets: Targets, iteration_time_s: float) -> None:
+    """The twelve targets, a row per resource, and the iteration time."""
+    rows = [
+        [
+            resource,
+            f"{figures['burst_amount']:.1f} {UNITS[resource]}",
+            f"{figures['burst_duration']:.3f} s",
+            f"{figures['idle_duration']:.3f} s",
+        ]
+        for resource, figures in targets.to_dict().items()
+    ]
+    print_table(["", "burst amount", "burst duration", "idle duration"], rows)
+    print(f"iteration time {iteration_time_s:.3f} s")
 
 
 @contextmanager

@@ -32,9 +32,9 @@ __all__ = ["GRID_S", "collect_dataset", "labels_of_run", "traces_of_run"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Period of the traces that labels are made of. Samples are taken faster; two periods of the CPU
-# quota fit into one of these, and a shorter grid breaks one burst into several.
-GRID_S = 0.02
+# Period of the traces that labels are made of. Samples are taken faster; a shorter grid
+# breaks one burst into several (docs/decisions/0004-label-grid.md).
+GRID_S = 0.05
 
 
 def traces_of_run(

@@ -1,14 +1,17 @@
-"""The command line as its users meet it: one process per command, nothing stubbed."""
+"""The command line as its users meet it: real files, real checkpoints, nothing stubbed."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from driple.cli.main import _run
 from driple.settings import KNOWN_SETTINGS
 from driple.targets import RESOURCES
 
@@ -18,15 +21,12 @@ HEAVY = ("torch", "tensorflow", "pandas", "sklearn", "networkx", "matplotlib", "
 
 
 def driple(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
-    return subprocess.run(
-        [sys.executable, "-m", "driple.cli.main", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env=os.environ | {"COLUMNS": "100", "PYTHONPATH": str(ROOT)},
-    )
+    """Run a command in this process; what a process of its own would print and return."""
+    out, err = io.StringIO(), io.StringIO()
+    words = [str(argument) for argument in arguments]
+    with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+        status = _run(words)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
 
 
 def refused(*arguments: object, cwd: Path = ROOT) -> str:
@@ -43,7 +43,7 @@ def refused(*arguments: object, cwd: Path = ROOT) -> str:
 
 
 def test_predict_prints_exactly_the_json_of_the_design() -> None:
-    """Keys and types; the iteration time is a burst and a gap of TX."""
+    """Keys and types; the iteration time is a burst and a gap of RX."""
     done = driple("predict", EXAMPLE, "--setting", "cpu", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -63,8 +63,8 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
     assert list(found["graph"]) == ["nodes", "edges", "groups", "unknown_op_types"]
     assert list(found["checkpoint"]) == ["setting", "provenance", "trained_on", "metrics"]
     assert found["checkpoint"]["provenance"] == "measured"
-    tx = found["targets"]["net_tx"]
-    assert found["iteration_time_s"] == pytest.approx(tx["burst_duration"] + tx["idle_duration"])
+    rx = found["targets"]["net_rx"]
+    assert found["iteration_time_s"] == pytest.approx(rx["burst_duration"] + rx["idle_duration"])
 
 
 def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> None:
@@ -202,3 +202,22 @@ def test_dataset_info_shows_the_shipped_data() -> None:
     assert len(found["families"]) >= 10
     assert found["about"]["label_source"] == "measured"
     assert "net_rx.idle_duration" in driple("dataset", "info", folder).stdout
+    name = "resnet20/cifar10/b32/rmsprop/async"
+    label = json.loads(driple("dataset", "show", folder, name, "--json").stdout)
+    assert label["label_source"] == "measured"
+    assert label["details"]["optimizer"] == "rmsprop"
+    assert f"{label['iteration_time_s']:.3f} s" in driple("dataset", "show", folder, name).stdout
+    assert "did you mean resnet20" in refused("dataset", "show", folder, "resnet20")
+
+
+def test_the_command_is_installed_and_zoo_builds_what_graph_reads(tmp_path: Path) -> None:
+    """In processes of their own: TensorFlow's graph mode cannot be undone."""
+    graph = tmp_path / "graph.pb.gz"
+    command = Path(sys.executable).with_name("driple")
+    name = "lenet-x0.25/mnist/b2/sgd/async"
+    for arguments in (["zoo", "build", name, "-o", str(graph)], ["graph", "show", str(graph)]):
+        done = subprocess.run(
+            [str(command), *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+        )
+        assert done.returncode == 0, done.stderr
+    assert "Conv2D" in done.stdout

@@ -1,0 +1,36 @@
+"""`driple measure` for real: one small workload, twice asked for, into a data set."""
+
+import json
+from pathlib import Path
+
+from tests.cli.test_main import driple, refused
+from tests.measure.test_cluster import needs_cluster
+
+WORKLOAD = "lenet-x0.25/mnist/b8/momentum/async"
+QUICK = ("--iterations", 10, "--seconds", 0.5, "--tries", 1, "--quiet-wait", 0)
+
+
+@needs_cluster
+def test_measure_fills_a_data_set_and_does_nothing_twice(tmp_path: Path) -> None:
+    """The second run of the same command finds everything done."""
+    command = ("measure", WORKLOAD, "--out", tmp_path / "runs", *QUICK)
+    first = driple(*command, "--dataset", tmp_path / "data", "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["examples"] == 1
+    run = next((tmp_path / "runs").glob("*.r0")) / "run.json"
+    measured = run.read_bytes()
+    again = driple(*command, "--dataset", tmp_path / "data", "--json")
+    assert json.loads(again.stdout)["examples"] == 1
+    assert run.read_bytes() == measured
+    built = driple("dataset", "build", tmp_path / "runs", "-o", tmp_path / "built")
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "built/samples.parquet").exists()
+    label = driple("dataset", "show", tmp_path / "built", WORKLOAD, "--json")
+    assert json.loads(label.stdout)["details"]["batch_size"] == 8
+
+
+def test_bad_options_of_measuring_get_one_line(tmp_path: Path) -> None:
+    """Counts below one, settings that this machine is not, lists that are none."""
+    assert "--tries" in refused("measure", WORKLOAD, "--tries", 0, "--out", tmp_path / "a")
+    assert "CPU settings" in refused("measure", WORKLOAD, "--setting", "V100", "--out", tmp_path)
+    assert "--list" in refused("measure", "--list", tmp_path / "none", "--out", tmp_path / "b")
