@@ -49,4 +49,5 @@ class Trace:
     @property
     def time_s(self) -> npt.NDArray[np.float64]:
         """Shape [n]: the end of each sampling period."""
-        return self.start_s + self.period_s * np.arange(1, len(self.amount) + 1)
+        ends = np.arange(1, len(self.amount) + 1, dtype=np.float64)
+        return np.add(self.start_s, self.period_s * ends, dtype=np.float64)

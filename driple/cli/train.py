@@ -64,9 +64,17 @@ def train(
     wanted = Setting.parse(setting)
     data = read_dataset(dataset or dataset_path(wanted))
     base = preset_named(preset)
-    changes = {"seed": seed, "max_epochs": max_epochs, "patience_epochs": patience_epochs}
-    given = {key: value for key, value in changes.items() if value is not None}
-    chosen = replace(base, train=replace(base.train, **given))
+    chosen = replace(
+        base,
+        train=replace(
+            base.train,
+            seed=seed,
+            max_epochs=base.train.max_epochs if max_epochs is None else max_epochs,
+            patience_epochs=(
+                base.train.patience_epochs if patience_epochs is None else patience_epochs
+            ),
+        ),
+    )
     folder = out or Path("runs") / f"train-{wanted.file_name}-{preset}-s{split_seed}.{seed}"
     split = random_split([item.workload for item in data.examples], split_seed)
     with progress_bar() as bar:

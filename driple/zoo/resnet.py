@@ -28,6 +28,7 @@ def resnet(net: Net, images: Any, data: DataSet, *, depth: int, version: int) ->
     """
     bottleneck = depth in _IMAGENET_BLOCKS
     c = net.channels
+    counts: tuple[int, ...]
     if bottleneck:
         counts, filters = _IMAGENET_BLOCKS[depth], tuple(c(f) for f in _IMAGENET_FILTERS)
         x = net.conv(images, c(64), 7, stride=2)
