@@ -167,6 +167,7 @@ def main() -> None:
             lines += ["", "![predicted against measured](pictures/evaluation.png)"]
     with tempfile.NamedTemporaryFile("w", dir=DOCS, delete=False) as file:
         file.write("\n".join(lines) + "\n")
+    Path(file.name).chmod(0o644)
     Path(file.name).replace(DOCS / "evaluation.md")
 
 

@@ -22,6 +22,9 @@ from driple.errors import DripleError
 
 __all__ = ["app", "run"]
 
+# What the system may refuse: told in one line. Everything else is a defect, and shows where.
+_TOLD = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
+
 app = typer.Typer(
     name="driple",
     help="How will this training job use a cluster, before anyone runs it?",
@@ -59,7 +62,7 @@ def _run(arguments: list[str] | None) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT):
+        if error.errno not in _TOLD:
             raise
         place = f" ({error.filename})" if error.filename else ""
         return _say(

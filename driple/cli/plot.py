@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from driple.targets import RESOURCES, UNITS
 if TYPE_CHECKING:
     from driple.inspector.predict import Prediction
 
-__all__ = ["plot_predictions"]
+__all__ = ["check_picture", "plot_predictions"]
 
 _TITLES = {
     "device_util": "device utilisation",
@@ -24,6 +25,21 @@ _ITERATIONS = 5
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
 
 
+def check_picture(path: Path) -> None:
+    """Refuse what no picture can be written to, before any work is done.
+
+    Raises:
+        ConfigError: the file's ending is no picture format.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise ConfigError(f"--plot writes .png, .svg or .pdf, got '{path.name}'")
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError(
+            "--plot needs matplotlib, which is not installed; pip install 'driple[plot]'"
+        )
+
+
 def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: str) -> None:
     """Draw one row per resource, one line per setting, and save the picture.
 
@@ -31,17 +47,12 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
         ConfigError: the file's ending is no picture format.
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
+    check_picture(path)
+    import matplotlib as mpl
 
-        mpl.use("Agg")
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError(
-            "--plot needs matplotlib, which is not installed; pip install 'driple[plot]'"
-        ) from error
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise ConfigError(f"--plot writes .png, .svg or .pdf, got '{path.name}'")
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
     span_s = _ITERATIONS * max(item.iteration_time_s for item in predictions)
     figure, axes = plt.subplots(len(RESOURCES), 1, sharex=True, figsize=(8, 6.5))
     for axis, (i, resource) in zip(axes, enumerate(RESOURCES), strict=True):
@@ -64,9 +75,12 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
         figure.suptitle(f"{title} on {predictions[0].setting}: predicted", fontsize=11)
     figure.tight_layout()
     part = path.with_name(f".{path.stem}.part{path.suffix}")
-    figure.savefig(part, dpi=130)
-    plt.close(figure)
-    part.replace(path)
+    try:
+        figure.savefig(part, dpi=130)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+        plt.close(figure)
 
 
 def _square_wave(

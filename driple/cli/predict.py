@@ -56,6 +56,10 @@ def predict(
     from driple.graph import read_graph
     from driple.inspector.predict import predict as predict_graph
 
+    if plot is not None:
+        from driple.cli.plot import check_picture, plot_predictions
+
+        check_picture(plot)
     checkpoints = _checkpoints(setting, preset, checkpoint)
     op_graph = read_graph(graph, max_bytes=max_bytes or int(max_mib * 2**20))
     for remark in op_graph.report.notes:
@@ -64,8 +68,6 @@ def predict(
     for prediction in predictions:
         _warn(prediction, int(op_graph.tensor_bytes.sum()))
     if plot is not None:
-        from driple.cli.plot import plot_predictions
-
         plot_predictions(predictions, plot, title=graph.name)
         note(f"wrote {plot}")
     for prediction in predictions:

@@ -37,8 +37,16 @@ _LINES = re.compile(r'(?: {6,}(?:\w+: (?:"(?:[^"\\\n]++|\\[^\n])*+"|[\w.+\-]+)|\
 _BRACES = re.compile(r"(?: \{|^ *\})$", re.MULTILINE)
 _TYPE = re.compile(r"      type: (\w+)\n")
 _TYPE_LIST = re.compile(r"      list \{\n((?:        type: \w+\n)+)      \}\n")
-_FUNC = re.compile(r'      func \{\n        name: "((?:[^"\\\n]++|\\[^\n])*+)"\n')
-_FUNC_LIST_NAME = re.compile(r'        func \{\n          name: "((?:[^"\\\n]++|\\[^\n])*+)"\n')
+_NAME = r'name: "((?:[^"\\\n]|\\[^\n])*+)"\n'
+_FUNC = re.compile(
+    r"      func \{\n        "
+    + _NAME
+    + r"(?:        attr \{\n(?: {10,}[^\n]*\n)*+        \}\n)*+      \}\n"
+)
+_FUNC_LIST_NAME = re.compile(r"        func \{\n          " + _NAME + r"        \}\n")
+_FUNC_LIST = re.compile(r"      list \{\n(?:" + _FUNC_LIST_NAME.pattern + r")++      \}\n")
+# Anything else that may give a type or call a function is left to the general reader.
+_TYPE_OR_FUNC = re.compile(r"^ *(?:type:|func \{)", re.MULTILINE)
 _SHAPES = re.compile(
     r"      list \{\n((?:        shape \{\n(?:          dim \{\n            size: -?\d+\n"
     r"          \}\n|          dim \{\n          \}\n|          unknown_rank: true\n)*"
@@ -147,20 +155,15 @@ def _attribute(text: str) -> _Attribute:
         words = listed[1].split()[1::2]
         types = tuple(data_type(word) for word in words)
         return _Attribute(key=key, types=types if any(types) else ())
-    called = _FUNC.match(value)
+    called = _FUNC.fullmatch(value)
     if called is not None:
         return _Attribute(key=key, functions=(unescape(called[1]),))
-    if value.startswith("      list {\n        func {\n"):
+    if _FUNC_LIST.fullmatch(value) is not None:
         names = tuple(unescape(name) for name in _FUNC_LIST_NAME.findall(value))
         return _Attribute(key=key, functions=names if any(names) else ())
-    if "type:" in value and _mentions_type(value):
+    if _TYPE_OR_FUNC.search(value) is not None:
         raise NotCanonicalError
     return _Attribute(key=key)
-
-
-def _mentions_type(value: str) -> bool:
-    """Whether the value itself, not something deep inside a tensor, gives a type."""
-    return re.search(r"^ {6}(?:  )?type:", value, re.MULTILINE) is not None
 
 
 def _check_lines(value: str) -> None:

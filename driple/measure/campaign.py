@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.errors import MeasureError
-from driple.measure.cluster import LocalCluster, RunPlan, RunRecord
+from driple.measure.cluster import LocalCluster, RunPlan, RunRecord, require_measurable
 from driple.measure.machine import host_facts, wait_until_quiet
 from driple.measure.samples import read_samples, write_samples
 from driple.settings import Setting
@@ -92,6 +92,7 @@ class Campaign:
     def __init__(
         self, folder: Path, setting: Setting, plan: RunPlan, limits: Limits | None = None
     ) -> None:
+        require_measurable(setting)
         self.folder, self.setting, self.plan = folder, setting, plan
         self.limits = limits or Limits()
         folder.mkdir(parents=True, exist_ok=True)

@@ -63,6 +63,13 @@ class CpuShare:
         for folder in self._folders:
             _write(folder / "cgroup.procs", str(process))
 
+    def kill_all_but(self, process: int) -> None:
+        """Kill every process of the group but this one."""
+        for other in (self._folders[0] / "cgroup.procs").read_text().split():
+            if int(other) != process:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(other), signal.SIGKILL)
+
     def remove(self) -> None:
         """Kill what is still in the group, and remove it.
 

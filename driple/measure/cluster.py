@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -36,11 +36,13 @@ from driple.settings import Setting
 from driple.targets import RESOURCES
 from driple.zoo.workload import Workload
 
-__all__ = ["LocalCluster", "RunPlan", "RunRecord"]
+__all__ = ["LocalCluster", "RunPlan", "RunRecord", "require_measurable"]
 
 _FIRST_PORT = 2222
 _PORTS = 20_000
 _ANSWER_S = 120.0
+# A role that was told of a job a moment ago may fork after its group was cleared.
+_KILL_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,16 +101,71 @@ class RunRecord:
 
 @dataclass(slots=True)
 class _Role:
-    """A role's process and what belongs to it."""
+    """A role's process and what belongs to it.
+
+    Attributes:
+        name: `ps0`, `w0`, ...
+        process: the long-lived process.
+        share: its control group.
+        counter: page that its allocated bytes are counted in.
+        log: file of what it prints.
+        busy: whether a job was sent that has not ended.
+        unread: answers that arrived and were not looked at.
+        rest: the beginning of an answer whose end has not arrived.
+    """
 
     name: str
     process: subprocess.Popen[bytes]
     share: CpuShare
     counter: AllocationCounter
     log: Path
-    child: int = 0
     busy: bool = False
-    unread: bytes = b""
+    unread: list[dict[str, Any]] = field(default_factory=list)
+    rest: bytes = b""
+
+    @property
+    def descriptor(self) -> int:
+        """What the process writes to."""
+        if self.process.stdout is None:
+            raise MeasureError(f"role {self.name} was started without an output")
+        return self.process.stdout.fileno()
+
+    def receive(self) -> None:
+        """Take what the process has written.
+
+        Raises:
+            MeasureError: it has died.
+        """
+        fresh = os.read(self.descriptor, 65_536)
+        if not fresh:
+            last = self.log.read_text().strip().splitlines()[-1:] or ["no message"]
+            raise MeasureError(f"role {self.name} died ({last[0][:200]}); run again to resume")
+        *lines, self.rest = (self.rest + fresh).split(b"\n")
+        self.unread += [json.loads(line) for line in lines]
+
+
+def _refuse_end(role: _Role) -> None:
+    """Raise MeasureError if a role said that its run failed or ended."""
+    for answer in role.unread:
+        if answer["event"] == "failed":
+            raise MeasureError(f"role {role.name} failed: {answer['error']}")
+        if answer["event"] == "ended":
+            raise MeasureError(f"role {role.name} died in the middle of a run; run again to resume")
+
+
+def require_measurable(setting: Setting) -> float:
+    """Rate of the setting's links in bit/s.
+
+    Raises:
+        MeasureError: this machine cannot stand in for the setting.
+    """
+    rate = setting.bits_per_s
+    if setting.device != "CPU" or rate is None or not setting.num_servers:
+        raise MeasureError(
+            f"this machine can measure CPU settings with a parameter server and a rate, such "
+            f"as CPU-P1w2/ho-200M; got {setting.name}"
+        )
+    return rate
 
 
 class LocalCluster:
@@ -120,12 +177,7 @@ class LocalCluster:
     """
 
     def __init__(self, setting: Setting, plan: RunPlan) -> None:
-        rate = setting.bits_per_s
-        if setting.device != "CPU" or rate is None or not setting.num_servers:
-            raise MeasureError(
-                f"this machine can measure CPU settings with a parameter server and a rate, such "
-                f"as CPU-P1w2/ho-200M; got {setting.name}"
-            )
+        rate = require_measurable(setting)
         self.setting, self.plan = setting, plan
         self.servers = [f"ps{i}" for i in range(setting.num_servers)]
         self.workers = [f"w{i}" for i in range(setting.num_workers)]
@@ -183,10 +235,9 @@ class LocalCluster:
         self._begin(workload, graph_path)
         workers = [self._roles[name] for name in self.workers]
         for name in self.servers:
-            self._roles[name].child = self._expect(self._roles[name], "ready")["process"]
+            self._expect(self._roles[name], "ready")
         for role in workers:
-            answer = self._expect(role, "ready")
-            role.child, num_parameters = answer["process"], int(answer["num_parameters"])
+            num_parameters = int(self._expect(role, "ready")["num_parameters"])
         for name, role in self._roles.items():
             role.share.limit(self.plan.share if name in self.workers else self.plan.server_share)
         self._say(workers, "go")
@@ -260,13 +311,8 @@ class LocalCluster:
         """Kill every fork, lift the shares, and start a role again that has died."""
         for role in self._roles.values():
             role.share.limit(None)
-            _kill(role.child)
-            role.child = 0
         for name, role in list(self._roles.items()):
-            try:
-                while role.busy:
-                    role.busy = self._read(role, _ANSWER_S)["event"] != "ended"
-            except MeasureError:
+            if not _drained(role):
                 _stop(role)
                 self._roles[name] = self._start(name)
                 self._expect(self._roles[name], "up")
@@ -278,27 +324,37 @@ class LocalCluster:
                     role.process.stdin.write(line.encode() + b"\n")
 
     def _expect(self, role: _Role, event: str, timeout_s: float = _ANSWER_S) -> dict[str, Any]:
-        answer = self._read(role, timeout_s)
+        """The next answer of a role, which must be this one.
+
+        Raises:
+            MeasureError: it is another one, or any role has failed or ended meanwhile.
+        """
+        give_up = time.monotonic() + timeout_s
+        while not role.unread:
+            for other in self._receive(max(0.0, give_up - time.monotonic())):
+                _refuse_end(other)
+            if time.monotonic() >= give_up and not role.unread:
+                raise MeasureError(f"role {role.name} gave no answer for {timeout_s:.0f} s")
+        _refuse_end(role)
+        answer = role.unread.pop(0)
         if answer["event"] != event:
-            role.busy = role.busy and answer["event"] != "ended"
-            what = answer.get("error", f"it said '{answer['event']}' in place of '{event}'")
-            raise MeasureError(f"role {role.name} failed: {what}")
+            raise MeasureError(
+                f"role {role.name} said '{answer['event']}' in place of '{event}'; run again"
+            )
         return answer
 
-    def _read(self, role: _Role, timeout_s: float) -> dict[str, Any]:
-        stream = role.process.stdout
-        give_up = time.monotonic() + timeout_s
-        while stream is not None and b"\n" not in role.unread:
-            if not select.select([stream], [], [], max(0.0, give_up - time.monotonic()))[0]:
-                raise MeasureError(f"role {role.name} gave no answer for {timeout_s:.0f} s")
-            fresh = os.read(stream.fileno(), 65_536)
-            if not fresh:
-                last = role.log.read_text().strip().splitlines()[-1:] or ["no message"]
-                raise MeasureError(f"role {role.name} died ({last[0][:200]}); run again to resume")
-            role.unread += fresh
-        line, _, role.unread = role.unread.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def _receive(self, timeout_s: float) -> list[_Role]:
+        """Wait for answers of any role and keep them; the roles that said something.
+
+        Raises:
+            MeasureError: a role's process has died.
+        """
+        streams = {role.descriptor: role for role in self._roles.values()}
+        ready = select.select(list(streams), [], [], timeout_s)[0]
+        heard = [streams[stream] for stream in ready]
+        for role in heard:
+            role.receive()
+        return heard
 
     def _sources(self) -> list[str]:
         sources = []
@@ -365,17 +421,29 @@ class _Sampling:
         )
 
 
+def _drained(role: _Role) -> bool:
+    """End the role's run; whether the role is good for another one."""
+    give_up = time.monotonic() + _ANSWER_S
+    role.share.kill_all_but(role.process.pid)
+    while role.busy:
+        if any(answer["event"] == "ended" for answer in role.unread):
+            role.busy = False
+        elif time.monotonic() > give_up:
+            return False
+        elif not select.select([role.descriptor], [], [], _KILL_AGAIN_S)[0]:
+            role.share.kill_all_but(role.process.pid)
+        else:
+            try:
+                role.receive()
+            except MeasureError:
+                return False
+    role.unread.clear()
+    return role.process.poll() is None
+
+
 def _stop(role: _Role) -> None:
     """End a role's process with all its forks, and remove what belongs to it."""
     role.process.kill()
     role.process.wait()
     role.counter.close()
     role.share.remove()
-
-
-def _kill(process: int) -> None:
-    if process:
-        try:
-            os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            return

@@ -84,7 +84,7 @@ def _run_job(job: dict[str, Any], out: Any) -> None:
         config=config,
     )
     if is_server:
-        _send(out, event="ready", process=os.getpid())
+        _send(out, event="ready")
         _wait_for_word()
         return
     _train(job, server.target, config, out)
@@ -106,7 +106,7 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
     with tf.Session(target, graph=step.graph, config=config) as session:
         if chief:
             session.run(step.init_shared)
-        _send(out, event="ready", process=os.getpid(), num_parameters=step.num_parameters)
+        _send(out, event="ready", num_parameters=step.num_parameters)
         _wait_for_word()
         session.run(step.init_local)
         if step.queue_runner is not None:

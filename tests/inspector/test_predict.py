@@ -127,7 +127,7 @@ def test_prediction_is_the_json_of_the_design() -> None:
     assert isinstance(targets, dict)
     assert tuple(targets) == RESOURCES
     assert set(targets["net_tx"]) == {"burst_amount", "burst_duration", "idle_duration"}
-    expected = targets["net_tx"]["burst_duration"] + targets["net_tx"]["idle_duration"]
+    expected = targets["net_rx"]["burst_duration"] + targets["net_rx"]["idle_duration"]
     assert printed["iteration_time_s"] == pytest.approx(expected)
     assert printed["graph"] == {
         "nodes": 4,
