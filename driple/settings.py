@@ -88,8 +88,6 @@ class Setting:
         if match is None or match["kind"] is None:
             raise SettingError(_no_such(wanted))
         ring = match["ring"]
-        if int(ring if ring is not None else match["workers"]) < 1:
-            raise SettingError(f"setting '{wanted}' has no worker; give it at least one")
         if ring is None and int(match["servers"]) < 1:
             raise SettingError(
                 f"setting '{wanted}' has no parameter server; give it one, or write R for a ring"

@@ -15,7 +15,7 @@ import numpy as np
 from driple.errors import MeasureError, MissingExtraError
 from driple.measure.campaign import RECORD_FACTS, read_run
 from driple.measure.cluster import RunRecord
-from driple.measure.samples import Samples
+from driple.measure.samples import Samples, differences
 
 __all__ = ["read_archive", "write_archive"]
 
@@ -41,9 +41,9 @@ def write_archive(campaign: Path, path: Path) -> int:
         rows["about"].append(json.dumps(about))
         rows["names"].append(list(samples.names))
         rows["period_s"].append(samples.period_s)
-        rows["before_ns"].append(_differences(samples.before_ns))
+        rows["before_ns"].append(differences(samples.before_ns))
         rows["spent_ns"].append(samples.after_ns - samples.before_ns)
-        rows["values"].append(_differences(samples.values).T.ravel())
+        rows["values"].append(differences(samples.values).T.ravel())
     if not rows["run"]:
         raise MeasureError(f"{campaign} holds no finished run; run driple measure first")
     integers = dict.fromkeys(("before_ns", "spent_ns", "values"), "DELTA_BINARY_PACKED")
@@ -88,10 +88,6 @@ def _record(row: dict[str, Any]) -> RunRecord:
         period_s=row["period_s"],
     )
     return RunRecord(samples=samples, **{name: about[name] for name in RECORD_FACTS})
-
-
-def _differences(values: Any) -> Any:
-    return np.diff(values, axis=0, prepend=np.zeros_like(values[:1]))
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from driple.errors import TraceError
 from driple.trace import Trace
 
-__all__ = ["Samples", "read_samples", "write_samples"]
+__all__ = ["Samples", "differences", "read_samples", "write_samples"]
 
 _TORN_S = 1e-3
 _GAP_PERIODS = 4
@@ -118,9 +118,9 @@ def write_samples(samples: Samples, path: Path) -> None:
         np.savez_compressed(
             file,
             names=np.array(samples.names),
-            before_ns=_differences(samples.before_ns),
+            before_ns=differences(samples.before_ns),
             spent_ns=samples.after_ns - samples.before_ns,
-            values=_differences(samples.values),
+            values=differences(samples.values),
             period_s=np.float64(samples.period_s),
         )
         file.flush()
@@ -148,5 +148,6 @@ def read_samples(path: Path) -> Samples:
         raise TraceError(f"{path} holds no samples ({error}); measure again") from error
 
 
-def _differences(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def differences(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The first row, then each row less the one before it: small numbers, which compress well."""
     return np.diff(values, axis=0, prepend=np.zeros_like(values[:1]))
