@@ -6,7 +6,6 @@ python scripts/evaluation_report.py [--setting CPU-P1w2]
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,6 +13,8 @@ import numpy as np
 
 from driple.dataset.example import Dataset
 from driple.dataset.store import read_dataset
+from driple.errors import DripleError
+from driple.files import replacing, write_whole
 from driple.settings import Setting
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, UNITS
 from driple.training.arena import ArenaConfig, ArenaResult, SplitKind
@@ -122,7 +123,8 @@ def picture(dataset: Dataset, result: ArenaResult, method: str, path: Path) -> N
     figure.legend(handles, labels, loc="lower center", ncol=len(shown), fontsize=8, frameon=False,
                   bbox_to_anchor=(0.5, 0.02))  # fmt: skip
     figure.tight_layout(rect=(0.01, 0.05, 1, 1))
-    figure.savefig(path, dpi=110)
+    with replacing(path) as (part,):
+        figure.savefig(part, dpi=110, format="png")
     plt.close(figure)
 
 
@@ -165,10 +167,7 @@ def main() -> None:
         elif "default" in methods:
             picture(dataset, result, "default", DOCS / "pictures/evaluation.png")
             lines += ["", "![predicted against measured](pictures/evaluation.png)"]
-    with tempfile.NamedTemporaryFile("w", dir=DOCS, delete=False) as file:
-        file.write("\n".join(lines) + "\n")
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(DOCS / "evaluation.md")
+    write_whole(DOCS / "evaluation.md", "\n".join([*lines, ""]).encode(), error=DripleError)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from driple.errors import DripleError
+from driple.files import write_whole
+
 FOLDER = Path(__file__).parents[1] / "tests/data/graphs"
 
 PS_TRAINING = """
@@ -66,7 +69,7 @@ def main() -> None:
         files["saved_model"] = Path(made) / "saved/saved_model.pb"
         for name, path in files.items():
             target = FOLDER / f"{name}.pb.gz"
-            target.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+            write_whole(target, gzip.compress(path.read_bytes(), mtime=0), error=DripleError)
             print(f"{target.name}: {target.stat().st_size} bytes")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,6 +50,7 @@ def info(
         return
     print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
     print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
+    _print_origin(data.about)
     repeats = data.about.get("repeatability", {}).get("median_cv", {})
     rows = [
         [
@@ -60,6 +61,17 @@ def info(
         for i, name in enumerate(TARGET_NAMES)
     ]
     print_table(["target", "least", "median", "most", "repeatability"], rows)
+
+
+def _print_origin(about: dict[str, Any]) -> None:
+    """Number and dates of the runs, where the data set tells them."""
+    if "measured" not in about:
+        return
+    first, last = (str(about["measured"][which])[:10] for which in ("first", "last"))
+    num_campaigns = len(about.get("origins", [about]))
+    print(
+        f"{about['num_runs']} runs of {num_campaigns} campaign(s), measured from {first} to {last}"
+    )
 
 
 @dataset_app.command("show")

@@ -99,13 +99,13 @@ def measure(
 
 def _append(about: dict[str, object], out: Path, folder: Path) -> int:
     """Label the campaign's runs and merge them into the data set; its size."""
-    from driple.dataset.example import merge_examples
     from driple.dataset.store import read_dataset, write_dataset
     from driple.measure.collect import collect_dataset
+    from driple.measure.merge import merge_campaign
 
     fresh = collect_dataset(out, name=folder.name, about=about)
     if (folder / "dataset.json").exists():
-        fresh = merge_examples(read_dataset(folder), fresh.examples)
+        fresh = merge_campaign(read_dataset(folder), fresh)
     write_dataset(fresh, folder)
     return len(fresh.examples)
 

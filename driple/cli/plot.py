@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError, MissingExtraError
+from driple.files import replacing, told_as
 from driple.targets import RESOURCES, UNITS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
     """Draw one row per resource, one line per setting, and save the picture.
 
     Raises:
-        ConfigError: the file's ending is no picture format.
+        ConfigError: the file's ending is no picture format, or it cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
     check_picture(path)
@@ -74,12 +75,10 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
     else:
         figure.suptitle(f"{title} on {predictions[0].setting}: predicted", fontsize=11)
     figure.tight_layout()
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
-        figure.savefig(part, dpi=130)
-        part.replace(path)
+        with told_as(ConfigError, f"write --plot {path}"), replacing(path) as (part,):
+            figure.savefig(part, dpi=130, format=path.suffix.removeprefix("."))
     finally:
-        part.unlink(missing_ok=True)
         plt.close(figure)
 
 

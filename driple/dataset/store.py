@@ -14,8 +14,6 @@ between the renames, and the folder still reads.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +22,7 @@ import numpy as np
 from driple.dataset.example import Dataset, Example, graph_hash
 from driple.dataset.graphtable import graphs_from_table, graphs_to_table
 from driple.errors import DatasetError, MissingExtraError
+from driple.files import replacing, told_as
 from driple.graph.opgraph import OpGraph
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
 
@@ -67,19 +66,13 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     about = _about_bytes(dataset, len(graphs))
     examples_table = _examples_to_table(dataset.examples, hashes)
     graphs_table, encodings = graphs_to_table(graphs)
-    writers: dict[str, Callable[[Path], object]] = {
-        GRAPHS_FILE: lambda file: _write_table(graphs_table, file, encodings),
-        EXAMPLES_FILE: lambda file: _write_table(examples_table, file, {}),
-        ABOUT_FILE: lambda file: file.write_bytes(about),
-    }
-    try:
+    files = [folder / name for name in (GRAPHS_FILE, EXAMPLES_FILE, ABOUT_FILE)]
+    with told_as(DatasetError, f"write data set {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-        _write_all_or_nothing(folder, writers)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise DatasetError(
-            f"cannot write data set {folder}: {reason}; free some space or choose another folder"
-        ) from error
+        with replacing(*files) as (graphs_part, examples_part, about_part):
+            _write_table(graphs_table, graphs_part, encodings)
+            _write_table(examples_table, examples_part, {})
+            about_part.write_bytes(about)
 
 
 def read_dataset(path: str | Path) -> Dataset:
@@ -247,26 +240,6 @@ def _dictionary_columns(table: pa.Table, encodings: dict[str, str]) -> list[str]
         for column in table.schema
     ]
     return [leaf for leaf in leaves if leaf not in encodings]
-
-
-def _write_all_or_nothing(folder: Path, writers: dict[str, Callable[[Path], object]]) -> None:
-    """Write and flush every file under a temporary name, then rename them in order."""
-    temporary = {name: folder / f".{name}.{os.getpid()}.tmp" for name in writers}
-    try:
-        for name, write in writers.items():
-            write(temporary[name])
-            with temporary[name].open("rb") as stream:
-                os.fsync(stream.fileno())
-        for name in writers:
-            temporary[name].replace(folder / name)
-    finally:
-        for file in temporary.values():
-            file.unlink(missing_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _arrow_type(kind: str) -> Any:

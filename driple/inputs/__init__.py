@@ -6,8 +6,10 @@ from driple.inputs.builder import InspectorInput, build_input
 from driple.inputs.config import InputConfig
 from driple.inputs.features import fit_op_type_table
 from driple.inputs.grouping import fluid_communities, group_nodes, proportional_num_groups
+from driple.inputs.groupings import Groupings
 
 __all__ = [
+    "Groupings",
     "InputConfig",
     "InspectorInput",
     "build_input",

@@ -1,6 +1,6 @@
 """BUILD: graph -> groups -> features, edges between groups, context (paper, section 3.1).
 
-    OpGraph --group_nodes--> group of each node --> features [M, 3], edges, context
+    OpGraph --group_nodes--> group of each node, edges between groups --> features [M, 3], context
 
 Entry point: `build_input`. Graphs are built one at a time: the others of a batch change nothing.
 """
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from driple.graph.opgraph import OpGraph
 from driple.inputs.config import InputConfig
 from driple.inputs.features import context_vector, group_features, unknown_op_types
-from driple.inputs.grouping import group_nodes
+from driple.inputs.groupings import Groupings
 
 __all__ = ["InspectorInput", "build_input"]
 
@@ -55,6 +55,7 @@ def build_input(
     config: InputConfig,
     *,
     num_groups: int | None = None,
+    groupings: Groupings | None = None,
 ) -> InspectorInput:
     """Build the inspector's input of one graph (paper, section 3.1).
 
@@ -64,30 +65,22 @@ def build_input(
         config: grouping, features and context.
         num_groups: M, where the policy's own is not wanted (the policy `proportional` while
             training takes it from the batch: `proportional_num_groups`).
+        groupings: where groupings are kept, if the same graph is built for several tables.
 
     Raises:
         GraphError: the graph has no nodes.
         ConfigError: `num_groups` below 1.
     """
-    groups = group_nodes(graph, config, num_groups)
-    features = group_features(graph, groups, table)
+    grouping = (groupings or Groupings()).of(graph, config, num_groups)
+    features = group_features(graph, grouping.groups, table)
     if config.features == "log":
         features = np.log1p(features)
     context = context_vector(graph, table) if config.context else np.zeros(0)
     return InspectorInput(
         features=features.astype(np.float32),
-        edges=_group_edges(graph.edges, groups),
+        edges=grouping.edges,
         context=context.astype(np.float32),
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
         unknown_op_types=unknown_op_types(graph, table, remote=config.context),
     )
-
-
-def _group_edges(
-    edges: npt.NDArray[np.int32], groups: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int32]:
-    """Pairs of different groups that an edge joins: each once, smaller number first, sorted."""
-    pairs = groups[edges].reshape(-1, 2)
-    pairs = np.sort(pairs[(pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])], axis=1)
-    return np.unique(pairs, axis=0).astype(np.int32)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
+from driple.checks import check_choice, check_fields, check_whole
 from driple.errors import ConfigError
 
 __all__ = ["Components", "FeatureScale", "GroupingPolicy", "InputConfig"]
@@ -41,16 +42,11 @@ class InputConfig:
     def __post_init__(self) -> None:
         choices = {"policy": GroupingPolicy, "components": Components, "features": FeatureScale}
         for field, allowed in choices.items():
-            value = getattr(self, field)
-            if value not in get_args(allowed):
-                names = ", ".join(get_args(allowed))
-                raise ConfigError(f"input {field} is {value!r}; choose one of {names}")
-        if not _is_int(self.num_groups) or not 1 <= self.num_groups <= MAX_GROUPS:
-            raise ConfigError(f"num_groups is {self.num_groups!r}; give 1 to {MAX_GROUPS}")
-        if not _is_int(self.seed):
-            raise ConfigError(f"the seed of the grouping is {self.seed!r}; give a whole number")
+            check_choice(f"input {field}", getattr(self, field), get_args(allowed))
+        check_whole("input num_groups", self.num_groups, 1, MAX_GROUPS)
+        check_whole("input seed", self.seed, 0)
         if not isinstance(self.context, bool):
-            raise ConfigError(f"input context is {self.context!r}; give true or false")
+            raise ConfigError(f"input context must be true or false, got {self.context!r}")
 
     def to_dict(self) -> dict[str, object]:
         """The fields by name, for the checkpoint."""
@@ -59,13 +55,5 @@ class InputConfig:
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InputConfig:
         """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
-        known = set(cls.__dataclass_fields__)
-        if set(fields) != known:
-            odd = ", ".join(sorted(set(fields) ^ known))
-            raise ConfigError(f"input configuration with unknown or missing fields: {odd}")
+        check_fields("input configuration", fields, cls.__dataclass_fields__)
         return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value
-
-
-def _is_int(value: object) -> bool:
-    """Whether the value is a whole number, and not a bool."""
-    return isinstance(value, int) and not isinstance(value, bool)

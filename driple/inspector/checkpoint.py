@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from driple.errors import CheckpointError, ConfigError
+from driple.files import write_whole
 from driple.inputs.config import InputConfig
 from driple.inputs.features import CONTEXT_NAMES, FEATURE_NAMES
 from driple.inspector.config import InspectorConfig
@@ -95,10 +95,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
     except (CheckpointError, ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{target}: not written, {error}") from error
     data = safetensors.numpy.save(weights, metadata={_METADATA_KEY: metadata})
-    try:
-        _write_whole(target, data)
-    except OSError as error:
-        raise CheckpointError(f"{target}: cannot be written, {error.strerror or error}") from error
+    write_whole(target, data, error=CheckpointError)
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -308,24 +305,3 @@ def _is_finite(value: float) -> bool:
 
 def _kind(value: object) -> str:
     return "missing" if value is None else f"of type {type(value).__name__}"
-
-
-def _write_whole(target: Path, data: bytes) -> None:
-    """Write to a temporary file beside the target, flush it to the disk, and rename it."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

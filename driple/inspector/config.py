@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
+from driple.checks import check_choice, check_fields, check_number, check_whole
 from driple.errors import ConfigError
 
 __all__ = [
@@ -76,22 +77,21 @@ class InspectorConfig:
     def __post_init__(self) -> None:
         choices = {"layer": Layer, "update": Update, "readout": Readout, "output": Output}
         for field, allowed in choices.items():
-            _check_choice(field, getattr(self, field), get_args(allowed))
+            check_choice(f"inspector {field}", getattr(self, field), get_args(allowed))
         for field, (least, most) in _BOUNDS.items():
-            _check_int(field, getattr(self, field), least, most)
+            check_whole(f"inspector {field}", getattr(self, field), least, most)
         if self.update == "gru" and self.num_features > self.hidden:
             raise ConfigError(
                 f"{self.num_features} features do not fit a GRU of width {self.hidden}; "
                 "give a larger hidden"
             )
         if isinstance(self.depth, str):
-            _check_choice("depth", self.depth, get_args(Depth))
+            check_choice("inspector depth", self.depth, get_args(Depth))
         else:
-            _check_int("depth", self.depth, 1, _MAX_DEPTH)
+            check_whole("inspector depth", self.depth, 1, _MAX_DEPTH)
         if self.set2set_steps != "m":
-            _check_int("set2set_steps", self.set2set_steps, 1, _MAX_DEPTH)
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ConfigError(f"inspector dropout is {self.dropout!r}; give a number in [0, 1)")
+            check_whole("inspector set2set_steps", self.set2set_steps, 1, _MAX_DEPTH)
+        check_number("inspector dropout", self.dropout, least=0, below=1)
 
     def num_layers(self, num_groups: int) -> int:
         """K, the number of graph layers, for graphs of `num_groups` groups; at least 1."""
@@ -121,18 +121,5 @@ class InspectorConfig:
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InspectorConfig:
         """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
-        known = set(cls.__dataclass_fields__)
-        if set(fields) != known:
-            odd = ", ".join(sorted(set(fields) ^ known))
-            raise ConfigError(f"inspector configuration with unknown or missing fields: {odd}")
+        check_fields("inspector configuration", fields, cls.__dataclass_fields__)
         return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value
-
-
-def _check_choice(field: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"inspector {field} is {value!r}; choose one of {', '.join(allowed)}")
-
-
-def _check_int(field: str, value: object, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ConfigError(f"inspector {field} is {value!r}; give a whole number {least} to {most}")

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_fields
 from driple.errors import ConfigError
 from driple.inputs.builder import InspectorInput
 from driple.targets import NUM_TARGETS
@@ -212,9 +213,7 @@ def _positive_std(values: FloatArray) -> FloatArray:
 
 def _read_arrays(fields: Mapping[str, object], names: tuple[str, ...]) -> dict[str, FloatArray]:
     """Lists of numbers by name, as arrays; there must be `kind` besides and nothing more."""
-    if set(fields) != {"kind", *names}:
-        odd = ", ".join(sorted(set(fields) ^ {"kind", *names}))
-        raise ConfigError(f"a scaler with unknown or missing fields: {odd}")
+    check_fields("a scaler", fields, ("kind", *names))
     arrays = {}
     for name in names:
         values = fields[name]

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from driple.errors import MeasureError, MissingExtraError
+from driple.files import replacing, told_as
 from driple.measure.campaign import RECORD_FACTS, read_run
 from driple.measure.cluster import RunRecord
 from driple.measure.samples import Samples, differences
@@ -27,7 +27,7 @@ def write_archive(campaign: Path, path: Path) -> int:
     """Store all finished runs of a campaign; their number.
 
     Raises:
-        MeasureError: the campaign holds no run.
+        MeasureError: the campaign holds no run, or the archive cannot be written.
     """
     pa, parquet = _pyarrow()
     rows: dict[str, list[Any]] = {
@@ -47,18 +47,15 @@ def write_archive(campaign: Path, path: Path) -> int:
     if not rows["run"]:
         raise MeasureError(f"{campaign} holds no finished run; run driple measure first")
     integers = dict.fromkeys(("before_ns", "spent_ns", "values"), "DELTA_BINARY_PACKED")
-    part = path.with_suffix(".part")
-    parquet.write_table(
-        pa.table(rows),
-        part,
-        compression="zstd",
-        compression_level=_ZSTD_LEVEL,
-        use_dictionary=False,
-        column_encoding={f"{name}.list.element": code for name, code in integers.items()},
-    )
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
-    part.replace(path)
+    with told_as(MeasureError, f"write {path}"), replacing(path) as (part,):
+        parquet.write_table(
+            pa.table(rows),
+            part,
+            compression="zstd",
+            compression_level=_ZSTD_LEVEL,
+            use_dictionary=False,
+            column_encoding={f"{name}.list.element": code for name, code in integers.items()},
+        )
     return len(rows["run"])
 
 

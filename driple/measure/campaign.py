@@ -16,14 +16,14 @@ import dataclasses
 import datetime
 import gzip
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driple.errors import MeasureError
+from driple.errors import ConfigError, MeasureError
+from driple.files import told_as, write_whole
 from driple.measure.cluster import LocalCluster, RunPlan, RunRecord, require_measurable
 from driple.measure.machine import host_facts, wait_until_quiet
 from driple.measure.samples import read_samples, write_samples
@@ -87,6 +87,7 @@ class Campaign:
 
     Raises:
         MeasureError: the folder holds a campaign of another setting or plan.
+        ConfigError: it cannot be written.
     """
 
     def __init__(
@@ -95,7 +96,8 @@ class Campaign:
         require_measurable(setting)
         self.folder, self.setting, self.plan = folder, setting, plan
         self.limits = limits or Limits()
-        folder.mkdir(parents=True, exist_ok=True)
+        with told_as(ConfigError, f"make folder {folder}", "give another --out"):
+            folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(".part-*"):
             shutil.rmtree(left)
         about = folder / "campaign.json"
@@ -124,6 +126,7 @@ class Campaign:
 
         Raises:
             MeasureError: the cluster cannot be started, or three workloads in a row failed.
+            ConfigError: a run cannot be written; what is finished stays.
         """
         wanted = [(w, r) for r in range(repeats) for w in workloads]
         todo = [(w, r) for w, r in wanted if not self.path(w, r).exists()]
@@ -174,8 +177,8 @@ class Campaign:
 
 def _save(record: RunRecord, folder: Path, **extra: Any) -> None:
     graph = folder / "graph.pb"
-    with gzip.GzipFile(folder / "graph.pb.gz", "wb", mtime=0) as file:
-        file.write(graph.read_bytes())
+    packed = gzip.compress(graph.read_bytes(), mtime=0)
+    write_whole(folder / "graph.pb.gz", packed, error=ConfigError)
     graph.unlink()
     write_samples(record.samples, folder / "samples.npz")
     about = {
@@ -203,12 +206,7 @@ def read_run(folder: Path) -> tuple[RunRecord, dict[str, Any]]:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    part = path.with_suffix(".part")
-    with part.open("w") as file:
-        json.dump(value, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    write_whole(path, json.dumps(value, indent=1).encode(), error=ConfigError)
 
 
 def _now() -> str:

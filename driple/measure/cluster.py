@@ -2,24 +2,19 @@
 
     LocalCluster(setting) -> run(workload) -> RunRecord (samples, step times, what disturbed it)
 
-Each role is a process of its own in a network namespace of its own with a CPU share of its own.
-The shares are lifted while a role builds its graph and set before its first step.
+Each role is a process of its own (`processes.py`) in a network namespace of its own with a CPU
+share of its own. The shares are lifted while a role builds its graph and set before its first step.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 import os
 import select
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from driple.errors import MeasureError
-from driple.measure.cgroups import CpuShare
 from driple.measure.machine import busy_time
-from driple.measure.memory import AllocationCounter, build_alloc_counter
+from driple.measure.memory import build_alloc_counter
 from driple.measure.network import ClusterNetwork
+from driple.measure.processes import ANSWER_S, RoleProcess, Sampling
 from driple.measure.samples import Samples
 from driple.settings import Setting
 from driple.targets import RESOURCES
@@ -40,9 +35,6 @@ __all__ = ["LocalCluster", "RunPlan", "RunRecord", "require_measurable"]
 
 _FIRST_PORT = 2222
 _PORTS = 20_000
-_ANSWER_S = 120.0
-# A role that was told of a job a moment ago may fork after its group was cleared.
-_KILL_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,60 +91,6 @@ class RunRecord:
     steal_cores: float
 
 
-@dataclass(slots=True)
-class _Role:
-    """A role's process and what belongs to it.
-
-    Attributes:
-        name: `ps0`, `w0`, ...
-        process: the long-lived process.
-        share: its control group.
-        counter: page that its allocated bytes are counted in.
-        log: file of what it prints.
-        busy: whether a job was sent that has not ended.
-        unread: answers that arrived and were not looked at.
-        rest: the beginning of an answer whose end has not arrived.
-    """
-
-    name: str
-    process: subprocess.Popen[bytes]
-    share: CpuShare
-    counter: AllocationCounter
-    log: Path
-    busy: bool = False
-    unread: list[dict[str, Any]] = field(default_factory=list)
-    rest: bytes = b""
-
-    @property
-    def descriptor(self) -> int:
-        """What the process writes to."""
-        if self.process.stdout is None:
-            raise MeasureError(f"role {self.name} was started without an output")
-        return self.process.stdout.fileno()
-
-    def receive(self) -> None:
-        """Take what the process has written.
-
-        Raises:
-            MeasureError: it has died.
-        """
-        fresh = os.read(self.descriptor, 65_536)
-        if not fresh:
-            last = self.log.read_text().strip().splitlines()[-1:] or ["no message"]
-            raise MeasureError(f"role {self.name} died ({last[0][:200]}); run again to resume")
-        *lines, self.rest = (self.rest + fresh).split(b"\n")
-        self.unread += [json.loads(line) for line in lines]
-
-
-def _refuse_end(role: _Role) -> None:
-    """Raise MeasureError if a role said that its run failed or ended."""
-    for answer in role.unread:
-        if answer["event"] == "failed":
-            raise MeasureError(f"role {role.name} failed: {answer['error']}")
-        if answer["event"] == "ended":
-            raise MeasureError(f"role {role.name} died in the middle of a run; run again to resume")
-
-
 def require_measurable(setting: Setting) -> float:
     """Rate of the setting's links in bit/s.
 
@@ -183,7 +121,7 @@ class LocalCluster:
         self.workers = [f"w{i}" for i in range(setting.num_workers)]
         self.network = ClusterNetwork(self.servers + self.workers, rate)
         self.versions: dict[str, str] = {}
-        self._roles: dict[str, _Role] = {}
+        self._roles: dict[str, RoleProcess] = {}
         self._port = _FIRST_PORT + os.getpid() % 1000
         self._folder = tempfile.TemporaryDirectory(prefix="driple-cluster-")
         self._library = Path()
@@ -214,7 +152,7 @@ class LocalCluster:
     def close(self) -> None:
         """Stop what runs and remove what was made."""
         for role in self._roles.values():
-            _stop(role)
+            role.stop()
         self._roles.clear()
         self.network.close()
         self._folder.cleanup()
@@ -240,15 +178,19 @@ class LocalCluster:
             num_parameters = int(self._expect(role, "ready")["num_parameters"])
         for name, role in self._roles.items():
             role.share.limit(self.plan.share if name in self.workers else self.plan.server_share)
-        self._say(workers, "go")
+        for role in workers:
+            role.say("go")
         warm = [self._expect(role, "warm")["times_ns"] for role in workers]
         iteration_s = max(statistics.median(np.diff(times)) for times in warm) / 1e9
         num_iterations = self.plan.iterations(iteration_s)
         before, used_before = busy_time(), self._used_s()
-        with _Sampling(self._sources(), self.plan.sample_period_s, self._folder.name) as sampling:
+        with Sampling(
+            self._sources(), self.plan.sample_period_s, Path(self._folder.name)
+        ) as sampling:
             start = time.monotonic()
-            self._say(workers, str(num_iterations))
-            limit_s = 10 * num_iterations * iteration_s + _ANSWER_S
+            for role in workers:
+                role.say(str(num_iterations))
+            limit_s = 10 * num_iterations * iteration_s + ANSWER_S
             done = {role.name: self._expect(role, "done", limit_s)["times_ns"] for role in workers}
             elapsed_s = time.monotonic() - start
         after, used_after = busy_time(), self._used_s()
@@ -263,31 +205,13 @@ class LocalCluster:
             steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
         )
 
-    def _start(self, name: str) -> _Role:
-        counter, share = AllocationCounter(name), CpuShare(name)
-        share.limit(None)
-        log = Path(self._folder.name) / f"{name}.log"
-        environment = (
-            os.environ
-            | counter.environment(self._library)
-            | {
-                "CUDA_VISIBLE_DEVICES": "",
-                "TF_CPP_MIN_LOG_LEVEL": "2",
-                "TF_ENABLE_ONEDNN_OPTS": "0",
-                "OMP_NUM_THREADS": "1",
-            }
+    def _start(self, name: str) -> RoleProcess:
+        return RoleProcess.start(
+            name,
+            prefix=self.network.command_prefix(name),
+            library=self._library,
+            log=Path(self._folder.name) / f"{name}.log",
         )
-        with log.open("w") as errors:
-            process = subprocess.Popen(
-                [*self.network.command_prefix(name), sys.executable, "-m", "driple.measure.role"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                bufsize=0,
-                env=environment,
-            )
-        share.add(process.pid)
-        return _Role(name=name, process=process, share=share, counter=counter, log=log)
 
     def _begin(self, workload: Workload, graph_path: Path) -> None:
         cluster = {
@@ -304,26 +228,19 @@ class LocalCluster:
                     "warmup": self.plan.warmup,
                     "graph": str(graph_path) if name == self.workers[0] else None,
                 }
-                self._roles[name].busy = True
-                self._say([self._roles[name]], json.dumps(job))
+                self._roles[name].give(job)
 
     def _end_run(self) -> None:
         """Kill every fork, lift the shares, and start a role again that has died."""
         for role in self._roles.values():
             role.share.limit(None)
         for name, role in list(self._roles.items()):
-            if not _drained(role):
-                _stop(role)
+            if not role.drained():
+                role.stop()
                 self._roles[name] = self._start(name)
                 self._expect(self._roles[name], "up")
 
-    def _say(self, roles: list[_Role], line: str) -> None:
-        for role in roles:
-            if role.process.stdin is not None:
-                with contextlib.suppress(BrokenPipeError):  # a dead role is told when it is read
-                    role.process.stdin.write(line.encode() + b"\n")
-
-    def _expect(self, role: _Role, event: str, timeout_s: float = _ANSWER_S) -> dict[str, Any]:
+    def _expect(self, role: RoleProcess, event: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
         """The next answer of a role, which must be this one.
 
         Raises:
@@ -332,10 +249,10 @@ class LocalCluster:
         give_up = time.monotonic() + timeout_s
         while not role.unread:
             for other in self._receive(max(0.0, give_up - time.monotonic())):
-                _refuse_end(other)
+                other.refuse_end()
             if time.monotonic() >= give_up and not role.unread:
                 raise MeasureError(f"role {role.name} gave no answer for {timeout_s:.0f} s")
-        _refuse_end(role)
+        role.refuse_end()
         answer = role.unread.pop(0)
         if answer["event"] != event:
             raise MeasureError(
@@ -343,7 +260,7 @@ class LocalCluster:
             )
         return answer
 
-    def _receive(self, timeout_s: float) -> list[_Role]:
+    def _receive(self, timeout_s: float) -> list[RoleProcess]:
         """Wait for answers of any role and keep them; the roles that said something.
 
         Raises:
@@ -368,82 +285,4 @@ class LocalCluster:
 
     def _used_s(self) -> float:
         """CPU seconds that all roles used so far."""
-        total = 0.0
-        for role in self._roles.values():
-            words = role.share.usage_path.read_text().split()
-            number = next(int(word) for word in words if word.isdigit())
-            total += number * role.share.usage_unit_s
-        return total
-
-
-class _Sampling:
-    """The sampler process, while a run lasts."""
-
-    def __init__(self, sources: list[str], period_s: float, folder: str) -> None:
-        self._names = tuple(source.split("=", 1)[0] for source in sources)
-        self._period_s = period_s
-        self._out = Path(folder) / "samples.raw"
-        self._command = [
-            sys.executable,
-            "-m",
-            "driple.measure.sampler",
-            str(self._out),
-            str(period_s),
-            *sources,
-        ]
-
-    def __enter__(self) -> _Sampling:
-        self._out.unlink(missing_ok=True)
-        self._process = subprocess.Popen(self._command)
-        give_up = time.monotonic() + _ANSWER_S
-        while not self._out.exists():
-            if self._process.poll() is not None or time.monotonic() > give_up:
-                raise MeasureError("the sampler did not start; see its message above")
-            time.sleep(0.01)
-        time.sleep(0.05)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait()
-
-    def samples(self) -> Samples:
-        """What was sampled."""
-        width = len(self._names) + 2
-        raw = np.fromfile(self._out, dtype=np.int64)
-        rows = raw[: len(raw) // width * width].reshape(-1, width)
-        return Samples(
-            names=self._names,
-            before_ns=rows[:, 0],
-            after_ns=rows[:, 1],
-            values=rows[:, 2:],
-            period_s=self._period_s,
-        )
-
-
-def _drained(role: _Role) -> bool:
-    """End the role's run; whether the role is good for another one."""
-    give_up = time.monotonic() + _ANSWER_S
-    role.share.kill_all_but(role.process.pid)
-    while role.busy:
-        if any(answer["event"] == "ended" for answer in role.unread):
-            role.busy = False
-        elif time.monotonic() > give_up:
-            return False
-        elif not select.select([role.descriptor], [], [], _KILL_AGAIN_S)[0]:
-            role.share.kill_all_but(role.process.pid)
-        else:
-            try:
-                role.receive()
-            except MeasureError:
-                return False
-    role.unread.clear()
-    return role.process.poll() is None
-
-
-def _stop(role: _Role) -> None:
-    """End a role's process with all its forks, and remove what belongs to it."""
-    role.process.kill()
-    role.process.wait()
-    role.counter.close()
-    role.share.remove()
+        return sum(role.used_s() for role in self._roles.values())

@@ -10,7 +10,8 @@ import datetime
 import gzip
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from driple.trace import Trace
 from driple.zoo import Workload
 from driple.zoo.catalogue import model_of
 
-__all__ = ["GRID_S", "collect_dataset", "labels_of_run", "traces_of_run"]
+__all__ = ["GRID_S", "collect_dataset", "counts_of", "labels_of_run", "traces_of_run"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -123,7 +124,8 @@ def collect_dataset(
     examples, spreads = [], []
     for paths in runs.values():
         example, rows = _example(paths, about["setting"], share, write_bytes_per_s, grid_s)
-        examples.append(example)
+        details = {**example.details, "campaign": str(about["created"])}
+        examples.append(replace(example, details=details))
         if len(rows) > 1:
             spreads.append(np.std(rows, axis=0, ddof=1) / np.maximum(np.mean(rows, axis=0), 1e-9))
     facts = {
@@ -132,10 +134,23 @@ def collect_dataset(
         "licence": "Apache-2.0",
         "collected": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "label_grid_s": grid_s,
-        "num_runs": sum(len(paths) for paths in runs.values()),
+        **counts_of(examples),
         "repeatability": _repeatability(spreads),
     }
     return Dataset(name=name, setting=about["setting"], examples=tuple(examples), about=facts)
+
+
+def counts_of(examples: Sequence[Example]) -> dict[str, Any]:
+    """Runs behind the labels, and between which dates they were measured, as far as is known."""
+    known = [item.details for item in examples if "measured" in item.details]
+    counts: dict[str, Any] = {
+        "num_runs": sum(int(item.details.get("repeats", 1)) for item in examples)
+    }
+    if known:
+        first = min(str(details["measured"]) for details in known)
+        last = max(str(details.get("measured_last", details["measured"])) for details in known)
+        counts["measured"] = {"first": first, "last": last}
+    return counts
 
 
 def _example(
@@ -152,7 +167,8 @@ def _example(
         rows.append(np.mean(per_worker, axis=0))
         times.append(iteration_time_s(record))
         runs.append((record, run, labels))
-    record, run, labels = runs[0]
+    record, _, labels = runs[0]
+    dates = [str(run["measured"]) for _, run, _ in runs]
     job = Workload.parse(record.workload)
     targets = Targets(np.median(rows, axis=0).reshape(len(RESOURCES), len(FIGURES)))
     example = Example(
@@ -176,7 +192,8 @@ def _example(
             "disturbed": bool(any(item[1]["disturbed"] for item in runs)),
             "other_cores": max(item[0].other_cores for item in runs),
             "steal_cores": max(item[0].steal_cores for item in runs),
-            "measured": str(run["measured"]),
+            "measured": min(dates),
+            "measured_last": max(dates),
             **_patterns(labels),
         },
     )

@@ -8,15 +8,16 @@ out of the traces. Counters that only grow are laid on an even grid by interpola
 
 from __future__ import annotations
 
-import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import TraceError
+from driple.errors import ConfigError, TraceError
+from driple.files import replacing, told_as
 from driple.trace import Trace
 
 __all__ = ["Samples", "differences", "read_samples", "write_samples"]
@@ -112,20 +113,24 @@ class Samples:
 
 
 def write_samples(samples: Samples, path: Path) -> None:
-    """Save samples, compressed: growing counters are stored as differences."""
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.savez_compressed(
-            file,
-            names=np.array(samples.names),
-            before_ns=differences(samples.before_ns),
-            spent_ns=samples.after_ns - samples.before_ns,
-            values=differences(samples.values),
-            period_s=np.float64(samples.period_s),
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    """Save samples, compressed: growing counters are stored as differences.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    columns: dict[str, Any] = {
+        "names": np.array(samples.names),
+        "before_ns": differences(samples.before_ns),
+        "spent_ns": samples.after_ns - samples.before_ns,
+        "values": differences(samples.values),
+        "period_s": np.float64(samples.period_s),
+    }
+    with (
+        told_as(ConfigError, f"write {path}"),
+        replacing(path) as (part,),
+        part.open("wb") as file,
+    ):
+        np.savez_compressed(file, **columns)
 
 
 def read_samples(path: Path) -> Samples:

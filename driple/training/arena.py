@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from driple.checks import check_choice
 from driple.errors import ConfigError
 from driple.targets import TARGET_NAMES
 from driple.training.config import Preset
@@ -46,10 +47,7 @@ class ArenaConfig:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.split not in get_args(SplitKind):
-            raise ConfigError(
-                f"--split must be one of {', '.join(get_args(SplitKind))}, got {self.split!r}"
-            )
+        check_choice("--split", self.split, get_args(SplitKind))
         for flag, values in (("--seeds", self.seeds), ("--methods", self.methods)):
             if not values or len(set(values)) != len(values):
                 raise ConfigError(f"{flag} needs one value or more, each once, got {values!r}")

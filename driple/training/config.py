@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from driple.errors import ConfigError
+from driple.checks import check_choice, check_number, check_whole
 from driple.inputs.config import InputConfig
 from driple.inspector.config import InspectorConfig
 
@@ -73,39 +72,22 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_choice("--loss", self.loss, get_args(Loss))
-        _check_choice("--optimizer", self.optimizer, get_args(Optimizer))
-        _check_choice("--schedule", self.schedule, get_args(Schedule))
-        _check_choice("--input-scaling", self.input_scaling, get_args(InputScaling))
-        _check_choice("--target-scaling", self.target_scaling, get_args(TargetScaling))
-        for flag, number in (
-            ("--learning-rate", self.learning_rate),
-            ("--huber-delta", self.huber_delta),
-        ):
-            if not (_is_number(number) and number > 0):
-                raise ConfigError(f"{flag} must be a number above 0, got {number!r}")
-        for flag, number in (
-            ("--weight-decay", self.weight_decay),
-            ("--clip-norm", self.clip_norm),
-        ):
-            if not (_is_number(number) and number >= 0):
-                raise ConfigError(f"{flag} must be a number of at least 0, got {number!r}")
-        if not (_is_number(self.final_rate_share) and 0 <= self.final_rate_share <= 1):
-            raise ConfigError(
-                f"--final-rate-share must be in [0, 1], got {self.final_rate_share!r}"
-            )
-        for flag, count, least in (
-            ("--warmup-epochs", self.warmup_epochs, 0),
-            ("--plateau-epochs", self.plateau_epochs, 1),
-            ("--batch-size", self.batch_size, 1),
-            ("--patience-epochs", self.patience_epochs, 1),
-            ("--max-epochs", self.max_epochs, 1),
-            ("--seed", self.seed, 0),
-        ):
-            if not isinstance(count, int) or isinstance(count, bool) or count < least:
-                raise ConfigError(
-                    f"{flag} must be a whole number of at least {least}, got {count!r}"
-                )
+        check_choice("--loss", self.loss, get_args(Loss))
+        check_choice("--optimizer", self.optimizer, get_args(Optimizer))
+        check_choice("--schedule", self.schedule, get_args(Schedule))
+        check_choice("--input-scaling", self.input_scaling, get_args(InputScaling))
+        check_choice("--target-scaling", self.target_scaling, get_args(TargetScaling))
+        check_number("--learning-rate", self.learning_rate, above=0)
+        check_number("--huber-delta", self.huber_delta, above=0)
+        check_number("--weight-decay", self.weight_decay, least=0)
+        check_number("--clip-norm", self.clip_norm, least=0)
+        check_number("--final-rate-share", self.final_rate_share, least=0, most=1)
+        check_whole("--warmup-epochs", self.warmup_epochs, 0)
+        check_whole("--plateau-epochs", self.plateau_epochs, 1)
+        check_whole("--batch-size", self.batch_size, 1)
+        check_whole("--patience-epochs", self.patience_epochs, 1)
+        check_whole("--max-epochs", self.max_epochs, 1)
+        check_whole("--seed", self.seed, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,21 +127,10 @@ def preset_named(name: str) -> Preset:
     Raises:
         ConfigError: there is none.
     """
-    if name not in PRESETS:
-        raise ConfigError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}")
+    check_choice("--preset", name, PRESETS)
     return PRESETS[name]
 
 
-def _check_choice(flag: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{flag} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-# Made last: the presets check themselves with the functions above.
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "paper": Preset(name="paper"),

@@ -20,12 +20,13 @@ from pathlib import Path
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split, family_splits, random_split
 from driple.errors import ConfigError
+from driple.inputs import Groupings
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
 from driple.training.baselines import BASELINES, Baseline
 from driple.training.config import PRESETS, Preset
 from driple.training.loop import train
 from driple.training.metrics import score
-from driple.training.runfiles import library_versions, make_folder, write_whole
+from driple.training.runfiles import library_versions, make_folder, write_file
 from driple.training.trainer import Progress
 
 __all__ = ["ArenaProgress", "run_arena"]
@@ -74,6 +75,7 @@ def run_arena(
     make_folder(folder / "folds")
     splits = list(_splits(dataset, config))
     total = len(splits) * len(config.methods)
+    groupings = Groupings()  # the same in every fold
     folds: list[Fold] = []
     for method in config.methods:
         for name, split in splits:
@@ -90,6 +92,7 @@ def run_arena(
                         name=name,
                         run=folder / "runs" / key,
                         threads=config.threads,
+                        groupings=groupings,
                         inform=inform,
                         clock=clock,
                     )
@@ -97,7 +100,7 @@ def run_arena(
                     done = _baseline_fold(dataset, split, method, name, clock)
                 stored = {**done.to_json_dict(), "versions": library_versions(), "format": FORMAT}
                 text = json.dumps(stored, indent=1)
-                write_whole(folder / "folds" / f"{key}.json", text.encode() + b"\n")
+                write_file(folder / "folds" / f"{key}.json", text.encode() + b"\n")
             folds.append(replace(done, name=name))
     report(ArenaProgress(method="", fold="", folds_done=total, num_folds=total, training=None))
     return ArenaResult(
@@ -166,6 +169,7 @@ def _train_fold(
     name: str,
     run: Path,
     threads: int | None,
+    groupings: Groupings,
     inform: Callable[[Progress | None], None],
     clock: Callable[[], float],
 ) -> Fold:
@@ -177,6 +181,7 @@ def _train_fold(
         resume=True,
         progress=inform,
         threads=threads,
+        groupings=groupings,
         clock=clock,
     )
     tested = zip(result.workloads["test"], result.predictions["test"], strict=True)

@@ -25,6 +25,7 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import ConfigError
 from driple.graph.opgraph import OpGraph
+from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.training.config import Preset
 from driple.training.metrics import Scores, score
@@ -81,6 +82,7 @@ def train(
     resume: bool = False,
     progress: ProgressCallback | None = None,
     threads: int | None = None,
+    groupings: Groupings | None = None,
     save_every_s: float = 30.0,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -95,6 +97,7 @@ def train(
         resume: go on with the run in `out_dir`, if there is one.
         progress: called after every graph and every epoch.
         threads: CPU threads of torch while this runs; None leaves them as they are.
+        groupings: those of other runs on the same graphs, to which this one's are added.
         save_every_s: seconds between saved states; the last epoch's is always saved.
         clock: seconds from any start, for durations.
         now: date of the checkpoint.
@@ -117,6 +120,7 @@ def train(
             split,
             preset,
             progress=lambda done, total: report(Progress(stage="inputs", done=done, total=total)),
+            groupings=groupings,
         )
         trainer = Trainer(prepared, preset.train, folder, state)
         try:

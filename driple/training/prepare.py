@@ -20,7 +20,13 @@ from torch import Tensor
 from driple.dataset.example import Dataset, Example
 from driple.dataset.split import Split
 from driple.errors import DatasetError
-from driple.inputs import InspectorInput, build_input, fit_op_type_table, proportional_num_groups
+from driple.inputs import (
+    Groupings,
+    InspectorInput,
+    build_input,
+    fit_op_type_table,
+    proportional_num_groups,
+)
 from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import InspectorConfig
 from driple.inspector.scaling import InputScaler, TargetScaler
@@ -72,7 +78,12 @@ class Prepared:
 
 
 def prepare(
-    dataset: Dataset, split: Split, preset: Preset, *, progress: Callable[[int, int], None]
+    dataset: Dataset,
+    split: Split,
+    preset: Preset,
+    *,
+    progress: Callable[[int, int], None],
+    groupings: Groupings | None = None,
 ) -> Prepared:
     """Build and scale all inputs and targets.
 
@@ -81,6 +92,7 @@ def prepare(
         split: rows of the parts.
         preset: grouping, scaling and model.
         progress: called with (graphs built, graphs in all).
+        groupings: those of other splits of the data set, to which this one's are added.
 
     Raises:
         DatasetError: no training or no validation workloads.
@@ -91,7 +103,7 @@ def prepare(
         if name not in examples:
             raise DatasetError(f"the {name} part of the split is empty; add workloads")
     table = fit_op_type_table(example.graph for example in examples["train"])
-    inputs = _build_inputs(examples, table, preset, progress)
+    inputs = _build_inputs(examples, table, preset, progress, groupings or Groupings())
     target_scaler = TargetScaler.fit(_labels(examples["train"]), preset.train.target_scaling)
     input_scaler = InputScaler.identity()
     if preset.train.input_scaling == "standard":
@@ -137,6 +149,7 @@ def _build_inputs(
     table: dict[str, float],
     preset: Preset,
     progress: Callable[[int, int], None],
+    groupings: Groupings,
 ) -> dict[str, list[InspectorInput]]:
     """Inputs of every part; a graph that several workloads share is built once."""
     total = sum(len(part) for part in examples.values())
@@ -148,7 +161,13 @@ def _build_inputs(
         for example, num_groups in zip(part, _num_groups(name, part, preset), strict=True):
             key = (id(example.graph), num_groups)
             if key not in built:
-                built[key] = build_input(example.graph, table, preset.input, num_groups=num_groups)
+                built[key] = build_input(
+                    example.graph,
+                    table,
+                    preset.input,
+                    num_groups=num_groups,
+                    groupings=groupings,
+                )
             inputs[name].append(built[key])
             done += 1
             progress(done, total)

@@ -28,6 +28,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from driple.errors import ConfigError
+from driple.files import told_as, write_whole
 
 __all__ = [
     "CHECKPOINT_FILE",
@@ -39,7 +40,7 @@ __all__ = [
     "make_folder",
     "open_run",
     "save_state",
-    "write_whole",
+    "write_file",
 ]
 
 CONFIG_FILE = "config.json"
@@ -104,7 +105,7 @@ def open_run(folder: Path, run: dict[str, Any], record: dict[str, Any], *, resum
     if not file.exists():
         make_folder(folder)
         text = json.dumps({"format": FORMAT, "run": run, **record}, indent=2)
-        write_whole(file, text.encode() + b"\n")
+        write_file(file, text.encode() + b"\n")
         return
     if not resume:
         raise ConfigError(
@@ -134,7 +135,7 @@ def save_state(folder: Path, state: TrainState) -> None:
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
     facts = {"format": FORMAT, "epoch": state.epoch, "num_slots": len(state.optimizer)}
     data = safetensors.torch.save(tensors, metadata={METADATA_KEY: json.dumps(facts)})
-    write_whole(folder / STATE_FILE, data)
+    write_file(folder / STATE_FILE, data)
 
 
 def load_state(folder: Path) -> TrainState | None:
@@ -182,7 +183,7 @@ class LogWriter:
         self._file = folder / LOG_FILE
         self.records = self._read(keep_epochs) if keep_epochs else []
         text = "".join(_log_line(record) for record in self.records)
-        write_whole(self._file, text.encode())
+        write_file(self._file, text.encode())
         self._stream = self._file.open("a", encoding="utf-8")
 
     def append(self, record: EpochRecord) -> None:
@@ -219,31 +220,13 @@ class LogWriter:
         return records
 
 
-def write_whole(target: Path, data: bytes) -> None:
-    """Write to a temporary file, flush it to the disk, and rename it over the target.
+def write_file(target: Path, data: bytes) -> None:
+    """Write a file of a run; it appears whole or not at all.
 
     Raises:
         ConfigError: it cannot be written; the target is as it was.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {target}: {error.strerror or error}; free some space, or give "
-            "another --out"
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(target, data, error=ConfigError, advice="free some space, or give another --out")
 
 
 def make_folder(folder: Path) -> None:
@@ -252,12 +235,8 @@ def make_folder(folder: Path) -> None:
     Raises:
         ConfigError: that is not possible.
     """
-    try:
+    with told_as(ConfigError, f"make folder {folder}", "give another --out"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot make folder {folder}: {error.strerror or error}; give another --out"
-        ) from error
 
 
 def library_versions() -> dict[str, str]:

@@ -240,7 +240,7 @@ def test_a_failed_write_leaves_the_old_file(
         save_checkpoint(checkpoint, path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(CheckpointError, match="cannot be written"):
+    with pytest.raises(CheckpointError, match=r"cannot write .*No such file"):
         save_checkpoint(checkpoint, tmp_path / "none" / "c.safetensors")
 
 

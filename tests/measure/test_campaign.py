@@ -1,13 +1,15 @@
 """Campaigns: resuming, refusing, keeping the least disturbed run."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from driple.errors import MeasureError
+from driple.errors import ConfigError, MeasureError
 from driple.measure import campaign as campaign_module
 from driple.measure.archive import read_archive, write_archive
 from driple.measure.campaign import Campaign, Limits, read_run
@@ -116,6 +118,35 @@ def test_a_failing_workload_does_not_stop_the_others_but_three_in_a_row_do(tmp_p
     FakeCluster.broken = {job.name for job in JOBS}
     with pytest.raises(MeasureError, match="three workloads in a row"):
         measure(tmp_path / "other", JOBS)
+
+
+def test_a_full_disk_ends_the_campaign_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no failure of the workload: nothing more is measured that could not be kept."""
+    measure(tmp_path, JOBS[:1])
+    flush = os.fsync
+
+    def full(descriptor: int) -> None:
+        if "samples.npz" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match=r"cannot write .*samples.npz: No space left on device"):
+        measure(tmp_path, JOBS)
+    assert FakeCluster.runs == [JOBS[0].name, JOBS[1].name]
+    assert [path.name for path in tmp_path.glob("*.r*")] == [f"{JOBS[0].file_name}.r0"]
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """A file where the folder should be; an archive into a folder that is not there."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"cannot make folder .*give another --out"):
+        Campaign(tmp_path / "file", SETTING, RunPlan())
+    measure(tmp_path / "runs", JOBS[:1])
+    with pytest.raises(MeasureError, match=r"cannot write .*samples.parquet: "):
+        write_archive(tmp_path / "runs", tmp_path / "none/samples.parquet")
 
 
 def test_another_plan_is_refused(tmp_path: Path) -> None:

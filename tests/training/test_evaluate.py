@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from driple.dataset import merge_examples, random_split
 from driple.errors import ConfigError
+from driple.graph.opgraph import OpGraph
+from driple.inputs import groupings
+from driple.inspector.checkpoint import load_checkpoint
 from driple.targets import TARGET_NAMES
 from driple.training import evaluate
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
@@ -105,6 +109,42 @@ def test_a_fold_that_was_killed_goes_on(tmp_path: Path) -> None:
         arena(tmp_path, config, progress=watch, clock=lambda: float(next(ticks)))
     arena(tmp_path, config, progress=watch)
     assert epochs == [1, 2, 3]
+
+
+def test_graphs_are_grouped_once_for_all_folds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folds that share their groupings give what each gives on its own, to the bit."""
+    config = replace(CONFIG, methods=("small",))
+    alone = [
+        arena(tmp_path / f"{seed}", replace(config, seeds=(seed,))).folds[0] for seed in (0, 1)
+    ]
+    grouped: list[int] = []
+    group_nodes = groupings.group_nodes
+
+    def watched(graph: OpGraph, *rest: Any) -> Any:
+        grouped.append(id(graph))
+        return group_nodes(graph, *rest)
+
+    monkeypatch.setattr(groupings, "group_nodes", watched)
+    together = arena(tmp_path / "both", config).folds
+    assert sorted(grouped) == sorted({id(item.graph) for item in DATASET.examples})
+    for one, other in zip(alone, together, strict=True):
+        assert one.predictions == other.predictions
+        assert one.scores.to_json_dict() == other.scores.to_json_dict()
+    weights = [
+        sorted(folder.glob("runs/*/checkpoint.safetensors"))
+        for folder in (tmp_path / "0", tmp_path / "1", tmp_path / "both")
+    ]
+    found = [load_checkpoint(file).weights for file in sorted(weights[0] + weights[1], key=named)]
+    wanted = [load_checkpoint(file).weights for file in sorted(weights[2], key=named)]
+    for a, b in zip(found, wanted, strict=True):
+        assert all(a[name].tobytes() == b[name].tobytes() for name in b)
+
+
+def named(file: Path) -> str:
+    """The run's folder, which is named after all that decides it."""
+    return file.parent.name
 
 
 def test_family_folds_hold_out_each_family(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""What an option may be: checks whose one line says what was found and what was needed.
+
+name, value, what is allowed  ->  nothing, or ConfigError("NAME must be ..., got VALUE")
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+
+from driple.errors import ConfigError
+
+__all__ = ["check_choice", "check_fields", "check_number", "check_whole"]
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise ConfigError unless the value is one of the choices."""
+    allowed = tuple(choices)
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Raise ConfigError unless the value is a whole number, no bool, within the bounds."""
+    fits = (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value >= least
+        and (most is None or value <= most)
+    )
+    if not fits:
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ConfigError(f"{name} must be a whole number {bounds}, got {value!r}")
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+) -> None:
+    """Raise ConfigError unless the value is a finite number, no bool, within the bounds given."""
+    fits = (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max  # integers of JSON may be of any length
+        and least <= value <= most
+        and above < value < below
+    )
+    if not fits:
+        bounds = {"at least": least, "above": above, "at most": most, "below": below}
+        words = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
+        needed = " and ".join(words) or "finite"
+        raise ConfigError(f"{name} must be a number {needed}, got {value!r}")
+
+
+def check_fields(name: str, fields: Mapping[str, object], known: Iterable[str]) -> None:
+    """Raise ConfigError unless a stored configuration has all known fields and no other."""
+    odd = set(fields) ^ set(known)
+    if odd:
+        raise ConfigError(f"{name} with unknown or missing fields: {', '.join(sorted(odd))}")

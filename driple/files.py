@@ -1,0 +1,91 @@
+"""Files that appear whole or not at all: a full disk or a kill leaves what was there before.
+
+    data -> temporary file beside the target -> flushed to the disk -> renamed over the target
+
+Entry points: `write_whole` for bytes in hand; `replacing` for whatever writes files itself, also
+several that belong together; `told_as` for the one line that a failure ends in.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from driple.errors import DripleError
+
+__all__ = ["ADVICE", "replacing", "told_as", "write_whole"]
+
+ADVICE = "free some space or choose another place"
+
+
+def write_whole(
+    target: Path, data: bytes, *, error: type[DripleError], advice: str = ADVICE
+) -> None:
+    """Put the data into the file, in place of what it held.
+
+    Args:
+        target: the file; its folder must be there.
+        data: all that it shall hold.
+        error: what is raised if that fails.
+        advice: what to do then, the end of the error's line.
+
+    Raises:
+        DripleError: of the type `error`: it cannot be written; the target is as it was.
+    """
+    with told_as(error, f"write {target}", advice), replacing(target) as (part,):
+        part.write_bytes(data)
+
+
+@contextmanager
+def replacing(*targets: Path) -> Iterator[tuple[Path, ...]]:
+    """Names for temporary files, which take their targets' places if the block ends well.
+
+    The block must write every one of them. All are on the disk before the first is renamed; they
+    are renamed in the order given. A target that is there keeps its permission bits, and a link
+    stays a link. After an exception no temporary file is left and every target is as it was, unless
+    one of several could be renamed and the next could not.
+
+    Raises:
+        OSError: a target is no regular file, or the system refuses.
+    """
+    for target in targets:
+        if target.exists() and not target.is_file():
+            raise OSError(errno.EINVAL, "it is there and is no regular file", str(target))
+    places = [target.resolve() for target in targets]
+    token = f"{os.getpid()}-{os.urandom(4).hex()}"
+    parts = tuple(place.with_name(f".{place.name}.{token}.tmp") for place in places)
+    try:
+        yield parts
+        for part, place in zip(parts, places, strict=True):
+            if place.exists():
+                part.chmod(stat.S_IMODE(place.stat().st_mode))
+            _flush(part)
+        for part, place in zip(parts, places, strict=True):
+            part.replace(place)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+    for folder in dict.fromkeys(place.parent for place in places):
+        _flush(folder)
+
+
+@contextmanager
+def told_as(error: type[DripleError], task: str, advice: str = ADVICE) -> Iterator[None]:
+    """Turn an OSError of the block into one of ours: `cannot TASK: REASON; ADVICE`."""
+    try:
+        yield
+    except OSError as reason:
+        raise error(f"cannot {task}: {reason.strerror or reason}; {advice}") from reason
+
+
+def _flush(path: Path) -> None:
+    """Have a file's content, or a folder's names, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
