@@ -2,7 +2,8 @@
 
     V100-P1w2/ho-PCIe     V100 GPUs, 1 parameter server, 2 workers, all alike, co-located over PCIe
     2080Ti-P4w4/he-40G    the 2080 Ti worker of a cluster of unlike GPUs, 40 Gbit/s Ethernet
-    CPU-P1w2/ho-200M      CPU workers (a share of one core each), links of 200 Mbit/s
+    CPU-P1w2/ho-200M      CPU workers (0.4 of a core each), links of 200 Mbit/s
+    CPU25-P1w2/he-200M    the worker with 0.25 of a core, beside one with 0.4
     V100-R4/ho-PCIe       ring all-reduce over 4 workers; R1 is one device and no exchange
 
 Names are case-insensitive. `Setting.parse` also takes short names (`V100`, `CPU-P1w2`): they stand
@@ -118,8 +119,14 @@ KNOWN_SETTINGS = (
     "V100-P5w10/he-1G",
     "2080Ti-P5w10/he-1G",
     "CPU-P1w2/ho-200M",
+    "CPU25-P1w2/ho-200M",
+    "CPU-P2w2/ho-200M",
+    "CPU-P1w3/ho-200M",
+    "CPU-P1w2/ho-400M",
+    "CPU-P1w2/he-200M",
+    "CPU25-P1w2/he-200M",
 )
-_DEFAULTS = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "CPU-P1w2/ho-200M")
+_DEFAULTS = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "CPU-P1w2/ho-200M", "CPU25-P1w2/ho-200M")
 _SPELLINGS = {
     word.lower(): word
     for word in ("V100", "2080Ti", "TitanRTX", "CPU", "PCIe", "H200", "A100", "NVLink")

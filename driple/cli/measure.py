@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.extras import require_tensorflow
 from driple.cli.show import note, print_json, progress_bar
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.zoo import Workload
@@ -36,7 +37,13 @@ def measure(
         Path | None,
         typer.Option("--list", help="file with one workload name per line"),
     ] = None,
+    first: Annotated[
+        int | None, typer.Option(help="with --all: only so many, from the beginning of the list")
+    ] = None,
     repeats: Annotated[int, typer.Option(help="times each workload is measured, interleaved")] = 1,
+    repeat_every: Annotated[
+        int, typer.Option(help="repeat one workload in so many; the others are measured once")
+    ] = 1,
     iterations: Annotated[int, typer.Option(help="iterations to measure, at least")] = 30,
     seconds: Annotated[float, typer.Option(help="add iterations up to this long")] = 9.0,
     share: Annotated[float, typer.Option(help="cores that each worker may use")] = 0.4,
@@ -55,16 +62,20 @@ def measure(
 
       driple measure resnet20/cifar10/b32/sgd/sync --dataset datasets/mine
 
-      driple measure --all --repeats 2 --out runs/cpu --dataset datasets/mine
+      driple measure --all --repeats 3 --repeat-every 10 --out runs/cpu
+
+      driple measure --all --first 120 --setting CPU-P2w2 --out runs/p2w2 --dataset datasets/p2w2
     """
     from driple.measure.campaign import Campaign, Limits
     from driple.measure.cluster import RunPlan
     from driple.settings import Setting
 
-    jobs = _workloads(workloads or [], list_file, all_=all_)
-    if min(repeats, iterations, tries) < 1:
-        raise ConfigError("--repeats, --iterations and --tries must be at least 1")
-    _check_tensorflow()
+    if min(repeats, repeat_every, iterations, tries, first or 1) < 1:
+        raise ConfigError(
+            "--first, --repeats, --repeat-every, --iterations and --tries must be at least 1"
+        )
+    jobs = _workloads(workloads or [], list_file, all_=all_, first=first)
+    require_tensorflow("measuring")
     plan = RunPlan(
         share=share,
         server_share=share,
@@ -82,7 +93,9 @@ def measure(
             if remark:
                 bar.console.print(f"{name}: {remark}", highlight=False)
 
-        failed = campaign.measure(jobs, repeats=repeats, progress=progress)
+        failed = campaign.measure(
+            jobs, repeats=repeats, repeat_every=repeat_every, progress=progress
+        )
     for line in failed:
         note(f"failed: {line}")
     summary = {"setting": setting, "workloads": len(jobs), "failed": failed, "campaign": str(out)}
@@ -110,7 +123,9 @@ def _append(about: dict[str, object], out: Path, folder: Path) -> int:
     return len(fresh.examples)
 
 
-def _workloads(names: list[str], list_file: Path | None, *, all_: bool) -> list[Workload]:
+def _workloads(
+    names: list[str], list_file: Path | None, *, all_: bool, first: int | None
+) -> list[Workload]:
     from driple.zoo import Workload, cpu_workloads
     from driple.zoo.catalogue import model_of
 
@@ -121,18 +136,9 @@ def _workloads(names: list[str], list_file: Path | None, *, all_: bool) -> list[
             raise ConfigError(f"--list {list_file} cannot be read ({error})") from error
     jobs = [Workload.parse(name) for name in names]
     if all_:
-        jobs += cpu_workloads()
+        jobs += cpu_workloads()[:first]
     if not jobs:
         raise ConfigError("nothing to measure; name workloads (driple zoo list) or give --all")
     for job in jobs:
         model_of(job)
     return list(dict.fromkeys(jobs))
-
-
-def _check_tensorflow() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("tensorflow") is None:
-        raise MissingExtraError(
-            "measuring needs TensorFlow, which is not installed; pip install 'driple[tensorflow]'"
-        )

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json
-from driple.errors import MissingExtraError
+from driple.cli.extras import require_tensorflow
+from driple.cli.show import note, print_json, progress_bar
+from driple.errors import ConfigError
+
+if TYPE_CHECKING:
+    from driple.settings import Setting
+    from driple.zoo import Workload
 
 __all__ = ["zoo_app"]
 
 zoo_app = typer.Typer(help="Training jobs that Driple can build.", rich_markup_mode=None)
 
+_LISTS = ("all", "paper", "cpu")
+
 
 @zoo_app.command("list")
 def list_workloads(
     filter_: Annotated[str, typer.Option("--filter", help="only names that contain this")] = "",
+    which: Annotated[
+        str,
+        typer.Option("--list", help="paper (the 832 of its size), cpu (narrow ones), or all"),
+    ] = "all",
     json: Annotated[bool, typer.Option("--json", help="a JSON array")] = False,
 ) -> None:
-    """List the workloads that are measured on CPU settings.
+    """List the workloads of the zoo: the paper's catalogue, and what is measured on CPU settings.
 
-    Example:
+    Examples:
 
-      driple zoo list --filter resnet20
+      driple zoo list --filter resnet50_v2
+
+      driple zoo list --list cpu
     """
-    from driple.zoo import cpu_workloads
-
-    names = [item.name for item in cpu_workloads() if filter_ in item.name]
+    names = [job.name for job in _listed(which) if filter_ in job.name]
     if json:
         print_json(names)
         return
@@ -40,39 +51,70 @@ def list_workloads(
 
 @zoo_app.command("build")
 def build(
-    workload: Annotated[str, typer.Argument(help="name, such as resnet50/imagenet/b64/sgd/sync")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="graph file to write")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="graph file to write; a folder with --all")
+    ],
+    workload: Annotated[
+        str, typer.Argument(help="name, such as resnet50/imagenet/b64/sgd/sync")
+    ] = "",
     setting: Annotated[str, typer.Option(help="cluster setting to place it on")] = "CPU-P1w2",
+    all_: Annotated[bool, typer.Option("--all", help="every workload of --list")] = False,
+    which: Annotated[str, typer.Option("--list", help="with --all: paper, cpu or all")] = "paper",
+    processes: Annotated[int, typer.Option(min=1, help="with --all: build so many at once")] = 2,
 ) -> None:
     """Build the training graph of a workload, placed on the setting's cluster. Needs TensorFlow.
 
-    Example:
+    With --all, the graphs of a whole list go into a folder, each stored once; the same command goes
+    on where it was stopped.
+
+    Examples:
 
       driple zoo build resnet20/cifar10/b32/sgd/sync -o resnet20.pbtxt
+
+      driple zoo build --all --setting V100-P1w2 -o graphs/
     """
     from driple.settings import Setting
     from driple.zoo import Workload
 
-    job, cluster = Workload.parse(workload), Setting.parse(setting)
+    cluster = Setting.parse(setting)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        from driple.zoo.training import (
-            ClusterShape,
-            build_training_step,
-            use_graph_mode,
-            write_graph,
-        )
-    except ImportError as error:
-        raise MissingExtraError(
-            "building a graph needs TensorFlow, which is not installed; "
-            "pip install 'driple[tensorflow]'"
-        ) from error
+    if all_ == bool(workload):
+        raise ConfigError("give one workload (driple zoo list), or --all, and not both")
+    if all_:
+        _build_list(_listed(which), cluster, output, processes)
+        return
+    job = Workload.parse(workload)
+    require_tensorflow("building a graph")
+    from driple.zoo.training import ClusterShape, build_training_step, use_graph_mode, write_graph
+
     use_graph_mode()
-    shape = ClusterShape(
-        num_servers=cluster.num_servers,
-        num_workers=cluster.num_workers,
-        device_type="CPU" if cluster.device.startswith("CPU") else "GPU",
-    )
-    step = build_training_step(job, shape, task=0)
+    step = build_training_step(job, ClusterShape.of(cluster), task=0)
     write_graph(step, output)
     note(f"wrote {output}: {step.num_parameters} parameters")
+
+
+def _listed(which: str) -> tuple[Workload, ...]:
+    from driple.zoo import cpu_workloads, paper_workloads
+
+    if which not in _LISTS:
+        raise ConfigError(f"--list must be one of {', '.join(_LISTS)}, got '{which}'")
+    paper = paper_workloads() if which != "cpu" else ()
+    cpu = cpu_workloads() if which != "paper" else ()
+    return tuple(dict.fromkeys([*paper, *cpu]))
+
+
+def _build_list(
+    workloads: tuple[Workload, ...], setting: Setting, folder: Path, processes: int
+) -> None:
+    require_tensorflow("building a graph")
+    from driple.zoo.store import build_graphs
+
+    with progress_bar() as bar:
+        task = bar.add_task("building", total=len(workloads))
+
+        def progress(name: str, done: int, total: int) -> None:
+            bar.update(task, description=name or "building", completed=done, total=total)
+
+        store = build_graphs(workloads, setting, folder, processes=processes, progress=progress)
+    size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
+    note(f"{folder} holds {len(store.places)} graphs on {store.setting}, {size / 1e6:.1f} MB")

@@ -21,7 +21,8 @@ import numpy as np
 
 from driple.dataset.example import Dataset, Example, graph_hash
 from driple.dataset.graphtable import graphs_from_table, graphs_to_table
-from driple.errors import DatasetError, MissingExtraError
+from driple.dataset.tables import read_table, require_pyarrow, write_table
+from driple.errors import DatasetError
 from driple.files import replacing, told_as
 from driple.graph.opgraph import OpGraph
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
@@ -36,8 +37,6 @@ FORMAT = 1  # of the folder; raise it when an older Driple could not read what i
 ABOUT_FILE = "dataset.json"
 EXAMPLES_FILE = "examples.parquet"
 GRAPHS_FILE = "graphs.parquet"
-ZSTD_LEVEL = 12
-
 # Keys of dataset.json that belong to the folder; the rest is the free-form `Dataset.about`.
 OWN_KEYS = ("format", "name", "setting", "num_examples", "num_graphs")
 
@@ -70,8 +69,8 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     with told_as(DatasetError, f"write data set {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(*files) as (graphs_part, examples_part, about_part):
-            _write_table(graphs_table, graphs_part, encodings)
-            _write_table(examples_table, examples_part, {})
+            write_table(graphs_table, graphs_part, encodings)
+            write_table(examples_table, examples_part, {})
             about_part.write_bytes(about)
 
 
@@ -87,8 +86,8 @@ def read_dataset(path: str | Path) -> Dataset:
     """
     folder = Path(path)
     about = _read_about(folder)
-    examples_table = _read_table(folder / EXAMPLES_FILE)
-    graphs_table = _read_table(folder / GRAPHS_FILE)
+    examples_table = read_table(folder / EXAMPLES_FILE)
+    graphs_table = read_table(folder / GRAPHS_FILE)
     graphs = graphs_from_table(graphs_table, folder / GRAPHS_FILE)
     for key, graph in graphs.items():
         if graph_hash(graph) != key:
@@ -146,7 +145,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 
 def _examples_to_table(examples: tuple[Example, ...], hashes: list[str]) -> pa.Table:
-    pa = _pyarrow()
+    pa = require_pyarrow()
     targets = np.array([example.targets.flat for example in examples]).reshape(-1, 12)
     columns: dict[str, list[Any]] = {
         "workload": [example.workload for example in examples],
@@ -203,54 +202,5 @@ def _example_from_row(row: dict[str, Any], graphs: dict[str, OpGraph]) -> Exampl
     )
 
 
-def _read_table(file: Path) -> pa.Table:
-    pa = _pyarrow()
-    from pyarrow import parquet  # an extra, loaded when needed
-
-    try:
-        return parquet.read_table(file, use_threads=False, partitioning=None)
-    except FileNotFoundError:
-        raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise DatasetError(f"cannot read {file}: {reason}; restore the file") from error
-
-
-def _write_table(table: pa.Table, file: Path, encodings: dict[str, str]) -> None:
-    from pyarrow import parquet  # an extra, loaded when needed
-
-    parquet.write_table(
-        table,
-        file,
-        compression="zstd",
-        compression_level=ZSTD_LEVEL,
-        use_dictionary=_dictionary_columns(table, encodings),
-        column_encoding=encodings or None,
-        write_statistics=False,
-        store_schema=False,
-        data_page_size=16 * 2**20,
-    )
-
-
-def _dictionary_columns(table: pa.Table, encodings: dict[str, str]) -> list[str]:
-    """Leaf columns without an encoding of their own; parquet names a list's leaf so."""
-    pa = _pyarrow()
-    leaves = [
-        f"{column.name}.list.element" if pa.types.is_list(column.type) else column.name
-        for column in table.schema
-    ]
-    return [leaf for leaf in leaves if leaf not in encodings]
-
-
 def _arrow_type(kind: str) -> Any:
-    return _pyarrow().type_for_alias(kind)
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow  # an extra, loaded when needed
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            "data sets need pyarrow, which is not installed; pip install 'driple[train]'"
-        ) from error
-    return pyarrow
+    return require_pyarrow().type_for_alias(kind)

@@ -120,15 +120,27 @@ class Campaign:
         return self.folder / f"{workload.file_name}.r{repeat}"
 
     def measure(
-        self, workloads: Sequence[Workload], *, repeats: int, progress: Progress
+        self,
+        workloads: Sequence[Workload],
+        *,
+        repeats: int,
+        repeat_every: int = 1,
+        progress: Progress,
     ) -> list[str]:
         """Measure what is not yet there; returns the workloads that failed, each with its reason.
+
+        Args:
+            workloads: what to measure.
+            repeats: times that a workload is measured; all others are measured once before.
+            repeat_every: that every so-manieth workload is repeated; the others are measured once.
+            progress: called before and after each run.
 
         Raises:
             MeasureError: the cluster cannot be started, or three workloads in a row failed.
             ConfigError: a run cannot be written; what is finished stays.
         """
-        wanted = [(w, r) for r in range(repeats) for w in workloads]
+        repeated = workloads[::repeat_every]
+        wanted = [(w, r) for r in range(repeats) for w in (repeated if r else workloads)]
         todo = [(w, r) for w, r in wanted if not self.path(w, r).exists()]
         if not todo:
             return []

@@ -27,6 +27,7 @@ from driple.measure.memory import build_alloc_counter
 from driple.measure.network import ClusterNetwork
 from driple.measure.processes import ANSWER_S, RoleProcess, Sampling
 from driple.measure.samples import Samples
+from driple.measure.shares import worker_names, worker_shares
 from driple.settings import Setting
 from driple.targets import RESOURCES
 from driple.zoo.workload import Workload
@@ -42,7 +43,7 @@ class RunPlan:
     """How a workload is measured.
 
     Attributes:
-        share: cores that each worker may use.
+        share: cores that each worker of the device `CPU` may use.
         server_share: cores that each parameter server may use.
         warmup: iterations that are run but not measured.
         min_iterations: iterations measured, at least.
@@ -97,8 +98,9 @@ def require_measurable(setting: Setting) -> float:
     Raises:
         MeasureError: this machine cannot stand in for the setting.
     """
+    worker_shares(setting, RunPlan().share)
     rate = setting.bits_per_s
-    if setting.device != "CPU" or rate is None or not setting.num_servers:
+    if rate is None or not setting.num_servers:
         raise MeasureError(
             f"this machine can measure CPU settings with a parameter server and a rate, such "
             f"as CPU-P1w2/ho-200M; got {setting.name}"
@@ -118,7 +120,9 @@ class LocalCluster:
         rate = require_measurable(setting)
         self.setting, self.plan = setting, plan
         self.servers = [f"ps{i}" for i in range(setting.num_servers)]
-        self.workers = [f"w{i}" for i in range(setting.num_workers)]
+        self.workers = list(worker_names(setting))
+        shares = worker_shares(setting, plan.share)
+        self.shares = dict.fromkeys(self.servers, plan.server_share) | shares
         self.network = ClusterNetwork(self.servers + self.workers, rate)
         self.versions: dict[str, str] = {}
         self._roles: dict[str, RoleProcess] = {}
@@ -177,7 +181,7 @@ class LocalCluster:
         for role in workers:
             num_parameters = int(self._expect(role, "ready")["num_parameters"])
         for name, role in self._roles.items():
-            role.share.limit(self.plan.share if name in self.workers else self.plan.server_share)
+            role.share.limit(self.shares[name])
         for role in workers:
             role.say("go")
         warm = [self._expect(role, "warm")["times_ns"] for role in workers]

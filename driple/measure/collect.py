@@ -1,6 +1,6 @@
 """From the folders of a campaign to a data set: labels, graphs, repeatability.
 
-run.json + samples.npz -> traces -> labels of each worker -> mean over the workers
+run.json + samples.npz -> traces -> labels of each worker -> mean over the setting's own workers
 repeats of a workload  -> median of each target           -> Example
 """
 
@@ -10,7 +10,7 @@ import datetime
 import gzip
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from driple.graph import graph_from_graphdef_bytes
 from driple.label import Label, label_trace, targets_of
 from driple.measure.campaign import read_run
 from driple.measure.cluster import RunRecord
+from driple.measure.shares import own_workers, worker_shares
+from driple.settings import Setting
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, TARGET_NAMES, UNITS, Targets
 from driple.trace import Trace
 from driple.zoo import Workload
@@ -56,6 +58,7 @@ def traces_of_run(
         grid_s: sampling period of the traces.
 
     Raises:
+        MeasureError: the run has no such worker.
         TraceError: the run is too short.
     """
     scales = {
@@ -64,7 +67,11 @@ def traces_of_run(
         "net_tx": record.units["net_tx"] / 1e6,
         "net_rx": record.units["net_rx"] / 1e6,
     }
-    times = record.step_times_ns[worker]
+    times = record.step_times_ns.get(worker)
+    if times is None:
+        raise MeasureError(
+            f"a run of {record.workload} has no worker {worker}; it was measured on another setting"
+        )
     return {
         resource: record.samples.to_trace(
             f"{worker}.{resource}",
@@ -80,9 +87,13 @@ def traces_of_run(
 
 
 def labels_of_run(
-    record: RunRecord, *, share: float, write_bytes_per_s: float, grid_s: float = GRID_S
+    record: RunRecord,
+    *,
+    shares: Mapping[str, float],
+    write_bytes_per_s: float,
+    grid_s: float = GRID_S,
 ) -> dict[str, dict[str, Label]]:
-    """Labels by worker and resource."""
+    """Labels by worker and resource, of the workers that `shares` names."""
     return {
         worker: {
             resource: label_trace(trace)
@@ -90,13 +101,13 @@ def labels_of_run(
                 record, worker, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
             ).items()
         }
-        for worker in record.step_times_ns
+        for worker, share in shares.items()
     }
 
 
-def iteration_time_s(record: RunRecord) -> float:
-    """Mean seconds per iteration over all workers of a run."""
-    means = [np.diff(times).mean() / 1e9 for times in record.step_times_ns.values()]
+def iteration_time_s(record: RunRecord, workers: Iterable[str]) -> float:
+    """Mean seconds per iteration over these workers of a run."""
+    means = [np.diff(record.step_times_ns[name]).mean() / 1e9 for name in workers]
     return float(np.mean(means))
 
 
@@ -119,11 +130,13 @@ def collect_dataset(
         runs[path.name.rsplit(".r", 1)[0]].append(path)
     if not runs:
         raise MeasureError(f"{folder} holds no finished run; run driple measure first")
-    share = float(about["plan"]["share"])
+    setting = Setting.parse(about["setting"])
+    shares = worker_shares(setting, float(about["plan"]["share"]))
+    own = {name: shares[name] for name in own_workers(setting)}
     write_bytes_per_s = float(about["host"]["memory_write_bytes_per_s"])
     examples, spreads = [], []
     for paths in runs.values():
-        example, rows = _example(paths, about["setting"], share, write_bytes_per_s, grid_s)
+        example, rows = _example(paths, setting.name, own, write_bytes_per_s, grid_s)
         details = {**example.details, "campaign": str(about["created"])}
         examples.append(replace(example, details=details))
         if len(rows) > 1:
@@ -154,18 +167,22 @@ def counts_of(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def _example(
-    paths: list[Path], setting: str, share: float, write_bytes_per_s: float, grid_s: float
+    paths: list[Path],
+    setting: str,
+    shares: Mapping[str, float],
+    write_bytes_per_s: float,
+    grid_s: float,
 ) -> tuple[Example, FloatArray]:
     """One workload from its repeats, and the targets of each repeat, shape [repeats, 12]."""
     rows, times, runs = [], [], []
     for path in paths:
         record, run = read_run(path)
         labels = labels_of_run(
-            record, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
+            record, shares=shares, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
         )
         per_worker = [targets_of(by_resource).flat for by_resource in labels.values()]
         rows.append(np.mean(per_worker, axis=0))
-        times.append(iteration_time_s(record))
+        times.append(iteration_time_s(record, shares))
         runs.append((record, run, labels))
     record, _, labels = runs[0]
     dates = [str(run["measured"]) for _, run, _ in runs]
@@ -185,10 +202,12 @@ def _example(
             "batch_size": job.batch_size,
             "optimizer": job.optimizer,
             "sync": job.sync,
+            "precision": job.precision,
+            "data_format": job.data_format,
             "width": job.width,
             "parameters": record.num_parameters,
             "repeats": len(paths),
-            "iterations": min(len(t) - 1 for t in record.step_times_ns.values()),
+            "iterations": min(len(record.step_times_ns[name]) - 1 for name in shares),
             "disturbed": bool(any(item[1]["disturbed"] for item in runs)),
             "other_cores": max(item[0].other_cores for item in runs),
             "steal_cores": max(item[0].steal_cores for item in runs),

@@ -1,4 +1,7 @@
-"""AlexNet: the CIFAR-10 form of tf_cnn_benchmarks, and the ImageNet form (Krizhevsky, 2014)."""
+"""AlexNet as in tf_cnn_benchmarks: one tower for ImageNet (Krizhevsky, 2014), and for CIFAR-10.
+
+The CIFAR-10 form is the one of TensorFlow's first tutorial (after Krizhevsky, 2009).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ def alexnet(net: Net, images: Any, data: DataSet) -> Any:
         return _imagenet(net, images, data)
     c = net.channels
     x = net.conv_relu(images, c(64), 5)
-    x = net.max_pool(x, 3, 2)
-    x = net.conv_relu(x, c(64), 5)
+    x = net.local_response_norm(net.max_pool(x, 3, 2))
+    x = net.local_response_norm(net.conv_relu(x, c(64), 5))
     x = net.max_pool(x, 3, 2)
     x = net.dense(net.flatten(x), c(384), relu=True)
     x = net.dense(x, c(192), relu=True)

@@ -20,9 +20,9 @@ def densenet(net: Net, images: Any, data: DataSet, *, depth: int, growth: int) -
     for block in range(3):
         for _ in range(layers_per_block):
             y = net.conv(tf.nn.relu(net.batch_norm(x)), growth, 3)
-            x = tf.concat([x, y], axis=-1)
+            x = net.concat([x, y])
         if block < 2:
-            x = net.conv(tf.nn.relu(net.batch_norm(x)), int(x.shape[-1]), 1)
+            x = net.conv(tf.nn.relu(net.batch_norm(x)), net.num_channels(x), 1)
             x = net.avg_pool(x, 2, 2)
     x = tf.nn.relu(net.batch_norm(x))
     return net.dense(net.global_pool(x), data.num_classes)

@@ -1,10 +1,11 @@
-"""GoogLeNet, also called Inception v1 (Szegedy et al., 2015, Table 1), with batch normalisation."""
+"""GoogLeNet, also called Inception v1 (Szegedy et al., 2015, Table 1).
+
+Like tf_cnn_benchmarks, without local response normalisation and without the auxiliary heads.
+"""
 
 from __future__ import annotations
 
 from typing import Any
-
-import tensorflow.compat.v1 as tf
 
 from driple.zoo.nn import Net
 from driple.zoo.workload import DataSet
@@ -32,10 +33,10 @@ def googlenet(net: Net, images: Any, data: DataSet) -> Any:
     """
     c = net.channels
     large = data.image_size >= 224
-    x = net.conv_bn_relu(images, c(64), 7, stride=2)
+    x = net.conv_relu(images, c(64), 7, stride=2)
     x = net.max_pool(x, 3, 2) if large else x
-    x = net.conv_bn_relu(x, c(64), 1)
-    x = net.conv_bn_relu(x, c(192), 3)
+    x = net.conv_relu(x, c(64), 1)
+    x = net.conv_relu(x, c(192), 3)
     x = net.max_pool(x, 3, 2) if large else x
     for name, filters in _MODULES.items():
         if name in ("4a", "5a"):
@@ -48,9 +49,9 @@ def googlenet(net: Net, images: Any, data: DataSet) -> Any:
 def _module(net: Net, x: Any, filters: tuple[int, ...]) -> Any:
     one, reduce3, three, reduce5, five, pooled = filters
     branches = [
-        net.conv_bn_relu(x, one, 1),
-        net.conv_bn_relu(net.conv_bn_relu(x, reduce3, 1), three, 3),
-        net.conv_bn_relu(net.conv_bn_relu(x, reduce5, 1), five, 5),
-        net.conv_bn_relu(net.max_pool(x, 3, 1), pooled, 1),
+        net.conv_relu(x, one, 1),
+        net.conv_relu(net.conv_relu(x, reduce3, 1), three, 3),
+        net.conv_relu(net.conv_relu(x, reduce5, 1), five, 5),
+        net.conv_relu(net.max_pool(x, 3, 1), pooled, 1),
     ]
-    return tf.concat(branches, axis=-1)
+    return net.concat(branches)

@@ -2,12 +2,14 @@
 
     images or tokens -> Net.conv / batch_norm / pool / dense ... -> logits -> loss_of
 
-Variables are plain reference variables, as parameter-server training has them. TensorFlow must be
-in graph mode (`driple.zoo.training.use_graph_mode`).
+Variables are plain reference variables in single precision, as parameter-server training has them;
+in half precision each is cast where it is read. TensorFlow must be in graph mode
+(`driple.zoo.training.use_graph_mode`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ Tensor = Any
 
 _BATCH_NORM_DECAY = 0.9
 _BATCH_NORM_EPSILON = 1e-5
+_LAYER_NORM_EPSILON = 1e-6
 
 
 @dataclass(slots=True)
@@ -27,15 +30,48 @@ class Net:
 
     Attributes:
         width: share of the published channels that each hidden layer has.
+        channels_first: whether images are NCHW, else NHWC.
+        half: whether layers compute in half precision.
         num_layers: layers made so far, for their names.
     """
 
     width: float = 1.0
+    channels_first: bool = False
+    half: bool = False
     num_layers: int = 0
 
     def channels(self, published: int) -> int:
         """Channels of a layer at this width; at least 4."""
         return published if self.width == 1 else max(4, round(published * self.width))
+
+    @property
+    def dtype(self) -> Any:
+        """What layers compute in."""
+        return tf.float16 if self.half else tf.float32
+
+    @property
+    def data_format(self) -> str:
+        """TensorFlow's name for where the channels stand."""
+        return "NCHW" if self.channels_first else "NHWC"
+
+    @property
+    def channel_axis(self) -> int:
+        """Axis of the channels of an image."""
+        return 1 if self.channels_first else -1
+
+    def num_channels(self, x: Tensor) -> int:
+        """Channels of an image tensor."""
+        return int(x.shape[self.channel_axis])
+
+    def images(self, x: Tensor) -> Tensor:
+        """Input images [batch, height, width, channels] as the layers want them."""
+        x = tf.cast(x, self.dtype) if self.half else x
+        return tf.transpose(x, [0, 3, 1, 2]) if self.channels_first else x
+
+    def variable(self, name: str, shape: Sequence[int], initializer: Any) -> Tensor:
+        """A trainable variable, read in the precision of the layers."""
+        value = tf.get_variable(name, shape, initializer=initializer)
+        return tf.cast(value, self.dtype) if self.half else value
 
     def _scope(self, kind: str) -> Any:
         self.num_layers += 1
@@ -51,26 +87,40 @@ class Net:
         padding: str = "SAME",
         bias: bool = False,
     ) -> Tensor:
-        """2-D convolution, NHWC, He initialisation."""
+        """2-D convolution, He initialisation."""
         height, width = (size, size) if isinstance(size, int) else size
-        channels_in = int(x.shape[-1])
+        channels_in = self.num_channels(x)
         with self._scope("conv"):
             deviation = (2.0 / (height * width * channels_in)) ** 0.5
-            kernel = tf.get_variable(
+            kernel = self.variable(
                 "kernel",
                 (height, width, channels_in, filters),
-                initializer=tf.truncated_normal_initializer(stddev=deviation),
+                tf.truncated_normal_initializer(stddev=deviation),
             )
-            y = tf.nn.conv2d(x, kernel, strides=[1, stride, stride, 1], padding=padding)
-            return tf.nn.bias_add(y, _zeros("bias", filters)) if bias else y
+            strides = [1, 1, stride, stride] if self.channels_first else [1, stride, stride, 1]
+            y = tf.nn.conv2d(
+                x, kernel, strides=strides, padding=padding, data_format=self.data_format
+            )
+            if not bias:
+                return y
+            return tf.nn.bias_add(y, self._zeros("bias", filters), data_format=self.data_format)
 
     def batch_norm(self, x: Tensor) -> Tensor:
-        """Fused batch normalisation; its moving averages are updated with every step."""
-        channels = int(x.shape[-1])
+        """Fused batch normalisation; its moving averages are updated with every step.
+
+        Its variables and statistics are in single precision, whatever the layers compute in.
+        """
+        channels = self.num_channels(x)
         with self._scope("bn"):
             gamma = tf.get_variable("gamma", (channels,), initializer=tf.ones_initializer())
+            beta = tf.get_variable("beta", (channels,), initializer=tf.zeros_initializer())
             y, mean, variance = tf.nn.fused_batch_norm(
-                x, gamma, _zeros("beta", channels), epsilon=_BATCH_NORM_EPSILON, is_training=True
+                x,
+                gamma,
+                beta,
+                epsilon=_BATCH_NORM_EPSILON,
+                data_format=self.data_format,
+                is_training=True,
             )[:3]
             for name, now in (("moving_mean", mean), ("moving_variance", variance)):
                 moving = tf.get_variable(
@@ -92,41 +142,65 @@ class Net:
 
     def max_pool(self, x: Tensor, size: int, stride: int, padding: str = "SAME") -> Tensor:
         """Max pooling over squares."""
-        return tf.nn.max_pool2d(x, size, stride, padding)
+        return tf.nn.max_pool2d(x, size, stride, padding, data_format=self.data_format)
 
     def avg_pool(self, x: Tensor, size: int, stride: int, padding: str = "SAME") -> Tensor:
         """Average pooling over squares."""
-        return tf.nn.avg_pool2d(x, size, stride, padding)
+        return tf.nn.avg_pool2d(x, size, stride, padding, data_format=self.data_format)
 
     def global_pool(self, x: Tensor) -> Tensor:
         """Mean over the image."""
-        return tf.reduce_mean(x, [1, 2])
+        return tf.reduce_mean(x, [2, 3] if self.channels_first else [1, 2])
+
+    def concat(self, images: Sequence[Tensor]) -> Tensor:
+        """Images side by side in their channels."""
+        return tf.concat(list(images), axis=self.channel_axis)
+
+    def pad_channels(self, x: Tensor, channels: int) -> Tensor:
+        """Zeros before and after the channels, until there are so many."""
+        missing = channels - self.num_channels(x)
+        around = [missing // 2, missing - missing // 2]
+        if self.channels_first:
+            return tf.pad(x, [[0, 0], around, [0, 0], [0, 0]])
+        return tf.pad(x, [[0, 0], [0, 0], [0, 0], around])
+
+    def local_response_norm(self, x: Tensor) -> Tensor:
+        """Local response normalisation, which TensorFlow has for NHWC alone."""
+        x = tf.transpose(x, [0, 2, 3, 1]) if self.channels_first else x
+        x = tf.nn.local_response_normalization(
+            x, depth_radius=4, bias=1.0, alpha=0.001 / 9.0, beta=0.75
+        )
+        return tf.transpose(x, [0, 3, 1, 2]) if self.channels_first else x
 
     def flatten(self, x: Tensor) -> Tensor:
         """One row per example."""
         return tf.reshape(x, [int(x.shape[0]), -1])
 
-    def dense(self, x: Tensor, units: int, *, relu: bool = False) -> Tensor:
+    def dense(self, x: Tensor, units: int, *, relu: bool = False, bias: bool = True) -> Tensor:
         """Fully connected layer over the last axis."""
         shape = [int(size) for size in x.shape]
         with self._scope("dense"):
-            kernel = tf.get_variable(
+            kernel = self.variable(
                 "kernel",
                 (shape[-1], units),
-                initializer=tf.truncated_normal_initializer(stddev=(1.0 / shape[-1]) ** 0.5),
+                tf.truncated_normal_initializer(stddev=(1.0 / shape[-1]) ** 0.5),
             )
             rows = x if len(shape) == 2 else tf.reshape(x, [-1, shape[-1]])
-            y = tf.nn.bias_add(tf.matmul(rows, kernel), _zeros("bias", units))
+            y = tf.matmul(rows, kernel)
+            y = tf.nn.bias_add(y, self._zeros("bias", units)) if bias else y
             y = tf.nn.relu(y) if relu else y
             return y if len(shape) == 2 else tf.reshape(y, [*shape[:-1], units])
 
     def layer_norm(self, x: Tensor) -> Tensor:
-        """Layer normalisation over the last axis."""
+        """Layer normalisation over the last axis, in single precision."""
         channels = int(x.shape[-1])
         with self._scope("ln"):
             gain = tf.get_variable("gain", (channels,), initializer=tf.ones_initializer())
-            mean, variance = tf.nn.moments(x, [-1], keepdims=True)
-            return (x - mean) * tf.rsqrt(variance + 1e-6) * gain + _zeros("bias", channels)
+            y = tf.cast(x, tf.float32) if self.half else x
+            mean, variance = tf.nn.moments(y, [-1], keepdims=True)
+            y = (y - mean) * tf.rsqrt(variance + _LAYER_NORM_EPSILON) * gain
+            y += tf.get_variable("bias", (channels,), initializer=tf.zeros_initializer())
+            return tf.cast(y, self.dtype) if self.half else y
 
     def dropout(self, x: Tensor, rate: float) -> Tensor:
         """Dropout: `rate` of the values become zero."""
@@ -140,21 +214,23 @@ class Net:
                 (vocabulary, units),
                 initializer=tf.truncated_normal_initializer(stddev=units**-0.5),
             )
-            return tf.nn.embedding_lookup(table, tokens)
+            rows = tf.nn.embedding_lookup(table, tokens)
+            return tf.cast(rows, self.dtype) if self.half else rows
 
-
-def _zeros(name: str, size: int) -> Tensor:
-    return tf.get_variable(name, (size,), initializer=tf.zeros_initializer())
+    def _zeros(self, name: str, size: int) -> Tensor:
+        return self.variable(name, (size,), tf.zeros_initializer())
 
 
 def loss_of(logits: Tensor, labels: Tensor, weight_decay: float = 0.0) -> Tensor:
-    """Mean cross-entropy, plus weight decay over all trainable variables if asked.
+    """Mean cross-entropy in single precision, plus weight decay over all weights if asked.
 
     Args:
         logits: shape [rows, classes].
         labels: shape [rows], int32.
         weight_decay: factor of the sum of `L2Loss` over the trainable variables.
     """
+    if logits.dtype != tf.float32:
+        logits = tf.cast(logits, tf.float32)
     loss = tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(logits=logits, labels=labels)
     )

@@ -1,4 +1,8 @@
-"""ResNet v1 (He et al., 2016a) and v2 (He et al., 2016b), for CIFAR-10 and for ImageNet."""
+"""ResNet v1 (He et al., 2016a) and v2 (He et al., 2016b), for CIFAR-10 and for ImageNet.
+
+As published: the stride of a bottleneck is in its first convolution (what is called v1.5 moves it
+to the second), and the CIFAR-10 form has shortcuts without weights (option A).
+"""
 
 from __future__ import annotations
 
@@ -52,11 +56,14 @@ def resnet(net: Net, images: Any, data: DataSet, *, depth: int, version: int) ->
 def _block_v1(net: Net, x: Any, filters: int, *, stride: int, bottleneck: bool) -> Any:
     """Convolution, normalisation, ReLU; the sum is followed by a ReLU."""
     shortcut = x
-    if stride != 1 or int(x.shape[-1]) != filters:
-        shortcut = net.batch_norm(net.conv(x, filters, 1, stride=stride))
+    if stride != 1 or net.num_channels(x) != filters:
+        if bottleneck:
+            shortcut = net.batch_norm(net.conv(x, filters, 1, stride=stride))
+        else:
+            shortcut = _plain_shortcut(net, x, filters, stride)
     if bottleneck:
-        y = net.conv_bn_relu(x, filters // 4, 1)
-        y = net.conv_bn_relu(y, filters // 4, 3, stride=stride)
+        y = net.conv_bn_relu(x, filters // 4, 1, stride=stride)
+        y = net.conv_bn_relu(y, filters // 4, 3)
         y = net.batch_norm(net.conv(y, filters, 1))
     else:
         y = net.conv_bn_relu(x, filters, 3, stride=stride)
@@ -68,13 +75,21 @@ def _block_v2(net: Net, x: Any, filters: int, *, stride: int, bottleneck: bool) 
     """Normalisation and ReLU come before each convolution; the sum is left as it is."""
     y = tf.nn.relu(net.batch_norm(x))
     shortcut = x
-    if stride != 1 or int(x.shape[-1]) != filters:
-        shortcut = net.conv(y, filters, 1, stride=stride)
+    if stride != 1 or net.num_channels(x) != filters:
+        if bottleneck:
+            shortcut = net.conv(y, filters, 1, stride=stride)
+        else:
+            shortcut = _plain_shortcut(net, x, filters, stride)
     if bottleneck:
-        y = net.conv(y, filters // 4, 1)
-        y = net.conv(tf.nn.relu(net.batch_norm(y)), filters // 4, 3, stride=stride)
+        y = net.conv(y, filters // 4, 1, stride=stride)
+        y = net.conv(tf.nn.relu(net.batch_norm(y)), filters // 4, 3)
         y = net.conv(tf.nn.relu(net.batch_norm(y)), filters, 1)
     else:
         y = net.conv(y, filters, 3, stride=stride)
         y = net.conv(tf.nn.relu(net.batch_norm(y)), filters, 3)
     return y + shortcut
+
+
+def _plain_shortcut(net: Net, x: Any, filters: int, stride: int) -> Any:
+    """Every `stride`-th pixel, and zeros for the new channels (option A)."""
+    return net.pad_channels(net.avg_pool(x, 1, stride), filters)

@@ -11,7 +11,6 @@ accumulators and token queue of `SyncReplicasOptimizer`.
 from __future__ import annotations
 
 import gzip
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,12 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from google.protobuf import text_format
 
+from driple.errors import ConfigError
+from driple.files import write_whole
+from driple.settings import Setting
 from driple.zoo.catalogue import model_of
 from driple.zoo.nn import Net, loss_of
-from driple.zoo.workload import Workload
+from driple.zoo.workload import DataSet, Workload
 
 __all__ = [
     "ClusterShape",
@@ -33,6 +35,9 @@ __all__ = [
 ]
 
 _SEED = 1
+# What the loss is multiplied with in half precision, and the gradients divided by, so that small
+# gradients do not vanish; the usual value of tf_cnn_benchmarks.
+_LOSS_SCALE = 128.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +47,24 @@ class ClusterShape:
     num_servers: int = 1
     num_workers: int = 2
     device_type: str = "CPU"
+
+    @classmethod
+    def of(cls, setting: Setting) -> ClusterShape:
+        """The shape of a setting's cluster; every device that is no CPU counts as a GPU.
+
+        Raises:
+            ConfigError: the setting has no parameter server.
+        """
+        if setting.num_servers < 1:
+            raise ConfigError(
+                f"{setting.name} has no parameter server, and the zoo builds parameter-server "
+                "training; choose a setting such as V100-P1w2"
+            )
+        return cls(
+            num_servers=setting.num_servers,
+            num_workers=setting.num_workers,
+            device_type="CPU" if setting.device.startswith("CPU") else "GPU",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +102,7 @@ def build_training_step(workload: Workload, shape: ClusterShape, task: int) -> T
         ConfigError: the zoo has no such model.
     """
     model = model_of(workload)
+    data = model.data_of(workload)
     worker = f"/job:worker/task:{task}"
     cluster = {
         "ps": [f"ps{i}:1" for i in range(shape.num_servers)],
@@ -94,9 +118,16 @@ def build_training_step(workload: Workload, shape: ClusterShape, task: int) -> T
         )
         with tf.device(place):
             global_step = tf.train.get_or_create_global_step()
-            inputs, labels = _synthetic_batch(workload, f"{worker}/device:{shape.device_type}:0")
+            inputs, labels = _synthetic_batch(
+                workload, data, f"{worker}/device:{shape.device_type}:0"
+            )
+            net = Net(
+                width=workload.width,
+                channels_first=workload.data_format == "nchw",
+                half=workload.precision == "fp16",
+            )
             with tf.variable_scope("model", use_resource=False):
-                logits = model.logits(Net(width=workload.width), inputs, workload.data)
+                logits = model.logits(net, net.images(inputs) if data.image_size else inputs, data)
             loss = loss_of(logits, labels, model.weight_decay)
             optimizer = _optimizer(workload.optimizer)
             if workload.sync:
@@ -105,7 +136,7 @@ def build_training_step(workload: Workload, shape: ClusterShape, task: int) -> T
                     replicas_to_aggregate=shape.num_workers,
                     total_num_replicas=shape.num_workers,
                 )
-            gradients = optimizer.compute_gradients(loss)
+            gradients = _gradients(optimizer, loss, scaled=net.half)
             update = optimizer.apply_gradients(gradients, global_step=global_step)
             averages = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
             with tf.control_dependencies([update, *averages]):
@@ -137,9 +168,25 @@ def graphdef_of(step: TrainingStep) -> bytes:
     return bytes(step.graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True))
 
 
-def _synthetic_batch(workload: Workload, device: str) -> tuple[Any, Any]:
+def _gradients(optimizer: Any, loss: Any, *, scaled: bool) -> list[tuple[Any, Any]]:
+    """Pairs of gradient and variable, in single precision; the loss may be scaled meanwhile."""
+    if not scaled:
+        return list(optimizer.compute_gradients(loss))
+    pairs = optimizer.compute_gradients(loss * _LOSS_SCALE)
+    return [(_divided(gradient, _LOSS_SCALE), variable) for gradient, variable in pairs]
+
+
+def _divided(gradient: Any, by: float) -> Any:
+    """A dense or sparse gradient divided by a number."""
+    if isinstance(gradient, tf.IndexedSlices):
+        values = gradient.values * (1 / by)
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return gradient * (1 / by)
+
+
+def _synthetic_batch(workload: Workload, data: DataSet, device: str) -> tuple[Any, Any]:
     """Inputs and labels that live on the worker, so that no input crosses the network."""
-    data, batch = workload.data, workload.batch_size
+    batch = workload.batch_size
     with tf.device(device), tf.variable_scope("data", use_resource=False):
         if data.image_size:
             channels = 1 if workload.data_set == "mnist" else 3
@@ -184,7 +231,8 @@ def _optimizer(name: str) -> Any:
 def write_graph(step: TrainingStep, path: Path) -> None:
     """Write the graph to a file: text for `.pbtxt`, binary else; gzipped for `.gz`.
 
-    Written under a temporary name first, so a full disk leaves nothing half-written.
+    Raises:
+        ConfigError: it cannot be written; nothing is left half-written.
     """
     definition = step.graph.as_graph_def(add_shapes=True)
     plain = path.with_suffix("") if path.suffix == ".gz" else path
@@ -194,9 +242,4 @@ def write_graph(step: TrainingStep, path: Path) -> None:
         content = definition.SerializeToString(deterministic=True)
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    write_whole(path, content, error=ConfigError)

@@ -18,6 +18,7 @@ __all__ = ["transformer"]
 
 _NUM_LAYERS = 6
 _DROPOUT = 0.1
+_MASKED = 1e4  # far below any score, and within half precision
 
 
 def transformer(
@@ -40,7 +41,7 @@ def transformer(
     for _ in range(_NUM_LAYERS):
         source = _add_norm(net, source, _attention(net, source, source, heads, mask=None))
         source = _add_norm(net, source, _feed_forward(net, source, units))
-    past = tf.constant(np.tril(np.ones((length, length), np.float32)))
+    past = tf.constant(np.tril(np.ones((length, length))), net.dtype)
     target = _embed(net, tokens, data.num_classes, units)
     for _ in range(_NUM_LAYERS):
         looked_back = (
@@ -60,7 +61,7 @@ def _embed(net: Net, tokens: Any, vocabulary: int, units: int) -> Any:
     angles = np.arange(length)[:, None] / 10_000 ** (np.arange(0, units, 2)[None, :] / units)
     positions = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)[:, :units]
     x = net.embedding(tokens, vocabulary, units) * units**0.5
-    return net.dropout(x + tf.constant(positions, tf.float32), _DROPOUT)
+    return net.dropout(x + tf.constant(positions, net.dtype), _DROPOUT)
 
 
 def _add_norm(net: Net, x: Any, y: Any) -> Any:
@@ -79,7 +80,7 @@ def _attention(net: Net, x: Any, memory: Any, heads: int, *, mask: Any) -> Any:
     )
     scores = tf.matmul(query, key, transpose_b=True) * (units // heads) ** -0.5
     if mask is not None:
-        scores += (mask - 1.0) * 1e9
+        scores += (mask - 1.0) * _MASKED
     weights = net.dropout(tf.nn.softmax(scores), _DROPOUT)
     mixed = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])
     return net.dense(tf.reshape(mixed, [int(x.shape[0]), int(x.shape[1]), units]), units)

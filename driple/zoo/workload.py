@@ -1,4 +1,7 @@
-"""`Workload`: one training job of the zoo by name, such as `resnet20/cifar10/b16/sgd/sync`."""
+"""`Workload`: one training job of the zoo by name, such as `resnet20/cifar10/b16/sgd/sync`.
+
+Parts that differ from the usual follow the name: `resnet50/imagenet/b64/sgd/sync/fp16/nchw`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from dataclasses import dataclass
 
 from driple.errors import ConfigError
 
-__all__ = ["DATA_SETS", "OPTIMIZERS", "DataSet", "Workload"]
+__all__ = ["DATA_FORMATS", "DATA_SETS", "OPTIMIZERS", "PRECISIONS", "DataSet", "Workload"]
 
 OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam")
+PRECISIONS = ("fp32", "fp16")
+DATA_FORMATS = ("nhwc", "nchw")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +53,8 @@ class Workload:
         batch_size: examples per worker and step.
         optimizer: one of `OPTIMIZERS`.
         sync: whether the workers' gradients are aggregated before they are applied.
+        precision: one of `PRECISIONS`; fp16 keeps fp32 variables and scales the loss.
+        data_format: one of `DATA_FORMATS`: where the channels of an image stand.
         width: share of the published number of channels or units in each layer; 1 is the
             published model. Narrow variants are what a CPU can train in under a second a step.
     """
@@ -57,18 +64,24 @@ class Workload:
     batch_size: int
     optimizer: str = "sgd"
     sync: bool = True
+    precision: str = "fp32"
+    data_format: str = "nhwc"
     width: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
-        if self.data_set not in DATA_SETS:
-            raise ConfigError(
-                f"no data set is called '{self.data_set}'; choose from {', '.join(DATA_SETS)}"
-            )
-        if self.optimizer not in OPTIMIZERS:
-            raise ConfigError(
-                f"no optimizer is called '{self.optimizer}'; choose from {', '.join(OPTIMIZERS)}"
-            )
+        for what, value, choices in (
+            ("data set", self.data_set, tuple(DATA_SETS)),
+            ("optimizer", self.optimizer, OPTIMIZERS),
+            ("precision", self.precision, PRECISIONS),
+            ("data format", self.data_format, DATA_FORMATS),
+        ):
+            if value not in choices:
+                raise ConfigError(
+                    f"no {what} is called '{value}'; choose from {', '.join(choices)}"
+                )
+        if self.data_format != "nhwc" and not self.data.image_size:
+            raise ConfigError(f"{self.data_set} is text, and text has no data format; leave it out")
         if self.batch_size < 1:
             raise ConfigError(f"batch size must be at least 1, got {self.batch_size}")
         if not 0 < self.width <= 1:
@@ -81,10 +94,18 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """Unique name: `model[-x0.25]/data set/b16/optimizer/sync|async`."""
+        """Unique name: `model[-x0.25]/data set/b16/optimizer/sync|async[/fp16][/nchw]`."""
         width = "" if self.width == 1 else f"-x{self.width:g}"
-        sync = "sync" if self.sync else "async"
-        return f"{self.model}{width}/{self.data_set}/b{self.batch_size}/{self.optimizer}/{sync}"
+        parts = [
+            f"{self.model}{width}",
+            self.data_set,
+            f"b{self.batch_size}",
+            self.optimizer,
+            "sync" if self.sync else "async",
+        ]
+        parts += [self.precision] if self.precision != PRECISIONS[0] else []
+        parts += [self.data_format] if self.data_format != DATA_FORMATS[0] else []
+        return "/".join(parts)
 
     @property
     def file_name(self) -> str:
@@ -99,10 +120,18 @@ class Workload:
             ConfigError: not a name of this form.
         """
         parts = name.split("/")
-        if len(parts) != 5 or not parts[2].startswith("b") or parts[4] not in ("sync", "async"):
+        extra = parts[5:]
+        precision = extra.pop(0) if extra and extra[0] in PRECISIONS[1:] else PRECISIONS[0]
+        data_format = extra.pop(0) if extra and extra[0] in DATA_FORMATS[1:] else DATA_FORMATS[0]
+        if (
+            len(parts) < 5
+            or extra
+            or not parts[2].startswith("b")
+            or parts[4] not in ("sync", "async")
+        ):
             raise ConfigError(
                 f"'{name}' names no workload; write model/data set/bBATCH/optimizer/sync, "
-                "such as resnet20/cifar10/b16/sgd/sync"
+                "such as resnet20/cifar10/b16/sgd/sync, and /fp16 or /nchw after it if you like"
             )
         model, _, width = parts[0].partition("-x")
         try:
@@ -112,6 +141,8 @@ class Workload:
                 batch_size=int(parts[2][1:]),
                 optimizer=parts[3],
                 sync=parts[4] == "sync",
+                precision=precision,
+                data_format=data_format,
                 width=float(width) if width else 1.0,
             )
         except ValueError as error:

@@ -201,7 +201,7 @@ def test_graph_show_and_env_and_list_speak_json() -> None:
     assert shown["op_types"]["Conv2D"] == 53
     assert "CPU-P1w2/ho-200M" in json.loads(driple("env", "--json").stdout)["checkpoints"]
     assert "checkpoints" in driple("env").stdout
-    assert len(json.loads(driple("zoo", "list", "--json").stdout)) >= 160
+    assert len(json.loads(driple("zoo", "list", "--json").stdout)) >= 832
     assert "resnet20/" in driple("zoo", "list", "--filter", "resnet20").stdout
     assert "Conv2D" in driple("graph", "show", EXAMPLE).stdout
 

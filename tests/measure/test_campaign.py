@@ -75,11 +75,17 @@ def fake_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measure(
-    folder: Path, jobs: list[Workload], repeats: int = 1, limits: Limits | None = None
+    folder: Path,
+    jobs: list[Workload],
+    repeats: int = 1,
+    limits: Limits | None = None,
+    repeat_every: int = 1,
 ) -> Any:
     """Run a campaign."""
     campaign = Campaign(folder, SETTING, RunPlan(), limits)
-    return campaign.measure(jobs, repeats=repeats, progress=lambda *_: None)
+    return campaign.measure(
+        jobs, repeats=repeats, repeat_every=repeat_every, progress=lambda *_: None
+    )
 
 
 def test_finished_runs_are_not_measured_again(tmp_path: Path) -> None:
@@ -95,6 +101,13 @@ def test_repeats_are_interleaved(tmp_path: Path) -> None:
     """Every workload once before any twice."""
     measure(tmp_path, JOBS[:2], repeats=2)
     assert FakeCluster.runs == [JOBS[0].name, JOBS[1].name] * 2
+
+
+def test_one_in_so_many_is_repeated(tmp_path: Path) -> None:
+    """All once, then the first and the third of three again, and again."""
+    measure(tmp_path, JOBS, repeats=3, repeat_every=2)
+    names = [job.name for job in JOBS]
+    assert FakeCluster.runs == names + 2 * [names[0], names[2]]
 
 
 def test_disturbed_runs_are_done_again_and_the_best_is_kept(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ def test_a_measured_run_has_bursts_on_every_resource(tmp_path: Path) -> None:
     sent = np.ptp(record.samples.values[:, column])
     assert sent > 4 * record.num_parameters * num
     assert sent < 4 * 4 * record.num_parameters * num
-    labels = labels_of_run(record, share=QUICK.share, write_bytes_per_s=1e10)
+    labels = labels_of_run(
+        record, shares=dict.fromkeys(record.step_times_ns, QUICK.share), write_bytes_per_s=1e10
+    )
     assert set(labels) == {"w0", "w1"}
     assert targets_of(labels["w0"]).iteration_time_s > 0
 

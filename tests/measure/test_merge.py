@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from driple.cli import measure as command
@@ -17,12 +14,9 @@ from driple.errors import DatasetError
 from driple.measure.cluster import RunPlan
 from driple.measure.collect import collect_dataset
 from driple.measure.merge import merge_campaign
-from driple.measure.samples import Samples, write_samples
 from driple.zoo import Workload
 from tests.dataset.examples import SETTING, example
-
-GRAPH = Path(__file__).parents[1] / "data/graphs/ps_training.pb.gz"
-RESOURCES = ("device_util", "device_mem_util", "net_tx", "net_rx")
+from tests.measure.runs import run_folder
 
 
 def campaign_of(
@@ -123,35 +117,6 @@ def test_another_setting_is_refused() -> None:
     other = Dataset(name="other", setting=item.setting, examples=(item,), about=TWO.about)
     with pytest.raises(DatasetError, match="one data set per setting"):
         merge_campaign(ONE, other)
-
-
-def run_folder(folder: Path, workload: Workload, repeat: int, measured: str) -> None:
-    """One run of two workers: a burst in every tenth of a second, on every resource."""
-    path = folder / f"{workload.file_name}.r{repeat}"
-    path.mkdir(parents=True)
-    before = np.arange(400, dtype=np.int64) * 5_000_000
-    steps = np.where(np.arange(400) % 40 < 20, 1000, 10)
-    names = tuple(f"w0.{resource}" for resource in RESOURCES)
-    samples = Samples(
-        names=names,
-        before_ns=before,
-        after_ns=before + 1,
-        values=np.repeat(np.cumsum(steps)[:, None], len(names), axis=1),
-        period_s=0.005,
-    )
-    write_samples(samples, path / "samples.npz")
-    shutil.copy(GRAPH, path / "graph.pb.gz")
-    facts = {
-        "workload": workload.name,
-        "step_times_ns": {"w0": [10**8 * i for i in range(1, 19)]},
-        "units": dict.fromkeys(RESOURCES, 1.0),
-        "num_parameters": 5,
-        "other_cores": 0.0,
-        "steal_cores": 0.0,
-        "disturbed": False,
-        "measured": measured,
-    }
-    (path / "run.json").write_text(json.dumps(facts))
 
 
 def test_measuring_into_a_data_set_merges_its_origins(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""Arrow tables as Parquet files, packed hard; pyarrow is an extra and loaded when needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from driple.errors import DatasetError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_table", "require_pyarrow", "write_table"]
+
+ZSTD_LEVEL = 12
+
+
+def read_table(file: Path) -> pa.Table:
+    """The table in a Parquet file.
+
+    Raises:
+        DatasetError: no such file, or a damaged one.
+        MissingExtraError: pyarrow is not installed.
+    """
+    pa = require_pyarrow()
+    from pyarrow import parquet  # an extra, loaded when needed
+
+    try:
+        return parquet.read_table(file, use_threads=False, partitioning=None)
+    except FileNotFoundError:
+        raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DatasetError(f"cannot read {file}: {reason}; restore the file") from error
+
+
+def write_table(table: pa.Table, file: Path, encodings: dict[str, str]) -> None:
+    """Write a table as it stands; whoever calls sees to a temporary name.
+
+    Args:
+        table: what to write.
+        file: where.
+        encodings: Parquet encodings by column; the others get dictionaries.
+    """
+    from pyarrow import parquet  # an extra, loaded when needed
+
+    parquet.write_table(
+        table,
+        file,
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        use_dictionary=_dictionary_columns(table, encodings),
+        column_encoding=encodings or None,
+        write_statistics=False,
+        store_schema=False,
+        data_page_size=16 * 2**20,
+    )
+
+
+def _dictionary_columns(table: pa.Table, encodings: dict[str, str]) -> list[str]:
+    """Leaf columns without an encoding of their own; parquet names a list's leaf so."""
+    pa = require_pyarrow()
+    leaves = [
+        f"{column.name}.list.element" if pa.types.is_list(column.type) else column.name
+        for column in table.schema
+    ]
+    return [leaf for leaf in leaves if leaf not in encodings]
+
+
+def require_pyarrow() -> Any:
+    """The module, or MissingExtraError in one line."""
+    try:
+        import pyarrow  # an extra, loaded when needed
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "data sets need pyarrow, which is not installed; pip install 'driple[train]'"
+        ) from error
+    return pyarrow

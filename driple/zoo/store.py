@@ -1,0 +1,200 @@
+"""Graphs of many workloads on disk, each stored once, and built by several processes.
+
+    workloads -> processes with TensorFlow -> OpGraphs -> FOLDER/shard-*.parquet, FOLDER/index.json
+    FOLDER, workload -> OpGraph
+
+Entry points: `build_graphs`, `GraphStore`. A shard holds the graphs of a run of workloads under
+their content hashes; the index names shard and hash of each workload, and is written after every
+shard, so a build that was killed goes on there. Reading needs no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from driple.dataset.example import graph_hash
+from driple.dataset.graphtable import graphs_from_table, graphs_to_table
+from driple.dataset.tables import read_table, write_table
+from driple.errors import ConfigError, DatasetError
+from driple.files import replacing, told_as, write_whole
+from driple.graph.opgraph import OpGraph
+from driple.settings import Setting
+from driple.zoo.workload import Workload
+
+__all__ = ["GraphStore", "build_graphs"]
+
+FORMAT = 1  # of the index; raise it when an older Driple could not read what is written
+INDEX_FILE = "index.json"
+# TensorFlow keeps something of every graph; a process is replaced before that fills the memory.
+_GRAPHS_PER_PROCESS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStore:
+    """Graphs that were built, by workload.
+
+    Attributes:
+        folder: where they lie.
+        setting: full name of the setting on which they are placed.
+        places: name of each workload -> file of its shard, content hash.
+    """
+
+    folder: Path
+    setting: str
+    places: dict[str, tuple[str, str]]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> GraphStore:
+        """The store in a folder.
+
+        Raises:
+            DatasetError: no index there, a damaged one, or one of a newer format.
+        """
+        file = Path(folder) / INDEX_FILE
+        try:
+            index = json.loads(file.read_bytes())
+            if index["format"] > FORMAT:
+                raise DatasetError(
+                    f"{file} has format {index['format']}, this Driple reads up to {FORMAT}; "
+                    "update Driple"
+                )
+            places = {str(job): (str(at[0]), str(at[1])) for job, at in index["workloads"].items()}
+            return cls(Path(folder), str(index["setting"]), places)
+        except FileNotFoundError:
+            raise DatasetError(
+                f"{folder} holds no graphs: it has no {INDEX_FILE}; run driple zoo build --all"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise DatasetError(f"cannot read {file}: {error}; build the graphs again") from error
+
+    def graph(self, workload: str) -> OpGraph:
+        """The graph of one workload.
+
+        Raises:
+            DatasetError: it is not in the store, or its shard is damaged.
+        """
+        if workload not in self.places:
+            raise DatasetError(f"{self.folder} has no graph of '{workload}'; build it")
+        shard, key = self.places[workload]
+        return self._shard(shard)[key]
+
+    def graphs(self) -> Iterator[tuple[str, OpGraph]]:
+        """Every workload and its graph, one shard in memory at a time."""
+        by_shard = sorted(self.places.items(), key=lambda item: item[1][0])
+        for shard, entries in groupby(by_shard, key=lambda item: item[1][0]):
+            graphs = self._shard(shard)
+            for workload, (_, key) in entries:
+                yield workload, graphs[key]
+
+    def _shard(self, name: str) -> dict[str, OpGraph]:
+        file = self.folder / Path(name).name
+        graphs = graphs_from_table(read_table(file), file)
+        for key, graph in graphs.items():
+            if graph_hash(graph) != key:
+                raise DatasetError(f"{file}: graph {key[:12]} was altered; build the graphs again")
+        wanted = {key for shard, key in self.places.values() if shard == name}
+        if not wanted <= set(graphs):
+            raise DatasetError(f"{file} lacks graphs of the index; build the graphs again")
+        return graphs
+
+
+def build_graphs(
+    workloads: Sequence[Workload],
+    setting: Setting,
+    folder: str | Path,
+    *,
+    processes: int = 2,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> GraphStore:
+    """Build the graphs of workloads, as far as the folder does not hold them yet.
+
+    Args:
+        workloads: what to build; those of one model and data set share a shard.
+        setting: the cluster on which they are placed.
+        folder: made if need be.
+        processes: how many build at the same time; each holds TensorFlow (half a gigabyte).
+        progress: called with the last workload, how many are done, and how many there are.
+
+    Raises:
+        ConfigError: the folder holds graphs of another setting, or there is no such model.
+        DatasetError: the folder cannot be read or written.
+    """
+    place = Path(folder)
+    store = _opened(place, setting)
+    todo = sorted(
+        (job for job in dict.fromkeys(workloads) if job.name not in store.places),
+        key=lambda job: (job.model, job.data_set),
+    )
+    report = progress or (lambda *_: None)
+    done, total = len(workloads) - len(todo), len(workloads)
+    report("", done, total)
+    if not todo:
+        return store
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes, _start, maxtasksperchild=_GRAPHS_PER_PROCESS) as pool:
+        built = pool.imap(_build, [(job, setting) for job in todo])
+        for _, jobs in groupby(todo, key=lambda job: (job.model, job.data_set)):
+            graphs = {}
+            for job in jobs:
+                graphs[job.name] = next(built)
+                done += 1
+                report(job.name, done, total)
+            store = _with_shard(store, graphs)
+    return store
+
+
+def _opened(folder: Path, setting: Setting) -> GraphStore:
+    with told_as(DatasetError, f"write graphs into {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / INDEX_FILE).exists():
+        return GraphStore(folder, setting.name, {})
+    store = GraphStore.open(folder)
+    if store.setting != setting.name:
+        raise ConfigError(
+            f"{folder} holds graphs of {store.setting}, not of {setting.name}; "
+            "choose another folder"
+        )
+    return store
+
+
+def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
+    """The store with one more shard, written to the disk."""
+    keys = {workload: graph_hash(graph) for workload, graph in graphs.items()}
+    digest = hashlib.sha256("\n".join(graphs).encode()).hexdigest()[:16]
+    shard = f"shard-{digest}.parquet"
+    table, encodings = graphs_to_table({keys[name]: graph for name, graph in graphs.items()})
+    file = store.folder / shard
+    with told_as(DatasetError, f"write {file}"), replacing(file) as (part,):
+        write_table(table, part, encodings)
+    places = store.places | {workload: (shard, key) for workload, key in keys.items()}
+    index = {"format": FORMAT, "setting": store.setting, "workloads": places}
+    text = json.dumps(index, indent=1) + "\n"
+    write_whole(store.folder / INDEX_FILE, text.encode(), error=DatasetError)
+    return GraphStore(store.folder, store.setting, places)
+
+
+def _start() -> None:
+    """In a process that builds: graph mode, and silence about what a graph leaves unused."""
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+    logging.getLogger("tensorflow").setLevel(logging.CRITICAL)
+    from driple.zoo.training import use_graph_mode
+
+    use_graph_mode()
+
+
+def _build(task: tuple[Workload, Setting]) -> Any:
+    from driple.graph import graph_from_graphdef_bytes
+    from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
+
+    workload, setting = task
+    step = build_training_step(workload, ClusterShape.of(setting), task=0)
+    return graph_from_graphdef_bytes(graphdef_of(step))

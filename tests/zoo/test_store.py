@@ -1,0 +1,79 @@
+"""The store of built graphs: resumable, stored once, and refused when damaged."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple.dataset.example import graph_hash
+from driple.errors import ConfigError, DatasetError
+from driple.settings import Setting
+from driple.zoo import Workload
+from driple.zoo.store import GraphStore, build_graphs
+
+SETTING = Setting.parse("V100-P2w2/ho-PCIe")
+JOBS = tuple(
+    Workload.parse(name)
+    for name in (
+        "lenet/mnist/b2/sgd/sync",
+        "lenet/mnist/b4/sgd/sync",
+        "alexnet/cifar10/b2/adam/async/fp16/nchw",
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two of the three graphs, built by one process."""
+    place = tmp_path_factory.mktemp("graphs")
+    seen: list[tuple[str, int, int]] = []
+    build_graphs(JOBS[:2], SETTING, place, processes=1, progress=lambda *step: seen.append(step))
+    assert seen == [("", 0, 2), (JOBS[0].name, 1, 2), (JOBS[1].name, 2, 2)]
+    return place
+
+
+def test_graphs_come_back_and_a_second_build_adds_what_is_missing(folder: Path) -> None:
+    """Finished graphs are not built again, and batch sizes differ in the tensor sizes alone."""
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("*.parquet")}
+    seen: list[tuple[str, int, int]] = []
+    build_graphs(JOBS, SETTING, folder, processes=1, progress=lambda *step: seen.append(step))
+    assert seen == [("", 2, 3), (JOBS[2].name, 3, 3)]
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    store = GraphStore.open(folder)
+    graphs = dict(store.graphs())
+    assert set(graphs) == {job.name for job in JOBS}
+    small, large = (graphs[job.name] for job in JOBS[:2])
+    assert small.op_types == large.op_types
+    assert np.array_equal(small.edges, large.edges)
+    assert small.tensor_bytes.sum() < large.tensor_bytes.sum()
+    again = store.graph(JOBS[2].name)
+    assert graph_hash(again) == graph_hash(graphs[JOBS[2].name])
+    assert "Transpose" in again.op_types
+
+
+def test_a_store_belongs_to_one_setting(folder: Path) -> None:
+    """Graphs of another setting are not mixed in."""
+    with pytest.raises(ConfigError, match="V100-P2w2/ho-PCIe, not of CPU"):
+        build_graphs(JOBS, Setting.parse("CPU-P1w2"), folder)
+
+
+def test_what_is_damaged_or_missing_is_told(folder: Path, tmp_path: Path) -> None:
+    """No index, a newer one, a broken one, a missing shard, an unknown workload."""
+    with pytest.raises(DatasetError, match=r"no index\.json"):
+        GraphStore.open(tmp_path)
+    store = GraphStore.open(folder)
+    with pytest.raises(DatasetError, match="no graph of 'resnet20'"):
+        store.graph("resnet20")
+    index = json.loads((folder / "index.json").read_text())
+    for text, message in (
+        (json.dumps({**index, "format": 99}), "format 99"),
+        ("{", "cannot read"),
+        (json.dumps({**index, "workloads": [1]}), "cannot read"),
+    ):
+        (tmp_path / "index.json").write_text(text)
+        with pytest.raises(DatasetError, match=message):
+            GraphStore.open(tmp_path)
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(DatasetError, match="missing"):
+        GraphStore.open(tmp_path).graph(JOBS[0].name)
