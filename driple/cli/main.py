@@ -17,6 +17,7 @@ from driple.cli.graph import graph_app
 from driple.cli.measure import measure
 from driple.cli.predict import predict
 from driple.cli.train import train
+from driple.cli.transfer import transfer
 from driple.cli.zoo import zoo_app
 from driple.errors import DripleError
 
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command()(predict)
 app.command()(train)
+app.command()(transfer)
 app.command()(evaluate)
 app.command()(measure)
 app.command()(env)

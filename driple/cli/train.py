@@ -58,6 +58,7 @@ def train(
     from driple.dataset.store import read_dataset
     from driple.settings import Setting
     from driple.training.config import preset_named
+    from driple.training.loop import RunOptions
     from driple.training.loop import train as train_inspector
     from driple.training.trainer import Progress
 
@@ -86,9 +87,8 @@ def train(
                 words = f"loss {now.record.val_loss:.4g}, best in epoch {now.best_epoch}"
             bar.update(task, description=words, completed=now.done, total=now.total)
 
-        result = train_inspector(
-            data, split, chosen, folder, resume=True, progress=progress, threads=threads or None
-        )
+        options = RunOptions(resume=True, progress=progress, threads=threads or None)
+        result = train_inspector(data, split, chosen, folder, options=options)
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
     metrics = result.checkpoint.metrics
     if json:

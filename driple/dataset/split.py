@@ -19,11 +19,12 @@ import numpy.typing as npt
 from driple.dataset.example import Example
 from driple.errors import DatasetError
 
-__all__ = ["Split", "family_splits", "random_split"]
+__all__ = ["Split", "family_splits", "limited_split", "random_split"]
 
 IndexArray = npt.NDArray[np.int64]
 
 HELD_OUT_SHARE = 0.2
+VALIDATION_SHARE = 0.25  # of training and validation together, as in 60/20/20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +102,30 @@ def family_splits(examples: Sequence[Example], seed: int) -> list[tuple[str, Spl
         )
         splits.append((family, split))
     return splits
+
+
+def limited_split(split: Split, workloads: Sequence[str], size: int, seed: int) -> Split:
+    """The split with only `size` workloads to train and validate on; the test part stays.
+
+    A quarter of them validates. With the same seed, a smaller choice is part of a larger one.
+
+    Raises:
+        DatasetError: there are not so many, or fewer than two are asked for.
+    """
+    available = len(split.train) + len(split.validation)
+    if not 2 <= size <= available:
+        raise DatasetError(
+            f"{size} workloads to learn from were asked for, the split has 2 to {available}; "
+            "ask for fewer, or measure more"
+        )
+    num_validation = max(1, round(VALIDATION_SHARE * size))
+    train = _shuffled(split.train.tolist(), workloads, seed)[: size - num_validation]
+    validation = _shuffled(split.validation.tolist(), workloads, seed)[:num_validation]
+    missing = size - len(train) - len(validation)
+    if missing:  # the parts of the split are not 3 to 1
+        rest = np.setdiff1d(np.concatenate([split.train, split.validation]), [*train, *validation])
+        train = np.concatenate([train, _shuffled(rest.tolist(), workloads, seed)[:missing]])
+    return Split(train=np.sort(train), validation=np.sort(validation), test=split.test)
 
 
 def _shuffled(rows: Iterable[int], workloads: Sequence[str], seed: int) -> IndexArray:

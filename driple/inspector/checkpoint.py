@@ -60,6 +60,8 @@ class Checkpoint:
         metrics: errors on the test split, by name.
         preset: preset it was trained with.
         versions: versions of what trained it, by name.
+        num_tuned: repeated graph layers, counted from the last, whose weights were tuned for this
+            setting; 0 for an inspector that was not transferred.
         format: format number of the file.
     """
 
@@ -76,6 +78,7 @@ class Checkpoint:
     metrics: dict[str, float]
     preset: str
     versions: dict[str, str]
+    num_tuned: int = 0
     format: int = FORMAT
 
 
@@ -90,7 +93,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
     try:
         metadata = json.dumps(_to_metadata(checkpoint), allow_nan=False, sort_keys=True)
         weights = {name: np.ascontiguousarray(w) for name, w in checkpoint.weights.items()}
-        _check_weights(weights, checkpoint.config, checkpoint.num_groups)
+        _check_weights(weights, checkpoint.config, checkpoint.num_groups, checkpoint.num_tuned)
         _from_metadata(json.loads(metadata), weights)
     except (CheckpointError, ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{target}: not written, {error}") from error
@@ -194,6 +197,7 @@ def _to_metadata(checkpoint: Checkpoint) -> dict[str, object]:
         "preset": checkpoint.preset,
         "targets": list(TARGET_NAMES),
         "num_groups": checkpoint.num_groups,
+        "num_tuned": checkpoint.num_tuned,
         "inspector": checkpoint.config.to_dict(),
         "input": checkpoint.input_config.to_dict(),
         "op_type_table": checkpoint.op_type_table,
@@ -222,7 +226,11 @@ def _from_metadata(
     input_config = InputConfig.from_dict(_object(fields, "input"))
     input_scaler = InputScaler.from_dict(_object(fields, "input_scaler"))
     _check_widths(config, input_config, input_scaler)
-    _check_weights(weights, config, num_groups)
+    num_tuned = fields.get("num_tuned", 0)  # written since transfer exists
+    most = config.num_layers(num_groups) - 1
+    if type(num_tuned) is not int or not 0 <= num_tuned <= most:
+        raise CheckpointError(f"its num_tuned is {num_tuned!r}, needed is 0 to {most}")
+    _check_weights(weights, config, num_groups, num_tuned)
     versions = _object(fields, "versions")
     return Checkpoint(
         weights=weights,
@@ -238,6 +246,7 @@ def _from_metadata(
         metrics=_numbers(fields, "metrics"),
         preset=_text(fields, "preset"),
         versions={name: _text(versions, name) for name in versions},
+        num_tuned=num_tuned,
     )
 
 
@@ -254,10 +263,13 @@ def _check_widths(config: InspectorConfig, built: InputConfig, scaler: InputScal
 
 
 def _check_weights(
-    weights: Mapping[str, npt.NDArray[np.float32]], config: InspectorConfig, num_groups: int
+    weights: Mapping[str, npt.NDArray[np.float32]],
+    config: InspectorConfig,
+    num_groups: int,
+    num_tuned: int,
 ) -> None:
     """Names, shapes, type and values of all weights."""
-    needed = weight_shapes(config, num_groups)
+    needed = weight_shapes(config, num_groups, num_tuned)
     for title, names in (
         ("lacks the weights", set(needed) - set(weights)),
         ("has surplus weights", set(weights) - set(needed)),

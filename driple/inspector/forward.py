@@ -28,7 +28,11 @@ LAYER_NORM_EPSILON = 1e-5  # torch's default
 
 
 def run_inspector(
-    weights: Weights, config: InspectorConfig, num_groups: int, item: InspectorInput
+    weights: Weights,
+    config: InspectorConfig,
+    num_groups: int,
+    item: InspectorInput,
+    num_tuned: int = 0,
 ) -> Array:
     """Scaled targets of one graph, shape [12].
 
@@ -37,13 +41,15 @@ def run_inspector(
         config: structure of the model.
         num_groups: M of the model, from which its depth follows.
         item: the scaled input; it may have fewer groups than M.
+        num_tuned: repeated layers, counted from the last, that have the second set of weights.
     """
     h = _stage(weights, "first", config, item)(item.features)
-    num_layers = config.num_layers(num_groups)
-    if num_layers > 1:
-        shared = _stage(weights, "shared", config, item)
-        for _ in range(num_layers - 1):
-            h = shared(h)
+    num_kept = config.num_layers(num_groups) - 1 - num_tuned
+    for name, times in (("shared", num_kept), ("tuned", num_tuned)):
+        if times:
+            stage = _stage(weights, name, config, item)
+            for _ in range(times):
+                h = stage(h)
     out = np.concatenate([_readout(weights, config, num_groups, h), item.context])
     for i in range(config.mlp_layers - 1):
         out = np.maximum(_linear(weights, f"mlp.{i}", out), 0)

@@ -3,12 +3,14 @@
     x [B, M, F] -> phi_f + update -> (phi_r + update) x (K - 1) -> h [B, M, H]
     h -> readout, joined by the context -> MLP -> [B, 12]
 
-phi_f has weights of its own; the K - 1 runs of phi_r share one set, and so do their updates. The
+phi_f has weights of its own; the K - 1 runs of phi_r share one set, and so do their updates. After
+a transfer the last of them share a second set, which was tuned (section 4.2.3). The
 result is on the scale of the target scaler, in the order of `driple.targets.TARGET_NAMES`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from driple.checks import check_whole
 from driple.errors import ConfigError
 from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
@@ -64,22 +67,29 @@ class Inspector(nn.Module):
         config: structure.
         num_groups: M; the number of graph layers and of set2set steps follow from it. Graphs with
             fewer groups run through as many layers.
+        num_tuned: how many of the K - 1 repeated layers, counted from the last, have the second
+            set of weights (phi_r^FT); the others keep the first (phi_r^s).
         fused: whether the shared GCN + GRU stages run as one function (`fused.py`), which is
             faster and gives the same numbers.
 
     Raises:
-        ConfigError: no groups.
+        ConfigError: no groups, or more tuned layers than there are.
     """
 
-    def __init__(self, config: InspectorConfig, num_groups: int, *, fused: bool = True) -> None:
+    def __init__(
+        self, config: InspectorConfig, num_groups: int, *, num_tuned: int = 0, fused: bool = True
+    ) -> None:
         super().__init__()
         if num_groups < 1:
             raise ConfigError(f"an inspector for {num_groups} groups; give 1 or more")
         self.config = config
         self.num_layers = config.num_layers(num_groups)
+        check_whole("tuned layers", num_tuned, 0, self.num_layers - 1)
+        self.num_kept, self.num_tuned = self.num_layers - 1 - num_tuned, num_tuned
         self.fused = fused and config.layer == "gcn" and config.update == "gru"
         self.first = Stage(config, config.num_features, first=True)
-        self.shared = Stage(config, config.hidden, first=False) if self.num_layers > 1 else None
+        self.shared = Stage(config, config.hidden, first=False) if self.num_kept else None
+        self.tuned = Stage(config, config.hidden, first=False) if num_tuned else None
         self.readout = make_readout(config, num_groups)
         widths = [config.readout_width + config.num_context]
         widths += [config.hidden] * (config.mlp_layers - 1) + [NUM_TARGETS]
@@ -89,24 +99,42 @@ class Inspector(nn.Module):
 
     def forward(self, batch: GroupBatch) -> Tensor:
         """Scaled targets, shape [B, 12]."""
-        return self.head(self.embed(batch), batch)
+        # One structure serves all stages: it depends on the kind of layer, not on its weights.
+        structure = self._structure(batch)
+        h = self._repeated(self.shared, self.first(batch.x, structure), structure, self.num_kept)
+        h = self._repeated(self.tuned, h, structure, self.num_tuned)
+        return self.head(self.readout(h, batch.mask), batch)
 
-    def embed(self, batch: GroupBatch) -> Tensor:
-        """Embeddings of the groups after the last graph layer, shape [B, M, H]."""
-        # One structure serves both stages: it depends on the kind of layer, not on its weights.
-        structure = cast(GraphLayer, self.first.conv).prepare(batch.adjacency)
-        h: Tensor = self.first(batch.x, structure)
-        if self.shared is None:
+    def kept_layers(self, batch: GroupBatch) -> GroupBatch:
+        """The batch with phi_f and the layers before the tuned ones done: x is [B, M, H]."""
+        structure = self._structure(batch)
+        h = self._repeated(self.shared, self.first(batch.x, structure), structure, self.num_kept)
+        return replace(batch, x=h)
+
+    def read_out(self, batch: GroupBatch) -> Tensor:
+        """Tuned layers and readout of what `kept_layers` gives; shape [B, readout width]."""
+        h = batch.x
+        if self.num_tuned:
+            h = self._repeated(self.tuned, h, self._structure(batch), self.num_tuned)
+        out: Tensor = self.readout(h, batch.mask)
+        return out
+
+    def _structure(self, batch: GroupBatch) -> Tensor:
+        return cast(GraphLayer, self.first.conv).prepare(batch.adjacency)
+
+    def _repeated(self, stage: Stage | None, h: Tensor, structure: Tensor, times: int) -> Tensor:
+        """One stage so many times over."""
+        if stage is None:
             return h
         if self.fused:
-            return shared_stages(h, structure, _stage_weights(self.shared), self.num_layers - 1)
-        for _ in range(self.num_layers - 1):
-            h = self.shared(h, structure)
+            return shared_stages(h, structure, _stage_weights(stage), times)
+        for _ in range(times):
+            h = stage(h, structure)
         return h
 
-    def head(self, h: Tensor, batch: GroupBatch) -> Tensor:
-        """Readout, context and fully connected layers: [B, M, H] to [B, 12]."""
-        out: Tensor = torch.cat([self.readout(h, batch.mask), batch.context], dim=1)
+    def head(self, read: Tensor, batch: GroupBatch) -> Tensor:
+        """Context and fully connected layers: [B, readout width] to [B, 12]."""
+        out: Tensor = torch.cat([read, batch.context], dim=1)
         for linear in self.mlp[:-1]:
             out = functional.relu(linear(out))
             out = functional.dropout(out, self.config.dropout, self.training)

@@ -106,6 +106,7 @@ class Predictor:
                     checkpoint.config,
                     checkpoint.num_groups,
                     checkpoint.input_scaler.transform(item),
+                    checkpoint.num_tuned,
                 )
         values = checkpoint.target_scaler.inverse(scaled)
         if not np.isfinite(values).all():

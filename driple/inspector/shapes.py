@@ -10,13 +10,15 @@ __all__ = ["weight_shapes"]
 Shapes = dict[str, tuple[int, ...]]
 
 
-def weight_shapes(config: InspectorConfig, num_groups: int) -> Shapes:
-    """Shape of each weight of `Inspector(config, num_groups)`, by its name in the model's state."""
+def weight_shapes(config: InspectorConfig, num_groups: int, num_tuned: int = 0) -> Shapes:
+    """Shape of each weight of `Inspector(config, num_groups, num_tuned=num_tuned)`, by its name."""
     shapes = _stage("first", config, config.num_features)
-    if config.num_layers(num_groups) > 1:
-        shapes |= _stage("shared", config, config.hidden)
-        if config.update == "residual":
-            shapes |= {f"shared.norm.{part}": (config.hidden,) for part in ("weight", "bias")}
+    repeated = {"shared": config.num_layers(num_groups) - 1 - num_tuned, "tuned": num_tuned}
+    for name, times in repeated.items():
+        if times:
+            shapes |= _stage(name, config, config.hidden)
+            if config.update == "residual":
+                shapes |= {f"{name}.norm.{part}": (config.hidden,) for part in ("weight", "bias")}
     if config.readout == "set2set":
         shapes |= _recurrent("readout.lstm", 2 * config.hidden, config.hidden, num_gates=4)
     widths = [config.readout_width + config.num_context]

@@ -24,7 +24,7 @@ from driple.inputs import Groupings
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
 from driple.training.baselines import BASELINES, Baseline
 from driple.training.config import PRESETS, Preset
-from driple.training.loop import train
+from driple.training.loop import RunOptions, train
 from driple.training.metrics import score
 from driple.training.runfiles import library_versions, make_folder, write_file
 from driple.training.trainer import Progress
@@ -178,11 +178,8 @@ def _train_fold(
         split,
         preset,
         run,
-        resume=True,
-        progress=inform,
-        threads=threads,
+        options=RunOptions(resume=True, progress=inform, threads=threads, clock=clock),
         groupings=groupings,
-        clock=clock,
     )
     tested = zip(result.workloads["test"], result.predictions["test"], strict=True)
     return Fold(

@@ -9,40 +9,26 @@ and the same log as one that was left alone, on the same machine with the same n
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
-from driple.errors import ConfigError
-from driple.graph.opgraph import OpGraph
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
+from driple.inspector.model import Inspector
 from driple.training.config import Preset
-from driple.training.metrics import Scores, score
-from driple.training.prepare import Prepared, prepare, split_examples
-from driple.training.runfiles import (
-    CHECKPOINT_FILE,
-    EpochRecord,
-    library_versions,
-    load_state,
-    open_run,
-)
-from driple.training.trainer import Progress, ProgressCallback, Trainer, predict_scaled
+from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
+from driple.training.metrics import Scores
+from driple.training.prepare import prepare, split_examples
+from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
+from driple.training.trainer import Progress, ProgressCallback
 
-__all__ = ["Progress", "ProgressCallback", "TrainResult", "train"]
-
-# Labels of a mixed data set are called what the least direct of them are.
-DIRECTNESS = ("measured", "published", "simulated")
+__all__ = ["Progress", "ProgressCallback", "RunOptions", "TrainResult", "describe_data", "train"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +53,19 @@ class TrainResult:
     best_epoch: int
     stopped_by: Literal["patience", "max_epochs"]
 
+    @classmethod
+    def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
+        """What a fit comes to once its checkpoint is made."""
+        return cls(
+            checkpoint=checkpoint,
+            history=fitted.history,
+            scores=fitted.scores,
+            predictions=fitted.predictions,
+            workloads={name: part.workloads for name, part in fitted.prepared.parts.items()},
+            best_epoch=fitted.best_epoch,
+            stopped_by=fitted.stopped_by,
+        )
+
     @property
     def seconds(self) -> float:
         """Wall time of all epochs."""
@@ -79,13 +78,8 @@ def train(
     preset: Preset,
     out_dir: str | Path,
     *,
-    resume: bool = False,
-    progress: ProgressCallback | None = None,
-    threads: int | None = None,
+    options: RunOptions | None = None,
     groupings: Groupings | None = None,
-    save_every_s: float = 30.0,
-    clock: Callable[[], float] = time.monotonic,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> TrainResult:
     """Train an inspector; write configuration, log, state and checkpoint into `out_dir`.
 
@@ -94,13 +88,8 @@ def train(
         split: its training, validation and test rows.
         preset: how inputs are built, the model, and how it is trained.
         out_dir: folder of the run (`runfiles.py`); made if need be.
-        resume: go on with the run in `out_dir`, if there is one.
-        progress: called after every graph and every epoch.
-        threads: CPU threads of torch while this runs; None leaves them as they are.
+        options: how the run goes: resuming, progress, threads.
         groupings: those of other runs on the same graphs, to which this one's are added.
-        save_every_s: seconds between saved states; the last epoch's is always saved.
-        clock: seconds from any start, for durations.
-        now: date of the checkpoint.
 
     Raises:
         ConfigError: another run is in `out_dir`, it cannot be written, or the loss is no longer
@@ -108,83 +97,23 @@ def train(
         DatasetError: an empty training or validation part, or a target that is always 0.
         GraphError: a graph without nodes.
     """
-    report = progress or (lambda _: None)
-    folder = Path(out_dir)
-    run = _describe_run(dataset, split, preset)
-    record = {"versions": library_versions(), "threads": threads, "date": _date(now)}
-    open_run(folder, run, record, resume=resume)
-    state = load_state(folder) if resume else None
-    with _torch_settings(threads):
-        prepared = prepare(
-            dataset,
-            split,
-            preset,
-            progress=lambda done, total: report(Progress(stage="inputs", done=done, total=total)),
-            groupings=groupings,
-        )
-        trainer = Trainer(prepared, preset.train, folder, state)
-        try:
-            trainer.run(report, clock, save_every_s)
-        finally:
-            trainer.log.close()
-        predictions = {
-            name: prepared.target_scaler.inverse(predict_scaled(trainer.best_model(), part.batch))
-            for name, part in prepared.parts.items()
-        }
-    scores = _scores(prepared, predictions)
-    checkpoint = _checkpoint(
-        dataset,
-        preset,
-        prepared,
-        trainer,
-        graphs=[example.graph for example in split_examples(dataset, split)["train"]],
-        scores=scores,
-        run=run,
-        date=_date(now),
+    folder, options = Path(out_dir), options or RunOptions()
+    run = {"preset": preset.to_dict(), **describe_data(dataset, split)}
+    fitted = fit(
+        folder,
+        run,
+        preset.train,
+        options,
+        prepare=lambda: prepare(
+            dataset, split, preset, progress=options.report_inputs, groupings=groupings
+        ),
+        make_model=lambda prepared: Inspector(prepared.inspector, prepared.num_groups),
     )
-    save_checkpoint(checkpoint, folder / CHECKPOINT_FILE)
-    return TrainResult(
-        checkpoint=checkpoint,
-        history=tuple(trainer.log.records),
-        scores=scores,
-        predictions=predictions,
-        workloads={name: part.workloads for name, part in prepared.parts.items()},
-        best_epoch=trainer.best_epoch,
-        stopped_by="patience" if trainer.out_of_patience else "max_epochs",
-    )
-
-
-def _scores(
-    prepared: Prepared, predictions: dict[str, npt.NDArray[np.float64]]
-) -> dict[str, Scores]:
-    train_labels = prepared.parts["train"].labels
-    return {
-        name: score(
-            predictions[name], part.labels, true_times_s=part.times_s, train_labels=train_labels
-        )
-        for name, part in prepared.parts.items()
-    }
-
-
-def _checkpoint(
-    dataset: Dataset,
-    preset: Preset,
-    prepared: Prepared,
-    trainer: Trainer,
-    *,
-    graphs: Sequence[OpGraph],
-    scores: dict[str, Scores],
-    run: dict[str, Any],
-    date: str,
-) -> Checkpoint:
-    metrics = {}
-    for name, part in scores.items():
-        metrics[f"{name}_nrmse"] = part.mean_nrmse
-        metrics[f"{name}_smape_pct"] = part.mean_smape_pct
-        metrics[f"{name}_iteration_time_mape_pct"] = part.iteration_time_mape_pct
-    sources = {example.label_source for example in dataset.examples}
-    return Checkpoint(
-        weights={name: tensor.numpy().copy() for name, tensor in trainer.best.items()},
+    examples = split_examples(dataset, split)["train"]
+    facts = trained_on_facts(dataset, run["data_set"]["fingerprint"], examples, fitted)
+    prepared = fitted.prepared
+    checkpoint = Checkpoint(
+        weights={name: tensor.numpy().copy() for name, tensor in fitted.weights.items()},
         config=prepared.inspector,
         input_config=preset.input,
         num_groups=prepared.num_groups,
@@ -192,32 +121,19 @@ def _checkpoint(
         input_scaler=prepared.input_scaler,
         target_scaler=prepared.target_scaler,
         setting=dataset.setting,
-        provenance=max(sources, key=DIRECTNESS.index),
-        trained_on={
-            "data_set": dataset.name,
-            "fingerprint": run["data_set"]["fingerprint"],
-            "num_workloads": len(dataset.examples),
-            "num_train": len(prepared.parts["train"].workloads),
-            "label_sources": sorted(sources),
-            "range": {
-                "num_nodes": _range([graph.num_nodes for graph in graphs]),
-                "tensor_bytes": _range([int(graph.tensor_bytes.sum()) for graph in graphs]),
-            },
-            "seed": preset.train.seed,
-            "epochs": trainer.epoch,
-            "best_epoch": trainer.best_epoch,
-            "date": date,
-        },
-        metrics=metrics,
+        provenance=max(facts["label_sources"], key=DIRECTNESS.index),
+        trained_on={**facts, "seed": preset.train.seed, "date": options.date},
+        metrics=metrics_of(fitted.scores),
         preset=preset.name,
         versions=library_versions(),
     )
+    save_checkpoint(checkpoint, folder / CHECKPOINT_FILE)
+    return TrainResult.of(fitted, checkpoint)
 
 
-def _describe_run(dataset: Dataset, split: Split, preset: Preset) -> dict[str, Any]:
-    """All that decides the result, as JSON."""
+def describe_data(dataset: Dataset, split: Split) -> dict[str, Any]:
+    """The part of all that decides a result that comes from the data, as JSON."""
     return {
-        "preset": preset.to_dict(),
         "data_set": {
             "name": dataset.name,
             "setting": dataset.setting,
@@ -228,27 +144,3 @@ def _describe_run(dataset: Dataset, split: Split, preset: Preset) -> dict[str, A
             for name, part in split_examples(dataset, split).items()
         },
     }
-
-
-def _range(values: list[int]) -> list[int]:
-    """Least and most."""
-    return [min(values), max(values)]
-
-
-def _date(now: Callable[[], datetime]) -> str:
-    return now().date().isoformat()
-
-
-@contextmanager
-def _torch_settings(threads: int | None) -> Iterator[None]:
-    """Use so many threads, and leave torch's threads and random generator as they were."""
-    if threads is not None and threads < 1:
-        raise ConfigError(f"--threads must be at least 1, got {threads}")
-    before = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]):
-        try:
-            if threads is not None:
-                torch.set_num_threads(threads)
-            yield
-        finally:
-            torch.set_num_threads(before)

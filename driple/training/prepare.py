@@ -32,7 +32,7 @@ from driple.inspector.config import InspectorConfig
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.training.config import Preset
 
-__all__ = ["PARTS", "Part", "Prepared", "prepare", "select", "split_examples"]
+__all__ = ["PARTS", "Encoding", "Part", "Prepared", "prepare", "select", "split_examples"]
 
 PARTS = ("train", "validation", "test")
 
@@ -54,6 +54,19 @@ class Part:
     scaled: Tensor
     labels: npt.NDArray[np.float64]
     times_s: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Encoding:
+    """How a trained inspector sees its inputs.
+
+    Attributes:
+        op_type_table: encoding of each op type.
+        input_scaler: scale of features and context.
+    """
+
+    op_type_table: dict[str, float]
+    input_scaler: InputScaler
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +97,7 @@ def prepare(
     *,
     progress: Callable[[int, int], None],
     groupings: Groupings | None = None,
+    encoding: Encoding | None = None,
 ) -> Prepared:
     """Build and scale all inputs and targets.
 
@@ -93,6 +107,8 @@ def prepare(
         preset: grouping, scaling and model.
         progress: called with (graphs built, graphs in all).
         groupings: those of other splits of the data set, to which this one's are added.
+        encoding: of the inspector that is transferred; by default one is fitted on the training
+            part.
 
     Raises:
         DatasetError: no training or no validation workloads.
@@ -102,12 +118,18 @@ def prepare(
     for name in ("train", "validation"):
         if name not in examples:
             raise DatasetError(f"the {name} part of the split is empty; add workloads")
-    table = fit_op_type_table(example.graph for example in examples["train"])
+    if encoding is None:
+        table = fit_op_type_table(example.graph for example in examples["train"])
+    else:
+        table = encoding.op_type_table
     inputs = _build_inputs(examples, table, preset, progress, groupings or Groupings())
     target_scaler = TargetScaler.fit(_labels(examples["train"]), preset.train.target_scaling)
-    input_scaler = InputScaler.identity()
-    if preset.train.input_scaling == "standard":
+    if encoding is not None:
+        input_scaler = encoding.input_scaler
+    elif preset.train.input_scaling == "standard":
         input_scaler = InputScaler.fit(inputs["train"])
+    else:
+        input_scaler = InputScaler.identity()
     sizes = [item.num_groups for item in inputs["train"]]
     uniform = preset.input.policy == "uniform"
     return Prepared(

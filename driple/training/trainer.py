@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from driple.errors import ConfigError
 from driple.inspector.batch import GroupBatch
-from driple.inspector.model import Inspector
 from driple.training.config import TrainConfig
 from driple.training.optimize import RateSchedule, loss_of, make_optimizer
 from driple.training.prepare import Part, Prepared, select
@@ -62,12 +61,19 @@ class Trainer:
     """
 
     def __init__(
-        self, prepared: Prepared, config: TrainConfig, folder: Path, state: TrainState | None
+        self,
+        prepared: Prepared,
+        config: TrainConfig,
+        folder: Path,
+        state: TrainState | None,
+        *,
+        make_model: Callable[[], nn.Module],
     ) -> None:
         torch.manual_seed(config.seed)
         self.prepared, self.config, self.folder = prepared, config, folder
-        self.model = Inspector(prepared.inspector, prepared.num_groups)
-        self.optimizer = make_optimizer(config, self.model.parameters())
+        self.model = make_model()
+        self.moving = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self.optimizer = make_optimizer(config, self.moving)
         self.best = _copy(self.model.state_dict())
         if state is not None:
             self._restore(state)
@@ -112,7 +118,7 @@ class Trainer:
             )
         self._save()
 
-    def best_model(self) -> Inspector:
+    def best_model(self) -> nn.Module:
         """The model with its best weights, in evaluation mode."""
         self.model.load_state_dict(self.best)
         return self.model.eval()
@@ -149,7 +155,7 @@ class Trainer:
         loss = loss_of(self.config, self.model(select(part.batch, rows)), part.scaled[rows])
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         if self.config.clip_norm > 0:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+            nn.utils.clip_grad_norm_(self.moving, self.config.clip_norm)
         self.optimizer.step()
         return float(loss.detach())
 
@@ -170,7 +176,7 @@ class Trainer:
         return better
 
     def _save(self) -> None:
-        slots = [self.optimizer.state[parameter] for parameter in self.model.parameters()]
+        slots = [self.optimizer.state[parameter] for parameter in self.moving]
         self.log.sync()
         state = TrainState(
             epoch=self.epoch,
@@ -183,8 +189,7 @@ class Trainer:
     def _restore(self, state: TrainState) -> None:
         try:
             self.model.load_state_dict(state.model)
-            parameters = list(self.model.parameters())
-            for parameter, slots in zip(parameters, state.optimizer, strict=True):
+            for parameter, slots in zip(self.moving, state.optimizer, strict=True):
                 self.optimizer.state[parameter] = dict(slots)
         except (RuntimeError, ValueError) as error:
             raise ConfigError(
@@ -194,7 +199,7 @@ class Trainer:
         self.best = state.best
 
 
-def predict_scaled(model: Inspector, batch: GroupBatch) -> npt.NDArray[np.float32]:
+def predict_scaled(model: nn.Module, batch: GroupBatch) -> npt.NDArray[np.float32]:
     """Scaled targets of all graphs of a batch, shape [n, 12]; leaves the model in evaluation."""
     model.eval()
     with torch.no_grad():

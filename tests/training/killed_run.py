@@ -9,7 +9,7 @@ import sys
 import time
 
 from driple.dataset import random_split
-from driple.training.loop import train
+from driple.training.loop import RunOptions, train
 from driple.training.trainer import Progress
 from tests.dataset.examples import synthetic_dataset
 from tests.training.presets import small_preset
@@ -28,9 +28,8 @@ def main(folder: str) -> None:
         random_split(dataset.workloads, 0),
         small_preset(),
         folder,
-        progress=tell,
-        save_every_s=0.12,  # every second or third epoch: the log gets ahead of the state
-        threads=1,
+        # A state every second or third epoch: the log gets ahead of it.
+        options=RunOptions(progress=tell, save_every_s=0.12, threads=1),
     )
 
 

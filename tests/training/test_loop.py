@@ -23,7 +23,7 @@ from driple.inspector.predict import Predictor
 from driple.targets import Targets
 from driple.training import runfiles
 from driple.training.config import Preset
-from driple.training.loop import TrainResult, train
+from driple.training.loop import RunOptions, TrainResult, train
 from driple.training.prepare import Part
 from driple.training.trainer import Progress, Trainer
 from tests.dataset.examples import chain_graph, synthetic_dataset
@@ -32,11 +32,16 @@ from tests.training.presets import overfit_preset, small_preset
 ROOT = Path(__file__).resolve().parents[2]
 DATASET = synthetic_dataset()
 SPLIT = random_split(DATASET.workloads, 0)
+ONE_THREAD = RunOptions(threads=1)
 
 
 def run(folder: Path, preset: Preset | None = None, **options: Any) -> TrainResult:
     return train(
-        DATASET, options.pop("split", SPLIT), preset or small_preset(), folder, threads=1, **options
+        DATASET,
+        options.pop("split", SPLIT),
+        preset or small_preset(),
+        folder,
+        options=RunOptions(threads=1, **options),
     )
 
 
@@ -125,7 +130,13 @@ def test_a_run_repeats_itself(finished: Path, tmp_path: Path) -> None:
 def test_the_order_of_rows_changes_nothing(finished: Path, tmp_path: Path) -> None:
     """A data set whose rows stand in another order trains the same inspector."""
     turned = replace(DATASET, examples=DATASET.examples[::-1])
-    train(turned, random_split(turned.workloads, 0), small_preset(), tmp_path / "run", threads=1)
+    train(
+        turned,
+        random_split(turned.workloads, 0),
+        small_preset(),
+        tmp_path / "run",
+        options=ONE_THREAD,
+    )
     assert_same_run(tmp_path / "run", finished)
 
 
@@ -134,7 +145,13 @@ def test_torch_is_left_as_it_was(tmp_path: Path) -> None:
     torch.manual_seed(5)
     expected, threads = torch.rand(1), torch.get_num_threads()
     torch.manual_seed(5)
-    train(DATASET, SPLIT, small_preset(max_epochs=1), tmp_path, threads=threads + 1)
+    train(
+        DATASET,
+        SPLIT,
+        small_preset(max_epochs=1),
+        tmp_path,
+        options=RunOptions(threads=threads + 1),
+    )
     assert torch.equal(torch.rand(1), expected)
     assert torch.get_num_threads() == threads
 
@@ -303,7 +320,7 @@ def test_only_the_training_part_is_learned_from(tmp_path: Path, part: str) -> No
     ]
     dataset = merge_examples(DATASET, changed)
     preset = small_preset(schedule="constant")
-    result = train(dataset, SPLIT, preset, tmp_path / "changed", threads=1)
+    result = train(dataset, SPLIT, preset, tmp_path / "changed", options=ONE_THREAD)
     wanted = run(tmp_path / "wanted", preset)
     found, own = result.checkpoint, wanted.checkpoint
     assert "Unheard" not in found.op_type_table
@@ -319,7 +336,7 @@ def test_only_the_training_part_is_learned_from(tmp_path: Path, part: str) -> No
 def test_mixed_labels_are_called_by_the_least_direct(tmp_path: Path) -> None:
     """One simulated label among measured ones makes a simulated checkpoint."""
     dataset = merge_examples(DATASET, [replace(DATASET.examples[0], label_source="simulated")])
-    result = train(dataset, SPLIT, small_preset(max_epochs=1), tmp_path, threads=1)
+    result = train(dataset, SPLIT, small_preset(max_epochs=1), tmp_path, options=ONE_THREAD)
     assert result.checkpoint.provenance == "simulated"
     assert result.checkpoint.trained_on["label_sources"] == ["measured", "simulated"]
 
@@ -400,7 +417,7 @@ def test_an_empty_part_and_bad_threads_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="validation part of the split is empty"):
         run(tmp_path / "a", split=split)
     with pytest.raises(ConfigError, match="--threads must be at least 1"):
-        train(DATASET, SPLIT, small_preset(), tmp_path / "b", threads=0)
+        train(DATASET, SPLIT, small_preset(), tmp_path / "b", options=RunOptions(threads=0))
 
 
 def test_without_a_test_part_training_still_works(tmp_path: Path) -> None:

@@ -1,0 +1,206 @@
+"""`driple transfer`: carry an inspector to another setting with few measured workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driple.cli.checkpoints import checkpoint_path
+from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.train import dataset_path, require_training
+from driple.errors import ConfigError
+
+if TYPE_CHECKING:
+    from driple.dataset.example import Dataset
+    from driple.dataset.split import Split
+    from driple.inspector.checkpoint import Checkpoint
+    from driple.training.curve import CurvePoint, LearningCurve
+    from driple.training.loop import TrainResult
+    from driple.training.transfer import TransferConfig
+
+__all__ = ["transfer"]
+
+
+def transfer(
+    source: Annotated[
+        str, typer.Option("--from", help="setting of the trained inspector, or a checkpoint file")
+    ],
+    target: Annotated[str, typer.Option("--to", help="setting to carry it to")],
+    preset: Annotated[str, typer.Option(help="of the inspector: default or paper")] = "default",
+    dataset: Annotated[
+        Path | None,
+        typer.Option(help="data set of the new setting; by default the one in datasets/"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the run; continued if it is there")
+    ] = None,
+    tuned_share: Annotated[
+        float, typer.Option(help="share of the repeated graph layers that is tuned, from the last")
+    ] = 0.5,
+    layers: Annotated[
+        str, typer.Option(help="what is tuned, of phi_f, phi_r, gru, readout, mlp; with commas")
+    ] = "phi_r,mlp",
+    workloads: Annotated[
+        int | None, typer.Option(help="learn from only so many workloads of the data set")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of the weights and the batches")] = 0,
+    split_seed: Annotated[int, typer.Option(help="of the split into 60/20/20")] = 0,
+    curve: Annotated[
+        bool, typer.Option(help="also transfer with fewer workloads, to tell what more would bring")
+    ] = True,
+    threads: Annotated[int, typer.Option(help="CPU threads; 0 for all")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Tune a trained inspector on the data set of another setting (paper, section 4).
+
+    The first graph layers stay as they are; the last of them and the fully connected layers learn
+    the new setting. Needs 20 measured workloads or more. The learning curve tells whether more
+    would help.
+
+    Examples:
+
+      driple transfer --from CPU-P1w2 --to CPU25-P1w2
+
+      driple transfer --from V100 --to 2080Ti --preset paper --workloads 80
+    """
+    require_training()
+    from dataclasses import replace
+
+    from driple.dataset.split import limited_split, random_split
+    from driple.dataset.store import read_dataset
+    from driple.inspector.checkpoint import load_checkpoint
+    from driple.settings import Setting
+    from driple.training.transfer import transfer_config
+
+    wanted = Setting.parse(target)
+    checkpoint = load_checkpoint(_checkpoint_file(source, preset))
+    if checkpoint.preset != preset and Path(source).suffix != ".safetensors":
+        raise ConfigError(f"the checkpoint of {source} is of preset {checkpoint.preset}")
+    data = read_dataset(dataset or dataset_path(wanted))
+    if data.setting != wanted.name:
+        raise ConfigError(f"--to {wanted.name}, but the data set is of {data.setting}")
+    config = transfer_config(
+        checkpoint.preset, tuned_share=tuned_share, layers=tuple(layers.split(","))
+    )
+    config = replace(config, train=replace(config.train, seed=seed))
+    split = random_split(data.workloads, split_seed)
+    if workloads is not None:
+        split = limited_split(split, data.workloads, workloads, split_seed)
+    folder = out or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
+    runs = _Runs(checkpoint, data, config, folder, threads or None)
+    result = runs.run(split, folder, "transferring")
+    line = runs.curve(split, split_seed, result) if curve else None
+    note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
+    _show(result, line, folder, json=json)
+
+
+def _checkpoint_file(source: str, preset: str) -> Path:
+    from driple.settings import Setting
+
+    if Path(source).suffix == ".safetensors":
+        return Path(source)
+    return checkpoint_path(Setting.parse(source), preset)
+
+
+class _Runs:
+    """Transfers of one checkpoint to one data set, with a progress bar each."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        data: Dataset,
+        config: TransferConfig,
+        folder: Path,
+        threads: int | None,
+    ) -> None:
+        from driple.inputs import Groupings
+
+        self.checkpoint, self.data, self.config = checkpoint, data, config
+        self.folder, self.threads = folder, threads
+        self.groupings = Groupings()
+
+    def run(self, split: Split, folder: Path, title: str) -> TrainResult:
+        """One transfer, or the rest of it."""
+        from driple.training.loop import Progress, RunOptions
+        from driple.training.transfer import transfer as transfer_inspector
+
+        with progress_bar() as bar:
+            task = bar.add_task(title, total=None)
+
+            def progress(now: Progress) -> None:
+                words = title
+                if now.record is not None:
+                    words = f"{title}, loss {now.record.val_loss:.4g}"
+                bar.update(task, description=words, completed=now.done, total=now.total)
+
+            return transfer_inspector(
+                self.checkpoint,
+                self.data,
+                split,
+                self.config,
+                folder,
+                options=RunOptions(resume=True, progress=progress, threads=self.threads),
+                groupings=self.groupings,
+            )
+
+    def curve(self, split: Split, seed: int, result: TrainResult) -> LearningCurve | None:
+        """The learning curve that ends in a result; all errors on the same scale."""
+        from driple.dataset.split import limited_split
+        from driple.training.curve import CurvePoint, learning_curve
+        from driple.training.metrics import score
+
+        labels, times = self.data.targets(), self.data.iteration_times_s()
+        rows = sorted(split.test.tolist(), key=lambda i: self.data.workloads[i])
+
+        def point(size: int, run: TrainResult) -> CurvePoint:
+            scores = score(
+                run.predictions["test"],
+                labels[rows],
+                true_times_s=times[rows],
+                train_labels=labels[split.train],
+            )
+            return CurvePoint(size=size, scores=scores, seconds=run.seconds)
+
+        def smaller(size: int) -> CurvePoint:
+            part = limited_split(split, self.data.workloads, size, seed)
+            return point(
+                size, self.run(part, self.folder / f"curve-{size}", f"with {size} workloads")
+            )
+
+        return learning_curve(smaller, point(len(split.train) + len(split.validation), result))
+
+
+def _show(result: TrainResult, line: LearningCurve | None, folder: Path, *, json: bool) -> None:
+    metrics = result.checkpoint.metrics
+    if json:
+        found: dict[str, Any] = {
+            "checkpoint": str(folder / "checkpoint.safetensors"),
+            "metrics": metrics,
+            "seconds": result.seconds,
+            "epochs": len(result.history),
+            "learning_curve": line.to_json_dict() if line else None,
+        }
+        print_json(found)
+        return
+    print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
+    if line is None:
+        return
+    print()
+    rows = [
+        [
+            f"{point.size}",
+            f"{point.scores.mean_nrmse:.4f}",
+            f"{point.scores.mean_smape_pct:.1f} %",
+            f"{point.scores.iteration_time_mape_pct:.1f} %",
+        ]
+        for point in line.points
+    ]
+    last = line.points[-1].size
+    rows += [[f"{n}, estimated", f"{line.nrmse_at(n):.4f}", "", ""] for n in (2 * last, 4 * last)]
+    print_table(["workloads", "NRMSE", "SMAPE", "iteration time"], rows)
+    advice = (
+        "measuring more is worth it" if line.worth_measuring_more else "more would bring little"
+    )
+    print(f"twice the workloads: {100 * line.gain_of_doubling:.0f} % less error; {advice}")
