@@ -11,13 +11,14 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from google.protobuf import text_format
 
 from driple.graph import graph_from_graphdef_bytes, graph_from_text
 from driple.graph.graphdef import message_class
-from driple.graph.pbtxt import raw_from_general_text, raw_from_text
+from driple.graph.pbtxt import raw_from_text
 
 EXAMPLE = Path(__file__).parents[1] / "datasets/examples/resnet50.pbtxt"
 ROUNDS = 5
@@ -50,25 +51,51 @@ def grown(text: str, num_nodes: int) -> str:
     return "".join(grown_blocks[:num_nodes])
 
 
+def as_library(text: str) -> str:
+    """The graph as tf.function writes it: one node that calls a function, which holds the rest."""
+    body = [block for block in text.split("\n}\n") if block.startswith("node {")]
+    inner = "\n}\n".join(body).replace("\n", "\n    ").replace("    node {", "    node_def {")
+    return (
+        'node {\n  name: "call"\n  op: "PartitionedCall"\n  attr {\n    key: "f"\n    value {\n'
+        '      func {\n        name: "step"\n      }\n    }\n  }\n}\nlibrary {\n  function {\n'
+        '    signature {\n      name: "step"\n    }\n    node_def {'
+        f"{inner.removeprefix('node {')}\n    }}\n  }}\n}}\n"
+    )
+
+
 def report(name: str, text: str) -> None:
-    """One line per reader."""
+    """One line per reader and layout."""
     size = len(text) / 1e6
     message = text_format.Parse(text, message_class("GraphDef")(), allow_unknown_field=True)
     binary = message.SerializeToString()
     print(f"{name}: {size:.2f} MB of text, {len(binary) / 1e6:.2f} MB binary")
-    rows: dict[str, Callable[[], object]] = {
-        "text, fast path": lambda: raw_from_text(text),
-        "text, general path": lambda: raw_from_general_text(text),
-        "text, protobuf": lambda: text_format.Parse(
-            text, message_class("GraphDef")(), allow_unknown_field=True
+    layouts = {
+        "text, as printed": text,
+        "text, one odd node": text.replace("\n  op: ", " # by hand\n  op : ", 1),
+        "text, a comment in each attribute": text.replace(
+            "\n    key:", "\n    # by hand\n    key:"
         ),
-        "text to OpGraph": lambda: graph_from_text(text),
+        "text, one line": text.replace("\n", " "),
+        "text with a function library": as_library(text),
+        "text, <> for {}: nothing shared": text_format.MessageToString(
+            message, pointy_brackets=True
+        ),
     }
-    for label, work in rows.items():
-        took = seconds(work)
-        print(f"  {label:<20} {took:7.3f} s  {size / took:7.1f} MB/s")
-    took = seconds(lambda: graph_from_graphdef_bytes(binary))
-    print(f"  {'binary to OpGraph':<20} {took:7.3f} s")
+    for label, layout in layouts.items():
+        row(label, partial(raw_from_text, layout), len(layout))
+    row(
+        "text, protobuf",
+        lambda: text_format.Parse(text, message_class("GraphDef")(), allow_unknown_field=True),
+        len(text),
+    )
+    row("text to OpGraph", lambda: graph_from_text(text), len(text))
+    row("binary to OpGraph", lambda: graph_from_graphdef_bytes(binary), len(binary))
+
+
+def row(label: str, work: Callable[[], object], num_chars: int) -> None:
+    """One line of the table."""
+    took = seconds(work)
+    print(f"  {label:<34} {took:7.3f} s  {num_chars / 1e6 / took:7.1f} MB/s")
 
 
 def main() -> None:

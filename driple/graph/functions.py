@@ -2,9 +2,10 @@
 
     RawGraph with PartitionedCall, While, If ...  ->  RawGraph of plain ops
 
-A plain call disappears: who reads it reads what its function returns. A While or an If stays as
-one node that reads what its functions return (both branches; condition and body once), since only
-one of them runs, or runs several times, which a graph cannot tell. Iterative and bounded.
+A plain call disappears: who reads it reads what its function returns. So does a call of the old
+kind, whose op is the name of the function. A While or an If stays as one node that reads what its
+functions return (both branches; condition and body once), since only one of them runs, or runs
+several times, which a graph cannot tell. Iterative and bounded.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _MAX_DEPTH = 64
 _MAX_CALLS = 100_000
 # Control inputs of a call go to every input-less node of its body; together they are bounded too.
 _MAX_CONTROL_COPIES = 10 * MAX_NODES
+# Prefixes that are tried for the body of a call until none of its names is taken.
+_MOST_PREFIXES = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +57,8 @@ class Inlined:
 @dataclass(slots=True)
 class _State:
     nodes: list[RawNode] = field(default_factory=list)
+    # All names that were ever given; a call that disappeared keeps its own.
+    names: set[str] = field(default_factory=set)
     # What stands for output i of a call that disappeared.
     outputs: dict[str, list[str]] = field(default_factory=dict)
     num_inlined: int = 0
@@ -76,13 +81,14 @@ def inline_functions(graph: RawGraph) -> Inlined:
     if not graph.functions:
         names = {name for node in graph.nodes for name in _called(node)}
         return Inlined(nodes=graph.nodes, num_inlined=0, unresolved=tuple(sorted(names)))
-    state = _State()
+    state = _State(names={node.name for node in graph.nodes})
     todo = [(node, 0) for node in reversed(graph.nodes)]
     while todo:
         node, depth = todo.pop()
-        missing = [name for name in _called(node) if name not in graph.functions]
+        calls = [node.op] if node.op in graph.functions else _called(node)
+        missing = [name for name in calls if name not in graph.functions]
         state.unresolved.update(dict.fromkeys(missing))
-        called = [graph.functions[name] for name in _called(node) if name in graph.functions]
+        called = [graph.functions[name] for name in calls if name in graph.functions]
         if not called or (missing and node.op in _PLAIN_CALLS):
             state.nodes.append(node)
             continue
@@ -130,15 +136,17 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
     """The nodes that a call becomes: the bodies, and for While and If the node itself."""
     data = [item for item in call.inputs if not item.startswith("^")]
     control = [item for item in call.inputs if item.startswith("^")]
-    first = _CALLS[call.op][1]
+    is_plain = call.op in _PLAIN_CALLS or call.op == called[0].name
+    first = 0 if is_plain else _CALLS[call.op][1]
     nodes: list[RawNode] = []
     returned: list[list[str]] = []
     for i, function in enumerate(called):
-        prefix = f"{call.name}/{function.name}.{i}/" if len(called) > 1 else f"{call.name}/"
+        wanted = f"{call.name}/{function.name}.{i}" if len(called) > 1 else call.name
+        prefix = _free_prefix(wanted, function, state.names)
         body, returns = _instantiate(function, prefix, data[first:], control, call.device)
         nodes += body
         returned.append(returns)
-    if call.op in _PLAIN_CALLS:
+    if is_plain:
         # Control dependencies on the call wait for what it returns, or for its inputs.
         state.outputs[call.name] = returned[0] or [f"^{node_of(item)}" for item in call.inputs]
         return nodes
@@ -152,6 +160,21 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
         types=call.types,
     )
     return [*nodes, stays]
+
+
+def _free_prefix(wanted: str, function: RawFunction, taken: set[str]) -> str:
+    """The wanted prefix, numbered if a name under it is taken; the names of the body are now."""
+    prefix, number = f"{wanted}/", 0
+    while any(prefix + node.name in taken for node in function.nodes):
+        number += 1
+        if number > _MOST_PREFIXES:
+            raise GraphError(
+                f"names under '{wanted[:80]}/' to '{wanted[:80]}_{_MOST_PREFIXES}/' are all taken; "
+                "rename the node that calls a function"
+            )
+        prefix = f"{wanted}_{number}/"
+    taken.update(prefix + node.name for node in function.nodes)
+    return prefix
 
 
 def _instantiate(

@@ -1,4 +1,4 @@
-"""Binary GraphDef and SavedModel -> RawGraph, by protobuf, without TensorFlow.
+"""Binary GraphDef, MetaGraphDef and SavedModel -> RawGraph, by protobuf, without TensorFlow.
 
 Only the fields that Driple needs are described here; protobuf skips the others, tensor contents
 among them. Nothing in the file is executed.
@@ -96,15 +96,27 @@ def message_class(name: str) -> Any:
 
 
 def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
-    """Parse a binary GraphDef, or a SavedModel's `saved_model.pb`; the graph and remarks on it.
+    """Parse a binary GraphDef, a SavedModel's `saved_model.pb` or a `.meta` of TensorFlow 1.
+
+    Returns:
+        The graph, and remarks on it.
 
     Raises:
-        GraphError: the bytes are neither, or are cut off.
+        GraphError: the bytes are none of them, or are cut off.
     """
     if not data:
         raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
-    saved_model = data[0] == 0x08  # field 1 as a number: the version of a SavedModel
-    message = message_class("SavedModel" if saved_model else "GraphDef")()
+    if data[0] == 0x08:  # field 1 as a number: the version of a SavedModel
+        graph, notes = _meta_graph(_parsed("SavedModel", data))
+    else:
+        graph, notes = _graph_or_meta_graph(data)
+    if not graph.node:
+        raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
+    return raw_from_message(graph), notes
+
+
+def _parsed(name: str, data: bytes) -> Any:
+    message = message_class(name)()
     try:
         message.ParseFromString(data)
     except DecodeError as error:
@@ -112,12 +124,36 @@ def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
             "bytes are no GraphDef or SavedModel, or are cut off; write the graph again "
             "(tf.io.write_graph, or GraphDef.SerializeToString)"
         ) from error
-    notes: tuple[str, ...] = ()
-    if saved_model:
-        message, notes = _meta_graph(message)
-    if not message.node:
-        raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
-    return raw_from_message(message), notes
+    return message
+
+
+def _graph_or_meta_graph(data: bytes) -> tuple[Any, tuple[str, ...]]:
+    """A GraphDef, or that of a MetaGraphDef; both begin with field 1, only the nodes tell.
+
+    Read as a GraphDef, a MetaGraphDef is no protobuf or has one node, whose op is a list of ops.
+    """
+    graph, failed = None, None
+    try:
+        graph = _parsed("GraphDef", data)
+    except GraphError as error:
+        failed = error
+    if graph is not None and _has_nodes(graph):
+        return graph, ()
+    try:
+        meta = _parsed("MetaGraphDef", data)
+    except GraphError:
+        meta = None
+    if meta is not None and _has_nodes(meta.graph_def):
+        return meta.graph_def, ("file is a MetaGraphDef (.meta); reading its graph",)
+    if failed is not None:
+        raise failed
+    return graph, ()
+
+
+def _has_nodes(graph: Any) -> bool:
+    """Whether there are nodes, and the first is one: it has a name, and its op a name too."""
+    first = graph.node[0] if graph.node else None
+    return bool(first and first.name and first.op and min(first.op) > ord(" "))
 
 
 def _meta_graph(saved_model: Any) -> tuple[Any, tuple[str, ...]]:
@@ -177,11 +213,11 @@ def _node(node: Any) -> RawNode:
             raw.shapes = tuple(_shape(shape) for shape in value.list.shape)
         elif value.type:
             types[_text(entry.key)] = (value.type,)
+        elif any(value.list.type):
+            types[_text(entry.key)] = tuple(value.list.type)
         elif value.func.name:
             functions[_text(entry.key)] = (_text(value.func.name),)
-        elif value.list.type:
-            types[_text(entry.key)] = tuple(value.list.type)
-        elif value.list.func:
+        elif any(item.name for item in value.list.func):
             functions[_text(entry.key)] = tuple(_text(item.name) for item in value.list.func)
     raw.types, raw.functions = types, functions
     return raw

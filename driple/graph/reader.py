@@ -38,9 +38,9 @@ _MOST_BYTES = 2**62
 
 
 def read_graph(path: str | Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> OpGraph:
-    """Read a GraphDef (`.pb`, `.pbtxt`) or a SavedModel's `saved_model.pb`, gzipped or not.
+    """Read a GraphDef (`.pb`, `.pbtxt`), a SavedModel's `saved_model.pb` or a `.meta` file.
 
-    The format is told by the content. A SavedModel's folder may be given too.
+    Each may be gzipped. The format is told by the content. A SavedModel's folder may be given too.
 
     Args:
         path: the file.
@@ -61,7 +61,7 @@ def read_graph(path: str | Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> OpGra
 
 
 def graph_from_graphdef_bytes(data: bytes) -> OpGraph:
-    """The OpGraph of a serialised GraphDef or SavedModel.
+    """The OpGraph of a serialised GraphDef, SavedModel or MetaGraphDef.
 
     Raises:
         GraphError: as for `read_graph`.

@@ -2,7 +2,8 @@
 
 A node's data type comes from its attributes, since the definitions of the ops are not in the file:
 lists of output types first, then single ones in the order below. Comparisons and logical ops give
-booleans whatever their attributes say. Where nothing tells, an element counts 4 bytes.
+booleans whatever their attributes say, and a table holds the ops whose outputs differ in type from
+what they are given. Where nothing tells, an element counts 4 bytes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,29 @@ _GIVES_BOOL = frozenset(
         "InTopKV2", "IsVariableInitialized", "VarIsInitializedOp",
     }
 )  # fmt: skip
+_FLOAT, _INT32, _INT64, _COMPLEX64 = 1, 3, 9, 8
+_T, _U, _INDICES = ("T", _FLOAT), ("U", _FLOAT), ("", _INT32)
+_NORM, _COUNTS = (_T, _U), (_T, ("out_idx", _INT32))
+# Type of each output: the attribute that tells it, and the type if there is none (TensorFlow leaves
+# out defaults); the last one also holds for the outputs after it. `Where` (int64) is missing: the
+# measured graphs of synchronous training hold one, and must stay as they were when labelled.
+_PER_OUTPUT: dict[str, tuple[tuple[str, int], ...]] = {
+    "FusedBatchNormV2": _NORM, "FusedBatchNormV3": _NORM, "_FusedBatchNormEx": _NORM,
+    "FusedBatchNormGradV2": _NORM, "FusedBatchNormGradV3": _NORM, "_FusedBatchNormGradEx": _NORM,
+    "Rank": (_INDICES,), "Shape": (("out_type", _INT32),),
+    "ShapeN": (("out_type", _INT32),), "Size": (("out_type", _INT32),), "Bucketize": (_INDICES,),
+    "ArgMax": (("output_type", _INT64),), "ArgMin": (("output_type", _INT64),),
+    "TopK": (_T, _INDICES), "TopKV2": (_T, ("index_type", _INT32)),
+    "Merge": (_T, _INDICES), "RefMerge": (_T, _INDICES),
+    "MaxPoolWithArgmax": (_T, ("Targmax", _INT64)),
+    "Unique": _COUNTS, "UniqueV2": _COUNTS, "UniqueWithCounts": _COUNTS,
+    "UniqueWithCountsV2": _COUNTS, "ListDiff": _COUNTS,
+    "RandomUniformInt": (("Tout", _INT32),), "Multinomial": (("output_dtype", _INT64),),
+    "Bitcast": (("type", _FLOAT),), "FFT": (("Tcomplex", _COMPLEX64),),
+    "FFT2D": (("Tcomplex", _COMPLEX64),), "RFFT": (("Tcomplex", _COMPLEX64),),
+    "RFFT2D": (("Tcomplex", _COMPLEX64),), "IRFFT": (("Treal", _FLOAT),),
+    "IRFFT2D": (("Treal", _FLOAT),), "ComplexAbs": (("Tout", _FLOAT),),
+}  # fmt: skip
 # Ops without outputs; TensorFlow writes no shapes for them.
 _NO_OUTPUT = frozenset({"NoOp", "ControlTrigger", "Assert", "AssignVariableOp", "SaveV2"})
 _DEFAULT_BYTES = 4
@@ -92,7 +116,11 @@ def output_size(node: RawNode) -> OutputSize:
 
 
 def _listed_types(node: RawNode) -> tuple[int, ...]:
-    """Data type of each output, where a list says so; While and IdentityN have it in `T`."""
+    """Data type of each output, where the op or a list says so; IdentityN has it in `T`."""
+    if node.op in _PER_OUTPUT:
+        rules = _PER_OUTPUT[node.op]
+        told = [node.types[key][0] if key in node.types else kind for key, kind in rules]
+        return (*told, *told[-1:] * (len(node.shapes or ()) - len(told)))
     found = next((node.types[key] for key in _TYPE_LISTS if key in node.types), ())
     per_output = node.types.get("T", ())
     if not found and len(per_output) > 1 and len(per_output) == len(node.shapes or ()):

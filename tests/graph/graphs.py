@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from driple.graph.graphdef import message_class
+from google.protobuf import text_format
+
+from driple.graph.graphdef import message_class, raw_from_message
 from driple.graph.raw import RawGraph
 
 ODD_NAMES = (
@@ -93,6 +95,12 @@ def plain(graph: RawGraph) -> Any:
         for name, f in graph.functions.items()
     }
     return nodes_of(graph.nodes), functions
+
+
+def protobuf_reads(text: str) -> Any:
+    """What protobuf makes of a text."""
+    message = text_format.Parse(text, message_class("GraphDef")(), allow_unknown_field=True)
+    return plain(raw_from_message(message))
 
 
 def node_text(

@@ -134,6 +134,59 @@ def test_both_branches_of_an_if_are_there() -> None:
     }
 
 
+def test_a_call_whose_op_is_the_function_is_inlined() -> None:
+    """As TensorFlow 1 writes calls of a Defun: a node of op `square_sum`."""
+    graph = RawGraph(
+        nodes=[
+            RawNode("a", "Const"),
+            RawNode("call", "square_sum", inputs=["a", "a", "^a"]),
+            RawNode("out", "Identity", inputs=["call"]),
+        ],
+        functions={"square_sum": SQUARE},
+    )
+    inlined = inline_functions(graph)
+    assert {node.name for node in inlined.nodes} == {"a", "call/sq", "call/sum", "out"}
+    assert ("call/sum", "out") in edges_of(graph)
+    assert (inlined.num_inlined, inlined.unresolved) == (2, ())
+
+
+def test_names_of_a_body_never_clash() -> None:
+    """`call/sq` is in the graph, `call_1/sum` too: the body goes under `call_2`."""
+    graph = RawGraph(
+        nodes=[
+            RawNode("call/sq", "Const"),
+            RawNode("call_1/sum", "Const"),
+            RawNode("call", "square_sum", inputs=["call/sq", "call_1/sum"]),
+            RawNode("out", "Identity", inputs=["call", "call/sq"]),
+            RawNode("call_2", "square_sum", inputs=["call", "call"]),
+        ],
+        functions={"square_sum": SQUARE},
+    )
+    names = [node.name for node in inline_functions(graph).nodes]
+    assert names == [
+        *("call/sq", "call_1/sum", "call_2/sq", "call_2/sum", "out"),
+        *("call_2_1/sq", "call_2_1/sum"),
+    ]
+    assert edges_of(graph) == {
+        ("call/sq", "call_2/sq"),
+        ("call_2/sq", "call_2/sum"),
+        ("call_1/sum", "call_2/sum"),
+        ("call_2/sum", "out"),
+        ("call/sq", "out"),
+        ("call_2/sum", "call_2_1/sq"),
+        ("call_2_1/sq", "call_2_1/sum"),
+        ("call_2/sum", "call_2_1/sum"),
+    }
+
+
+def test_the_search_for_a_free_name_is_bounded() -> None:
+    """A file made to take every prefix is refused."""
+    taken = [RawNode(f"call{number}/sq", "Const") for number in ("", *(f"_{i}" for i in range(99)))]
+    call = RawNode("call", "square_sum", inputs=["call/sq", "call/sq"])
+    with pytest.raises(GraphError, match="all taken"):
+        inline_functions(RawGraph(nodes=[*taken, call], functions={"square_sum": SQUARE}))
+
+
 def test_missing_functions_leave_the_call_and_are_named() -> None:
     """With and without a library."""
     call = RawNode("call", "PartitionedCall", functions={"f": ("gone",)})

@@ -71,7 +71,112 @@ def test_nodes_without_a_device_follow_kept_neighbours() -> None:
         edges=((1, 0), (3, 0), (0, 4), (2, 3)),
     )
     assert found == [0, 1, 4]
-    assert "2 node(s) without a device" in notes
+    assert "of the nodes without a device, 2 follow their neighbours and 2 are left out" in notes
+
+
+def test_chains_of_nodes_without_a_device_follow_to_their_end() -> None:
+    """Any number of steps through such nodes; not through others, nor to far constants."""
+    placed = [("MatMul", "/job:worker/task:0/device:GPU:0"), ("Relu", "/job:ps/task:0")]
+    chain = [("Relu", "")] * 5
+    others = [("Const", ""), ("Relu", ""), ("Assign", ""), ("Exp", ""), ("ApplyAdam", "")]
+    path = tuple((i, i + 1) for i in range(2, 6))
+    found, notes = kept(
+        *placed,
+        *chain,
+        *others,
+        edges=((0, 2), *path, (7, 3), (1, 8), (6, 9), (9, 10), (6, 11)),
+    )
+    assert found == [0, 2, 3, 4, 5, 6]
+    assert "of the nodes without a device, 5 follow their neighbours and 5 are left out" in notes
+
+
+def test_a_long_chain_takes_linear_time() -> None:
+    """100,000 nodes, each one step from the next."""
+    num_nodes = 100_000
+    chain = np.stack([np.arange(num_nodes - 1), np.arange(1, num_nodes)], axis=1).astype(np.int32)
+    nodes = [RawNode(f"n{i}", "Relu", "" if i else "/job:worker/task:0") for i in range(num_nodes)]
+    assert select_nodes(nodes, chain[::-1]).kept.all()
+
+
+def test_a_gpu_without_a_job_is_the_named_workers() -> None:
+    """Partial devices beside full ones: the session's own worker, with a GPU if one has it."""
+    worker = "/job:worker/task:0/device:CPU:0"
+    found, notes = kept(
+        ("MatMul", "/device:GPU:0"), ("Relu", "/job:worker/task:0/device:GPU:0"), ("Const", worker)
+    )
+    assert (found, notes) == ([0, 1], "")
+    assert kept(("MatMul", "/device:GPU:0"), ("Const", worker), ("Relu", "/gpu:1"))[0] == [0]
+    found, _ = kept(
+        ("MatMul", "/device:GPU:0"),
+        ("Relu", "/job:worker/task:1/device:GPU:0"),
+        ("Const", worker),
+        ("Exp", "/job:chief/task:0/device:GPU:0"),
+        ("Exp", "/task:2/device:GPU:0"),
+    )
+    assert found == [0, 1]
+    assert kept(("MatMul", "/gpu:0"), ("VariableV2", "/job:ps/task:0"))[0] == [0]
+
+
+def test_a_cpu_without_a_job_is_the_named_workers() -> None:
+    """Where the worker has no GPU, all its devices count."""
+    assert kept(("MatMul", "/cpu:0"), ("Relu", "/job:worker/task:0"))[0] == [0, 1]
+
+
+def test_without_a_device_type_nodes_of_a_gpu_worker_follow_their_neighbours() -> None:
+    """TensorFlow puts them on the GPU if it can; those of other workers stay out."""
+    worker = "/job:worker/task:0"
+    nodes = (
+        ("MatMul", worker + "/device:GPU:0"),
+        ("Relu", worker),
+        ("VariableV2", worker),
+        ("Relu", "/job:worker/task:1"),
+        ("Relu", worker),
+        ("Relu", worker + "/device:CPU:0"),
+        ("Exp", ""),
+        ("Tanh", "/task:0"),
+    )
+    found, notes = kept(*nodes, edges=((0, 1), (2, 0), (0, 3), (5, 0), (1, 6), (6, 7)))
+    assert found == [0, 1, 6, 7]
+    assert "of the nodes without a device type, 2 follow their neighbours and 2" in notes
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        *("ApplyAdam", "ResourceApplyMomentum", "SparseApplyFtrl", "ResourceSparseApplyAdagrad"),
+        *("AssignAdd", "AssignSubVariableOp", "AssignVariableOp", "ScatterAdd", "ScatterNdUpdate"),
+        *("ResourceScatterSub", "AccumulatorApplyGradient", "SparseConditionalAccumulator"),
+    ],
+)
+def test_updates_of_variables_stay_with_them(update: str) -> None:
+    """On the parameter server, with or without devices elsewhere in the graph."""
+    edges = ((0, 1), (1, 2))
+    assert kept(("VariableV2", ""), ("MatMul", ""), (update, ""), edges=edges)[0] == [1]
+    placed = ("MatMul", "/job:worker/task:0")
+    assert kept(("VariableV2", ""), placed, (update, ""), edges=edges)[0] == [1]
+
+
+@pytest.mark.parametrize("op", ["AccumulateNV2", "ScatterNd", "TensorScatterAdd", "Approximate"])
+def test_pure_ops_of_similar_names_are_kept(op: str) -> None:
+    """They compute on tensors."""
+    assert kept((op, ""))[0] == [0]
+
+
+def test_initialisers_are_left_out_without_devices() -> None:
+    """What comes from no variable and ends in assignments only; a backward pass stays."""
+    nodes = (
+        ("VariableV2", ""),  # 0
+        ("Const", ""),  # 1: shape of the initial value
+        ("RandomUniform", ""),  # 2: initial value
+        ("Assign", ""),  # 3
+        ("Const", ""),  # 4: read by the initialiser and by the step
+        ("Identity", ""),  # 5: read of the variable
+        ("Sub", ""),  # 6: gradient descent written by hand
+        ("Assign", ""),  # 7
+        ("Const", ""),  # 8: read by nobody
+    )
+    edges = ((1, 2), (4, 2), (0, 3), (2, 3), (0, 5), (5, 6), (4, 6), (6, 7), (0, 7))
+    assert kept(*nodes, edges=edges)[0] == [4, 5, 6, 8]
 
 
 def test_without_devices_variables_and_pipeline_are_left_out() -> None:
