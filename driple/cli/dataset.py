@@ -153,6 +153,6 @@ def build(
     if traces:
         from driple.measure.archive import write_archive
 
-        write_archive(campaign, output / "samples.parquet")
+        write_archive(campaign, output)
     note(f"wrote {output}")
     print(f"{len(data.examples)} workloads, {data.about['num_runs']} runs")

@@ -1,6 +1,6 @@
-"""Every raw sample of a campaign in one compressed file, so that labels can be made again from it.
+"""Every raw sample of a campaign in a few compressed files, so that labels can be made again.
 
-<workload>.r<repeat>/samples.npz, run.json  <->  samples.parquet, one row per run
+<workload>.r<repeat>/samples.npz, run.json  <->  samples-0.parquet, ..., one row per run
 """
 
 from __future__ import annotations
@@ -21,20 +21,37 @@ __all__ = ["read_archive", "write_archive"]
 
 # Columns are differences of counters, which a dictionary would only blow up.
 _ZSTD_LEVEL = 15
+# A file of so many runs has some 6 MB; git is no place for files over 20.
+_RUNS_PER_FILE = 100
+_FILES = "samples*.parquet"
 
 
-def write_archive(campaign: Path, path: Path) -> int:
-    """Store all finished runs of a campaign; their number.
+def write_archive(campaign: Path, folder: Path) -> int:
+    """Store all finished runs of a campaign in a folder, in files of 100 runs; how many runs.
 
     Raises:
         MeasureError: the campaign holds no run, or the archive cannot be written.
     """
+    runs = sorted(campaign.glob("*.r[0-9]*"))
+    if not runs:
+        raise MeasureError(f"{campaign} holds no finished run; run driple measure first")
+    left = set(folder.glob(_FILES))
+    for first in range(0, len(runs), _RUNS_PER_FILE):
+        file = folder / f"samples-{first // _RUNS_PER_FILE}.parquet"
+        _write_runs(runs[first : first + _RUNS_PER_FILE], file)
+        left.discard(file)
+    for file in left:  # of an archive that was longer
+        file.unlink()
+    return len(runs)
+
+
+def _write_runs(runs: list[Path], path: Path) -> None:
     pa, parquet = _pyarrow()
     rows: dict[str, list[Any]] = {
         name: []
         for name in ("run", "about", "names", "period_s", "before_ns", "spent_ns", "values")
     }
-    for folder in sorted(campaign.glob("*.r[0-9]*")):
+    for folder in runs:
         record, about = read_run(folder)
         samples = record.samples
         rows["run"].append(folder.name)
@@ -44,8 +61,6 @@ def write_archive(campaign: Path, path: Path) -> int:
         rows["before_ns"].append(differences(samples.before_ns))
         rows["spent_ns"].append(samples.after_ns - samples.before_ns)
         rows["values"].append(differences(samples.values).T.ravel())
-    if not rows["run"]:
-        raise MeasureError(f"{campaign} holds no finished run; run driple measure first")
     integers = dict.fromkeys(("before_ns", "spent_ns", "values"), "DELTA_BINARY_PACKED")
     with told_as(MeasureError, f"write {path}"), replacing(path) as (part,):
         parquet.write_table(
@@ -56,21 +71,26 @@ def write_archive(campaign: Path, path: Path) -> int:
             use_dictionary=False,
             column_encoding={f"{name}.list.element": code for name, code in integers.items()},
         )
-    return len(rows["run"])
 
 
-def read_archive(path: Path) -> dict[str, RunRecord]:
-    """All runs of an archive, by the name of their folder.
+def read_archive(folder: Path) -> dict[str, RunRecord]:
+    """All runs of the archive in a data set's folder, by the name of the run's folder.
 
     Raises:
-        MeasureError: the file is no archive of samples.
+        MeasureError: there is none, or a file is no archive of samples.
     """
     _pa, parquet = _pyarrow()
-    try:
-        rows = parquet.read_table(path).to_pylist()
-        return {str(row["run"]): _record(row) for row in rows}
-    except (OSError, KeyError, ValueError) as error:
-        raise MeasureError(f"{path} is no archive of samples ({error})") from error
+    files = sorted(folder.glob(_FILES))
+    if not files:
+        raise MeasureError(f"{folder} holds no samples; build the data set with its traces")
+    records: dict[str, RunRecord] = {}
+    for file in files:
+        try:
+            rows = parquet.read_table(file).to_pylist()
+            records |= {str(row["run"]): _record(row) for row in rows}
+        except (OSError, KeyError, ValueError) as error:
+            raise MeasureError(f"{file} is no archive of samples ({error})") from error
+    return records
 
 
 def _record(row: dict[str, Any]) -> RunRecord:

@@ -214,15 +214,26 @@ def _example(
             "measured": min(dates),
             "measured_last": max(dates),
             **_patterns(labels),
+            **_idle_amounts(labels),
         },
     )
     return example, np.array(rows)
 
 
 def _patterns(labels: Mapping[str, Mapping[str, Label]]) -> dict[str, str]:
-    """The pattern and the counter's update period are the first worker's."""
+    """The first worker's pattern of each resource."""
     first = next(iter(labels.values()))
     return {f"pattern_{resource}": label.pattern for resource, label in first.items()}
+
+
+def _idle_amounts(labels: Mapping[str, Mapping[str, Label]]) -> dict[str, float]:
+    """Mean over the workers, in the resource's unit; recorded, never a target."""
+    return {
+        f"idle_amount_{resource}": float(
+            np.mean([by_resource[resource].idle_amount for by_resource in labels.values()])
+        )
+        for resource in RESOURCES
+    }
 
 
 def _repeatability(spreads: list[FloatArray]) -> dict[str, Any]:

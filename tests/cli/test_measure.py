@@ -24,7 +24,7 @@ def test_measure_fills_a_data_set_and_does_nothing_twice(tmp_path: Path) -> None
     assert run.read_bytes() == measured
     built = driple("dataset", "build", tmp_path / "runs", "-o", tmp_path / "built")
     assert built.returncode == 0, built.stderr
-    assert (tmp_path / "built/samples.parquet").exists()
+    assert (tmp_path / "built/samples-0.parquet").exists()
     label = driple("dataset", "show", tmp_path / "built", WORKLOAD, "--json")
     assert json.loads(label.stdout)["details"]["batch_size"] == 8
 

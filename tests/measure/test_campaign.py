@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError, MeasureError
+from driple.measure import archive
 from driple.measure import campaign as campaign_module
 from driple.measure.archive import read_archive, write_archive
 from driple.measure.campaign import Campaign, Limits, read_run
@@ -158,8 +159,8 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot make folder .*give another --out"):
         Campaign(tmp_path / "file", SETTING, RunPlan())
     measure(tmp_path / "runs", JOBS[:1])
-    with pytest.raises(MeasureError, match=r"cannot write .*samples.parquet: "):
-        write_archive(tmp_path / "runs", tmp_path / "none/samples.parquet")
+    with pytest.raises(MeasureError, match=r"cannot write .*samples-0.parquet: "):
+        write_archive(tmp_path / "runs", tmp_path / "none")
 
 
 def test_another_plan_is_refused(tmp_path: Path) -> None:
@@ -169,11 +170,18 @@ def test_another_plan_is_refused(tmp_path: Path) -> None:
         Campaign(tmp_path, SETTING, RunPlan(share=0.3))
 
 
-def test_archive_holds_every_sample(tmp_path: Path) -> None:
+def test_archive_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of the archive comes what the runs hold."""
     measure(tmp_path / "runs", JOBS[:2])
-    assert write_archive(tmp_path / "runs", tmp_path / "samples.parquet") == 2
-    records = read_archive(tmp_path / "samples.parquet")
+    (tmp_path / "samples-7.parquet").write_bytes(b"of an archive that was longer")
+    monkeypatch.setattr(archive, "_RUNS_PER_FILE", 1)
+    assert write_archive(tmp_path / "runs", tmp_path) == 2
+    assert sorted(file.name for file in tmp_path.glob("*.parquet")) == [
+        "samples-0.parquet",
+        "samples-1.parquet",
+    ]
+    records = read_archive(tmp_path)
+    assert set(records) == {f"{job.file_name}.r0" for job in JOBS[:2]}
     expected = record_of(JOBS[0].name)
     found = records[f"{JOBS[0].file_name}.r0"]
     assert (found.samples.values == expected.samples.values).all()
@@ -188,6 +196,8 @@ def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"workload": "x"}))
     with pytest.raises(MeasureError, match="no whole run"):
         read_run(tmp_path)
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MeasureError, match="holds no samples"):
+        read_archive(tmp_path)
+    (tmp_path / "samples-0.parquet").write_bytes(b"PAR1")
     with pytest.raises(MeasureError, match="no archive"):
-        read_archive(tmp_path / "bad.parquet")
+        read_archive(tmp_path)
