@@ -36,7 +36,7 @@ COMPARISONS: tuple[tuple[SplitKind, tuple[str, ...], int | None], ...] = (
 
 
 def table(result: ArenaResult) -> list[str]:
-    """The errors as Markdown, the best in bold."""
+    """The errors as Markdown, the best of several methods in bold."""
     methods = result.config.methods
     head = [
         "target",
@@ -51,7 +51,8 @@ def table(result: ArenaResult) -> list[str]:
             best = min((v for v in numbers.values() if v is not None), default=None)
             for value in numbers.values():
                 text = "-" if value is None else f"{value:.{digits}f}{unit}"
-                cells.append(f"**{text}**" if value is not None and value == best else text)
+                is_best = len(methods) > 1 and value is not None and value == best
+                cells.append(f"**{text}**" if is_best else text)
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -160,7 +161,7 @@ def main() -> None:
         )
         result = run_arena(dataset, config, FOLDS)
         title = "Random split (60/20/20)" if split == "random" else "Family split (each held out)"
-        capped = f", preset cut off at {max_epochs} epochs" if max_epochs else ""
+        capped = f", `{methods[0]}` cut off at {max_epochs} epochs" if max_epochs else ""
         lines += ["", f"## {title}{capped}", "", *table(result), "", *effort(result)]
         if split == "family":
             lines += ["", *family_table(result)]
