@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from driple.zoo import Workload
 
 __all__ = ["measure"]
+
+_STOPPED = 143  # what a shell calls the end by SIGTERM
 
 
 def measure(
@@ -66,6 +69,8 @@ def measure(
 
       driple measure --all --first 120 --setting CPU-P2w2 --out runs/p2w2 --dataset datasets/p2w2
     """
+    import signal
+
     from driple.measure.campaign import Campaign, Limits
     from driple.measure.cluster import RunPlan
     from driple.settings import Setting
@@ -85,6 +90,8 @@ def measure(
     )
     limits = Limits(tries=tries, quiet_wait_s=quiet_wait)
     campaign = Campaign(out, Setting.parse(setting), plan, limits)
+    # Stopped by a scheduler, it removes its namespaces and ends its processes like after Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_STOPPED))
     with progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
 

@@ -39,7 +39,7 @@ _NORM, _COUNTS = (_T, _U), (_T, ("out_idx", _INT32))
 _PER_OUTPUT: dict[str, tuple[tuple[str, int], ...]] = {
     "FusedBatchNormV2": _NORM, "FusedBatchNormV3": _NORM, "_FusedBatchNormEx": _NORM,
     "FusedBatchNormGradV2": _NORM, "FusedBatchNormGradV3": _NORM, "_FusedBatchNormGradEx": _NORM,
-    "Rank": (_INDICES,), "Shape": (("out_type", _INT32),),
+    "ConcatOffset": (_INDICES,), "Rank": (_INDICES,), "Shape": (("out_type", _INT32),),
     "ShapeN": (("out_type", _INT32),), "Size": (("out_type", _INT32),), "Bucketize": (_INDICES,),
     "ArgMax": (("output_type", _INT64),), "ArgMin": (("output_type", _INT64),),
     "TopK": (_T, _INDICES), "TopKV2": (_T, ("index_type", _INT32)),

@@ -16,6 +16,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from driple.measure.orphans import die_with_parent
+
 __all__ = ["main"]
 
 _ERROR_CHARACTERS = 1000
@@ -30,6 +32,7 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
+            die_with_parent()
             status = 0
             try:
                 _run_job(json.loads(line), out)
@@ -131,4 +134,5 @@ def _steps(train: Any, count: int) -> list[int]:
 
 
 if __name__ == "__main__":
+    die_with_parent()
     main()

@@ -21,6 +21,8 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
+from driple.measure.orphans import die_with_parent
+
 __all__ = ["Reader", "main", "open_counter"]
 
 Reader = Callable[[], int]
@@ -87,4 +89,5 @@ def _sample(
 
 
 if __name__ == "__main__":
+    die_with_parent()
     main(sys.argv[1:])

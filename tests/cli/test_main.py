@@ -126,6 +126,12 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("measure")
     refused("measure", "resnet21/cifar10/b1/sgd/sync")
     refused("zoo", "build", "resnet20", "-o", tmp_path / "graph.pb")
+    assert "and not both" in refused("zoo", "build", "-o", tmp_path / "graph.pb")
+    name = "lenet/mnist/b2/sgd/sync"
+    assert "and not both" in refused("zoo", "build", name, "--all", "-o", tmp_path / "graphs")
+    assert "--list" in refused("zoo", "list", "--list", "gpu")
+    ring = ("--setting", "V100-R4/ho-PCIe", "-o", tmp_path / "graph.pb")
+    assert "parameter server" in refused("zoo", "build", name, *ring)
     refused("dataset", "info", tmp_path)
     refused("dataset", "build", tmp_path, "-o", tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {
