@@ -23,6 +23,7 @@ from driple.measure.collect import traces_of_run
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
 from driple.targets import FIGURES, RESOURCES, UNITS
+from driple.zoo import Workload
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -125,15 +126,15 @@ def column(dataset: Dataset, resource: str, figure: str) -> np.ndarray:
     return np.array([item.targets.to_dict()[resource][figure] for item in dataset.examples])
 
 
-def snapshot(chosen: list[tuple[Example, str]], folder: Path, setting: Setting) -> Figure:
+def snapshot(chosen: list[tuple[Example, str]], dataset: Dataset, folder: Path) -> Figure:
     """Figure 2: some seconds of a trace of each exemplar."""
-    records = read_archive(folder)
-    about = read_dataset(folder).about
+    records, about = read_archive(folder), dataset.about
+    setting = Setting.parse(dataset.setting)
     shares = worker_shares(setting, float(about["plan"]["share"]))
     worker = own_workers(setting)[0]
     figure, axes = plt.subplots(len(chosen), 1, figsize=(9, 2.2 * len(chosen)), squeeze=False)
     for axis, (item, resource), colour in zip(axes[:, 0], chosen, COLOURS, strict=False):
-        record = records[f"{item.workload.replace('/', '_')}.r0"]
+        record = records[f"{Workload.parse(item.workload).file_name}.r0"]
         trace = traces_of_run(
             record,
             worker,
@@ -234,7 +235,7 @@ def main() -> None:
     home = arguments.datasets / Setting.parse(first.setting).file_name
     pictures = arguments.docs / "measured"
     chosen = exemplars(first)
-    save(snapshot(chosen, home, Setting.parse(first.setting)), pictures / "snapshots.png")
+    save(snapshot(chosen, first, home), pictures / "snapshots.png")
     save(violins(first, ("burst_amount", "idle_amount"), None), pictures / "amounts.png")
     save(violins(first, ("burst_duration", "idle_duration"), "s"), pictures / "durations.png")
     lines = [

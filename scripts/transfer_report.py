@@ -29,8 +29,7 @@ from driple.inputs import Groupings
 from driple.inspector.checkpoint import load_checkpoint
 from driple.settings import Setting
 from driple.training.config import preset_named
-from driple.training.loop import RunOptions, TrainResult, train
-from driple.training.metrics import score
+from driple.training.loop import RunOptions, train
 from driple.training.transfer import transfer, transfer_config
 
 mpl.use("Agg")
@@ -118,21 +117,9 @@ def run(
             result = train(dataset, part, preset, folder, options=options, groupings=groupings)
     finally:
         shutil.rmtree(folder)
-    return {**asdict(item), **outcome(result, dataset, split.train, split.test)}
-
-
-def outcome(
-    result: TrainResult, dataset: Dataset, train_rows: np.ndarray, test_rows: np.ndarray
-) -> dict[str, object]:
-    """Errors on the test part over the largest label of the whole training part, and the effort."""
-    rows = sorted(test_rows.tolist(), key=lambda i: dataset.workloads[i])
-    scores = score(
-        result.predictions["test"],
-        dataset.targets()[rows],
-        true_times_s=dataset.iteration_times_s()[rows],
-        train_labels=dataset.targets()[train_rows],
-    )
+    scores = result.test_scores(dataset, split.train)
     return {
+        **asdict(item),
         "nrmse": scores.mean_nrmse,
         "smape_pct": scores.mean_smape_pct,
         "iteration_time_mape_pct": scores.iteration_time_mape_pct,

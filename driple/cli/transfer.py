@@ -149,18 +149,9 @@ class _Runs:
         """The learning curve that ends in a result; all errors on the same scale."""
         from driple.dataset.split import limited_split
         from driple.training.curve import CurvePoint, learning_curve
-        from driple.training.metrics import score
-
-        labels, times = self.data.targets(), self.data.iteration_times_s()
-        rows = sorted(split.test.tolist(), key=lambda i: self.data.workloads[i])
 
         def point(size: int, run: TrainResult) -> CurvePoint:
-            scores = score(
-                run.predictions["test"],
-                labels[rows],
-                true_times_s=times[rows],
-                train_labels=labels[split.train],
-            )
+            scores = run.test_scores(self.data, split.train)
             return CurvePoint(size=size, scores=scores, seconds=run.seconds)
 
         def smaller(size: int) -> CurvePoint:

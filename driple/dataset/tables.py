@@ -67,12 +67,12 @@ def _dictionary_columns(table: pa.Table, encodings: dict[str, str]) -> list[str]
     return [leaf for leaf in leaves if leaf not in encodings]
 
 
-def require_pyarrow() -> Any:
-    """The module, or MissingExtraError in one line."""
+def require_pyarrow(what: str = "data sets") -> Any:
+    """The module, or MissingExtraError in one line that says what needs it."""
     try:
         import pyarrow  # an extra, loaded when needed
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            "data sets need pyarrow, which is not installed; pip install 'driple[train]'"
+            f"{what} need pyarrow, which is not installed; pip install 'driple[train]'"
         ) from error
     return pyarrow

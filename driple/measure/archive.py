@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from driple.errors import MeasureError, MissingExtraError
+from driple.dataset.tables import require_pyarrow
+from driple.errors import MeasureError
 from driple.files import replacing, told_as
 from driple.measure.campaign import RECORD_FACTS, read_run
 from driple.measure.cluster import RunRecord
@@ -24,6 +25,7 @@ _ZSTD_LEVEL = 15
 # A file of so many runs has some 6 MB; git is no place for files over 20.
 _RUNS_PER_FILE = 100
 _FILES = "samples*.parquet"
+_WHAT = "archives of samples"
 
 
 def write_archive(campaign: Path, folder: Path) -> int:
@@ -46,7 +48,9 @@ def write_archive(campaign: Path, folder: Path) -> int:
 
 
 def _write_runs(runs: list[Path], path: Path) -> None:
-    pa, parquet = _pyarrow()
+    pa = require_pyarrow(_WHAT)
+    from pyarrow import parquet  # an extra, loaded when needed
+
     rows: dict[str, list[Any]] = {
         name: []
         for name in ("run", "about", "names", "period_s", "before_ns", "spent_ns", "values")
@@ -79,7 +83,9 @@ def read_archive(folder: Path) -> dict[str, RunRecord]:
     Raises:
         MeasureError: there is none, or a file is no archive of samples.
     """
-    _pa, parquet = _pyarrow()
+    require_pyarrow(_WHAT)
+    from pyarrow import parquet  # an extra, loaded when needed
+
     files = sorted(folder.glob(_FILES))
     if not files:
         raise MeasureError(f"{folder} holds no samples; build the data set with its traces")
@@ -105,14 +111,3 @@ def _record(row: dict[str, Any]) -> RunRecord:
         period_s=row["period_s"],
     )
     return RunRecord(samples=samples, **{name: about[name] for name in RECORD_FACTS})
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            "archives of samples need pyarrow, which is not installed; pip install 'driple[train]'"
-        ) from error
-    return pa, parquet

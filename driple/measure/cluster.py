@@ -180,7 +180,11 @@ class LocalCluster:
             self._expect(self._roles[name], "ready")
         for role in workers:
             num_parameters = int(self._expect(role, "ready")["num_parameters"])
-        for name, role in self._roles.items():
+        for role in workers:
+            role.say("go")
+        for role in workers:
+            self._expect(role, "placed")
+        for name, role in self._roles.items():  # only now: placing the graph takes a whole core
             role.share.limit(self.shares[name])
         for role in workers:
             role.say("go")

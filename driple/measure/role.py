@@ -2,8 +2,9 @@
 
     orchestrator -- JSON lines over stdin/stdout --> role process -- fork --> one run
 
-A line to the role is a job; the fork serves it, answering with `ready`, `warm`, `done` as it goes
-and waiting for a line before it goes on. Importing TensorFlow takes seconds, a fork milliseconds.
+A line to the role is a job; the fork serves it, answering with `ready`, `placed`, `warm`, `done` as
+it goes and waiting for a line before it goes on. Importing TensorFlow takes seconds, a fork
+milliseconds.
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
             session.run(step.start_tokens)
         train = session.make_callable(step.step)
         train()  # the first step places and optimises the graph; it tells nothing
+        _send(out, event="placed")
+        _wait_for_word()
         _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
         num_iterations = int(sys.stdin.readline() or 0)
         _send(out, event="done", times_ns=_steps(train, num_iterations))

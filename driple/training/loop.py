@@ -23,7 +23,7 @@ from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.model import Inspector
 from driple.training.config import Preset
 from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
-from driple.training.metrics import Scores
+from driple.training.metrics import Scores, score
 from driple.training.prepare import prepare, split_examples
 from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
 from driple.training.trainer import Progress, ProgressCallback
@@ -70,6 +70,25 @@ class TrainResult:
     def seconds(self) -> float:
         """Wall time of all epochs."""
         return sum(record.seconds for record in self.history)
+
+    def test_scores(self, dataset: Dataset, train_rows: npt.NDArray[np.int64]) -> Scores:
+        """Errors on the test part, over the largest labels of rows of one's own choice.
+
+        So that runs that learned from different rows compare: NRMSE is over the largest label.
+
+        Args:
+            dataset: that the run learned from.
+            train_rows: rows whose largest labels scale NRMSE.
+        """
+        row_of = {name: i for i, name in enumerate(dataset.workloads)}
+        rows = [row_of[name] for name in self.workloads["test"]]
+        labels = dataset.targets()
+        return score(
+            self.predictions["test"],
+            labels[rows],
+            true_times_s=dataset.iteration_times_s()[rows],
+            train_labels=labels[train_rows],
+        )
 
 
 def train(

@@ -28,7 +28,7 @@ from driple.inputs import Groupings
 from driple.inspector.batch import GroupBatch
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.model import Inspector
-from driple.training.config import Preset, TrainConfig
+from driple.training.config import Preset, TrainConfig, preset_named
 from driple.training.fit import DIRECTNESS, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.loop import TrainResult, describe_data
 from driple.training.prepare import Encoding, Part, Prepared, prepare, select, split_examples
@@ -39,6 +39,11 @@ __all__ = ["LEAST_LABELS", "TransferConfig", "transfer", "transfer_config"]
 
 TunedLayers = Literal["phi_f", "phi_r", "gru", "readout", "mlp"]
 
+# What a transfer changes of the training of a preset: it starts near its end.
+_FEWER_EPOCHS: dict[str, dict[str, Any]] = {
+    "paper": {"patience_epochs": 30, "max_epochs": 300},
+    "default": {"patience_epochs": 60, "max_epochs": 150},
+}
 # Below this the validation part has under four workloads, and picks its epoch by luck.
 LEAST_LABELS = 20
 
@@ -83,22 +88,11 @@ def transfer_config(preset: str, **changed: Any) -> TransferConfig:
     Args:
         preset: that the checkpoint was trained with.
         changed: fields of `TransferConfig` to set otherwise.
+
+    Raises:
+        ConfigError: there is no such preset.
     """
-    if preset == "paper":
-        train = TrainConfig(patience_epochs=30, max_epochs=300)
-    else:
-        train = TrainConfig(
-            loss="huber",
-            optimizer="adamw",
-            learning_rate=0.002,
-            weight_decay=0.1,
-            schedule="cosine",
-            warmup_epochs=5,
-            clip_norm=1.0,
-            batch_size=16,
-            patience_epochs=60,
-            max_epochs=150,
-        )
+    train = replace(preset_named(preset).train, **_FEWER_EPOCHS[preset])
     return replace(TransferConfig(train=train), **changed)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product, zip_longest
+from typing import Any
 
 from driple.zoo.workload import DATA_FORMATS, DATA_SETS, OPTIMIZERS, PRECISIONS, Workload
 
@@ -71,7 +72,7 @@ def _balanced(model: str, data_set: str, turn: int) -> list[Workload]:
     """
     image = DATA_SETS[data_set].image_size > 0
     largest = _LARGEST_BATCH.get(model, _IMAGE_BATCHES[-1])
-    values: tuple[Sequence[object], ...] = (
+    values: tuple[Sequence[Any], ...] = (
         [size for size in (_IMAGE_BATCHES if image else _TEXT_BATCHES) if size <= largest],
         OPTIMIZERS,
         (True, False),
@@ -91,17 +92,17 @@ def _balanced(model: str, data_set: str, turn: int) -> list[Workload]:
             Workload(
                 model=model,
                 data_set=data_set,
-                batch_size=int(str(batch_size)),
-                optimizer=str(optimizer),
-                sync=bool(sync),
-                precision=str(precision),
-                data_format=str(data_format),
+                batch_size=batch_size,
+                optimizer=optimizer,
+                sync=sync,
+                precision=precision,
+                data_format=data_format,
             )
         )
     return chosen
 
 
-def _turned(values: tuple[object, ...], by: int) -> tuple[object, ...]:
+def _turned(values: tuple[Any, ...], by: int) -> tuple[Any, ...]:
     return values[by % len(values) :] + values[: by % len(values)]
 
 

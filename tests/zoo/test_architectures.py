@@ -4,15 +4,12 @@ One subprocess (TensorFlow's graph mode cannot be undone) adds each forward pass
 counts; a multiply-add inside a while-loop counts once per position.
 """
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from driple.zoo import paper_workloads
+from tests.zoo.conftest import RunTensorFlow
 
 COUNT = """
 import json, sys
@@ -57,8 +54,9 @@ print(json.dumps(facts))
 # [A] osmr/imgclsmob, gluon/README.md (ResNet with the stride in the first convolution; PreResNet)
 # [B] Sze et al., Proc. IEEE 2017, Table II (OverFeat, fast)     [C] Szegedy et al. 2015, Table 1,
 # with the first layer's 9.4 thousand weights and 118 million multiply-adds in place of the misprint
-# 2.7 thousand and 34 million      [D] timm's table of results (inception_v3, inception_v4)
-# [E] He et al. 2016a, Table 6     [F] HRank (Lin et al. 2020, Tables 2 and 3)
+# 2.7 thousand and 34 million      [D] Open Model Zoo: inceptionv3-int8-sparse,
+# googlenet-v4-tf (two FLOPs to a multiply-add)
+# [E] He et al. 2016a, Table 6     [F] HRank (Lin et al. 2020), its repository's README
 # [G] soft filter pruning (He et al. 2018, Table 2)      [H] Huang et al. 2017, Table 2
 # [I] network slimming (Liu et al. 2017, Table 1: 5.33e8 FLOPs, two to a multiply-add)
 # [J] the issue's figure for the AlexNet of tf_cnn_benchmarks; its layers are summed up below
@@ -75,8 +73,8 @@ PUBLISHED: dict[str, tuple[float, float | None]] = {
     "resnet152_v2/imagenet": (60.185, 11319.34),  # A
     "overfeat/imagenet": (146.0, 2800.0),  # B
     "googlenet/imagenet": (6.9985, 1586.0),  # C
-    "inception3/imagenet": (23.834, 5730.0),  # D
-    "inception4/imagenet": (42.680, 12280.0),  # D
+    "inception3/imagenet": (23.819, 5734.5),  # D
+    "inception4/imagenet": (42.648, 12292.0),  # D
     "resnet20/cifar10": (0.27, 40.6),  # E, G
     "resnet32/cifar10": (0.46, 68.9),  # E, G
     "resnet44/cifar10": (0.66, None),  # E
@@ -92,20 +90,12 @@ VOCABULARY, LENGTH = 32_000, 50  # of the data set `europarl`
 
 
 @pytest.fixture(scope="module")
-def counted() -> dict[str, Any]:
+def counted(run_tensorflow: RunTensorFlow) -> dict[str, Any]:
     """Counts of every model of the paper, by `model/data set`, and of two in other formats."""
     pairs = sorted({f"{job.model}/{job.data_set}" for job in paper_workloads()})
     names = [f"{pair}/b2/sgd/sync" for pair in pairs]
     names += ["resnet50/imagenet/b2/sgd/sync/fp16/nchw", "nmt_small/europarl/b2/sgd/sync/fp16"]
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT, *names],
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    facts = json.loads(done.stdout.splitlines()[-1])
+    facts = run_tensorflow(COUNT, *names)
     return {name.replace("/b2/sgd/sync", ""): value for name, value in facts.items()}
 
 

@@ -4,16 +4,13 @@ TensorFlow's graph mode cannot be undone in a process, so one subprocess builds 
 prints what the tests look at.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from driple.graph import graph_from_graphdef_bytes, read_graph
+from tests.zoo.conftest import RunTensorFlow
 
 BUILD = """
 import json, sys
@@ -60,21 +57,12 @@ OTHERS = [
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def built(
+    run_tensorflow: RunTensorFlow, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """Facts of every workload, and its graph on disk."""
     folder = tmp_path_factory.mktemp("zoo")
-    names = [*PUBLISHED_MILLIONS, *OTHERS]
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, str(folder), *names],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return facts
+    return run_tensorflow(BUILD, str(folder), *PUBLISHED_MILLIONS, *OTHERS)
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MILLIONS)

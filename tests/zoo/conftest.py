@@ -1,0 +1,34 @@
+"""Python code run in a process of its own, since TensorFlow's graph mode cannot be undone in one.
+
+code, arguments  ->  subprocess without GPU  ->  the JSON object in its last line of output
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RunTensorFlow = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def run_tensorflow() -> RunTensorFlow:
+    """Runs code with arguments; gives the object that it printed last."""
+
+    def run(code: str, *arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return facts
+
+    return run
