@@ -44,8 +44,8 @@ LAYERS = (
     ("phi_r", "gru", "mlp"),
     ("phi_f", "phi_r", "gru", "readout", "mlp"),
 )
-# The paper's preset waits 1,000 epochs for a better one, a day over all seeds and sizes; anew, it is
-# given these here. In the checkpoints it has its full patience.
+# The paper's preset waits 1,000 epochs for a better one, a day over all seeds and sizes; anew, it
+# is given these here. In the checkpoints it has its full patience.
 ANEW: dict[str, dict[str, int]] = {
     "paper": {"patience_epochs": 150, "max_epochs": 600},
     "default": {},
