@@ -125,6 +125,7 @@ def transfer(
     _check_data(checkpoint, dataset)
     folder, options = Path(out_dir), options or RunOptions()
     preset = _preset_of(checkpoint, config)
+    model = tuned_model(checkpoint, config)
     run = {
         "transfer": {"from": _identity(checkpoint), **asdict(config)},
         **describe_data(dataset, split),
@@ -145,9 +146,9 @@ def transfer(
                     op_type_table=checkpoint.op_type_table, input_scaler=checkpoint.input_scaler
                 ),
             ),
-            tuned_model(checkpoint, config),
+            model,
         ),
-        make_model=lambda _: tuned_model(checkpoint, config),
+        make_model=lambda _: model,
     )
     examples = split_examples(dataset, split)["train"]
     facts = trained_on_facts(dataset, run["data_set"]["fingerprint"], examples, fitted)
