@@ -47,7 +47,7 @@ LAYERS = (
 # The paper's preset waits 1,000 epochs for a better one, a day over all seeds and sizes; anew, it
 # is given these here. In the checkpoints it has its full patience.
 ANEW: dict[str, dict[str, int]] = {
-    "paper": {"patience_epochs": 150, "max_epochs": 600},
+    "paper": {"patience_epochs": 100, "max_epochs": 400},
     "default": {},
 }
 MOVED: dict[str, object] = {"layers": ("phi_r", "mlp"), "share": 0.5}
