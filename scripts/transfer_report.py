@@ -181,8 +181,11 @@ def choice_table(
 
 def curves(results: Results, targets: list[str], labels: dict[str, int], path: Path) -> None:
     """Figures 15 and 16: error and seconds against labels, a thin line for each setting."""
-    drawn, axes = plt.subplots(2, 2, figsize=(9, 6.5), sharex=True)
-    for row, preset in zip(axes, ("paper", "default"), strict=True):
+    presets = [preset for preset in ("paper", "default") if results.pick(preset=preset)]
+    drawn, axes = plt.subplots(
+        len(presets), 2, figsize=(9, 0.7 + 2.9 * len(presets)), sharex=True, squeeze=False
+    )
+    for row, preset in zip(axes, presets, strict=True):
         for axis, name, words in (
             (row[0], "nrmse", "average NRMSE"),
             (row[1], "seconds_to_best", "seconds to the best epoch"),
