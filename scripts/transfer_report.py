@@ -257,9 +257,9 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
         f"workloads; means and standard deviations over {len(SEEDS)} seeds. `labels` are those to "
         "train and to validate on, `all` is 80 % of the setting's workloads. Seconds are those of "
         "one thread up to the best epoch. The pre-trained inspector has seen the graphs of the "
-        "test workloads with the labels of its own setting, as in the paper. Preset `paper` is "
-        f"given {ANEW['paper']['patience_epochs']} epochs of patience and {ANEW['paper']['max_epochs']} "
-        "at most where it is trained anew, in place of 1,000 and 100,000.",
+        "test workloads with the labels of its own setting, as in the paper. Where preset `paper` "
+        f"is trained anew, it is given {ANEW['paper']['patience_epochs']} epochs of patience and "
+        f"{ANEW['paper']['max_epochs']} in all, in place of 1,000 and 100,000.",
         "",
         "## What transfer saves",
         "",
