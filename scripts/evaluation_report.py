@@ -1,9 +1,9 @@
 """Make docs/evaluation.md and its picture from the shipped data sets and the shipped folds.
 
-    python scripts/evaluation_report.py [--threads 2] [--paper-on-first]
+python scripts/evaluation_report.py [--threads 2]
 
-Folds that are not in docs/evaluation/folds are trained first. With `--paper-on-first` preset
-`paper` is only evaluated on the first setting, which spares half an hour for each other one.
+Folds that are not in docs/evaluation/folds are trained first; preset `paper` takes half an hour for
+each setting.
 """
 
 from __future__ import annotations
@@ -169,29 +169,22 @@ def main() -> None:
     """Train what is missing, then write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--paper-on-first", action="store_true")
-    arguments = parser.parse_args()
-    threads = arguments.threads
-    left_out = {"paper"} if arguments.paper_on_first else set()
+    threads = parser.parse_args().threads
     found, sections = [], []
     for dataset in measured_datasets():
-        first = dataset.setting == FIRST
         results = [
             run_arena(
                 dataset,
                 ArenaConfig(split=split, methods=methods, threads=threads),
                 FOLDS,
             )
-            for split, methods in (
-                (split, tuple(m for m in methods if first or m not in left_out))
-                for split, methods in COMPARISONS
-            )
+            for split, methods in COMPARISONS
         ]
         found.append((dataset, results))
         sections += ["", f"## {dataset.setting}", ""]
         sections += [f"Labels: measured, {len(dataset.examples)} workloads, "
                      f"{dataset.about['num_runs']} runs. {repeatability(dataset)}"]  # fmt: skip
-        if first:
+        if dataset.setting == FIRST:
             picture(dataset, results[0], "default", DOCS / "pictures/evaluation.png")
             sections += ["", "![predicted against measured](pictures/evaluation.png)"]
         for result in results:
