@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from driple.cli.show import note, print_json, print_table
+
+if TYPE_CHECKING:
+    from driple.opcost import GraphCost
 
 __all__ = ["graph_app"]
 
@@ -25,16 +29,17 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     top: Annotated[int, typer.Option(help="op types to list")] = 10,
 ) -> None:
-    """Show the size of a graph, its op types and what the reader could not take at face value.
+    """Show the size of a graph, what its ops cost and what the reader could not take at face value.
 
     Example:
 
       driple graph show datasets/examples/resnet50.pbtxt
     """
     from driple.graph import read_graph
+    from driple.opcost import cost_of_graph
 
     op_graph = read_graph(graph)
-    report = op_graph.report
+    report, cost = op_graph.report, cost_of_graph(op_graph)
     counts = op_graph.op_type_counts().most_common()
     if json:
         print_json(
@@ -47,6 +52,10 @@ def show(
                 "unknown_dimensions": report.unknown_dimensions,
                 "dangling_inputs": report.dangling_inputs,
                 "tensor_bytes": int(op_graph.tensor_bytes.sum()),
+                "flops": cost.total_flops,
+                "memory_bytes": cost.total_bytes,
+                "op_types_without_cost": dict(cost.unknown),
+                "loops_of_unknown_length": report.loops_of_unknown_length,
                 "op_types": dict(counts),
                 "remote_op_types": {item.op_type: item.num_nodes for item in op_graph.remote},
                 "notes": list(report.notes),
@@ -60,4 +69,33 @@ def show(
         f"{op_graph.num_edges} edges on the worker's device, "
         f"{op_graph.tensor_bytes.sum() / 1e6:.1f} MB of tensors"
     )
-    print_table(["op type", "nodes"], [[name, str(count)] for name, count in counts[:top]])
+    print(
+        f"one step: {cost.total_flops / 1e9:.2f} GFLOP, {cost.total_bytes / 1e9:.2f} GB read and "
+        "written"
+    )
+    if cost.unknown:
+        note(f"op types without a formula, counted without FLOPs: {', '.join(cost.unknown)}")
+    flops, moved = _by_op_type(op_graph.op_types, cost)
+    print_table(
+        ["op type", "nodes", "GFLOP", "MB"],
+        [
+            [name, str(count), f"{flops[name] / 1e9:.3f}", f"{moved[name] / 1e6:.1f}"]
+            for name, count in counts[:top]
+        ],
+    )
+
+
+def _by_op_type(op_types: tuple[str, ...], cost: GraphCost) -> tuple[Counter[str], Counter[str]]:
+    """FLOPs and bytes of a step by op type."""
+    flops: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    times = cost.executions
+    for name, one, other in zip(
+        op_types,
+        (cost.flops * times).tolist(),
+        ((cost.bytes_read + cost.bytes_written) * times).tolist(),
+        strict=True,
+    ):
+        flops[name] += one
+        moved[name] += other
+    return flops, moved

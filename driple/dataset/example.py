@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph
+from driple.graph.signature import signatures_to_json
 from driple.targets import NUM_TARGETS, TARGET_NAMES, Targets
 
 __all__ = [
@@ -156,23 +157,29 @@ def merge_examples(dataset: Dataset, new: Iterable[Example]) -> Dataset:
 
 
 def graph_hash(graph: OpGraph) -> str:
-    """Content hash of a graph: op types, edges, tensor sizes, what is remote, what crosses.
+    """Content hash of a graph: op types, signatures, edges, sizes, what is remote, what crosses.
 
     Node names, devices and the read report are not in it: graphs that differ in nothing else are
     the same input to the inspector, and are stored once.
     """
     digest = hashlib.sha256()
     remote = [[ops.op_type, ops.num_nodes, ops.tensor_bytes] for ops in graph.remote]
-    crossing = [graph.sent_bytes, graph.received_bytes]
-    digest.update(json.dumps([list(graph.op_types), remote, crossing]).encode())
+    digest.update(json.dumps([list(graph.op_types), remote]).encode())
     for array, dtype in (
         (graph.edges, "<i4"),
         (graph.is_control, "u1"),
         (graph.tensor_elements, "<i8"),
         (graph.tensor_bytes, "<i8"),
+        (graph.signature_of, "<i4"),
+        (graph.executions, "<i8"),
+        (graph.traffic.received_bytes, "<i8"),
+        (graph.traffic.readers, "<i4"),
+        (graph.traffic.sent_bytes, "<i8"),
+        (graph.traffic.senders, "<i4"),
     ):
         digest.update(len(array).to_bytes(8, "little"))
         digest.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
+    digest.update(signatures_to_json(graph.signatures).encode())
     return digest.hexdigest()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import DatasetError
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from driple.errors import DatasetError, GraphError
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.signature import signatures_from_json, signatures_to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,7 @@ __all__ = ["graphs_from_table", "graphs_to_table"]
 
 HASH_COLUMN = "graph"
 REPORT_COLUMN = "report"
+SIGNATURES_COLUMN = "signatures"
 TEXT_LISTS = ("names", "op_types", "devices", "remote_op_types")
 NUMBER_LISTS = {
     "edge_sources": "int32",
@@ -35,15 +37,22 @@ NUMBER_LISTS = {
     "is_control": "bool",
     "tensor_elements": "int64",
     "tensor_bytes": "int64",
+    "signature_of": "int32",
+    "executions": "int64",
     "remote_num_nodes": "int64",
     "remote_tensor_bytes": "int64",
+    "received_bytes": "int64",
+    "received": "int32",
+    "received_by": "int32",
+    "sent_bytes": "int64",
+    "sent_by": "int32",
 }
-SCALARS = ("sent_bytes", "received_bytes")
 ENCODINGS = {
     "names.list.element": "DELTA_BYTE_ARRAY",
     "edge_sources.list.element": "DELTA_BINARY_PACKED",
     "edge_destinations.list.element": "DELTA_BINARY_PACKED",
     "is_control.list.element": "RLE",
+    "signature_of.list.element": "DELTA_BINARY_PACKED",
 }
 
 
@@ -59,9 +68,9 @@ def graphs_to_table(graphs: Mapping[str, OpGraph]) -> tuple[pa.Table, dict[str, 
     for name, kind in NUMBER_LISTS.items():
         numbers = [_numbers(graph, name) for graph in rows]
         columns[name] = pa.array(numbers, pa.list_(pa.type_for_alias(kind)))
-    for name in SCALARS:
-        columns[name] = pa.array([getattr(graph, name) for graph in rows], pa.int64())
     reports = [json.dumps(asdict(graph.report)) for graph in rows]
+    told = [signatures_to_json(graph.signatures) for graph in rows]
+    columns[SIGNATURES_COLUMN] = pa.array(told, pa.string())
     columns[REPORT_COLUMN] = pa.array(reports, pa.string())
     return pa.table(columns), dict(ENCODINGS)
 
@@ -72,7 +81,8 @@ def graphs_from_table(table: pa.Table, file: Path) -> dict[str, OpGraph]:
     Raises:
         DatasetError: a column is missing or empty, or lists of unequal length.
     """
-    wanted = (HASH_COLUMN, *TEXT_LISTS, *NUMBER_LISTS, *SCALARS, REPORT_COLUMN)
+    lists = (*TEXT_LISTS, *NUMBER_LISTS)
+    wanted = (HASH_COLUMN, *lists, SIGNATURES_COLUMN, REPORT_COLUMN)
     for name in wanted:
         if name not in table.column_names:
             raise DatasetError(f"{file}: column {name!r} is missing; write the data set again")
@@ -81,17 +91,15 @@ def graphs_from_table(table: pa.Table, file: Path) -> dict[str, OpGraph]:
     hashes = table[HASH_COLUMN].to_pylist()
     texts = {name: _text_rows(table[name]) for name in TEXT_LISTS}
     numbers = {name: _number_rows(table[name], NUMBER_LISTS[name], file) for name in NUMBER_LISTS}
-    scalars = {name: table[name].to_pylist() for name in SCALARS}
+    signatures = table[SIGNATURES_COLUMN].to_pylist()
     reports = table[REPORT_COLUMN].to_pylist()
     graphs = {}
     for i, key in enumerate(hashes):
         row_texts = {name: rows[i] for name, rows in texts.items()}
         row_numbers = {name: rows[i] for name, rows in numbers.items()}
         try:
-            graph = _graph(row_texts, row_numbers, reports[i])
-            sums: dict[str, Any] = {name: int(scalars[name][i]) for name in SCALARS}
-            graphs[key] = replace(graph, **sums)
-        except (ValueError, TypeError) as error:
+            graphs[key] = _graph(row_texts, row_numbers, signatures[i], reports[i])
+        except (ValueError, TypeError, GraphError) as error:
             raise DatasetError(
                 f"{file}: graph {key[:12]} is damaged ({error}); restore the file"
             ) from error
@@ -106,10 +114,18 @@ def _texts(graph: OpGraph, name: str) -> tuple[str, ...]:
 
 
 def _numbers(graph: OpGraph, name: str) -> npt.NDArray[Any]:
-    if name == "edge_sources":
-        return graph.edges[:, 0]
-    if name == "edge_destinations":
-        return graph.edges[:, 1]
+    traffic = graph.traffic
+    named = {
+        "edge_sources": graph.edges[:, 0],
+        "edge_destinations": graph.edges[:, 1],
+        "received_bytes": traffic.received_bytes,
+        "received": traffic.readers[:, 0],
+        "received_by": traffic.readers[:, 1],
+        "sent_bytes": traffic.sent_bytes,
+        "sent_by": traffic.senders,
+    }
+    if name in named:
+        return named[name]
     if name.startswith("remote_"):
         attribute = name.removeprefix("remote_")
         return np.array([getattr(ops, attribute) for ops in graph.remote], dtype=np.int64)
@@ -137,7 +153,9 @@ def _number_rows(column: pa.ChunkedArray, kind: str, file: Path) -> list[npt.NDA
     return rows
 
 
-def _graph(texts: dict[str, tuple[str, ...]], numbers: dict[str, Any], report: str) -> OpGraph:
+def _graph(
+    texts: dict[str, tuple[str, ...]], numbers: dict[str, Any], signatures: str, report: str
+) -> OpGraph:
     num_nodes, num_edges = len(texts["names"]), len(numbers["edge_sources"])
     per_node = (texts["op_types"], texts["devices"], *_pick(numbers, "tensor_"))
     per_edge = (numbers["edge_destinations"], numbers["is_control"])
@@ -146,8 +164,11 @@ def _graph(texts: dict[str, tuple[str, ...]], numbers: dict[str, Any], report: s
     _check_lengths("edges", num_edges, per_edge)
     _check_lengths("remote op types", len(texts["remote_op_types"]), per_remote)
     edges = np.stack([numbers["edge_sources"], numbers["edge_destinations"]], axis=1)
-    if num_edges and not 0 <= edges.min() <= edges.max() < num_nodes:
-        raise ValueError(f"an edge leads outside its {num_nodes} nodes")
+    table, signature_of = signatures_from_json(signatures), numbers["signature_of"]
+    _check_positions("edges", edges, num_nodes)
+    _check_positions("signatures", signature_of, len(table))
+    if len(signature_of):  # empty in a graph that does not tell
+        _check_lengths("nodes", num_nodes, (signature_of, numbers["executions"]))
     remote = zip(texts["remote_op_types"], *(array.tolist() for array in per_remote), strict=True)
     return OpGraph(
         names=texts["names"],
@@ -161,12 +182,35 @@ def _graph(texts: dict[str, tuple[str, ...]], numbers: dict[str, Any], report: s
             RemoteOps(op_type=op_type, num_nodes=nodes, tensor_bytes=size)
             for op_type, nodes, size in remote
         ),
+        traffic=_traffic(numbers, num_nodes),
         report=_report(report),
+        signatures=table,
+        signature_of=signature_of,
+        executions=numbers["executions"],
     )
+
+
+def _traffic(numbers: dict[str, Any], num_nodes: int) -> Traffic:
+    readers = np.stack([numbers["received"], numbers["received_by"]], axis=1)
+    found = Traffic(
+        received_bytes=numbers["received_bytes"],
+        readers=readers.astype(np.int32, copy=False),
+        sent_bytes=numbers["sent_bytes"],
+        senders=numbers["sent_by"],
+    )
+    _check_positions("transfers", found.readers[:, 0], len(found.received_bytes))
+    _check_positions("readers", found.readers[:, 1], num_nodes)
+    _check_positions("senders", found.senders, num_nodes)
+    return found
 
 
 def _pick(numbers: dict[str, Any], prefix: str) -> tuple[Any, ...]:
     return tuple(array for name, array in numbers.items() if name.startswith(prefix))
+
+
+def _check_positions(what: str, positions: npt.NDArray[Any], end: int) -> None:
+    if positions.size and not 0 <= positions.min() <= positions.max() < end:
+        raise ValueError(f"{what} lead outside of 0 to {end - 1}")
 
 
 def _check_lengths(what: str, expected: int, arrays: tuple[Any, ...]) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "read_dataset", "write_dataset"]
 
-FORMAT = 1  # of the folder; raise it when an older Driple could not read what is written
+FORMAT = 2  # of the folder; raise it when an older Driple could not read what is written
 
 ABOUT_FILE = "dataset.json"
 EXAMPLES_FILE = "examples.parquet"

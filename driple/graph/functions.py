@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from driple.errors import GraphError
 from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode
 
-__all__ = ["Inlined", "inline_functions", "node_of"]
+__all__ = ["Inlined", "inline_functions", "node_of", "output_number"]
 
 # Which attributes of a calling op hold functions, and from which input on theirs begin.
 _CALLS: dict[str, tuple[tuple[str, ...], int]] = {
@@ -158,6 +158,8 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
         inputs=[*data[:first], *(results or data[first:]), *control],
         shapes=call.shapes,
         types=call.types,
+        numbers=call.numbers,
+        frame=call.frame,
     )
     return [*nodes, stays]
 
@@ -188,7 +190,8 @@ def _instantiate(
         mark = "^" if reference.startswith("^") else ""
         name = node_of(reference)
         if name in own:
-            return f"{mark}{prefix}{name}{_output_number(reference)}"
+            number = output_number(reference)
+            return f"{mark}{prefix}{name}:{number}" if number else f"{mark}{prefix}{name}"
         return (
             given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
         )
@@ -202,6 +205,8 @@ def _instantiate(
             shapes=node.shapes,
             types=node.types,
             functions=node.functions,
+            numbers=node.numbers,
+            frame=f"{prefix}{node.frame}" if node.frame else "",
         )
         for node in function.nodes
     ]
@@ -211,11 +216,13 @@ def _instantiate(
     return body, returns
 
 
-def _output_number(reference: str) -> str:
-    """`:2` of `node:out:2` or `node:2`; empty for the first output."""
+def output_number(reference: str) -> int:
+    """2 of `node:out:2` or `node:2`; 0 where none is given."""
+    if ":" not in reference:
+        return 0
     last = reference.rsplit(":", 1)[-1]
     plain = last.isascii() and last.isdigit() and len(last) <= 9
-    return f":{last}" if plain and last != "0" and ":" in reference else ""
+    return int(last) if plain else 0
 
 
 def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
@@ -234,6 +241,5 @@ def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
         if item.startswith("^"):
             todo.extend(f"^{node_of(result)}" for result in results)
         elif results:
-            number = _output_number(item).removeprefix(":")
-            todo.append(results[min(int(number or 0), len(results) - 1)])
+            todo.append(results[min(output_number(item), len(results) - 1)])
     return found

@@ -14,10 +14,11 @@ from google.protobuf.message import DecodeError
 
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
-from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode, Shape
+from driple.graph.raw import MAX_NODES, NUMBERS, RawFunction, RawGraph, RawNode, Shape
 
 __all__ = ["message_class", "raw_from_bytes", "raw_from_message"]
 
+_NUMBER_KEYS = frozenset(name.encode() for name in NUMBERS)
 _PACKAGE = "driple.graph"
 _ENUM = "DataType"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -36,11 +37,21 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "AttrEntry": (("key", 1, "string"), ("value", 2, "AttrValue")),
     "AttrValue": (
         ("list", 1, "ListValue"),
+        ("s", 2, "string"),
+        ("i", 3, "int64"),
         ("type", 6, "DataType"),
         ("shape", 7, "TensorShapeProto"),
+        ("tensor", 8, "TensorProto"),
         ("func", 10, "NameAttrList"),
     ),
+    "TensorProto": (
+        ("dtype", 1, "DataType"),
+        ("tensor_shape", 2, "TensorShapeProto"),
+        ("int_val", 7, "int32*"),
+        ("int64_val", 10, "int64*"),
+    ),
     "ListValue": (
+        ("i", 3, "int64*"),
         ("type", 6, "DataType*"),
         ("shape", 7, "TensorShapeProto*"),
         ("func", 9, "NameAttrList*"),
@@ -63,6 +74,7 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
 }
 _SCALARS = {
     "string": _Field.TYPE_BYTES,  # as bytes: decoded by us, so that bad UTF-8 is our error
+    "int32": _Field.TYPE_INT32,
     "int64": _Field.TYPE_INT64,
     "bool": _Field.TYPE_BOOL,
 }
@@ -207,6 +219,7 @@ def _node(node: Any) -> RawNode:
     )
     types: dict[str, tuple[int, ...]] = {}
     functions: dict[str, tuple[str, ...]] = {}
+    numbers: dict[str, tuple[int, ...]] = {}
     for entry in node.attr:
         value = entry.value
         if entry.key == b"_output_shapes":
@@ -219,8 +232,22 @@ def _node(node: Any) -> RawNode:
             functions[_text(entry.key)] = (_text(value.func.name),)
         elif any(item.name for item in value.list.func):
             functions[_text(entry.key)] = tuple(_text(item.name) for item in value.list.func)
+        elif entry.key == b"frame_name":
+            raw.frame = _text(value.s)
+        elif entry.key == b"value":
+            numbers["value"] = _scalar(value.tensor)
+        elif entry.key in _NUMBER_KEYS:
+            numbers[_text(entry.key)] = tuple(value.list.i) or (value.i,) * bool(value.i)
     raw.types, raw.functions = types, functions
+    raw.numbers = {key: values for key, values in numbers.items() if values}
     return raw
+
+
+def _scalar(tensor: Any) -> tuple[int, ...]:
+    """The number of a scalar whole-number constant; empty for any other."""
+    if tensor.tensor_shape.dim or tensor.tensor_shape.unknown_rank:
+        return ()
+    return tuple(tensor.int_val or tensor.int64_val)[:1]
 
 
 def _shape(shape: Any) -> Shape:

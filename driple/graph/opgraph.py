@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["OpGraph", "ReadReport", "RemoteOps"]
+from driple.graph.signature import OpSignature
+
+__all__ = ["OpGraph", "ReadReport", "RemoteOps", "Traffic"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +25,7 @@ class ReadReport:
         unknown_dimensions: dimensions given as -1; each counted as 1 in the tensor sizes.
         nodes_without_device: nodes of the file that name no device.
         dangling_inputs: inputs that name a node which is not in the file.
+        loops_of_unknown_length: while-loops whose turns the graph does not fix; each counts one.
         unresolved_functions: names of called functions that the library does not hold.
         notes: one sentence for each thing a user should know, for stderr.
     """
@@ -32,6 +36,7 @@ class ReadReport:
     unknown_dimensions: int = 0
     nodes_without_device: int = 0
     dangling_inputs: int = 0
+    loops_of_unknown_length: int = 0
     unresolved_functions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -51,6 +56,30 @@ class RemoteOps:
     tensor_bytes: int
 
 
+_NO_INT32 = partial(np.zeros, 0, np.int32)
+_NO_INT64 = partial(np.zeros, 0, np.int64)
+_NO_PAIRS = partial(np.zeros, (0, 2), np.int32)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic:
+    """What data edges carry between the worker's compute device and all others in one step.
+
+    A node counts once, with all its outputs, however many read it.
+
+    Attributes:
+        received_bytes: shape [r], int64, bytes of each node elsewhere that kept nodes read.
+        readers: shape [e, 2], int32, (position in `received_bytes`, kept node that reads it).
+        sent_bytes: shape [s], int64, bytes of each kept node that others read.
+        senders: shape [s], int32, position of that node.
+    """
+
+    received_bytes: npt.NDArray[np.int64] = field(default_factory=_NO_INT64)
+    readers: npt.NDArray[np.int32] = field(default_factory=_NO_PAIRS)
+    sent_bytes: npt.NDArray[np.int64] = field(default_factory=_NO_INT64)
+    senders: npt.NDArray[np.int32] = field(default_factory=_NO_INT32)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpGraph:
     """Nodes and edges of the ops that run on the worker's compute device.
@@ -65,10 +94,11 @@ class OpGraph:
         tensor_bytes: shape [num_nodes], int64, bytes of all outputs of the node together.
         remote: what was left out, by op type, sorted by op type: optimizers and variables on the
             parameter servers, gradient accumulators of synchronous training, input pipelines.
-        sent_bytes: bytes of the outputs of kept nodes that data edges carry to other devices, each
-            node once: with parameter servers, the gradients of one step.
-        received_bytes: the same for what comes from other devices: the parameters.
+        traffic: what crosses to and from other devices.
         report: what the reader met on the way.
+        signatures: what nodes compute on, each once; empty in a graph that does not tell.
+        signature_of: shape [num_nodes], int32, position of each node's signature.
+        executions: shape [num_nodes], int64, runs of each node in a step: 1 outside of loops.
     """
 
     names: tuple[str, ...]
@@ -79,9 +109,21 @@ class OpGraph:
     tensor_elements: npt.NDArray[np.int64]
     tensor_bytes: npt.NDArray[np.int64]
     remote: tuple[RemoteOps, ...] = ()
-    sent_bytes: int = 0
-    received_bytes: int = 0
+    traffic: Traffic = field(default_factory=Traffic)
     report: ReadReport = ReadReport()
+    signatures: tuple[OpSignature, ...] = ()
+    signature_of: npt.NDArray[np.int32] = field(default_factory=_NO_INT32)
+    executions: npt.NDArray[np.int64] = field(default_factory=_NO_INT64)
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that leave in one step: with parameter servers, the gradients."""
+        return sum(self.traffic.sent_bytes.tolist())
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that come in in one step: with parameter servers, the parameters."""
+        return sum(self.traffic.received_bytes.tolist())
 
     @property
     def num_nodes(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.errors import GraphError
-from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode, Shape
+from driple.graph.raw import MAX_NODES, NUMBERS, RawFunction, RawGraph, RawNode, Shape
 from driple.graph.textformat import Message, as_message, top_level_fields
 from driple.graph.textvalues import data_type, number
 
@@ -20,12 +20,14 @@ __all__ = ["raw_from_text"]
 
 @dataclass(slots=True)
 class _Attribute:
-    """What an attribute says: shapes of the outputs, data types, or function names."""
+    """What an attribute says: shapes of the outputs, types, functions, numbers, or a frame."""
 
     key: str
     shapes: tuple[Shape, ...] | None = None
     types: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    frame: str = ""
 
 
 def raw_from_text(text: str) -> RawGraph:
@@ -67,6 +69,8 @@ def _node(message: Message) -> RawNode:
         shapes=None if shapes is None else shapes.shapes,
         types={key: attribute.types for key, attribute in said.items() if attribute.types},
         functions={key: one.functions for key, one in said.items() if one.functions},
+        numbers={key: one.numbers for key, one in said.items() if one.numbers},
+        frame=said["frame_name"].frame if "frame_name" in said else "",
     )
 
 
@@ -88,7 +92,28 @@ def _attribute(entry: Message) -> _Attribute:
     called = [item.string("name") for item in value.messages("func")]
     if not any(called):
         called = [item.string("name") for item in items.messages("func")]
-    return _Attribute(key, functions=tuple(called) if any(called) else ())
+    if any(called):
+        return _Attribute(key, functions=tuple(called))
+    return _number_attribute(key, value, items)
+
+
+def _number_attribute(key: str, value: Message, items: Message) -> _Attribute:
+    if key == "frame_name":
+        return _Attribute(key, frame=value.string("s"))
+    if key == "value":
+        return _Attribute(key, numbers=_scalar(value.message("tensor") or Message()))
+    if key not in NUMBERS:
+        return _Attribute(key)
+    single = tuple(filter(None, map(number, value.words("i")[-1:])))  # 0 is as good as none
+    return _Attribute(key, numbers=tuple(map(number, items.words("i"))) or single)
+
+
+def _scalar(tensor: Message) -> tuple[int, ...]:
+    """The number of a scalar whole-number constant; empty for any other."""
+    shape = tensor.message("tensor_shape") or Message()
+    if shape.messages("dim") or shape.words("unknown_rank"):
+        return ()
+    return tuple(map(number, (tensor.words("int_val") or tensor.words("int64_val"))[:1]))
 
 
 def _shape(message: Message) -> Shape:

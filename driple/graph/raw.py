@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MAX_NODES", "RawFunction", "RawGraph", "RawNode", "Shape"]
+__all__ = ["MAX_NODES", "NUMBERS", "RawFunction", "RawGraph", "RawNode", "Shape"]
 
 # A hundred times the largest graph of the paper; beyond it a file is refused.
 MAX_NODES = 2_000_000
+
+# Whole-number attributes that are kept: the window of a pooling, of a local normalisation.
+NUMBERS = frozenset({"ksize", "depth_radius"})
 
 # Sizes of the dimensions, -1 where unknown; None for an unknown rank.
 Shape = tuple[int, ...] | None
@@ -29,6 +32,9 @@ class RawNode:
         shapes: shape of each output (`_output_shapes`); None if the node does not tell.
         types: dtype attributes by name; numbers of TensorFlow's DataType.
         functions: names of the functions it calls, by attribute name.
+        numbers: whole-number attributes that decide what an op costs (`ksize`), and the `value`
+            of a scalar constant.
+        frame: the while-loop that an Enter belongs to.
     """
 
     name: str
@@ -38,6 +44,8 @@ class RawNode:
     shapes: tuple[Shape, ...] | None = None
     types: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    frame: str = ""
 
 
 @dataclass(slots=True)

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import GraphError
-from driple.graph.functions import Inlined, inline_functions, node_of
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from driple.graph.describe import describe_nodes
+from driple.graph.functions import Inlined, inline_functions, node_of, output_number
+from driple.graph.loops import count_executions
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.raw import RawGraph, RawNode
 from driple.graph.select import Selection, select_nodes
 from driple.graph.sizes import OutputSize, output_size
@@ -155,8 +157,8 @@ def _graph_of(raw: RawGraph, notes: tuple[str, ...]) -> OpGraph:
             f"{nameless} of {len(nodes)} node(s) have no name or no op; no GraphDef, or "
             "a corrupt one: write the graph again (tf.io.write_graph)"
         )
-    edges, is_control, dangling = _edges(nodes)
-    _refuse_cycles(nodes, edges)
+    edges, is_control, inputs, dangling = _edges(nodes)
+    order = _in_order(nodes, edges)
     selection = select_nodes(nodes, edges)
     sizes = [output_size(node) for node in nodes]
     kept = np.flatnonzero(selection.kept)
@@ -167,6 +169,8 @@ def _graph_of(raw: RawGraph, notes: tuple[str, ...]) -> OpGraph:
     num_bytes = np.array([sizes[i].tensor_bytes for i in kept], dtype=np.int64)
     if num_bytes.sum(dtype=np.float64) > _MOST_BYTES:
         raise GraphError("tensors of the graph add up to over 2^62 bytes; the file is corrupt")
+    signatures, signature_of = describe_nodes(nodes, inputs, order, kept.tolist())
+    executions = count_executions(nodes, inputs, edges, order)
     return OpGraph(
         names=tuple(nodes[i].name for i in kept),
         op_types=tuple(nodes[i].op for i in kept),
@@ -176,45 +180,55 @@ def _graph_of(raw: RawGraph, notes: tuple[str, ...]) -> OpGraph:
         tensor_elements=num_elements,
         tensor_bytes=num_bytes,
         remote=_remote(nodes, sizes, selection),
-        sent_bytes=_crossing_bytes(edges[~is_control], selection.kept, sizes),
-        received_bytes=_crossing_bytes(edges[~is_control], ~selection.kept, sizes),
+        traffic=_traffic(edges[~is_control], selection.kept, position, sizes),
         report=_report(
             raw,
             inlined,
             selection,
             sizes=[sizes[i] for i in kept],
             dangling=dangling,
+            unknown_loops=executions.num_unknown,
             notes=notes,
         ),
+        signatures=signatures,
+        signature_of=signature_of,
+        executions=executions.count[kept],
     )
 
 
 def _edges(
     nodes: Sequence[RawNode],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], int]:
-    """Edges between nodes, which of them are control edges, and how many inputs lead nowhere."""
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], list[list[tuple[int, int]]], int]:
+    """Edges, which are control edges, data inputs (node, output), how many inputs lead nowhere."""
     index = {node.name: i for i, node in enumerate(nodes)}
     if len(index) != len(nodes):
         raise GraphError(f"graph has {len(nodes) - len(index)} node name(s) twice; it is corrupt")
     pairs: list[tuple[int, int]] = []
     control: list[bool] = []
+    inputs: list[list[tuple[int, int]]] = [[] for _ in nodes]
     dangling = 0
     for target, node in enumerate(nodes):
         for reference in node.inputs:
-            source = index.get(reference)
+            source, number = index.get(reference), 0
             if source is None:
-                source = index.get(node_of(reference))
+                source, number = index.get(node_of(reference)), output_number(reference)
             if source is None:
                 dangling += 1
                 continue
             pairs.append((source, target))
-            control.append(reference.startswith("^"))
+            is_control = reference.startswith("^")
+            control.append(is_control)
+            if not is_control:
+                inputs[target].append((source, number))
     edges = np.array(pairs, dtype=np.int32).reshape(-1, 2)
-    return edges, np.array(control, dtype=np.bool_), dangling
+    return edges, np.array(control, dtype=np.bool_), inputs, dangling
 
 
-def _refuse_cycles(nodes: Sequence[RawNode], edges: npt.NDArray[np.int32]) -> None:
-    """A cycle is sound only if a loop closes it (Kahn's algorithm, without the edges back)."""
+def _in_order(nodes: Sequence[RawNode], edges: npt.NDArray[np.int32]) -> list[int]:
+    """Positions, each after all that it reads but for the edges back of loops (Kahn's algorithm).
+
+    A cycle is sound only if a loop closes it; any other is refused.
+    """
     readers: list[list[int]] = [[] for _ in nodes]
     waiting = [0] * len(nodes)
     back = [node.op in _LOOP_BACK for node in nodes]
@@ -223,19 +237,20 @@ def _refuse_cycles(nodes: Sequence[RawNode], edges: npt.NDArray[np.int32]) -> No
             readers[source].append(target)
             waiting[target] += 1
     ready = [i for i, count in enumerate(waiting) if not count]
-    done = 0
+    done = []
     while ready:
-        done += 1
-        for target in readers[ready.pop()]:
+        done.append(ready.pop())
+        for target in readers[done[-1]]:
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
-    if done < len(nodes):
+    if len(done) < len(nodes):
         stuck = next(i for i, count in enumerate(waiting) if count)
         raise GraphError(
             f"graph has a cycle that no while-loop closes, through or before node "
             f"'{nodes[stuck].name}'; a training step must be acyclic"
         )
+    return done
 
 
 def _remote(
@@ -252,13 +267,27 @@ def _remote(
     )
 
 
-def _crossing_bytes(
-    data_edges: npt.NDArray[np.int32], side: npt.NDArray[np.bool_], sizes: Sequence[OutputSize]
-) -> int:
-    """Bytes of the outputs that leave `side`, each node's counted once."""
-    leaving = side[data_edges[:, 0]] & ~side[data_edges[:, 1]]
-    sources: list[int] = np.unique(data_edges[leaving, 0]).tolist()
-    return min(sum(sizes[i].tensor_bytes for i in sources), _MOST_BYTES)
+def _traffic(
+    data_edges: npt.NDArray[np.int32],
+    kept: npt.NDArray[np.bool_],
+    position: npt.NDArray[np.int32],
+    sizes: Sequence[OutputSize],
+) -> Traffic:
+    """What data edges carry in and out; `position` is that of the kept nodes among themselves."""
+
+    def nbytes(nodes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        return np.array([sizes[i].tensor_bytes for i in nodes.tolist()], dtype=np.int64)
+
+    from_kept, to_kept = kept[data_edges[:, 0]], kept[data_edges[:, 1]]
+    incoming = np.unique(data_edges[~from_kept & to_kept], axis=0)
+    sources, number = np.unique(incoming[:, 0], return_inverse=True)
+    senders = np.unique(data_edges[from_kept & ~to_kept, 0])
+    return Traffic(
+        received_bytes=nbytes(sources),
+        readers=np.stack([number, position[incoming[:, 1]]], axis=1).astype(np.int32),
+        sent_bytes=nbytes(senders),
+        senders=position[senders],
+    )
 
 
 def _report(
@@ -268,6 +297,7 @@ def _report(
     *,
     sizes: Sequence[OutputSize],
     dangling: int,
+    unknown_loops: int,
     notes: tuple[str, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and say it."""
@@ -288,6 +318,8 @@ def _report(
         said.append(f"{untyped} node(s) without a data type; their elements count 4 bytes")
     if dangling:
         said.append(f"{dangling} input(s) name nodes that are not in the file")
+    if unknown_loops:
+        said.append(f"{unknown_loops} loop(s) of unknown length count as one turn")
     if inlined.unresolved:
         said.append(f"functions not in the file, kept as calls: {', '.join(inlined.unresolved)}")
     return ReadReport(
@@ -297,6 +329,7 @@ def _report(
         unknown_dimensions=unknown,
         nodes_without_device=selection.without_device,
         dangling_inputs=dangling,
+        loops_of_unknown_length=unknown_loops,
         unresolved_functions=inlined.unresolved,
         notes=tuple(said),
     )

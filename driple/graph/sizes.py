@@ -15,7 +15,7 @@ from driple.errors import GraphError
 from driple.graph.datatypes import BOOL, BYTES_OF
 from driple.graph.raw import RawNode
 
-__all__ = ["OutputSize", "output_size"]
+__all__ = ["OutputSize", "output_size", "output_types"]
 
 _TYPE_LISTS = ("output_types", "Tout", "component_types", "Toutput_types", "dtypes", "out_types")
 # From the most telling: an attribute that names the output comes before one that names an input.
@@ -34,13 +34,13 @@ _FLOAT, _INT32, _INT64, _COMPLEX64 = 1, 3, 9, 8
 _T, _U, _INDICES = ("T", _FLOAT), ("U", _FLOAT), ("", _INT32)
 _NORM, _COUNTS = (_T, _U), (_T, ("out_idx", _INT32))
 # Type of each output: the attribute that tells it, and the type if there is none (TensorFlow leaves
-# out defaults); the last one also holds for the outputs after it. `Where` (int64) is missing: the
-# measured graphs of synchronous training hold one, and must stay as they were when labelled.
+# out defaults); the last one also holds for the outputs after it.
 _PER_OUTPUT: dict[str, tuple[tuple[str, int], ...]] = {
     "FusedBatchNormV2": _NORM, "FusedBatchNormV3": _NORM, "_FusedBatchNormEx": _NORM,
     "FusedBatchNormGradV2": _NORM, "FusedBatchNormGradV3": _NORM, "_FusedBatchNormGradEx": _NORM,
     "ConcatOffset": (_INDICES,), "Rank": (_INDICES,), "Shape": (("out_type", _INT32),),
     "ShapeN": (("out_type", _INT32),), "Size": (("out_type", _INT32),), "Bucketize": (_INDICES,),
+    "Where": (("", _INT64),),
     "ArgMax": (("output_type", _INT64),), "ArgMin": (("output_type", _INT64),),
     "TopK": (_T, _INDICES), "TopKV2": (_T, ("index_type", _INT32)),
     "Merge": (_T, _INDICES), "RefMerge": (_T, _INDICES),
@@ -88,10 +88,9 @@ def output_size(node: RawNode) -> OutputSize:
     """
     if node.shapes is None:
         return OutputSize(0, 0, 0, has_shape=node.op in _NO_OUTPUT, has_type=True)
-    listed = _listed_types(node)
-    single = _single_type(node)
+    types = output_types(node)
     elements = total = unknown = 0
-    for i, shape in enumerate(node.shapes):
+    for shape, kind in zip(node.shapes, types, strict=True):
         if shape is None:
             continue
         if len(shape) > _MAX_RANK or any(size < -1 for size in shape):
@@ -101,7 +100,6 @@ def output_size(node: RawNode) -> OutputSize:
             )
         unknown += shape.count(-1)
         count = prod(1 if size == -1 else size for size in shape)
-        kind = listed[i] if i < len(listed) else single
         elements += count
         total += count * BYTES_OF.get(kind, _DEFAULT_BYTES)
     if total > _MOST:
@@ -111,8 +109,17 @@ def output_size(node: RawNode) -> OutputSize:
         total,
         unknown,
         has_shape=not node.shapes or any(shape is not None for shape in node.shapes),
-        has_type=bool(listed) or single in BYTES_OF or not elements,
+        has_type=not elements or types[0] in BYTES_OF,
     )
+
+
+def output_types(node: RawNode) -> tuple[int, ...]:
+    """Data type of each output that has a shape; 0 if nothing tells."""
+    num_outputs = len(node.shapes or ())
+    listed = _listed_types(node)[:num_outputs]
+    if len(listed) == num_outputs:
+        return listed
+    return (*listed, *(_single_type(node),) * (num_outputs - len(listed)))
 
 
 def _listed_types(node: RawNode) -> tuple[int, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from driple.dataset import Dataset, Example
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.signature import OpSignature, Tensor
 from driple.targets import Targets
 
 SETTING = "CPU-P1w2/ho-200M"
@@ -26,8 +27,15 @@ def chain_graph(num_nodes: int, *, bytes_per_node: int = 4096, branch: bool = Fa
         is_control=is_control,
         tensor_elements=sizes // 4,
         tensor_bytes=sizes,
-        sent_bytes=11 * num_nodes,
-        received_bytes=13,
+        traffic=Traffic(
+            received_bytes=np.array([13], dtype=np.int64),
+            readers=np.array([[0, 0]], dtype=np.int32),
+            sent_bytes=np.array([11 * num_nodes], dtype=np.int64),
+            senders=np.array([num_nodes - 1], dtype=np.int32),
+        ),
+        signatures=tuple(OpSignature(name, (Tensor((2, 3), 1),), ()) for name in OP_TYPES),
+        signature_of=np.arange(num_nodes, dtype=np.int32) % len(OP_TYPES),
+        executions=np.ones(num_nodes, dtype=np.int64),
         remote=(RemoteOps(op_type="ApplyAdam", num_nodes=num_nodes // 4, tensor_bytes=1024),),
         report=ReadReport(nodes_in_file=num_nodes + 7, notes=("two notes", "ünïcode")),
     )

@@ -88,8 +88,18 @@ def test_graph_hash_ignores_names_and_sees_content() -> None:
         replace(graph, tensor_bytes=graph.tensor_bytes + 1),
         replace(graph, tensor_elements=graph.tensor_elements + 1),
         replace(graph, remote=()),
-        replace(graph, sent_bytes=graph.sent_bytes + 1),
-        replace(graph, received_bytes=graph.received_bytes + 1),
+        replace(graph, signatures=graph.signatures[::-1]),
+        replace(graph, signature_of=graph.signature_of[::-1]),
+        replace(graph, executions=graph.executions + 1),
+        *(
+            replace(graph, traffic=replace(graph.traffic, **{name: values + 1}))
+            for name, values in (
+                ("received_bytes", graph.traffic.received_bytes),
+                ("readers", graph.traffic.readers),
+                ("sent_bytes", graph.traffic.sent_bytes),
+                ("senders", graph.traffic.senders),
+            )
+        ),
     ]
     hashes = {graph_hash(other) for other in [graph, *others]}
     assert len(hashes) == 1 + len(others)

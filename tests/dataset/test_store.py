@@ -17,7 +17,8 @@ from pyarrow import parquet
 
 from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, write_dataset
 from driple.errors import DatasetError
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.signature import OpSignature, Tensor
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
 NAMES = ("dataset.json", "examples.parquet", "graphs.parquet")
@@ -25,10 +26,13 @@ NAMES = ("dataset.json", "examples.parquet", "graphs.parquet")
 
 def assert_same_graph(found: OpGraph, wanted: OpGraph) -> None:
     """All fields equal, arrays in dtype too."""
-    for name in ("edges", "is_control", "tensor_elements", "tensor_bytes"):
-        a, b = getattr(found, name), getattr(wanted, name)
+    own = ("edges", "is_control", "tensor_elements", "tensor_bytes", "signature_of", "executions")
+    pairs = [(getattr(found, name), getattr(wanted, name)) for name in own]
+    crossing = ("received_bytes", "readers", "sent_bytes", "senders")
+    pairs += [(getattr(found.traffic, name), getattr(wanted.traffic, name)) for name in crossing]
+    for a, b in pairs:
         assert (a.dtype, a.shape, a.tolist()) == (b.dtype, b.shape, b.tolist())
-    plain = ("names", "op_types", "devices", "sent_bytes", "received_bytes", "remote", "report")
+    plain = ("names", "op_types", "devices", "signatures", "remote", "report")
     for name in plain:
         assert getattr(found, name) == getattr(wanted, name)
 
@@ -71,6 +75,29 @@ def test_reading_gives_back_what_was_written(folder: Path) -> None:
 TEXT = st.text(max_size=8)
 
 
+def _traffic(nbytes: list[int], readers: list[tuple[int, int]]) -> Traffic:
+    return Traffic(
+        received_bytes=np.array(nbytes, dtype=np.int64),
+        readers=np.array(readers, dtype=np.int32).reshape(-1, 2),
+        sent_bytes=np.array(nbytes[:1], dtype=np.int64),
+        senders=np.zeros(1, dtype=np.int32),
+    )
+
+
+def _described(signature_of: list[int], executions: list[int]) -> dict[str, Any]:
+    """Signatures with everything that one can hold; none if there is no node."""
+    shapes = (None, (), (3, -1), (2**40,))
+    table = tuple(
+        OpSignature(f"op{i}", (Tensor(shapes[i % 4], i, i % 2 == 0),), (), (("ksize", (1, i)),))
+        for i in range(max(signature_of, default=-1) + 1)
+    )
+    return {
+        "signatures": table,
+        "signature_of": np.array(signature_of, dtype=np.int32),
+        "executions": np.array(executions, dtype=np.int64),
+    }
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> OpGraph:
     """Any graph, also without nodes, edges or remote ops, with any text in its names."""
@@ -90,8 +117,10 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         is_control=np.array(many(st.booleans(), num_edges), dtype=np.bool_),
         tensor_elements=np.array(many(big, num_nodes), dtype=np.int64),
         tensor_bytes=np.array(many(big, num_nodes), dtype=np.int64),
-        sent_bytes=draw(big),
-        received_bytes=draw(big),
+        traffic=_traffic(many(big, 2), many(st.tuples(st.integers(0, 1), node), num_edges))
+        if num_nodes
+        else Traffic(),
+        **_described(many(node, num_nodes), many(big, num_nodes)),
         remote=tuple(
             RemoteOps(op_type=t, num_nodes=n, tensor_bytes=b)
             for t, n, b in draw(st.lists(st.tuples(TEXT, big, big), max_size=3))
@@ -230,7 +259,7 @@ def test_an_edge_out_of_the_graph_is_refused(folder: Path) -> None:
     position = table.column_names.index("edge_sources")
     table = table.set_column(position, "edge_sources", pa.array(edges, pa.list_(pa.int32())))
     parquet.write_table(table, folder / "graphs.parquet")
-    assert "an edge leads outside" in refused(folder)
+    assert "edges lead outside" in refused(folder)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -246,7 +275,7 @@ def test_missing_and_truncated_files_are_refused(folder: Path, name: str) -> Non
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 2}, "has format 2, this Driple reads up to 1; update Driple"),
+        ({"format": 3}, "has format 3, this Driple reads up to 2; update Driple"),
         ({"format": None}, "has no format number"),
         ({"setting": 7}, "has no 'setting'"),
     ],

@@ -49,14 +49,20 @@ def _fill_node(node: Any, rng: random.Random, name: str) -> None:
     for _ in range(rng.randint(0, 3)):
         node.input.append(rng.choice(("n0", "^n1", "n2:1", "caf\u00e9")).encode())
     keys = rng.sample(
-        ("T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty"), 4
-    )
+        (
+            "T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty", "ksize",
+            "depth_radius", "value", "frame_name",
+        ),
+        5,
+    )  # fmt: skip
     for key in keys:
         _fill_attr(node.attr.add(key=key.encode()).value, key, rng)
 
 
 def _fill_attr(value: Any, key: str, rng: random.Random) -> None:
-    if key in ("T", "dtype"):
+    if key in ("ksize", "depth_radius", "value", "frame_name"):
+        _fill_number(value, key, rng)
+    elif key in ("T", "dtype"):
         value.type = rng.choice((1, 3, 9, 10, 101))
     elif key == "_output_shapes":
         value.list.SetInParent()
@@ -73,6 +79,21 @@ def _fill_attr(value: Any, key: str, rng: random.Random) -> None:
             value.list.func.add(name=name.encode())
 
 
+def _fill_number(value: Any, key: str, rng: random.Random) -> None:
+    if key == "ksize":
+        value.list.i.extend(rng.choice(((), (1, 3, 3, 1), (2,))))
+    elif key == "depth_radius":
+        value.i = rng.choice((0, 5, -1))
+    elif key == "value":
+        value.tensor.dtype = 3
+        value.tensor.int_val.extend(rng.choice(((), (7,), (7, 8))))
+        value.tensor.int64_val.extend(rng.choice(((), (2**40,))))
+        if rng.random() < 0.5:
+            _fill_shape(value.tensor.tensor_shape, rng)
+    elif key == "frame_name":
+        value.s = rng.choice((b"", b"while/context", b'odd "frame"'))
+
+
 def _fill_shape(shape: Any, rng: random.Random) -> None:
     shape.SetInParent()
     if rng.random() < 0.15:
@@ -86,7 +107,17 @@ def plain(graph: RawGraph) -> Any:
 
     def nodes_of(nodes: Any) -> Any:
         return [
-            (n.name, n.op, n.device, n.inputs, n.shapes, dict(n.types), dict(n.functions))
+            (
+                n.name,
+                n.op,
+                n.device,
+                n.inputs,
+                n.shapes,
+                dict(n.types),
+                dict(n.functions),
+                dict(n.numbers),
+                n.frame,
+            )
             for n in nodes
         ]
 

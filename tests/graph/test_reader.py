@@ -62,6 +62,10 @@ def test_bytes_that_cross_are_counted_once_per_tensor() -> None:
         + node_text("v", "ApplyAdam", "w", "b", device=server, shape="10")
     )
     assert (graph.received_bytes, graph.sent_bytes) == (40, 80)
+    assert graph.traffic.received_bytes.tolist() == [40]
+    assert graph.traffic.readers.tolist() == [[0, 0], [0, 1]]
+    assert graph.traffic.sent_bytes.tolist() == [80]
+    assert graph.traffic.senders.tolist() == [1]
 
 
 def test_every_format_reads_alike(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driple.errors import DatasetError
-from driple.graph.opgraph import RemoteOps
+from driple.graph.opgraph import RemoteOps, Traffic
 from driple.inputs.features import (
     CONTEXT_NAMES,
     context_vector,
@@ -61,7 +61,8 @@ def test_context_counts_the_whole_graph() -> None:
     graph = op_graph(
         3, [(0, 1), (1, 2)], op_types=["Add", "Add", "X"], tensor_bytes=[1, 2, 3], remote=REMOTE
     )
-    graph = replace(graph, sent_bytes=7, received_bytes=9)
+    crossing = Traffic(received_bytes=np.array([4, 5]), sent_bytes=np.array([7]))
+    graph = replace(graph, traffic=crossing)
     values = np.expm1(context_vector(graph, {"Add": 0.5, "ApplyAdam": 0.25}))
     expected = dict(zip(CONTEXT_NAMES, [3, 2, 6, 4, 96, 1.0, 1.0, 7, 9], strict=True))
     assert dict(zip(CONTEXT_NAMES, values, strict=True)) == pytest.approx(expected)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from driple.zoo import paper_workloads
-from tests.zoo.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow
 
 COUNT = """
 import json, sys

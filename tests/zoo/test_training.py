@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driple.graph import graph_from_graphdef_bytes, read_graph
-from tests.zoo.conftest import RunTensorFlow
+from tests.conftest import RunTensorFlow
 
 BUILD = """
 import json, sys

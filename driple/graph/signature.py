@@ -1,0 +1,108 @@
+"""What an op computes on: shapes and types of its inputs and outputs, shared by many nodes.
+
+A ResNet has thousands of nodes and a few hundred signatures, so what an op costs is worked out once
+per signature (`driple.opcost`), and a data set stores each once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from driple.errors import GraphError
+from driple.graph.datatypes import BYTES_OF
+
+__all__ = ["OpSignature", "Tensor", "signatures_from_json", "signatures_to_json"]
+
+_DEFAULT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One input or output.
+
+    Attributes:
+        shape: sizes, -1 where unknown; None for an unknown rank.
+        dtype: number of TensorFlow's DataType; 0 if nothing tells.
+        is_parameter: whether it is a variable's value, read (and cast) but not computed with.
+    """
+
+    shape: tuple[int, ...] | None
+    dtype: int
+    is_parameter: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Number of elements; an unknown dimension counts as 1, an unknown rank as none."""
+        return 0 if self.shape is None else prod(1 if n == -1 else n for n in self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.elements * BYTES_OF.get(self.dtype, _DEFAULT_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class OpSignature:
+    """All that decides what one execution of an op costs.
+
+    Attributes:
+        op_type: such as `Conv2D`.
+        inputs: its data inputs, in order.
+        outputs: its outputs, in order.
+        numbers: whole-number attributes that matter, such as `ksize`, sorted by name.
+    """
+
+    op_type: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+def signatures_to_json(signatures: Iterable[OpSignature]) -> str:
+    """Compact JSON; the same for the same signatures in the same order."""
+    rows = [
+        [
+            one.op_type,
+            [_tensor_row(tensor) for tensor in one.inputs],
+            [_tensor_row(tensor) for tensor in one.outputs],
+            [[name, list(values)] for name, values in one.numbers],
+        ]
+        for one in signatures
+    ]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def signatures_from_json(text: str) -> tuple[OpSignature, ...]:
+    """The inverse of `signatures_to_json`.
+
+    Raises:
+        GraphError: not what that function writes.
+    """
+    try:
+        return tuple(
+            OpSignature(
+                str(op_type),
+                tuple(_tensor(row) for row in inputs),
+                tuple(_tensor(row) for row in outputs),
+                tuple((str(name), tuple(int(n) for n in values)) for name, values in numbers),
+            )
+            for op_type, inputs, outputs, numbers in json.loads(text)
+        )
+    except (ValueError, TypeError) as error:
+        raise GraphError(f"signatures of ops are damaged ({error})") from error
+
+
+def _tensor_row(tensor: Tensor) -> list[object]:
+    shape = None if tensor.shape is None else list(tensor.shape)
+    return [shape, tensor.dtype, int(tensor.is_parameter)]
+
+
+def _tensor(row: list[object]) -> Tensor:
+    shape, dtype, is_parameter = row
+    if not isinstance(dtype, int) or not (shape is None or isinstance(shape, list)):
+        raise ValueError(f"{str(row)[:40]} is no tensor")
+    sizes = None if shape is None else tuple(int(n) for n in shape)
+    return Tensor(sizes, dtype, bool(is_parameter))

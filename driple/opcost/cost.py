@@ -1,0 +1,83 @@
+"""What every node of a graph costs in one training step, worked out once per signature.
+
+OpGraph --signatures--> OpCost each --signature_of, executions--> GraphCost, one number per node
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.opcost.formulas import cost_of_op
+
+__all__ = ["GraphCost", "cost_of_graph"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphCost:
+    """Cost of one execution of each node.
+
+    Attributes:
+        flops: shape [num_nodes], floating-point operations; a multiply-add counts two.
+        bytes_read: shape [num_nodes], bytes of memory.
+        bytes_written: shape [num_nodes].
+        parameters: shape [num_nodes], elements of the variables that the node computes with.
+        executions: shape [num_nodes], int64, how often it runs in a step.
+        unknown: how many nodes of each op type have no formula; they count their bytes, no FLOPs.
+    """
+
+    flops: FloatArray
+    bytes_read: FloatArray
+    bytes_written: FloatArray
+    parameters: FloatArray
+    executions: npt.NDArray[np.int64]
+    unknown: Mapping[str, int]
+
+    @property
+    def total_flops(self) -> float:
+        """Of a whole step, loops counted as often as they turn."""
+        return float((self.flops * self.executions).sum())
+
+    @property
+    def total_bytes(self) -> float:
+        """Read and written in a whole step, loops counted as often as they turn."""
+        return float(((self.bytes_read + self.bytes_written) * self.executions).sum())
+
+
+def cost_of_graph(graph: OpGraph) -> GraphCost:
+    """What each node of a graph costs.
+
+    Raises:
+        GraphError: the graph does not tell what its ops compute on, as in the public Driple data.
+    """
+    if len(graph.signature_of) != graph.num_nodes:
+        raise GraphError(
+            "graph holds no shapes of its ops' inputs, which their cost depends on; read it from "
+            "its GraphDef again"
+        )
+    costs = [cost_of_op(signature) for signature in graph.signatures]
+    table = np.array(
+        [[c.flops, c.bytes_read, c.bytes_written, c.parameters] for c in costs], dtype=np.float64
+    ).reshape(-1, 4)
+    rows = table[graph.signature_of]
+    unknown = Counter(
+        op_type
+        for op_type, number in zip(graph.op_types, graph.signature_of.tolist(), strict=True)
+        if not costs[number].known
+    )
+    return GraphCost(
+        flops=rows[:, 0],
+        bytes_read=rows[:, 1],
+        bytes_written=rows[:, 2],
+        parameters=rows[:, 3],
+        executions=graph.executions,
+        unknown=dict(sorted(unknown.items())),
+    )

@@ -1,0 +1,292 @@
+"""FLOPs and bytes of one execution of an op, from its type and the shapes that it computes on.
+
+A multiply-add counts two FLOPs, as in TensorFlow's profiler (`tensorflow/python/profiler/internal/
+flops_registry.py`), whose numbers are kept where it has one. An op reads all its inputs once and
+writes all its outputs once, unless a table below says otherwise: views move nothing, gathers read
+only what they pick, what the caches save is left to the device model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+
+from driple.graph.signature import OpSignature, Tensor
+
+__all__ = ["OpCost", "cost_of_op"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """Cost of one execution.
+
+    Attributes:
+        flops: floating-point operations; a multiply-add counts two.
+        bytes_read: bytes of memory.
+        bytes_written: bytes of memory.
+        parameters: elements of the variables that it computes with.
+        known: whether there is a formula for the op type.
+    """
+
+    flops: float
+    bytes_read: float
+    bytes_written: float
+    parameters: float
+    known: bool = True
+
+
+def cost_of_op(op: OpSignature) -> OpCost:
+    """Cost of one execution of an op; without a formula no FLOPs, and all of its bytes."""
+    if op.op_type in _FREE:
+        return OpCost(0.0, 0.0, 0.0, 0.0)
+    formula = _FLOPS.get(op.op_type)
+    written = float(sum(tensor.nbytes for tensor in op.outputs))
+    read = _bytes_read(op, written)
+    parameters = float(sum(tensor.elements for tensor in op.inputs if tensor.is_parameter))
+    known = formula is not None or op.op_type in _MOVES
+    return OpCost(float(formula(op)) if formula else 0.0, read, written, parameters, known)
+
+
+def _bytes_read(op: OpSignature, written: float) -> float:
+    if op.op_type in _READS_WHAT_IT_WRITES:
+        return written
+    if op.op_type in _ONLY_WRITES:
+        return 0.0
+    return float(sum(tensor.nbytes for tensor in op.inputs))
+
+
+# Helpers: sizes of inputs and outputs; 0 where the graph does not tell.
+
+
+def _in(op: OpSignature, number: int) -> int:
+    return op.inputs[number].elements if number < len(op.inputs) else 0
+
+
+def _out(op: OpSignature) -> int:
+    return op.outputs[0].elements if op.outputs else 0
+
+
+def _shape(tensors: tuple[Tensor, ...], number: int) -> tuple[int, ...]:
+    found = tensors[number].shape if number < len(tensors) else None
+    return () if found is None else tuple(max(n, 1) for n in found)
+
+
+def _window(op: OpSignature) -> int:
+    return prod(dict(op.numbers).get("ksize", (1,)))
+
+
+# Products. A filter is [height, width, in channels / groups, out channels].
+
+
+def _per_output_of_conv(filter_shape: tuple[int, ...]) -> float:
+    """FLOPs for one element of a convolution's output."""
+    return 2 * prod(filter_shape[:-1]) if filter_shape else 0
+
+
+def _conv(op: OpSignature) -> float:
+    return _out(op) * _per_output_of_conv(_shape(op.inputs, 1))
+
+
+def _conv_input_gradient(op: OpSignature) -> float:
+    return _in(op, 2) * _per_output_of_conv(_shape(op.inputs, 1))
+
+
+def _conv_filter_gradient(op: OpSignature) -> float:
+    return _in(op, 2) * _per_output_of_conv(_shape(op.outputs, 0))
+
+
+def _per_output_of_depthwise(filter_shape: tuple[int, ...]) -> float:
+    return 2 * prod(filter_shape[:2]) if filter_shape else 0
+
+
+def _depthwise(op: OpSignature) -> float:
+    return _out(op) * _per_output_of_depthwise(_shape(op.inputs, 1))
+
+
+def _depthwise_input_gradient(op: OpSignature) -> float:
+    return _in(op, 2) * _per_output_of_depthwise(_shape(op.inputs, 1))
+
+
+def _depthwise_filter_gradient(op: OpSignature) -> float:
+    return _in(op, 2) * _per_output_of_depthwise(_shape(op.outputs, 0))
+
+
+def _matmul(op: OpSignature) -> float:
+    """2 m n k; k is the side of the first matrix that is not a side of the product."""
+    made, left = _shape(op.outputs, 0), _shape(op.inputs, 0)
+    if len(made) < 2 or len(left) < 2:
+        return 0
+    rows = left[-1] * left[-2]
+    return 2 * prod(made) * (rows / made[-2])
+
+
+# Element-wise and reductions.
+
+
+def _per_output(flops: float) -> Callable[[OpSignature], float]:
+    return lambda op: flops * _out(op)
+
+
+def _per_input(flops: float, number: int = 0) -> Callable[[OpSignature], float]:
+    return lambda op: flops * _in(op, number)
+
+
+def _add_n(op: OpSignature) -> float:
+    return _out(op) * max(len(op.inputs) - 1, 0)
+
+
+def _reduce(op: OpSignature) -> float:
+    """One operation for each element that is folded in."""
+    return max(_in(op, 0) - _out(op), 0)
+
+
+def _mean(op: OpSignature) -> float:
+    return _in(op, 0)
+
+
+def _pool(op: OpSignature) -> float:
+    return _out(op) * _window(op)
+
+
+def _max_pool_gradient(op: OpSignature) -> float:
+    """Each window's search again, then one addition."""
+    return _in(op, 1) * (_window(op) + 1)
+
+
+def _average_pool_gradient(op: OpSignature) -> float:
+    return 2 * _in(op, 1) * _window(op)
+
+
+def _response_normalisation(op: OpSignature) -> float:
+    """Squares, a sliding sum over 2 r + 1 channels, a power and a product per element."""
+    radius = dict(op.numbers).get("depth_radius", (5,))[0]
+    return _out(op) * (2 * radius + 1 + 4)
+
+
+# Of a normalisation over n elements: mean 1, variance 3, normalise and scale 4; its gradient forms
+# two sums (3) and combines them (8).
+_NORMALISE, _NORMALISE_GRADIENT = 8, 11
+
+# FLOPs of an optimizer's update of one parameter, from its equations.
+_UPDATE = {
+    "ApplyGradientDescent": 2, "ResourceApplyGradientDescent": 2,
+    "ApplyMomentum": 4, "ResourceApplyMomentum": 4, "ResourceApplyKerasMomentum": 4,
+    "ApplyAdagrad": 6, "ResourceApplyAdagrad": 6, "ResourceApplyAdagradV2": 7,
+    "ApplyRMSProp": 11, "ResourceApplyRMSProp": 11,
+    "ApplyCenteredRMSProp": 14, "ResourceApplyCenteredRMSProp": 14,
+    "ApplyAdam": 12, "ResourceApplyAdam": 12,
+}  # fmt: skip
+
+_ONE_PER_OUTPUT = (
+    "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "TruncateDiv", "FloorDiv",
+    "FloorMod", "Mod", "Maximum", "Minimum", "Pow", "Neg", "Abs", "Sign", "Square", "Sqrt", "Exp",
+    "Expm1", "Log", "Log1p", "Reciprocal", "Inv", "Tanh", "Sigmoid", "Erf", "Sin", "Cos", "Relu",
+    "Relu6", "Elu", "LeakyRelu", "Floor", "Ceil", "Round", "Rint", "Less", "LessEqual", "Greater",
+    "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "Select",
+    "SelectV2", "Where", "IsFinite", "IsInf", "IsNan", "BiasAdd", "BiasAddV1", "Cumsum", "ReluGrad",
+    "Relu6Grad", "LeakyReluGrad", "EluGrad", "OneHot", "Range", "ClipByValue", "RandomUniform",
+    "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "StatelessRandomUniformV2",
+)  # fmt: skip
+_TWO_PER_OUTPUT = ("Rsqrt", "SquaredDifference", "Softplus", "Softsign", "SigmoidGrad", "TanhGrad",
+                   "SqrtGrad", "ReciprocalGrad", "InvGrad", "SoftplusGrad", "Selu")  # fmt: skip
+_REDUCTIONS = ("Sum", "Prod", "Max", "Min", "All", "Any", "ArgMax", "ArgMin", "EuclideanNorm",
+               "BiasAddGrad", "UnsortedSegmentSum", "SegmentSum")  # fmt: skip
+
+_FLOPS: Mapping[str, Callable[[OpSignature], float]] = MappingProxyType(
+    {
+        **dict.fromkeys(_ONE_PER_OUTPUT, _per_output(1)),
+        **dict.fromkeys(_TWO_PER_OUTPUT, _per_output(2)),
+        **dict.fromkeys(_REDUCTIONS, _reduce),
+        **{name: _per_input(flops) for name, flops in _UPDATE.items()},
+        "Conv2D": _conv,
+        "_FusedConv2D": _conv,
+        "Conv2DBackpropInput": _conv_input_gradient,
+        "Conv2DBackpropFilter": _conv_filter_gradient,
+        "DepthwiseConv2dNative": _depthwise,
+        "DepthwiseConv2dNativeBackpropInput": _depthwise_input_gradient,
+        "DepthwiseConv2dNativeBackpropFilter": _depthwise_filter_gradient,
+        **dict.fromkeys(
+            ("MatMul", "_FusedMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _matmul
+        ),
+        "MaxPool": _pool,
+        "MaxPoolV2": _pool,
+        "MaxPoolWithArgmax": _pool,
+        "AvgPool": _pool,
+        "MaxPoolGrad": _max_pool_gradient,
+        "AvgPoolGrad": _average_pool_gradient,
+        "LRN": _response_normalisation,
+        "LRNGrad": _response_normalisation,
+        **dict.fromkeys(
+            ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "_FusedBatchNormEx"),
+            _per_output(_NORMALISE),
+        ),
+        **dict.fromkeys(
+            (
+                "FusedBatchNormGrad",
+                "FusedBatchNormGradV2",
+                "FusedBatchNormGradV3",
+                "_FusedBatchNormGradEx",
+            ),
+            _per_input(_NORMALISE_GRADIENT),
+        ),
+        "Softmax": _per_output(5),
+        "LogSoftmax": _per_output(5),
+        "SoftmaxCrossEntropyWithLogits": _per_input(8),
+        "SparseSoftmaxCrossEntropyWithLogits": _per_input(7),
+        "RsqrtGrad": _per_output(4),
+        "L2Loss": _per_input(3),
+        "AddN": _add_n,
+        "AccumulateNV2": _add_n,
+        "Mean": _mean,
+        "InTopK": _per_input(1),
+        "InTopKV2": _per_input(1),
+        "TopKV2": _per_input(1),
+    }
+)
+
+# Ops that copy: bytes, no arithmetic.
+_MOVES = frozenset(
+    {
+        "Concat", "ConcatV2", "Split", "SplitV", "Slice", "StridedSlice", "StridedSliceGrad", "Pad",
+        "PadV2", "MirrorPad", "Transpose", "Tile", "Pack", "Unpack", "Gather", "GatherV2",
+        "GatherNd", "ResourceGather", "ScatterNd", "Cast", "Fill", "ZerosLike", "OnesLike", "Copy",
+        "ReverseV2", "ReverseSequence", "DynamicStitch", "DynamicPartition", "TensorArrayGatherV3",
+        "TensorArrayScatterV3", "TensorArrayReadV3", "TensorArrayWriteV3", "TensorArrayConcatV3",
+        "TensorArraySplitV3", "TensorListStack", "TensorListGetItem", "TensorListSetItem",
+        "TensorListFromTensor", "BroadcastTo", "Unique", "UniqueV2", "ExtractImagePatches",
+        "Assign", "AssignAdd", "AssignSub", "ResizeBilinear", "SpaceToDepth", "DepthToSpace",
+        "Roll", "StackPushV2", "StackPopV2", "InvertPermutation", "MatrixBandPart",
+        "TensorScatterUpdate",
+    }
+)  # fmt: skip
+# Of their inputs they read only what they hand on.
+_READS_WHAT_IT_WRITES = frozenset(
+    {
+        "Slice", "StridedSlice", "Gather", "GatherV2", "GatherNd", "ResourceGather",
+        "TensorArrayReadV3", "TensorListGetItem", "TensorArrayGatherV3", "TensorListStack",
+    }
+)  # fmt: skip
+_ONLY_WRITES = frozenset(
+    {
+        "Fill", "ZerosLike", "OnesLike", "OneHot", "Range", "RandomUniform", "RandomUniformInt",
+        "RandomStandardNormal", "TruncatedNormal", "StatelessRandomUniformV2",
+    }
+)  # fmt: skip
+# Neither arithmetic nor bytes: names, views, control flow, and handles of what lies elsewhere.
+_FREE = frozenset(
+    {
+        "Const", "Placeholder", "PlaceholderWithDefault", "Identity", "IdentityN", "Snapshot",
+        "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Size", "Rank", "NoOp",
+        "ControlTrigger", "StopGradient", "PreventGradient", "Enter", "RefEnter", "Exit", "RefExit",
+        "Merge", "RefMerge", "Switch", "RefSwitch", "NextIteration", "RefNextIteration", "LoopCond",
+        "BroadcastGradientArgs", "ConcatOffset", "Variable", "VariableV2", "VarHandleOp",
+        "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized", "Assert", "CheckNumerics",
+        "TensorArrayV3", "TensorArraySizeV3", "TensorArrayGradV3", "TensorArrayCloseV3",
+        "TensorListReserve", "EmptyTensorList", "TensorListElementShape", "TensorListLength",
+        "StackV2", "StackCloseV2", "Bitcast", "EnsureShape", "Send", "Recv", "_Send", "_Recv",
+        "_HostSend", "_HostRecv", "_Arg", "_Retval", "RefIdentity", "DebugIdentity",
+        "ScalarSummary", "HistogramSummary", "MergeSummary",
+    }
+)  # fmt: skip

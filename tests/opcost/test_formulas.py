@@ -1,0 +1,95 @@
+"""Closed forms of single ops, worked out by hand."""
+
+import pytest
+
+from driple.graph.signature import OpSignature, Tensor
+from driple.opcost import cost_of_op
+
+FLOAT, HALF, INT32 = 1, 19, 3
+
+
+def op(op_type: str, *inputs: tuple[int, ...], out: tuple[int, ...], **numbers: int) -> OpSignature:
+    return OpSignature(
+        op_type,
+        tuple(Tensor(shape, FLOAT) for shape in inputs),
+        (Tensor(out, FLOAT),),
+        tuple((name, (value,)) for name, value in sorted(numbers.items())),
+    )
+
+
+@pytest.mark.parametrize("height", [7, 14])
+def test_a_convolution_and_both_its_gradients_cost_the_same(height: int) -> None:
+    """2 x positions x window x channels in x channels out, whichever of the three is sought."""
+    image, weights, made = (8, height, height, 64), (3, 3, 64, 128), (8, height, height, 128)
+    sizes = (4,)
+    expected = 2 * 8 * height * height * 9 * 64 * 128
+    forward = op("Conv2D", image, weights, out=made)
+    to_input = op("Conv2DBackpropInput", sizes, weights, made, out=image)
+    to_filter = op("Conv2DBackpropFilter", image, sizes, made, out=weights)
+    assert {cost_of_op(one).flops for one in (forward, to_input, to_filter)} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [((5, 7), (7, 11)), ((7, 5), (7, 11)), ((5, 7), (11, 7)), ((7, 5), (11, 7))]
+)
+def test_a_product_costs_the_same_however_its_factors_lie(
+    left: tuple[int, int], right: tuple[int, int]
+) -> None:
+    assert cost_of_op(op("MatMul", left, right, out=(5, 11))).flops == 2 * 5 * 7 * 11
+
+
+def test_batched_products_multiply() -> None:
+    made = op("BatchMatMulV2", (3, 4, 5, 7), (3, 4, 7, 11), out=(3, 4, 5, 11))
+    assert cost_of_op(made).flops == 12 * 2 * 5 * 7 * 11
+
+
+def test_broadcast_factors_count_as_often_as_they_are_used() -> None:
+    made = op("BatchMatMulV2", (5, 7), (3, 7, 11), out=(3, 5, 11))
+    assert cost_of_op(made).flops == 3 * 2 * 5 * 7 * 11
+
+
+def test_grouped_convolutions_cost_their_groups_share() -> None:
+    whole = op("Conv2D", (1, 8, 8, 64), (3, 3, 64, 64), out=(1, 8, 8, 64))
+    grouped = op("Conv2D", (1, 8, 8, 64), (3, 3, 16, 64), out=(1, 8, 8, 64))
+    assert cost_of_op(whole).flops == 4 * cost_of_op(grouped).flops
+
+
+def test_bytes_follow_the_precision() -> None:
+    single = OpSignature("Relu", (Tensor((10,), FLOAT),), (Tensor((10,), FLOAT),))
+    half = OpSignature("Relu", (Tensor((10,), HALF),), (Tensor((10,), HALF),))
+    assert cost_of_op(single).bytes_read == 2 * cost_of_op(half).bytes_read == 40
+    assert cost_of_op(single).flops == cost_of_op(half).flops == 10
+
+
+def test_views_are_free_and_copies_are_not() -> None:
+    view = cost_of_op(op("Reshape", (4, 6), (2,), out=(6, 4)))
+    copy = cost_of_op(op("Transpose", (4, 6), (2,), out=(6, 4)))
+    assert (view.bytes_read, view.bytes_written, view.flops) == (0, 0, 0)
+    assert copy.bytes_written == 96
+    assert copy.flops == 0
+    assert view.known
+    assert copy.known
+
+
+def test_a_lookup_reads_only_its_rows() -> None:
+    table = OpSignature(
+        "GatherV2",
+        (Tensor((32_000, 512), FLOAT, True), Tensor((64,), INT32), Tensor((), INT32)),
+        (Tensor((64, 512), FLOAT),),
+    )
+    cost = cost_of_op(table)
+    assert cost.bytes_read == cost.bytes_written == 64 * 512 * 4
+    assert cost.parameters == 32_000 * 512
+
+
+def test_an_unknown_op_is_said_to_be_and_counts_its_bytes() -> None:
+    cost = cost_of_op(op("MyOwnKernel", (10,), out=(20,)))
+    assert not cost.known
+    assert (cost.flops, cost.bytes_read, cost.bytes_written) == (0, 40, 80)
+
+
+def test_unknown_shapes_cost_nothing_instead_of_failing() -> None:
+    for op_type in ("MatMul", "Conv2D", "Conv2DBackpropFilter", "MaxPool", "Sum", "AddN", "LRN"):
+        bare = OpSignature(op_type, (Tensor(None, 0),), (Tensor(None, 0),))
+        assert cost_of_op(bare).flops == 0
+        assert cost_of_op(OpSignature(op_type, (), ())).flops == 0
