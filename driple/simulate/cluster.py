@@ -17,26 +17,33 @@ import numpy as np
 
 from driple.simulate.engine import EventQueue
 from driple.simulate.network import SharedNetwork
-from driple.simulate.plan import Segment, StepPlan
+from driple.simulate.plan import Message, Segment, StepPlan
 
 __all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterSpec:
-    """The machines of a cluster with parameter servers.
+    """Where workers and parameter servers are, and what joins them.
+
+    Two on one machine talk over that machine's bridge, each over a port of its own; two on
+    different machines share their machines' links with all others there.
 
     Attributes:
-        worker_bytes_per_s: rate of each worker's link, each way; one entry per worker.
-        server_bytes_per_s: rate of each server's link, each way; one entry per server.
+        worker_machine: machine of each worker.
+        server_machine: machine of each server.
+        link_bytes_per_s: rate of a machine's link, each way.
+        bridge_bytes_per_s: rate of a port of a machine's bridge, each way.
         message_s: seconds from the end of a message until the other side can use it.
         apply_s_per_byte: seconds a server takes for a byte of a gradient.
         synchronous: whether workers wait for each other.
         jitter: standard deviation of the logarithm of a step's computing time.
     """
 
-    worker_bytes_per_s: tuple[float, ...]
-    server_bytes_per_s: tuple[float, ...]
+    worker_machine: tuple[int, ...]
+    server_machine: tuple[int, ...]
+    link_bytes_per_s: float
+    bridge_bytes_per_s: float
     message_s: float = 0.0
     apply_s_per_byte: float = 0.0
     synchronous: bool = False
@@ -115,23 +122,26 @@ class _Cluster:
     ) -> None:
         self.spec, self.num_steps, self.random = spec, num_steps, random
         self.queue = EventQueue()
-        num_workers, num_servers = len(plans), len(spec.server_bytes_per_s)
-        # Each machine has a link out and a link in: workers first, then servers.
-        each = [*spec.worker_bytes_per_s, *spec.server_bytes_per_s]
-        self.network = SharedNetwork(self.queue, [rate for rate in each for _ in range(2)])
-        self.servers = [_Server(self) for _ in range(num_servers)]
+        places = (*spec.worker_machine, *spec.server_machine)
+        num_workers, num_links = len(plans), 2 * (max(places) + 1)
+        # A link out and one in for each machine, then a port out and one in for each role.
+        capacities = [spec.link_bytes_per_s] * num_links
+        capacities += [spec.bridge_bytes_per_s] * (2 * len(places))
+        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers)
+
+        def links(sender: int, reader: int) -> tuple[int, int]:
+            if places[sender] == places[reader]:
+                return num_links + 2 * sender, num_links + 2 * reader + 1
+            return 2 * places[sender], 2 * places[reader] + 1
+
+        roles = range(num_workers, len(places))
+        self.servers = [_Server(self) for _ in roles]
         self.workers = [
             _Worker(
                 self,
                 plan,
-                up=[
-                    self.network.stream(2 * w, 2 * (num_workers + s) + 1)
-                    for s in range(num_servers)
-                ],
-                down=[
-                    self.network.stream(2 * (num_workers + s), 2 * w + 1)
-                    for s in range(num_servers)
-                ],
+                up=[self.network.stream(links(w, s), (2 * w,)) for s in roles],
+                down=[self.network.stream(links(s, w), (2 * w + 1,)) for s in roles],
             )
             for w, plan in enumerate(plans)
         ]
@@ -153,7 +163,7 @@ class _Cluster:
                 each.end_step()
 
     def records(self) -> list[WorkerRecord]:
-        """What each worker did; links are 2 w (out) and 2 w + 1 (in)."""
+        """What each worker did; its meters are 2 w (out) and 2 w + 1 (in)."""
         for number, worker in enumerate(self.workers):
             worker.record.tx = self.network.rates[2 * number]
             worker.record.rx = self.network.rates[2 * number + 1]
@@ -180,7 +190,7 @@ class _Worker:
     def __init__(self, cluster: _Cluster, plan: StepPlan, up: list[int], down: list[int]) -> None:
         self.cluster, self.plan, self.up, self.down = cluster, plan, up, down
         self.record = WorkerRecord()
-        self.missing: list[int] = []  # parts of each message of parameters that are on their way
+        self.missing: list[bool] = []  # which messages of parameters are on their way
         self.arrived = 0  # messages that have come, and all before them
         self.next_segment = 0
         self.computing = False
@@ -191,19 +201,17 @@ class _Worker:
         spec, queue = self.cluster.spec, self.cluster.queue
         self.arrived = self.next_segment = self.unsent = 0
         self.slowness = float(np.exp(self.cluster.random.normal(0.0, spec.jitter)))
-        self.missing = [sum(n > 0 for n in message) for message in self.plan.pulls]
+        self.missing = [True] * len(self.plan.pulls)
         for number, message in enumerate(self.plan.pulls):
-            for server, nbytes in enumerate(message):
-                if nbytes > 0:
 
-                    def come(number: int = number) -> None:
-                        queue.at(queue.now_s + spec.message_s, lambda: self._pulled(number))
+            def come(number: int = number) -> None:
+                queue.at(queue.now_s + spec.message_s, lambda: self._pulled(number))
 
-                    self.cluster.network.send(self.down[server], nbytes, come)
+            self.cluster.network.send(self.down[message.server], message.nbytes, come)
         self._advance()
 
     def _pulled(self, number: int) -> None:
-        self.missing[number] -= 1
+        self.missing[number] = False
         while self.arrived < len(self.missing) and not self.missing[self.arrived]:
             self.arrived += 1
         self._advance()
@@ -232,15 +240,14 @@ class _Worker:
             )
         self.computing = False
         self.next_segment += 1
-        for server, nbytes in enumerate(segment.sends):
-            if nbytes > 0:
-                self._push(server, nbytes)
+        for message in segment.sends:
+            self._push(message)
         self._advance()
         self._check_end()
 
-    def _push(self, server: int, nbytes: float) -> None:
+    def _push(self, message: Message) -> None:
         queue, spec = self.cluster.queue, self.cluster.spec
-        taker = self.cluster.servers[server]
+        taker = self.cluster.servers[message.server]
         self.unsent += 1
 
         def worked_off() -> None:
@@ -248,9 +255,9 @@ class _Worker:
             self._check_end()
 
         def come() -> None:
-            queue.at(queue.now_s + spec.message_s, lambda: taker.take(nbytes, worked_off))
+            queue.at(queue.now_s + spec.message_s, lambda: taker.take(message.nbytes, worked_off))
 
-        self.cluster.network.send(self.up[server], nbytes, come)
+        self.cluster.network.send(self.up[message.server], message.nbytes, come)
 
     def _check_end(self) -> None:
         if not self.unsent and self.next_segment == len(self.plan.segments):

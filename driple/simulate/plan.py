@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from driple.graph.opgraph import OpGraph
 
-__all__ = ["OpTimes", "Segment", "StepPlan", "execution_order", "plan_step"]
+__all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,6 +41,19 @@ class OpTimes:
     memory_s: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Tensors that travel together.
+
+    Attributes:
+        server: number of the parameter server that they come from or go to.
+        nbytes: bytes of all of them.
+    """
+
+    server: int
+    nbytes: float
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
     """Ops that run one after another without waiting for the network.
@@ -50,14 +63,14 @@ class Segment:
         duration_s: seconds of the device.
         busy_s: seconds in which a kernel runs.
         memory_s: seconds in which a kernel uses device memory.
-        sends: bytes of gradients for each server that leave at its end; empty if none do.
+        sends: gradients that leave at its end.
     """
 
     needs: int
     duration_s: float
     busy_s: float
     memory_s: float
-    sends: tuple[float, ...] = ()
+    sends: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,11 +78,11 @@ class StepPlan:
     """One step of one worker.
 
     Attributes:
-        pulls: messages of parameters in the order in which they are needed: bytes from each server.
+        pulls: messages of parameters in the order in which they are needed.
         segments: what it computes.
     """
 
-    pulls: tuple[tuple[float, ...], ...]
+    pulls: tuple[Message, ...]
     segments: tuple[Segment, ...]
 
     @property
@@ -108,7 +121,6 @@ def plan_step(
     times: OpTimes,
     pulled_from: Sequence[int],
     pushed_to: Sequence[int],
-    num_servers: int,
 ) -> StepPlan:
     """The step of a worker, as segments and messages.
 
@@ -117,7 +129,6 @@ def plan_step(
         times: of its ops on the worker's device.
         pulled_from: server of each tensor in `graph.traffic.received_bytes`.
         pushed_to: server of each tensor in `graph.traffic.sent_bytes`.
-        num_servers: how many servers there are.
     """
     order = execution_order(graph)
     place = np.empty(graph.num_nodes, dtype=np.int64)
@@ -125,16 +136,16 @@ def plan_step(
     traffic = graph.traffic
     first_use = np.full(len(traffic.received_bytes), len(order), dtype=np.int64)
     np.minimum.at(first_use, traffic.readers[:, 0], place[traffic.readers[:, 1]])
-    pulls = _messages(first_use, traffic.received_bytes, pulled_from, num_servers, last=False)
-    pushes = _messages(
-        place[traffic.senders] + 1, traffic.sent_bytes, pushed_to, num_servers, last=True
-    )
+    pulls = _messages(first_use, traffic.received_bytes, pulled_from, last=False)
+    pushes = _messages(place[traffic.senders] + 1, traffic.sent_bytes, pushed_to, last=True)
     ends = np.unique([*(at for at, _ in pulls), *(at for at, _ in pushes), 0, len(order)])
     sums = [
         np.concatenate(([0.0], np.cumsum(values[order])))
         for values in (times.duration_s, times.busy_s, times.memory_s)
     ]
-    leaving = dict(pushes)
+    leaving: dict[int, list[Message]] = {}
+    for at, message in pushes:
+        leaving.setdefault(at, []).append(message)
     gates = np.array([at for at, _ in pulls], dtype=np.int64)
     segments = tuple(
         Segment(
@@ -142,36 +153,34 @@ def plan_step(
             duration_s=float(sums[0][end] - sums[0][begin]),
             busy_s=float(sums[1][end] - sums[1][begin]),
             memory_s=float(sums[2][end] - sums[2][begin]),
-            sends=leaving.get(end, ()),
+            sends=tuple(leaving.get(end, ())),
         )
         for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     )
-    return StepPlan(pulls=tuple(nbytes for _, nbytes in pulls), segments=segments)
+    return StepPlan(pulls=tuple(message for _, message in pulls), segments=segments)
 
 
 def _messages(
     places: npt.NDArray[np.int64],
     nbytes: npt.NDArray[np.int64],
     servers: Sequence[int],
-    num_servers: int,
     *,
     last: bool,
-) -> list[tuple[int, tuple[float, ...]]]:
-    """Tensors in order of their place, small neighbours together: (place, bytes by server).
+) -> list[tuple[int, Message]]:
+    """Tensors of one server, small neighbours together, in order of their place.
 
     A message of parameters must be there for the first of its tensors; one of gradients leaves
     when the last of them is made.
     """
     least = nbytes.sum() / MOST_MESSAGES
-    made: list[tuple[int, tuple[float, ...]]] = []
-    amounts, at = np.zeros(num_servers), -1
+    made: list[tuple[int, Message]] = []
+    gathered: dict[int, tuple[int, float]] = {}  # by server: place and bytes so far
     for i in np.argsort(places, kind="stable").tolist():
-        place = int(places[i])
-        if amounts.sum() >= least and amounts.any() and place != at:
-            made.append((at, tuple(amounts.tolist())))
-            amounts, at = np.zeros(num_servers), -1
-        amounts[servers[i]] += float(nbytes[i])
-        at = place if last or at < 0 else at
-    if amounts.any():
-        made.append((at, tuple(amounts.tolist())))
-    return made
+        server, place = servers[i], int(places[i])
+        at, amount = gathered.get(server, (place, 0.0))
+        if amount >= least and amount > 0 and place != at:
+            made.append((at, Message(server, amount)))
+            at, amount = place, 0.0
+        gathered[server] = (place if last else at, amount + float(nbytes[i]))
+    made += [(at, Message(server, amount)) for server, (at, amount) in gathered.items() if amount]
+    return sorted(made, key=lambda item: item[0])
