@@ -10,7 +10,7 @@ parameters are fitted to published measurements (`driple.simulate.calibrate`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import prod
 
@@ -24,14 +24,16 @@ from driple.hardware import Device
 from driple.opcost import cost_of_graph, cost_of_op
 from driple.simulate.plan import OpTimes
 
-__all__ = ["TILES", "Efficiency", "kernel_times", "op_times", "product_of"]
+__all__ = ["TILES", "Efficiency", "OpTable", "kernel_times", "op_times", "product_of"]
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 # Rows and columns of the tiles that libraries of matrix products have kernels for.
 TILES = ((256, 128), (128, 128), (128, 64), (64, 64), (64, 32), (32, 32))
 SPLITS = (1, 2, 4, 8, 16, 32)  # parts that k may be cut into
 _HALF = frozenset({14, 19})  # data types that tensor cores multiply: BFLOAT16, HALF
+_CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D"})
 _INPUT_GRADIENTS = frozenset({"Conv2DBackpropInput"})
 _FILTER_GRADIENTS = frozenset({"Conv2DBackpropFilter"})
 
@@ -111,7 +113,7 @@ def product_of(op: OpSignature, flops: float) -> Product | None:
         window = [max(n, 1) for n in out.shape or ()]
         m, n = float(prod(window[:-1])), float(window[-1])
         return Product(m, n, flops / (2 * m * n))
-    if op.op_type in {"Conv2D", "_FusedConv2D"} | _INPUT_GRADIENTS and len(op.inputs) > 1:
+    if op.op_type in _CONVOLUTIONS | _INPUT_GRADIENTS and len(op.inputs) > 1:
         window = [max(n, 1) for n in op.inputs[1].shape or ()]
         if len(window) != 4:
             return None
@@ -121,25 +123,58 @@ def product_of(op: OpSignature, flops: float) -> Product | None:
     return None
 
 
-def kernel_times(
-    signatures: tuple[OpSignature, ...], device: Device, efficiency: Efficiency
-) -> FloatArray:
-    """Seconds of one execution of each op: kernel, and memory in use; shape [num_signatures, 2]."""
-    costs = [cost_of_op(op) for op in signatures]
-    moved = np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64)
-    memory_s = moved / device.bytes_per_s
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpTable:
+    """What decides the time of a kernel, for many ops, as arrays of length n.
+
+    Attributes:
+        moved: bytes read and written.
+        sides: shape [n, 4], m, n, k and count of the matrix product; zeros where there is none.
+        half: whether it computes in half precision.
+        is_input_gradient: whether it is a convolution's gradient by its input.
+        is_filter_gradient: whether it is a convolution's gradient by its filter.
+        is_winograd: whether it is a 3 x 3 convolution of stride 1, or its gradient by the input.
+    """
+
+    moved: FloatArray
+    sides: FloatArray
+    half: BoolArray
+    is_input_gradient: BoolArray
+    is_filter_gradient: BoolArray
+    is_winograd: BoolArray
+
+    @classmethod
+    def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
+        """The table of some ops."""
+        costs = [cost_of_op(op) for op in signatures]
+        products = [product_of(op, c.flops) for op, c in zip(signatures, costs, strict=True)]
+        sides = [(p.m, p.n, p.k, p.count) if p else (0.0,) * 4 for p in products]
+        return cls(
+            moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),
+            sides=np.array(sides, dtype=np.float64).reshape(-1, 4),
+            half=_marks(signatures, lambda op: op.outputs[:1] and op.outputs[0].dtype in _HALF),
+            is_input_gradient=_marks(signatures, lambda op: op.op_type in _INPUT_GRADIENTS),
+            is_filter_gradient=_marks(signatures, lambda op: op.op_type in _FILTER_GRADIENTS),
+            is_winograd=_marks(signatures, _is_winograd),
+        )
+
+
+def _marks(signatures: Sequence[OpSignature], holds: Callable[[OpSignature], object]) -> BoolArray:
+    return np.array([bool(holds(op)) for op in signatures], dtype=np.bool_)
+
+
+def kernel_times(table: OpTable, device: Device, efficiency: Efficiency) -> FloatArray:
+    """Seconds of one execution of each op: kernel, and memory in use; shape [n, 2]."""
+    memory_s = table.moved / device.bytes_per_s
     kernel_s = memory_s / efficiency.memory
-    products = [(i, product_of(op, costs[i].flops)) for i, op in enumerate(signatures)]
-    found = [(i, product) for i, product in products if product is not None]
-    if found:
-        rows = np.array([i for i, _ in found])
-        factors = np.array([_factor(signatures[i], efficiency) for i in rows.tolist()])
-        half = np.array([signatures[i].outputs[0].dtype in _HALF for i in rows.tolist()])
-        sides = np.array([[p.m, p.n, p.k, p.count] for _, p in found], dtype=np.float64)
-        computing_s = factors * _product_s(sides, half, device, efficiency)
-        kernel_s[rows] = np.maximum(kernel_s[rows], computing_s)
-    runs = moved > 0
-    kernel_s = np.where(runs, kernel_s + efficiency.kernel_s, 0.0)
+    rows = np.flatnonzero(table.sides[:, 3] > 0)
+    if len(rows):
+        factor = np.where(table.is_input_gradient, efficiency.input_gradient, 1.0)
+        factor = np.where(table.is_filter_gradient, efficiency.filter_gradient, factor)
+        factor *= np.where(table.is_winograd & ~table.half, efficiency.winograd, 1.0)
+        computing_s = _product_s(table.sides[rows], table.half[rows], device, efficiency)
+        kernel_s[rows] = np.maximum(kernel_s[rows], factor[rows] * computing_s)
+    kernel_s = np.where(table.moved > 0, kernel_s + efficiency.kernel_s, 0.0)
     return np.stack([kernel_s, np.minimum(memory_s, kernel_s)], axis=1)
 
 
@@ -150,7 +185,7 @@ def op_times(graph: OpGraph, device: Device, efficiency: Efficiency) -> OpTimes:
         GraphError: the graph does not tell what its ops compute on.
     """
     executions = cost_of_graph(graph).executions.astype(np.float64)
-    times = kernel_times(graph.signatures, device, efficiency)[graph.signature_of]
+    times = kernel_times(OpTable.of(graph.signatures), device, efficiency)[graph.signature_of]
     busy_s, memory_s = times[:, 0], times[:, 1]
     duration_s = np.where(busy_s > 0, np.maximum(busy_s, efficiency.dispatch_s), 0.0)
     return OpTimes(
@@ -160,21 +195,18 @@ def op_times(graph: OpGraph, device: Device, efficiency: Efficiency) -> OpTimes:
     )
 
 
-def _factor(op: OpSignature, efficiency: Efficiency) -> float:
-    """How much longer than a plain product of the same sides an op takes."""
-    if op.op_type in _FILTER_GRADIENTS:
-        return efficiency.filter_gradient
-    factor = efficiency.input_gradient if op.op_type in _INPUT_GRADIENTS else 1.0
-    window = op.inputs[1].shape if len(op.inputs) > 1 else None
-    if window is not None and window[:2] == (3, 3) and _same_size(op):
-        single = op.outputs[0].dtype not in _HALF
-        factor *= efficiency.winograd if single else 1.0
-    return factor
+def _is_winograd(op: OpSignature) -> bool:
+    """Whether a library may save multiplications: 3 x 3, stride 1, forward or by the input."""
+    if op.op_type not in _CONVOLUTIONS | _INPUT_GRADIENTS or len(op.inputs) < 2:
+        return False
+    window = op.inputs[1].shape
+    return window is not None and window[:2] == (3, 3) and _same_size(op)
 
 
 def _same_size(op: OpSignature) -> bool:
     """Whether a convolution keeps height and width, so that its stride is 1."""
-    image = op.inputs[2 if op.op_type in _INPUT_GRADIENTS else 0].shape
+    position = 2 if op.op_type in _INPUT_GRADIENTS else 0
+    image = op.inputs[position].shape if position < len(op.inputs) else None
     made, window = op.outputs[0].shape, op.inputs[1].shape
     if image is None or made is None or window is None or len(window) != 4:
         return False
@@ -184,7 +216,7 @@ def _same_size(op: OpSignature) -> bool:
 
 
 def _product_s(
-    sides: FloatArray, half: npt.NDArray[np.bool_], device: Device, efficiency: Efficiency
+    sides: FloatArray, half: BoolArray, device: Device, efficiency: Efficiency
 ) -> FloatArray:
     """Seconds of matrix products, the fastest tile and split of each; `sides` is [p, 4]."""
     m, n, k, count = (sides[:, i, None, None] for i in range(4))
