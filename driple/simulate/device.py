@@ -1,0 +1,115 @@
+"""What devices and links reach of their peaks: the numbers that measurements fixed.
+
+calibration.json -> Calibration -> CalibratedDevice of a name: published peaks + fitted efficiency
+
+A device that nobody measured takes the efficiency of its generation's, or the nearest one's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from driple.errors import ConfigError
+from driple.hardware import DEVICES, Device, device_named
+from driple.simulate.kernels import Efficiency
+
+__all__ = ["CalibratedDevice", "Calibration", "shipped_calibration"]
+
+FORMAT = 1
+# Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
+_GENERATIONS = ("Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedDevice:
+    """A device, and what it reaches.
+
+    Attributes:
+        spec: its published peaks.
+        efficiency: share of them that jobs reach.
+        measured_on: device whose measurements the efficiency comes from.
+    """
+
+    spec: Device
+    efficiency: Efficiency
+    measured_on: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """All fitted numbers.
+
+    Attributes:
+        devices: efficiency of each measured device, by its name in the catalogue.
+        links: share of its nominal rate that each kind of link reaches; `Ethernet` for all rates.
+        bridge_bytes_per_s: rate between two containers of one machine, each way.
+        message_s: seconds between the end of a transfer and its use.
+        apply_s_per_byte: seconds of a server for a byte of a gradient.
+        jitter: standard deviation of the logarithm of a step's computing time.
+        about: sources, errors, date.
+    """
+
+    devices: Mapping[str, Efficiency]
+    links: Mapping[str, float]
+    bridge_bytes_per_s: float
+    message_s: float
+    apply_s_per_byte: float
+    jitter: float
+    about: Mapping[str, Any]
+
+    def device(self, name: str) -> CalibratedDevice:
+        """A device of the catalogue with its own efficiency, or that of its nearest relative.
+
+        Raises:
+            SettingError: no such device.
+        """
+        spec = device_named(name)
+        if spec.name in self.devices:
+            return CalibratedDevice(spec, self.devices[spec.name], spec.name)
+        nearest = min(self.devices, key=lambda other: _distance(spec, DEVICES[other]))
+        return CalibratedDevice(spec, self.devices[nearest], nearest)
+
+    def link_efficiency(self, name: str) -> float:
+        """Share of its nominal rate that a link reaches; Ethernet of any rate is one kind."""
+        return self.links.get(name, self.links["Ethernet"])
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        """From the text of a calibration file.
+
+        Raises:
+            ConfigError: not such a file.
+        """
+        try:
+            values = json.loads(text)
+            if values.pop("format") != FORMAT:
+                raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
+            devices = {
+                name: Efficiency.from_dict(numbers)
+                for name, numbers in values.pop("devices").items()
+            }
+            made = cls(devices=devices, **values)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ConfigError(f"no calibration file ({error}); fit it again") from error
+        odd = [name for name in made.devices if name not in DEVICES]
+        if odd or not made.devices:
+            raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
+        return made
+
+
+@cache
+def shipped_calibration() -> Calibration:
+    """The calibration that is installed with Driple."""
+    return Calibration.from_json((files("driple.simulate") / "calibration.json").read_text())
+
+
+def _distance(one: Device, other: Device) -> tuple[int, float]:
+    """How unlike two devices are: by generation, then by the balance of compute and memory."""
+    apart = abs(_GENERATIONS.index(one.generation) - _GENERATIONS.index(other.generation))
+    balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
+    return apart, max(balance, 1 / balance)

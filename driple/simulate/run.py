@@ -1,0 +1,129 @@
+"""A graph on a setting: simulated steps, traces as DriplePerf would have taken them, targets.
+
+    OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
+
+Entry point: `simulate`. The same code labels these traces as labels measured ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from driple.checks import check_whole
+from driple.graph.opgraph import OpGraph
+from driple.label import label_trace, targets_of
+from driple.settings import Setting
+from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
+from driple.simulate.counters import traces_of_worker
+from driple.simulate.device import Calibration
+from driple.simulate.kernels import op_times
+from driple.simulate.placement import Strategy, gradients_to, place_variables
+from driple.simulate.plan import StepPlan, plan_step
+from driple.simulate.scene import Scene, scene_of
+from driple.targets import Targets
+from driple.trace import Trace
+
+__all__ = ["Simulation", "is_synchronous", "simulate"]
+
+# A graph whose gradients are added up before they are applied waits for all workers.
+_ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
+_LEAST_STEPS = 2
+# Sampling period of the traces: as many samples in an iteration, within these bounds.
+_SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Simulation:
+    """What came out.
+
+    Attributes:
+        setting: that was simulated.
+        targets: of the setting's own worker.
+        iteration_time_s: mean time of its steps after the first.
+        traces: of its four resources, from the end of the first step.
+        records: what every worker did, the setting's own first.
+        scene: the machines.
+    """
+
+    setting: Setting
+    targets: Targets
+    iteration_time_s: float
+    traces: Mapping[str, Trace]
+    records: tuple[WorkerRecord, ...]
+    scene: Scene
+
+
+def simulate(
+    graph: OpGraph,
+    setting: Setting,
+    calibration: Calibration,
+    *,
+    num_steps: int = 100,
+    seed: int = 0,
+    placement: Strategy = "round_robin",
+) -> Simulation:
+    """Simulate training steps of a graph on a setting with parameter servers.
+
+    Args:
+        graph: of one worker's step.
+        setting: where it runs.
+        calibration: what devices and links reach of their peaks.
+        num_steps: steps of each worker; the first is left out of the results.
+        seed: of the differences between steps.
+        placement: how variables are spread over servers.
+
+    Raises:
+        ConfigError: fewer than two steps.
+        GraphError: the graph does not tell what its ops compute on.
+        SettingError: an unknown device, or workers that nobody described.
+    """
+    check_whole("--steps", num_steps, _LEAST_STEPS)
+    scene = scene_of(setting)
+    plans = _plans(graph, scene, calibration, placement)
+    spec = ClusterSpec(
+        worker_machine=scene.worker_machine,
+        server_machine=scene.server_machine,
+        link_bytes_per_s=scene.link_bytes_per_s * calibration.link_efficiency(scene.link),
+        bridge_bytes_per_s=calibration.bridge_bytes_per_s,
+        message_s=calibration.message_s,
+        apply_s_per_byte=calibration.apply_s_per_byte,
+        synchronous=is_synchronous(graph),
+        jitter=calibration.jitter,
+    )
+    records = simulate_cluster(spec, plans, num_steps, seed)
+    own = records[0]
+    start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
+    period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
+    traces = traces_of_worker(own, period_s=period_s, start_s=start_s, end_s=end_s)
+    return Simulation(
+        setting=setting,
+        targets=targets_of({name: label_trace(trace) for name, trace in traces.items()}),
+        iteration_time_s=own.iteration_time_s,
+        traces=traces,
+        records=tuple(records),
+        scene=scene,
+    )
+
+
+def is_synchronous(graph: OpGraph) -> bool:
+    """Whether the servers add up the gradients of all workers before they apply them."""
+    return any(ops.op_type in _ADDS_UP for ops in graph.remote)
+
+
+def _plans(
+    graph: OpGraph, scene: Scene, calibration: Calibration, placement: Strategy
+) -> list[StepPlan]:
+    """The step of every worker; workers with equal devices share one."""
+    traffic, num_servers = graph.traffic, len(scene.server_machine)
+    holders = place_variables(traffic.received_bytes, num_servers, placement)
+    takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
+    by_device: dict[str, StepPlan] = {}
+    for name in scene.devices:
+        if name not in by_device:
+            device = calibration.device(name)
+            times = op_times(graph, device.spec, device.efficiency)
+            by_device[name] = plan_step(graph, times, holders.tolist(), takers.tolist())
+    return [by_device[name] for name in scene.devices]

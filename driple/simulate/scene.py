@@ -1,0 +1,96 @@
+"""From the name of a setting to machines: who runs where, on what, joined by which links.
+
+    2080Ti-P4w4/he-40G -> two machines, each with two servers, a 2080 Ti and a Titan RTX, 40 GbE
+
+Table 6 of the paper names the machines of its settings and what the unlike workers are; settings
+that it does not name get a machine per server, or one for all where they are co-located.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driple.errors import SettingError
+from driple.hardware import link_named
+from driple.settings import Setting
+
+__all__ = ["Scene", "scene_of"]
+
+# Devices of all workers in the heterogeneous settings of Table 6, by topology; its machines hold
+# two V100 (two of them) or three 2080 Ti and a Titan RTX (three of them).
+_UNLIKE: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
+    (2, 2): (("2080Ti", "TitanRTX"), ("CPU", "CPU25")),
+    (1, 2): (("CPU", "CPU25"),),
+    (4, 4): (("2080Ti", "TitanRTX", "2080Ti", "TitanRTX"),),
+    (5, 5): (("V100", "V100", "2080Ti", "2080Ti", "2080Ti"),),
+    (5, 10): (("V100",) * 4 + ("2080Ti",) * 6,),
+}
+# Machines of a topology that have more than one server each (Table 6, "# of GPU machines").
+_MACHINES = {(4, 4): 2}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scene:
+    """A cluster, role by role.
+
+    Attributes:
+        devices: device of each worker; the setting's own worker comes first.
+        worker_machine: machine of each worker.
+        server_machine: machine of each server; empty for a ring.
+        link: name of what joins machines, or the roles of the only one.
+        link_bytes_per_s: nominal rate of that link, each way.
+    """
+
+    devices: tuple[str, ...]
+    worker_machine: tuple[int, ...]
+    server_machine: tuple[int, ...]
+    link: str
+    link_bytes_per_s: float
+
+    @property
+    def num_machines(self) -> int:
+        """How many machines there are."""
+        return 1 + max((*self.worker_machine, *self.server_machine))
+
+
+def scene_of(setting: Setting) -> Scene:
+    """The machines of a setting.
+
+    Raises:
+        SettingError: unlike workers of which the paper does not tell the devices.
+    """
+    devices = _devices(setting)
+    num_workers, num_servers = setting.num_workers, setting.num_servers
+    if setting.bits_per_s is None:  # co-located
+        machines = 1
+    elif setting.device.startswith("CPU"):  # each role is a network namespace of its own
+        machines = num_workers + num_servers
+    else:
+        machines = _MACHINES.get((num_servers, num_workers), max(num_servers, 1))
+    if setting.device.startswith("CPU"):
+        workers = tuple(range(num_workers))
+        servers = tuple(range(num_workers, num_workers + num_servers))
+    else:
+        workers = tuple(i * machines // num_workers for i in range(num_workers))
+        servers = tuple(i * machines // num_servers for i in range(num_servers))
+    return Scene(
+        devices=devices,
+        worker_machine=workers,
+        server_machine=servers,
+        link=setting.network,
+        link_bytes_per_s=link_named(setting.network).bytes_per_s,
+    )
+
+
+def _devices(setting: Setting) -> tuple[str, ...]:
+    """Device of each worker, the setting's own first."""
+    if setting.homogeneous:
+        return (setting.device,) * setting.num_workers
+    for mixture in _UNLIKE.get((setting.num_servers, setting.num_workers), ()):
+        if setting.device in mixture:
+            own = mixture.index(setting.device)
+            return (setting.device, *mixture[:own], *mixture[own + 1 :])
+    raise SettingError(
+        f"what the other workers of {setting.name} are is not known; choose a homogeneous (ho) "
+        "setting, or one of the paper's Table 6"
+    )
