@@ -40,7 +40,7 @@ FORBIDDEN = {"training": {"measure", "zoo", "simulate"}}
 
 # Optional extras, and the modules (by prefix) that alone may import them.
 EXTRAS = {
-    "torch": ("inspector.", "training."),
+    "torch": ("dataset.released.", "inspector.", "training."),
     "torch_geometric": ("inspector.", "training."),
     "tensorflow": ("zoo.", "measure."),
     "pynvml": ("measure.device.",),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from driple.cli.show import note, print_json, print_table, print_targets
+from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 __all__ = ["dataset_app"]
 
@@ -115,6 +115,64 @@ def show(
         return
     print(f"{item.workload} on {item.setting}: {item.label_source}")
     print_targets(item.targets, item.iteration_time_s)
+
+
+@dataset_app.command("import")
+def import_(
+    setting: Annotated[str, typer.Option(help="cluster setting of the labels")],
+    file: Annotated[
+        Path | None, typer.Argument(help="a data set of the public Driple data (.pkl)")
+    ] = None,
+    perf: Annotated[Path | None, typer.Option(help="a result table of DriplePerf (.csv)")] = None,
+    graphs: Annotated[
+        Path | None,
+        typer.Option(help="with --perf: folder with the graph of each job, JOB.pbtxt or JOB.pb"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="data set folder; by default datasets/SETTING-..."),
+    ] = None,
+) -> None:
+    """Make a data set of what Driple's authors published, or of what their DriplePerf wrote.
+
+    Of a .pkl file only tensors are read; anything else in it is refused. Its workloads keep their
+    parts (train, val, test), and driple train uses them.
+
+    Examples:
+
+      driple dataset import V100-P1w2-ho-PCIe.pkl --setting V100
+
+      driple dataset import --perf result.csv --graphs graphs --setting 2080Ti
+    """
+    from driple.cli.train import require_training
+    from driple.dataset.perftable import read_perf_table
+    from driple.dataset.released import read_released
+    from driple.dataset.store import write_dataset
+    from driple.errors import ConfigError
+    from driple.settings import Setting
+
+    if (file is None) == (perf is None):
+        raise ConfigError("give either a .pkl file or --perf TABLE.csv")
+    if (perf is None) != (graphs is None):
+        raise ConfigError("--perf and --graphs belong together: a table holds no graphs")
+    require_training()
+    wanted = Setting.parse(setting)
+    if file is not None:
+        data = read_released(file, wanted)
+    elif perf is not None and graphs is not None:
+        with progress_bar() as bar:
+            task = bar.add_task("reading graphs", total=None)
+            data = read_perf_table(
+                perf,
+                wanted,
+                graphs,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+    folder = output or Path("datasets") / data.name
+    write_dataset(data, folder)
+    note(f"wrote {folder}")
+    note(f"train on it: driple train --setting {wanted.name} --dataset {folder}")
+    print(f"{len(data.examples)} workloads")
 
 
 @dataset_app.command("build")

@@ -39,22 +39,29 @@ def train(
         typer.Option(help="stop after so many epochs without a better validation loss"),
     ] = None,
     threads: Annotated[int, typer.Option(help="CPU threads; 0 for all")] = 0,
+    init: Annotated[
+        Path | None,
+        typer.Option(help="begin with the weights that Driple's authors published (preset paper)"),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="the metrics as one JSON object")] = False,
 ) -> None:
     """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
 
-    Killed or stopped, the same command goes on where it was and ends with the same weights.
+    Killed or stopped, the same command goes on where it was and ends with the same weights. A data
+    set that came with a split of its own (driple dataset import) keeps it.
 
     Examples:
 
       driple train --setting CPU-P1w2
 
       driple train --setting CPU-P1w2 --preset paper --out runs/paper
+
+      driple train --setting V100 --dataset datasets/V100-released --preset paper --init model.pkl
     """
     require_training()
     from dataclasses import replace
 
-    from driple.dataset.split import random_split
+    from driple.dataset.split import given_split, random_split
     from driple.dataset.store import read_dataset
     from driple.settings import Setting
     from driple.training.config import preset_named
@@ -77,7 +84,7 @@ def train(
         ),
     )
     folder = out or Path("runs") / f"train-{wanted.file_name}-{preset}-s{split_seed}.{seed}"
-    split = random_split([item.workload for item in data.examples], split_seed)
+    split = given_split(data.examples) or random_split(data.workloads, split_seed)
     with progress_bar() as bar:
         task = bar.add_task("building inputs", total=None)
 
@@ -88,7 +95,7 @@ def train(
             bar.update(task, description=words, completed=now.done, total=now.total)
 
         options = RunOptions(resume=True, progress=progress, threads=threads or None)
-        result = train_inspector(data, split, chosen, folder, options=options)
+        result = train_inspector(data, split, chosen, folder, options=options, init=init)
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
     metrics = result.checkpoint.metrics
     if json:

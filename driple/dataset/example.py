@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import DatasetError
-from driple.graph.opgraph import OpGraph
 from driple.graph.signature import signatures_to_json
+from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.targets import NUM_TARGETS, TARGET_NAMES, Targets
 
 __all__ = [
@@ -47,7 +47,7 @@ class Example:
         workload: name, unique in its data set, such as `resnet20/cifar10/b16/sgd/sync`.
         family: model family, such as `resnet`; the family split holds out whole families.
         setting: full name of the cluster setting.
-        graph: the graph of one worker's training step.
+        graph: the graph of one worker's training step, or its groups if no more is known.
         targets: the 12 targets.
         iteration_time_s: seconds per training iteration, as measured (or simulated, published).
         label_source: where the targets come from.
@@ -61,7 +61,7 @@ class Example:
     workload: str
     family: str
     setting: str
-    graph: OpGraph
+    graph: AnyGraph
     targets: Targets
     iteration_time_s: float
     label_source: LabelSource
@@ -110,7 +110,8 @@ class Dataset:
             repeatability, licence.
 
     Raises:
-        DatasetError: a workload twice, or an example of another setting.
+        DatasetError: a workload twice, an example of another setting, or grouped graphs among
+            others.
     """
 
     name: str
@@ -133,6 +134,16 @@ class Dataset:
                     f"data set {self.name!r} is of setting {self.setting}, workload "
                     f"{example.workload!r} of {example.setting}; keep one data set per setting"
                 )
+        if len({isinstance(example.graph, GroupedGraph) for example in self.examples}) > 1:
+            raise DatasetError(
+                f"data set {self.name!r} mixes graphs with others of which only the groups are "
+                "known; keep them apart"
+            )
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether of its graphs only the groups are known."""
+        return any(isinstance(example.graph, GroupedGraph) for example in self.examples)
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -156,12 +167,14 @@ def merge_examples(dataset: Dataset, new: Iterable[Example]) -> Dataset:
     return replace(dataset, examples=tuple(merged.values()))
 
 
-def graph_hash(graph: OpGraph) -> str:
+def graph_hash(graph: AnyGraph) -> str:
     """Content hash of a graph: op types, signatures, edges, sizes, what is remote, what crosses.
 
     Node names, devices and the read report are not in it: graphs that differ in nothing else are
     the same input to the inspector, and are stored once.
     """
+    if isinstance(graph, GroupedGraph):
+        return _hash_of_groups(graph)
     digest = hashlib.sha256()
     remote = [[ops.op_type, ops.num_nodes, ops.tensor_bytes] for ops in graph.remote]
     digest.update(json.dumps([list(graph.op_types), remote]).encode())
@@ -180,6 +193,13 @@ def graph_hash(graph: OpGraph) -> str:
         digest.update(len(array).to_bytes(8, "little"))
         digest.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
     digest.update(signatures_to_json(graph.signatures).encode())
+    return digest.hexdigest()
+
+
+def _hash_of_groups(graph: GroupedGraph) -> str:
+    digest = hashlib.sha256(f"groups {len(graph.features)}".encode())
+    for array, dtype in ((graph.features, "<f4"), (graph.edges, "<i4")):
+        digest.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
     return digest.hexdigest()
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from driple.dataset.example import Example
 from driple.errors import DatasetError
 
-__all__ = ["Split", "family_splits", "limited_split", "random_split"]
+__all__ = ["Split", "family_splits", "given_split", "limited_split", "random_split"]
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -66,6 +66,27 @@ def random_split(workloads: Sequence[str], seed: int) -> Split:
         validation=np.sort(order[held_out : 2 * held_out]),
         test=np.sort(order[:held_out]),
     )
+
+
+def given_split(examples: Sequence[Example]) -> Split | None:
+    """The split that a data set came with: `part` in the details of each example, or none.
+
+    Raises:
+        DatasetError: only some examples tell their part, or a part is unknown.
+    """
+    parts = [example.details.get("part") for example in examples]
+    if not any(parts):
+        return None
+    rows = {
+        name: np.array([i for i, part in enumerate(parts) if part == name], dtype=np.int64)
+        for name in ("train", "validation", "test")
+    }
+    odd = len(parts) - sum(map(len, rows.values()))
+    if odd:
+        raise DatasetError(
+            f"{odd} workload(s) tell no part of the data set, or an unknown one; import it again"
+        )
+    return Split(**rows)
 
 
 def family_splits(examples: Sequence[Example], seed: int) -> list[tuple[str, Split]]:

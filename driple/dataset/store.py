@@ -21,10 +21,11 @@ import numpy as np
 
 from driple.dataset.example import Dataset, Example, graph_hash
 from driple.dataset.graphtable import graphs_from_table, graphs_to_table
+from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_groups
 from driple.dataset.tables import read_table, require_pyarrow, write_table
 from driple.errors import DatasetError
 from driple.files import replacing, told_as
-from driple.graph.opgraph import OpGraph
+from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     graphs = {key: example.graph for key, example in zip(hashes, dataset.examples, strict=True)}
     about = _about_bytes(dataset, len(graphs))
     examples_table = _examples_to_table(dataset.examples, hashes)
-    graphs_table, encodings = graphs_to_table(graphs)
+    graphs_table, encodings = _graphs_to_table(graphs)
     files = [folder / name for name in (GRAPHS_FILE, EXAMPLES_FILE, ABOUT_FILE)]
     with told_as(DatasetError, f"write data set {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +89,7 @@ def read_dataset(path: str | Path) -> Dataset:
     about = _read_about(folder)
     examples_table = read_table(folder / EXAMPLES_FILE)
     graphs_table = read_table(folder / GRAPHS_FILE)
-    graphs = graphs_from_table(graphs_table, folder / GRAPHS_FILE)
+    graphs = _graphs_from_table(graphs_table, folder / GRAPHS_FILE)
     for key, graph in graphs.items():
         if graph_hash(graph) != key:
             raise DatasetError(
@@ -104,6 +105,21 @@ def read_dataset(path: str | Path) -> Dataset:
         )
     except DatasetError as error:
         raise DatasetError(f"{folder / EXAMPLES_FILE}: {error}") from error
+
+
+def _graphs_to_table(graphs: dict[str, AnyGraph]) -> tuple[pa.Table, dict[str, str]]:
+    """The table and its encodings; a data set holds graphs of one kind."""
+    groups = {key: graph for key, graph in graphs.items() if isinstance(graph, GroupedGraph)}
+    if groups:
+        return groups_to_table(groups), {}
+    whole = {key: graph for key, graph in graphs.items() if not isinstance(graph, GroupedGraph)}
+    return graphs_to_table(whole)
+
+
+def _graphs_from_table(table: pa.Table, file: Path) -> dict[str, AnyGraph]:
+    if holds_groups(table):
+        return dict(groups_from_table(table, file))
+    return dict(graphs_from_table(table, file))
 
 
 def _about_bytes(dataset: Dataset, num_graphs: int) -> bytes:
@@ -161,7 +177,7 @@ def _examples_to_table(examples: tuple[Example, ...], hashes: list[str]) -> pa.T
     return pa.table(columns, schema=schema)
 
 
-def _examples_from_table(table: pa.Table, graphs: dict[str, OpGraph]) -> tuple[Example, ...]:
+def _examples_from_table(table: pa.Table, graphs: dict[str, AnyGraph]) -> tuple[Example, ...]:
     for name, kind in EXAMPLE_COLUMNS.items():
         if name not in table.column_names:
             raise DatasetError(f"column {name!r} is missing; write the data set again")
@@ -172,7 +188,7 @@ def _examples_from_table(table: pa.Table, graphs: dict[str, OpGraph]) -> tuple[E
     return tuple(_example_from_row(row, graphs) for row in table.to_pylist())
 
 
-def _example_from_row(row: dict[str, Any], graphs: dict[str, OpGraph]) -> Example:
+def _example_from_row(row: dict[str, Any], graphs: dict[str, AnyGraph]) -> Example:
     for name, value in row.items():
         if value is None and name in EXAMPLE_COLUMNS:
             raise DatasetError(

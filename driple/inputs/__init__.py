@@ -5,10 +5,13 @@ from __future__ import annotations
 from driple.inputs.builder import InspectorInput, build_input
 from driple.inputs.config import InputConfig
 from driple.inputs.features import fit_op_type_table
+from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.inputs.grouping import fluid_communities, group_nodes, proportional_num_groups
 from driple.inputs.groupings import Groupings
 
 __all__ = [
+    "AnyGraph",
+    "GroupedGraph",
     "Groupings",
     "InputConfig",
     "InspectorInput",

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.graph.opgraph import OpGraph
+from driple.errors import GraphError
 from driple.inputs.config import InputConfig
 from driple.inputs.features import context_vector, group_features, unknown_op_types
+from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.inputs.groupings import Groupings
 
 __all__ = ["InspectorInput", "build_input"]
@@ -50,7 +51,7 @@ class InspectorInput:
 
 
 def build_input(
-    graph: OpGraph,
+    graph: AnyGraph,
     table: Mapping[str, float],
     config: InputConfig,
     *,
@@ -60,7 +61,7 @@ def build_input(
     """Build the inspector's input of one graph (paper, section 3.1).
 
     Args:
-        graph: the graph of one worker's training step.
+        graph: the graph of one worker's training step; one that is grouped already stays so.
         table: encoding of each op type, as in the checkpoint.
         config: grouping, features and context.
         num_groups: M, where the policy's own is not wanted (the policy `proportional` while
@@ -68,9 +69,11 @@ def build_input(
         groupings: where groupings are kept, if the same graph is built for several tables.
 
     Raises:
-        GraphError: the graph has no nodes.
+        GraphError: the graph has no nodes, or is grouped already and context is asked for.
         ConfigError: `num_groups` below 1.
     """
+    if isinstance(graph, GroupedGraph):
+        return _input_of_groups(graph, config)
     grouping = (groupings or Groupings()).of(graph, config, num_groups)
     features = group_features(graph, grouping.groups, table)
     if config.features == "log":
@@ -83,4 +86,21 @@ def build_input(
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
         unknown_op_types=unknown_op_types(graph, table, remote=config.context),
+    )
+
+
+def _input_of_groups(graph: GroupedGraph, config: InputConfig) -> InspectorInput:
+    """The input of a graph that somebody else has grouped."""
+    if config.context:
+        raise GraphError(
+            "a graph of which only the groups are known has no context; choose a preset without it"
+        )
+    features = graph.features.astype(np.float64)
+    return InspectorInput(
+        features=(np.log1p(features) if config.features == "log" else features).astype(np.float32),
+        edges=graph.edges,
+        context=np.zeros(0, dtype=np.float32),
+        num_nodes=graph.num_nodes,
+        num_edges=graph.num_edges,
+        unknown_op_types={},
     )

@@ -9,6 +9,7 @@ and the same log as one that was left alone, on the same machine with the same n
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +19,16 @@ import numpy.typing as npt
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
+from driple.errors import CheckpointError
+from driple.files import told_as
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.model import Inspector
+from driple.training.authors import read_authors_weights
 from driple.training.config import Preset
 from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.metrics import Scores, score
-from driple.training.prepare import prepare, split_examples
+from driple.training.prepare import Prepared, prepare, preset_for, split_examples
 from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
 from driple.training.trainer import Progress, ProgressCallback
 
@@ -99,6 +103,7 @@ def train(
     *,
     options: RunOptions | None = None,
     groupings: Groupings | None = None,
+    init: str | Path | None = None,
 ) -> TrainResult:
     """Train an inspector; write configuration, log, state and checkpoint into `out_dir`.
 
@@ -109,15 +114,20 @@ def train(
         out_dir: folder of the run (`runfiles.py`); made if need be.
         options: how the run goes: resuming, progress, threads.
         groupings: those of other runs on the same graphs, to which this one's are added.
+        init: file of the authors' published weights to begin with; by default they are drawn.
 
     Raises:
+        CheckpointError: `init` does not fit the preset.
         ConfigError: another run is in `out_dir`, it cannot be written, or the loss is no longer
             a finite number.
         DatasetError: an empty training or validation part, or a target that is always 0.
         GraphError: a graph without nodes.
     """
     folder, options = Path(out_dir), options or RunOptions()
+    preset = preset_for(dataset, preset)
     run = {"preset": preset.to_dict(), **describe_data(dataset, split)}
+    if init is not None:
+        run["init"] = _file_hash(Path(init))
     fitted = fit(
         folder,
         run,
@@ -126,7 +136,7 @@ def train(
         prepare=lambda: prepare(
             dataset, split, preset, progress=options.report_inputs, groupings=groupings
         ),
-        make_model=lambda prepared: Inspector(prepared.inspector, prepared.num_groups),
+        make_model=lambda prepared: _model(prepared, init),
     )
     examples = split_examples(dataset, split)["train"]
     facts = trained_on_facts(dataset, run["data_set"]["fingerprint"], examples, fitted)
@@ -148,6 +158,20 @@ def train(
     )
     save_checkpoint(checkpoint, folder / CHECKPOINT_FILE)
     return TrainResult.of(fitted, checkpoint)
+
+
+def _model(prepared: Prepared, init: str | Path | None) -> Inspector:
+    """The model before its first epoch."""
+    model = Inspector(prepared.inspector, prepared.num_groups)
+    if init is not None:
+        weights = read_authors_weights(init, prepared.inspector, prepared.num_groups)
+        model.load_state_dict(weights)
+    return model
+
+
+def _file_hash(file: Path) -> str:
+    with told_as(CheckpointError, f"read {file}", "give a file of weights"):
+        return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def describe_data(dataset: Dataset, split: Split) -> dict[str, Any]:

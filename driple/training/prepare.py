@@ -21,6 +21,7 @@ from driple.dataset.example import Dataset, Example
 from driple.dataset.split import Split
 from driple.errors import DatasetError
 from driple.inputs import (
+    GroupedGraph,
     Groupings,
     InspectorInput,
     build_input,
@@ -32,7 +33,16 @@ from driple.inspector.config import InspectorConfig
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.training.config import Preset
 
-__all__ = ["PARTS", "Encoding", "Part", "Prepared", "prepare", "select", "split_examples"]
+__all__ = [
+    "PARTS",
+    "Encoding",
+    "Part",
+    "Prepared",
+    "prepare",
+    "preset_for",
+    "select",
+    "split_examples",
+]
 
 PARTS = ("train", "validation", "test")
 
@@ -118,10 +128,7 @@ def prepare(
     for name in ("train", "validation"):
         if name not in examples:
             raise DatasetError(f"the {name} part of the split is empty; add workloads")
-    if encoding is None:
-        table = fit_op_type_table(example.graph for example in examples["train"])
-    else:
-        table = encoding.op_type_table
+    table = _op_type_table(examples["train"]) if encoding is None else encoding.op_type_table
     inputs = _build_inputs(examples, table, preset, progress, groupings or Groupings())
     target_scaler = TargetScaler.fit(_labels(examples["train"]), preset.train.target_scaling)
     if encoding is not None:
@@ -145,6 +152,15 @@ def prepare(
     )
 
 
+def preset_for(dataset: Dataset, preset: Preset) -> Preset:
+    """The preset as a data set allows it: graphs that are grouped already have no context."""
+    groups = [item.graph for item in dataset.examples if isinstance(item.graph, GroupedGraph)]
+    if not groups:
+        return preset
+    most = max(len(graph.features) for graph in groups)
+    return replace(preset, input=replace(preset.input, context=False, num_groups=most))
+
+
 def split_examples(dataset: Dataset, split: Split) -> dict[str, list[Example]]:
     """Examples of each part, by workload name: the order of a data set's rows changes nothing."""
     return {
@@ -164,6 +180,12 @@ def select(batch: GroupBatch, rows: Tensor) -> GroupBatch:
         mask=batch.mask[rows],
         context=batch.context[rows],
     )
+
+
+def _op_type_table(examples: Sequence[Example]) -> dict[str, float]:
+    """Encoding of each op type; empty where graphs tell none."""
+    graphs = [item.graph for item in examples if not isinstance(item.graph, GroupedGraph)]
+    return fit_op_type_table(graphs) if graphs else {}
 
 
 def _build_inputs(

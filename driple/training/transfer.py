@@ -297,6 +297,8 @@ def _check_data(checkpoint: Checkpoint, dataset: Dataset) -> None:
             f"{LEAST_LABELS} or more; measure more workloads"
         )
     known = set(checkpoint.op_type_table)
+    if dataset.is_grouped and not known:
+        return  # both are of grouped graphs
     if not any(known & set(example.graph.op_types) for example in dataset.examples):
         raise DatasetError(
             f"the checkpoint of {checkpoint.setting} knows no op type of data set {dataset.name}; "

@@ -1,0 +1,200 @@
+"""Reader of the public Driple data sets: grouped graphs and labels, stored by torch.
+
+    FILE.pkl  ->  (adjacency, features, labels), each {train, val, test: [tensor of a batch, ...]}
+              ->  Dataset of grouped graphs, part of each in its details
+
+Tensors, lists and dictionaries are all that is read (`weights_only`); a file that holds anything
+else is refused before any of it runs. The authors store resources as memory, device, RX, TX,
+figures as idle duration, burst duration, burst amount, and features as tensor size, group size,
+frequency of op types; only this module knows these orders.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.dataset.example import Dataset, Example
+from driple.errors import DatasetError, GraphError, MissingExtraError
+from driple.inputs.grouped import GroupedGraph
+from driple.settings import Setting
+from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["RELEASED_FEATURES", "RELEASED_TARGETS", "read_released", "read_torch_file"]
+
+MAX_FILE_BYTES = 4 * 2**30
+MAX_GROUPS = 10_000
+PARTS = {"train": "train", "val": "validation", "test": "test"}
+FAMILY = "released"  # the files do not name their models
+
+_RESOURCES = ("device_mem_util", "device_util", "net_rx", "net_tx")
+_FIGURES = ("idle_duration", "burst_duration", "burst_amount")
+# Position in the authors' order of each of our targets, and of each of our features.
+RELEASED_TARGETS = tuple(
+    _RESOURCES.index(resource) * len(_FIGURES) + _FIGURES.index(figure)
+    for resource in RESOURCES
+    for figure in FIGURES
+)
+RELEASED_FEATURES = (2, 0, 1)
+
+
+def read_released(path: str | Path, setting: Setting) -> Dataset:
+    """The data set in a file of the public Driple data.
+
+    Labels are called `published`. The time of an iteration, which the files do not hold, is burst
+    plus idle duration of the network (RX, or TX where RX is 0 throughout).
+
+    Args:
+        path: the file.
+        setting: that it was measured on; the files do not tell.
+
+    Raises:
+        DatasetError: no such file, too large, damaged, of another form, or with more in it than
+            tensors.
+        MissingExtraError: torch is not installed.
+    """
+    file = Path(path)
+    content = read_torch_file(file)
+    if not isinstance(content, tuple | list) or len(content) != 3:
+        raise DatasetError(
+            f"{file} holds {_what(content)}, needed are three dictionaries (adjacency, features, "
+            "labels); give a data set of the public Driple data"
+        )
+    examples: list[Example] = []
+    for part, ours in PARTS.items():
+        batches = [_batches(file, where, kind, part) for where, kind in zip(
+            content, ("adjacency", "features", "labels"), strict=True)]  # fmt: skip
+        if len({len(some) for some in batches}) > 1:
+            raise DatasetError(f"{file}: part {part!r} has unequal numbers of batches; restore it")
+        for number, (adjacency, features, labels) in enumerate(zip(*batches, strict=True)):
+            try:
+                _check_shapes(adjacency, features, labels)
+                for row in range(len(labels)):
+                    name = f"{ours}-{len(examples):05d}"
+                    graph = _graph(adjacency[row], features[row])
+                    examples.append(_example(name, ours, setting, graph, labels[row]))
+            except (DatasetError, GraphError) as error:
+                raise DatasetError(f"{file}: batch {number} of part {part!r}: {error}") from error
+    if not examples:
+        raise DatasetError(f"{file} holds no workloads; give a data set of the public Driple data")
+    return Dataset(
+        name=f"{setting.file_name}-released",
+        setting=setting.name,
+        examples=tuple(examples),
+        about={
+            "source": "public Driple data set, imported",
+            "file": file.name,
+            "note": "grouped graphs without names, op types or context; iteration times derived "
+            "from the durations of the network's bursts and gaps",
+        },
+    )
+
+
+def read_torch_file(file: Path) -> Any:
+    """What a file of `torch.save` holds, if that is only tensors in plain containers.
+
+    Raises:
+        DatasetError: no such file, too large, damaged, or with more in it.
+        MissingExtraError: torch is not installed.
+    """
+    try:
+        import torch  # an extra, loaded when needed
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "files of torch need torch, which is not installed; pip install 'driple[train]'"
+        ) from error
+    try:
+        size = file.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise DatasetError(f"{file} has {size} bytes, read are at most {MAX_FILE_BYTES}")
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise DatasetError(f"{file} cannot be read: {error.strerror or error}") from error
+    except pickle.UnpicklingError as error:
+        raise DatasetError(
+            f"{file} holds more than tensors in plain containers, or is damaged; nothing of it was "
+            "run, and it is not imported"
+        ) from error
+    except (RuntimeError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
+        raise DatasetError(
+            f"{file} is no file of torch ({str(error).splitlines()[0][:120]}); restore it"
+        ) from error
+
+
+def _batches(file: Path, content: object, kind: str, part: str) -> list[npt.NDArray[np.float64]]:
+    """The tensors of one kind and part, as arrays."""
+    batches = content.get(part) if isinstance(content, Mapping) else None
+    if not isinstance(batches, list | tuple):
+        raise DatasetError(
+            f"{file}: {kind} of part {part!r} is {_what(batches)}, needed is a list of tensors"
+        )
+    return [_array(f"{file}: {kind} of part {part!r}", item) for item in batches]
+
+
+def _array(where: str, item: Tensor) -> npt.NDArray[np.float64]:
+    import torch  # loaded by now
+
+    if not isinstance(item, torch.Tensor) or item.layout is not torch.strided or item.is_complex():
+        raise DatasetError(f"{where} is {_what(item)}, needed is a dense tensor")
+    values: npt.NDArray[np.float64] = item.detach().to(torch.float64).numpy()
+    if not np.isfinite(values).all():
+        raise DatasetError(f"{where} holds NaN or infinity; restore the file")
+    return values
+
+
+def _check_shapes(
+    adjacency: npt.NDArray[np.float64],
+    features: npt.NDArray[np.float64],
+    labels: npt.NDArray[np.float64],
+) -> None:
+    size, groups = len(labels), adjacency.shape[-1]
+    needed = ((size, groups, groups), (size, groups, 3), (size, NUM_TARGETS))
+    found = (adjacency.shape, features.shape, labels.shape)
+    if found != needed or not 1 <= groups <= MAX_GROUPS:
+        raise DatasetError(
+            f"adjacency, features and labels have shapes {found}, needed are [B, M, M], "
+            f"[B, M, 3] and [B, {NUM_TARGETS}] with M up to {MAX_GROUPS}"
+        )
+
+
+def _graph(adjacency: npt.NDArray[np.float64], features: npt.NDArray[np.float64]) -> GroupedGraph:
+    """One graph, without the groups that only fill up its batch."""
+    joined = (adjacency != 0) | (adjacency.T != 0)
+    np.fill_diagonal(joined, val=False)
+    real = joined.any(axis=1) | (features != 0).any(axis=1)
+    edges = np.argwhere(np.triu(joined[np.ix_(real, real)])).astype(np.int32)
+    ours = features[real][:, RELEASED_FEATURES].astype(np.float32)
+    return GroupedGraph(features=ours, edges=edges)
+
+
+def _example(
+    name: str,
+    part: str,
+    setting: Setting,
+    graph: GroupedGraph,
+    labels: npt.NDArray[np.float64],
+) -> Example:
+    targets = Targets(labels[list(RELEASED_TARGETS)].reshape(len(RESOURCES), len(FIGURES)))
+    sent = targets.values[RESOURCES.index("net_tx"), 1:].sum()
+    return Example(
+        workload=name,
+        family=FAMILY,
+        setting=setting.name,
+        graph=graph,
+        targets=targets,
+        iteration_time_s=targets.iteration_time_s or float(sent),
+        label_source="published",
+        details={"part": part},
+    )
+
+
+def _what(item: object) -> str:
+    return "nothing" if item is None else f"of type {type(item).__name__}"
