@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from driple.dataset.released import RELEASED_FEATURES, RELEASED_TARGETS
+from driple.dataset.released import RELEASED_FEATURES, RELEASED_TARGETS, read_released
+from driple.dataset.split import given_split
 from driple.errors import CheckpointError, DatasetError
 from driple.inspector.batch import GroupBatch
 from driple.inspector.config import CONV_NEGATIVE_SLOPE
 from driple.inspector.model import Inspector
 from driple.training.authors import read_authors_weights
 from driple.training.config import preset_named
+from driple.training.loop import RunOptions, train
+from tests.dataset import test_released
 
 GROUPS, HIDDEN = 8, 64
 CONFIG = preset_named("paper").inspector
@@ -38,9 +42,8 @@ class Authors(nn.Module):
     def forward(self, x: Tensor, norm: Tensor) -> Tensor:
         """One graph: features [M, 3] in their order, normalised adjacency [M, M] -> [12]."""
         h = x
-        for layer in [self.conv_layers[0]] + [self.conv_layers[1]] * (
-            CONFIG.num_layers(GROUPS) - 1
-        ):
+        first, shared = self.conv_layers
+        for layer in [first] + [shared] * (CONFIG.num_layers(GROUPS) - 1):
             y = functional.leaky_relu(norm @ (h @ layer.W) + layer.b, CONV_NEGATIVE_SLOPE)
             padded = functional.pad(h, (0, HIDDEN - h.shape[1]))
             h = self.gru.gru(padded[None], y[None])[0][0]
@@ -129,3 +132,23 @@ def test_other_weights_are_refused(tmp_path: Path, authors: Authors) -> None:
 def test_whole_models_are_refused(tmp_path: Path, authors: Authors) -> None:
     with pytest.raises(DatasetError, match="nothing of it was run"):
         read_authors_weights(saved(tmp_path, authors), CONFIG, GROUPS)
+
+
+def test_training_on_imported_data_begins_with_them(tmp_path: Path, authors: Authors) -> None:
+    content = test_released.content(GROUPS)
+    data = read_released(test_released.saved(tmp_path, content), test_released.SETTING)
+    preset = preset_named("paper")
+    still = replace(preset, train=replace(preset.train, learning_rate=1e-12, max_epochs=1))
+    file = saved(tmp_path, authors.state_dict())
+    split = given_split(data.examples)
+    assert split is not None
+    run, options = tmp_path / "run", RunOptions(threads=1)
+    made = train(data, split, still, run, options=options, init=file).checkpoint
+    begun = read_authors_weights(file, CONFIG, made.num_groups)
+    for name, weight in made.weights.items():
+        torch.testing.assert_close(torch.from_numpy(weight), begun[name], atol=1e-6, rtol=0)
+    assert made.provenance == "published"
+    assert made.num_groups == GROUPS - 1  # one of them fills up
+    assert not made.op_type_table
+    with pytest.raises(CheckpointError, match="cannot read"):
+        train(data, split, still, tmp_path / "other", init=tmp_path / "none.pkl")
