@@ -141,13 +141,14 @@ _ALIASES = {
     "a10080gb": "A100-80G",
 }  # fmt: skip
 
-_PCIE = "PCI Express base specification: 8 or 16 GT/s a lane, 128b/130b, 16 lanes"
+_PCIE = "PCI Express base specification: 8, 16 or 32 GT/s a lane, 128b/130b, 16 lanes"
 _IEEE = "IEEE 802.3 line rate"
 _INFINIBAND = "InfiniBand architecture specification, 4 lanes"
 _LINKS = (
     Link(name="PCIe", bytes_per_s=15.75e9, source=_PCIE),
     Link(name="PCIe3", bytes_per_s=15.75e9, source=_PCIE),
     Link(name="PCIe4", bytes_per_s=31.5e9, source=_PCIE),
+    Link(name="PCIe5", bytes_per_s=63e9, source=_PCIE),
     Link(name="NVLink-V100", bytes_per_s=150e9, source=f"{_VOLTA}: 300 GB/s both ways"),
     Link(name="NVLink-Turing", bytes_per_s=50e9, source=f"{_TURING}: 100 GB/s both ways"),
     Link(name="NVLink-A100", bytes_per_s=300e9, source=f"{_AMPERE}: 600 GB/s both ways"),

@@ -16,6 +16,7 @@ from driple.cli.evaluate import evaluate
 from driple.cli.graph import graph_app
 from driple.cli.measure import measure
 from driple.cli.predict import predict
+from driple.cli.simulate import simulate
 from driple.cli.train import train
 from driple.cli.transfer import transfer
 from driple.cli.zoo import zoo_app
@@ -39,6 +40,7 @@ app.command()(train)
 app.command()(transfer)
 app.command()(evaluate)
 app.command()(measure)
+app.command()(simulate)
 app.command()(env)
 app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")

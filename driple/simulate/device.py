@@ -16,6 +16,7 @@ from typing import Any
 
 from driple.errors import ConfigError
 from driple.hardware import DEVICES, Device, device_named
+from driple.settings import Setting
 from driple.simulate.kernels import Efficiency
 
 __all__ = ["CalibratedDevice", "Calibration", "shipped_calibration"]
@@ -49,17 +50,22 @@ class Calibration:
         links: share of its nominal rate that each kind of link reaches; `Ethernet` for all rates.
         bridge_bytes_per_s: rate between two containers of one machine, each way.
         message_s: seconds between the end of a transfer and its use.
+        hop_s: seconds of a hop in a ring, besides the bytes.
         apply_s_per_byte: seconds of a server for a byte of a gradient.
         jitter: standard deviation of the logarithm of a step's computing time.
-        about: sources, errors, date.
+        errors: of simulated iteration times against published ones that were held out, by kind of
+            cluster (`single`, `ring`, `servers`): rows, median_pct, p90_pct.
+        about: sources, date.
     """
 
     devices: Mapping[str, Efficiency]
     links: Mapping[str, float]
     bridge_bytes_per_s: float
     message_s: float
+    hop_s: float
     apply_s_per_byte: float
     jitter: float
+    errors: Mapping[str, Mapping[str, float]]
     about: Mapping[str, Any]
 
     def device(self, name: str) -> CalibratedDevice:
@@ -77,6 +83,14 @@ class Calibration:
     def link_efficiency(self, name: str) -> float:
         """Share of its nominal rate that a link reaches; Ethernet of any rate is one kind."""
         return self.links.get(name, self.links["Ethernet"])
+
+    def error_of(self, setting: Setting) -> dict[str, float]:
+        """Error of simulated iteration times on such a cluster; empty if it is not known."""
+        if setting.num_servers:
+            kind = "servers"
+        else:
+            kind = "ring" if setting.num_workers > 1 else "single"
+        return dict(self.errors.get(kind, {}))
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:

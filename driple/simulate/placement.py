@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from driple.checks import check_choice
 
-__all__ = ["Strategy", "gradients_to", "place_variables"]
+__all__ = ["STRATEGIES", "Strategy", "gradients_to", "place_variables"]
 
 Strategy = Literal["round_robin", "greedy"]
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
 
 
 def place_variables(
@@ -28,7 +29,7 @@ def place_variables(
         num_servers: servers to choose from.
         strategy: in turn (TensorFlow's default), or to the server with fewest bytes so far.
     """
-    check_choice("--placement", strategy, get_args(Strategy))
+    check_choice("--placement", strategy, STRATEGIES)
     if strategy == "round_robin":
         return np.arange(len(nbytes)) % num_servers
     loads = np.zeros(num_servers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,16 @@ from driple.label import label_trace, targets_of
 from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
 from driple.simulate.counters import traces_of_worker
-from driple.simulate.device import Calibration
+from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.kernels import op_times
 from driple.simulate.placement import Strategy, gradients_to, place_variables
 from driple.simulate.plan import StepPlan, plan_step
+from driple.simulate.ring import RingSpec, simulate_ring
 from driple.simulate.scene import Scene, scene_of
-from driple.targets import Targets
+from driple.targets import UNITS, Targets
 from driple.trace import Trace
 
-__all__ = ["Simulation", "is_synchronous", "simulate"]
+__all__ = ["Simulation", "is_synchronous", "simulate", "update_seconds"]
 
 # A graph whose gradients are added up before they are applied waits for all workers.
 _ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
@@ -55,6 +57,20 @@ class Simulation:
     records: tuple[WorkerRecord, ...]
     scene: Scene
 
+    def to_json_dict(self) -> dict[str, Any]:
+        """As `driple simulate --json` prints it: like a prediction, without a checkpoint."""
+        return {
+            "setting": self.setting.name,
+            "targets": self.targets.to_dict(),
+            "units": dict(UNITS),
+            "iteration_time_s": self.iteration_time_s,
+            "provenance": "simulated",
+            "workers": [
+                {"device": device, "iteration_time_s": record.iteration_time_s}
+                for device, record in zip(self.scene.devices, self.records, strict=True)
+            ],
+        }
+
 
 def simulate(
     graph: OpGraph,
@@ -65,7 +81,7 @@ def simulate(
     seed: int = 0,
     placement: Strategy = "round_robin",
 ) -> Simulation:
-    """Simulate training steps of a graph on a setting with parameter servers.
+    """Simulate training steps of a graph on a setting.
 
     Args:
         graph: of one worker's step.
@@ -83,17 +99,29 @@ def simulate(
     check_whole("--steps", num_steps, _LEAST_STEPS)
     scene = scene_of(setting)
     plans = _plans(graph, scene, calibration, placement)
-    spec = ClusterSpec(
-        worker_machine=scene.worker_machine,
-        server_machine=scene.server_machine,
-        link_bytes_per_s=scene.link_bytes_per_s * calibration.link_efficiency(scene.link),
-        bridge_bytes_per_s=calibration.bridge_bytes_per_s,
-        message_s=calibration.message_s,
-        apply_s_per_byte=calibration.apply_s_per_byte,
-        synchronous=is_synchronous(graph),
-        jitter=calibration.jitter,
-    )
-    records = simulate_cluster(spec, plans, num_steps, seed)
+    link = scene.link_bytes_per_s * calibration.link_efficiency(scene.link)
+    if scene.server_machine:
+        cluster = ClusterSpec(
+            worker_machine=scene.worker_machine,
+            server_machine=scene.server_machine,
+            link_bytes_per_s=link,
+            bridge_bytes_per_s=calibration.bridge_bytes_per_s,
+            message_s=calibration.message_s,
+            apply_s_per_byte=calibration.apply_s_per_byte,
+            synchronous=is_synchronous(graph),
+            jitter=calibration.jitter,
+        )
+        records = simulate_cluster(cluster, plans, num_steps, seed)
+    else:
+        ring = RingSpec(
+            bytes_per_s=link,
+            hop_s=calibration.hop_s,
+            update_s=tuple(
+                update_seconds(graph, calibration.device(name)) for name in scene.devices
+            ),
+            jitter=calibration.jitter,
+        )
+        records = simulate_ring(ring, plans, num_steps, seed)
     own = records[0]
     start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
     period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
@@ -106,6 +134,30 @@ def simulate(
         records=tuple(records),
         scene=scene,
     )
+
+
+# Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
+_ACCESSES = {
+    "ApplyGradientDescent": 3,
+    "ApplyMomentum": 5,
+    "ApplyRMSProp": 7,
+    "ApplyAdam": 7,
+}
+_USUAL_ACCESSES = 5
+
+
+def update_seconds(graph: OpGraph, device: CalibratedDevice) -> float:
+    """Seconds of a device to apply a step's gradients itself, as it does without servers."""
+    found = {
+        name: ops.num_nodes
+        for ops in graph.remote
+        for name in _ACCESSES
+        if ops.op_type in {name, f"Resource{name}"}
+    }
+    name = max(found, key=lambda one: found[one], default="")
+    moved = _ACCESSES.get(name, _USUAL_ACCESSES) * graph.received_bytes
+    reached = device.spec.bytes_per_s * device.efficiency.memory
+    return moved / reached + found.get(name, 0) * device.efficiency.kernel_s
 
 
 def is_synchronous(graph: OpGraph) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.errors import SettingError
-from driple.hardware import link_named
+from driple.hardware import device_named, link_named
 from driple.settings import Setting
 
 __all__ = ["Scene", "scene_of"]
@@ -24,6 +24,13 @@ _UNLIKE: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
     (4, 4): (("2080Ti", "TitanRTX", "2080Ti", "TitanRTX"),),
     (5, 5): (("V100", "V100", "2080Ti", "2080Ti", "2080Ti"),),
     (5, 10): (("V100",) * 4 + ("2080Ti",) * 6,),
+}
+_PCIE = {"Ampere": "PCIe4", "Hopper": "PCIe5"}
+_NVLINK = {
+    "Volta": "NVLink-V100",
+    "Turing": "NVLink-Turing",
+    "Ampere": "NVLink-A100",
+    "Hopper": "NVLink-H100",
 }
 # Machines of a topology that have more than one server each (Table 6, "# of GPU machines").
 _MACHINES = {(4, 4): 2}
@@ -66,20 +73,33 @@ def scene_of(setting: Setting) -> Scene:
     elif setting.device.startswith("CPU"):  # each role is a network namespace of its own
         machines = num_workers + num_servers
     else:
-        machines = _MACHINES.get((num_servers, num_workers), max(num_servers, 1))
+        machines = _MACHINES.get((num_servers, num_workers), num_servers or num_workers)
     if setting.device.startswith("CPU"):
         workers = tuple(range(num_workers))
         servers = tuple(range(num_workers, num_workers + num_servers))
     else:
         workers = tuple(i * machines // num_workers for i in range(num_workers))
         servers = tuple(i * machines // num_servers for i in range(num_servers))
+    link = _link_name(setting)
     return Scene(
         devices=devices,
         worker_machine=workers,
         server_machine=servers,
-        link=setting.network,
-        link_bytes_per_s=link_named(setting.network).bytes_per_s,
+        link=link,
+        link_bytes_per_s=link_named(link).bytes_per_s,
     )
+
+
+def _link_name(setting: Setting) -> str:
+    """Name of the link in the catalogue: NVLink and PCIe are those of the device's generation."""
+    if setting.network == "PCIe" and not setting.device.startswith("CPU"):
+        return _PCIE.get(device_named(setting.device).generation, "PCIe3")
+    if setting.network != "NVLink":
+        return setting.network
+    generation = device_named(setting.device).generation
+    if generation not in _NVLINK:
+        raise SettingError(f"{setting.device} has no NVLink; give another network, such as PCIe")
+    return _NVLINK[generation]
 
 
 def _devices(setting: Setting) -> tuple[str, ...]:
