@@ -86,11 +86,8 @@ class Calibration:
 
     def error_of(self, setting: Setting) -> dict[str, float]:
         """Error of simulated iteration times on such a cluster; empty if it is not known."""
-        if setting.num_servers:
-            kind = "servers"
-        else:
-            kind = "ring" if setting.num_workers > 1 else "single"
-        return dict(self.errors.get(kind, {}))
+        alone = "ring" if setting.num_workers > 1 else "single"
+        return dict(self.errors.get("servers" if setting.num_servers else alone, {}))
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import ConfigError
-from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature
 from driple.hardware import Device
-from driple.opcost import cost_of_graph, cost_of_op
+from driple.opcost import cost_of_op
 from driple.simulate.plan import OpTimes
 
 __all__ = ["TILES", "Efficiency", "OpTable", "kernel_times", "op_times", "product_of"]
@@ -178,14 +177,23 @@ def kernel_times(table: OpTable, device: Device, efficiency: Efficiency) -> Floa
     return np.stack([kernel_s, np.minimum(memory_s, kernel_s)], axis=1)
 
 
-def op_times(graph: OpGraph, device: Device, efficiency: Efficiency) -> OpTimes:
+def op_times(
+    table: OpTable,
+    kind_of: npt.NDArray[np.integer],
+    executions: npt.NDArray[np.int64],
+    device: Device,
+    efficiency: Efficiency,
+) -> OpTimes:
     """How long each op of a graph keeps a device, all its turns together.
 
-    Raises:
-        GraphError: the graph does not tell what its ops compute on.
+    Args:
+        table: of the kinds of ops.
+        kind_of: shape [num_nodes], row of each node in the table.
+        executions: shape [num_nodes], turns of each node in a step.
+        device: that runs them.
+        efficiency: what it reaches of its peaks.
     """
-    executions = cost_of_graph(graph).executions.astype(np.float64)
-    times = kernel_times(OpTable.of(graph.signatures), device, efficiency)[graph.signature_of]
+    times = kernel_times(table, device, efficiency)[kind_of]
     busy_s, memory_s = times[:, 0], times[:, 1]
     duration_s = np.where(busy_s > 0, np.maximum(busy_s, efficiency.dispatch_s), 0.0)
     return OpTimes(

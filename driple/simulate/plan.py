@@ -121,6 +121,7 @@ def plan_step(
     times: OpTimes,
     pulled_from: Sequence[int],
     pushed_to: Sequence[int],
+    order: npt.NDArray[np.int64] | None = None,
 ) -> StepPlan:
     """The step of a worker, as segments and messages.
 
@@ -129,8 +130,9 @@ def plan_step(
         times: of its ops on the worker's device.
         pulled_from: server of each tensor in `graph.traffic.received_bytes`.
         pushed_to: server of each tensor in `graph.traffic.sent_bytes`.
+        order: of its execution, if it is known already.
     """
-    order = execution_order(graph)
+    order = execution_order(graph) if order is None else order
     place = np.empty(graph.num_nodes, dtype=np.int64)
     place[order] = np.arange(len(order))
     traffic = graph.traffic

@@ -19,19 +19,16 @@ from driple.label import label_trace, targets_of
 from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
 from driple.simulate.counters import traces_of_worker
-from driple.simulate.device import CalibratedDevice, Calibration
-from driple.simulate.kernels import op_times
-from driple.simulate.placement import Strategy, gradients_to, place_variables
-from driple.simulate.plan import StepPlan, plan_step
+from driple.simulate.device import Calibration
+from driple.simulate.job import Job, is_synchronous
+from driple.simulate.placement import Strategy
 from driple.simulate.ring import RingSpec, simulate_ring
 from driple.simulate.scene import Scene, scene_of
 from driple.targets import UNITS, Targets
 from driple.trace import Trace
 
-__all__ = ["Simulation", "is_synchronous", "simulate", "update_seconds"]
+__all__ = ["Simulation", "simulate"]
 
-# A graph whose gradients are added up before they are applied waits for all workers.
-_ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
 _LEAST_STEPS = 2
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
@@ -73,7 +70,7 @@ class Simulation:
 
 
 def simulate(
-    graph: OpGraph,
+    job: Job | OpGraph,
     setting: Setting,
     calibration: Calibration,
     *,
@@ -84,7 +81,7 @@ def simulate(
     """Simulate training steps of a graph on a setting.
 
     Args:
-        graph: of one worker's step.
+        job: the training job, or its graph; one that is simulated often is made a job once.
         setting: where it runs.
         calibration: what devices and links reach of their peaks.
         num_steps: steps of each worker; the first is left out of the results.
@@ -97,8 +94,10 @@ def simulate(
         SettingError: an unknown device, or workers that nobody described.
     """
     check_whole("--steps", num_steps, _LEAST_STEPS)
+    job = Job(job) if isinstance(job, OpGraph) else job
     scene = scene_of(setting)
-    plans = _plans(graph, scene, calibration, placement)
+    devices = [calibration.device(name) for name in scene.devices]
+    plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
     link = scene.link_bytes_per_s * calibration.link_efficiency(scene.link)
     if scene.server_machine:
         cluster = ClusterSpec(
@@ -108,7 +107,7 @@ def simulate(
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
             message_s=calibration.message_s,
             apply_s_per_byte=calibration.apply_s_per_byte,
-            synchronous=is_synchronous(graph),
+            synchronous=is_synchronous(job.graph),
             jitter=calibration.jitter,
         )
         records = simulate_cluster(cluster, plans, num_steps, seed)
@@ -116,9 +115,7 @@ def simulate(
         ring = RingSpec(
             bytes_per_s=link,
             hop_s=calibration.hop_s,
-            update_s=tuple(
-                update_seconds(graph, calibration.device(name)) for name in scene.devices
-            ),
+            update_s=tuple(job.update_seconds(device) for device in devices),
             jitter=calibration.jitter,
         )
         records = simulate_ring(ring, plans, num_steps, seed)
@@ -134,48 +131,3 @@ def simulate(
         records=tuple(records),
         scene=scene,
     )
-
-
-# Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
-_ACCESSES = {
-    "ApplyGradientDescent": 3,
-    "ApplyMomentum": 5,
-    "ApplyRMSProp": 7,
-    "ApplyAdam": 7,
-}
-_USUAL_ACCESSES = 5
-
-
-def update_seconds(graph: OpGraph, device: CalibratedDevice) -> float:
-    """Seconds of a device to apply a step's gradients itself, as it does without servers."""
-    found = {
-        name: ops.num_nodes
-        for ops in graph.remote
-        for name in _ACCESSES
-        if ops.op_type in {name, f"Resource{name}"}
-    }
-    name = max(found, key=lambda one: found[one], default="")
-    moved = _ACCESSES.get(name, _USUAL_ACCESSES) * graph.received_bytes
-    reached = device.spec.bytes_per_s * device.efficiency.memory
-    return moved / reached + found.get(name, 0) * device.efficiency.kernel_s
-
-
-def is_synchronous(graph: OpGraph) -> bool:
-    """Whether the servers add up the gradients of all workers before they apply them."""
-    return any(ops.op_type in _ADDS_UP for ops in graph.remote)
-
-
-def _plans(
-    graph: OpGraph, scene: Scene, calibration: Calibration, placement: Strategy
-) -> list[StepPlan]:
-    """The step of every worker; workers with equal devices share one."""
-    traffic, num_servers = graph.traffic, len(scene.server_machine)
-    holders = place_variables(traffic.received_bytes, num_servers, placement)
-    takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
-    by_device: dict[str, StepPlan] = {}
-    for name in scene.devices:
-        if name not in by_device:
-            device = calibration.device(name)
-            times = op_times(graph, device.spec, device.efficiency)
-            by_device[name] = plan_step(graph, times, holders.tolist(), takers.tolist())
-    return [by_device[name] for name in scene.devices]

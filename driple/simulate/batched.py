@@ -1,0 +1,85 @@
+"""A graph at any batch size, from the same graph at two.
+
+    OpGraph of batch a, OpGraph of batch b -> BatchedGraph -> kinds of ops, op times at batch n
+
+Bytes, and the sides of matrix products, are straight lines over the batch size, so two graphs tell
+them all; structure, parameters and gradients do not depend on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.hardware import Device
+from driple.simulate.kernels import Efficiency, OpTable, op_times
+from driple.simulate.plan import OpTimes
+
+__all__ = ["BatchedGraph"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchedGraph:
+    """One model at every batch size.
+
+    Attributes:
+        graph: at the smaller batch size.
+        batch_sizes: the two that are known.
+        tables: of the kinds of ops, at each.
+        kind_of: shape [num_nodes], kind of each node.
+        runs: shape [num_kinds], how often ops of each kind run in a step.
+    """
+
+    graph: OpGraph
+    batch_sizes: tuple[int, int]
+    tables: tuple[OpTable, OpTable]
+    kind_of: npt.NDArray[np.int64]
+    runs: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, small: tuple[int, OpGraph], large: tuple[int, OpGraph]) -> BatchedGraph:
+        """From two pairs of batch size and graph.
+
+        Raises:
+            GraphError: the graphs are not of the same model.
+        """
+        (few, one), (many, other) = small, large
+        if one.op_types != other.op_types or few >= many:
+            raise GraphError("two graphs of one model at growing batch sizes are needed")
+        pairs = np.stack([one.signature_of, other.signature_of], axis=1)
+        kinds, kind_of = np.unique(pairs, axis=0, return_inverse=True)
+        tables = tuple(
+            OpTable.of([graph.signatures[i] for i in kinds[:, column].tolist()])
+            for column, graph in enumerate((one, other))
+        )
+        runs = np.bincount(kind_of.ravel(), weights=one.executions, minlength=len(kinds))
+        return cls(
+            graph=one,
+            batch_sizes=(few, many),
+            tables=(tables[0], tables[1]),
+            kind_of=kind_of.ravel().astype(np.int64),
+            runs=runs.astype(np.float64),
+        )
+
+    def table(self, batch_size: int) -> OpTable:
+        """Kinds of ops at a batch size."""
+        few, many = self.batch_sizes
+        share = (batch_size - few) / (many - few)
+        one, other = self.tables
+        return OpTable(
+            moved=np.maximum(one.moved + share * (other.moved - one.moved), 0.0),
+            sides=np.maximum(one.sides + share * (other.sides - one.sides), 0.0),
+            half=one.half,
+            is_input_gradient=one.is_input_gradient,
+            is_filter_gradient=one.is_filter_gradient,
+            is_winograd=one.is_winograd,
+        )
+
+    def times(self, batch_size: int, device: Device, efficiency: Efficiency) -> OpTimes:
+        """Times of the nodes at a batch size, as `kernels.op_times` gives them."""
+        table = self.table(batch_size)
+        return op_times(table, self.kind_of, self.graph.executions, device, efficiency)
