@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -88,6 +88,11 @@ class Calibration:
         """Error of simulated iteration times on such a cluster; empty if it is not known."""
         alone = "ring" if setting.num_workers > 1 else "single"
         return dict(self.errors.get("servers" if setting.num_servers else alone, {}))
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """As it is stored in a calibration file."""
+        devices = {name: asdict(one) for name, one in self.devices.items()}
+        return {"format": FORMAT, **asdict(replace(self, devices={})), "devices": devices}
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
