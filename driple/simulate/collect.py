@@ -110,7 +110,18 @@ def simulate_store(
                 pool.shutdown(wait=True, cancel_futures=True)
     rows = {shard: _read_part(files[shard]) for shard in shards}
     graphs = dict(store.graphs())
-    return [_write(folder, setting, rows, graphs, plan, calibration) for setting in plan.settings]
+    places = []
+    for setting in plan.settings:
+        about = {
+            "label_source": "simulated",
+            "licence": "Apache-2.0",
+            "steps": plan.steps_on(setting),
+            "seed": plan.seed,
+            "iteration_time_error": calibration.error_of(setting),
+            "calibration": dict(calibration.about),
+        }
+        places.append(_write(folder, setting, rows, graphs, about))
+    return places
 
 
 def _key(store: GraphStore, shard: str, plan: SimulationPlan, calibration: Calibration) -> str:
@@ -160,8 +171,7 @@ def _write(
     setting: Setting,
     rows: Mapping[str, Sequence[Mapping[str, Any]]],
     graphs: Mapping[str, OpGraph],
-    plan: SimulationPlan,
-    calibration: Calibration,
+    about: dict[str, Any],
 ) -> Path:
     """The data set of one setting."""
     found = {
@@ -177,14 +187,7 @@ def _write(
         name=setting.file_name,
         setting=setting.name,
         examples=examples,
-        about={
-            "label_source": "simulated",
-            "licence": "Apache-2.0",
-            "steps": plan.steps_on(setting),
-            "seed": plan.seed,
-            "iteration_time_error": calibration.error_of(setting),
-            "calibration": dict(calibration.about),
-        },
+        about=about,
     )
     place = folder / setting.file_name
     write_dataset(data, place, graphs_in=SHARED_GRAPHS)
