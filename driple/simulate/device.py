@@ -8,7 +8,7 @@ A device that nobody measured takes the efficiency of its generation's, or the n
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -19,7 +19,7 @@ from driple.hardware import DEVICES, Device, device_named
 from driple.settings import Setting
 from driple.simulate.kernels import Efficiency
 
-__all__ = ["CalibratedDevice", "Calibration", "shipped_calibration"]
+__all__ = ["CalibratedDevice", "Calibration", "nearest_relative", "shipped_calibration"]
 
 FORMAT = 1
 # Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
@@ -77,7 +77,7 @@ class Calibration:
         spec = device_named(name)
         if spec.name in self.devices:
             return CalibratedDevice(spec, self.devices[spec.name], spec.name)
-        nearest = min(self.devices, key=lambda other: _distance(spec, DEVICES[other]))
+        nearest = nearest_relative(spec, self.devices)
         return CalibratedDevice(spec, self.devices[nearest], nearest)
 
     def link_efficiency(self, name: str) -> float:
@@ -122,6 +122,11 @@ class Calibration:
 def shipped_calibration() -> Calibration:
     """The calibration that is installed with Driple."""
     return Calibration.from_json((files("driple.simulate") / "calibration.json").read_text())
+
+
+def nearest_relative(device: Device, names: Iterable[str]) -> str:
+    """The device among these names that is most like another one; itself if it is there."""
+    return min(names, key=lambda name: (name != device.name, *_distance(device, DEVICES[name])))
 
 
 def _distance(one: Device, other: Device) -> tuple[int, float]:
