@@ -96,18 +96,20 @@ def predict_singles(
         starts: efficiency of single kernels by device, from which fits begin.
         progress: told what is being fitted.
     """
-    by_device: dict[str, list[PublishedRun]] = defaultdict(list)
+    # Steps of fused ops are a device of their own: less of them is bound by memory.
+    by_device: dict[tuple[str, bool], list[PublishedRun]] = defaultdict(list)
     for run in runs:
-        by_device[run.device].append(run)
-    rows = {name: step_rows(some, graphs) for name, some in by_device.items()}
+        by_device[run.device, run.fused].append(run)
+    rows = {key: step_rows(some, graphs) for key, some in by_device.items()}
     fitted = {}
-    for name in by_device:
-        progress(f"{name}")
-        fitted[name] = _Both.fit(DEVICES[name], rows[name], starts)
+    for key in by_device:
+        progress(key[0])
+        fitted[key] = _Both.fit(DEVICES[key[0]], rows[key], starts)
     predictions = []
-    for name, some in by_device.items():
+    for key, some in by_device.items():
+        name, fused = key
         device = DEVICES[name]
-        predictions += _predicted(some, rows[name], device, fitted[name], "nothing")
+        predictions += _predicted(some, rows[key], device, fitted[key], "nothing")
         for model in sorted({run.model for run in some}):
             rest = [run for run in some if run.model != model]
             if not rest:
@@ -116,9 +118,11 @@ def predict_singles(
             left = [run for run in some if run.model == model]
             fit = _Both.fit(device, step_rows(rest, graphs), starts)
             predictions += _predicted(left, step_rows(left, graphs), device, fit, "model")
-        others = {other: fit for other, fit in fitted.items() if other != name}
-        relative = others[nearest_relative(device, others)]
-        predictions += _predicted(some, rows[name], device, relative, "device")
+        others = {other: fit for (other, same), fit in fitted.items()
+                  if other != name and same == fused}  # fmt: skip
+        if others:
+            relative = others[nearest_relative(device, others)]
+            predictions += _predicted(some, rows[key], device, relative, "device")
     return predictions
 
 
