@@ -11,26 +11,21 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from shipped import DOCS, ROOT, measured_datasets, plain, save
 
 from driple.dataset.example import Dataset, Example
-from driple.dataset.store import read_dataset
 from driple.errors import DripleError
-from driple.files import replacing, write_whole
+from driple.files import write_whole
 from driple.measure.archive import read_archive
 from driple.measure.collect import traces_of_run
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
-from driple.targets import FIGURES, RESOURCES, UNITS
+from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, UNITS
 from driple.zoo import Workload
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-
-ROOT = Path(__file__).parents[1]
-FIRST = "CPU-P1w2/ho-200M"
 # What the paper's Figure 2 and Table 1 show: model, whether it is synchronous, resource.
 EXEMPLARS = (
     ("nmt_medium", False, "net_rx"),
@@ -183,6 +178,26 @@ def compared(datasets: list[Dataset]) -> str | None:
     return max(counts, key=lambda name: (counts[name], batch[name], name), default=None)
 
 
+def changes_table(datasets: list[Dataset]) -> list[str]:
+    """What each change of the setting does: geometric mean, over the workloads that both settings
+    have, of a target over the same target on the first setting.
+    """
+    first = {item.workload: item.targets.flat for item in datasets[0].examples}
+    head = ["target", *(dataset.setting for dataset in datasets[1:])]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    columns, counts = [], []
+    for dataset in datasets[1:]:
+        common = [item for item in dataset.examples if item.workload in first]
+        ratios = np.array([item.targets.flat / first[item.workload] for item in common])
+        logs = np.log(np.where((ratios > 0) & np.isfinite(ratios), ratios, np.nan))
+        columns.append(np.exp(np.nanmean(logs, axis=0)))
+        counts.append(len(common))
+    lines.append("| workloads on both | " + " | ".join(map(str, counts)) + " |")
+    for i, name in enumerate(TARGET_NAMES):
+        lines.append(f"| {name} | " + " | ".join(f"{found[i]:.2f}" for found in columns) + " |")
+    return lines
+
+
 def comparison(datasets: list[Dataset], workload: str, resource: str) -> Figure:
     """Figures 5 and 6: one workload on every setting."""
     rows = [
@@ -207,30 +222,13 @@ def comparison(datasets: list[Dataset], workload: str, resource: str) -> Figure:
     return drawn
 
 
-def plain(axis: plt.Axes) -> None:
-    """Small ticks, no box."""
-    axis.tick_params(labelsize=7)
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture; it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as (part,):
-        figure.savefig(part, dpi=110, format="png")
-    plt.close(figure)
-
-
 def main() -> None:
     """Write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", type=Path, default=ROOT / "datasets")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    parser.add_argument("--docs", type=Path, default=DOCS)
     arguments = parser.parse_args()
-    folders = sorted(file.parent for file in arguments.datasets.glob("CPU*/dataset.json"))
-    datasets = sorted(
-        (read_dataset(folder) for folder in folders), key=lambda item: item.setting != FIRST
-    )
+    datasets = measured_datasets(arguments.datasets)
     first = datasets[0]
     home = arguments.datasets / Setting.parse(first.setting).file_name
     pictures = arguments.docs / "measured"
@@ -277,6 +275,12 @@ def main() -> None:
         for resource in ("device_util", "net_tx"):
             save(comparison(datasets, workload, resource), pictures / f"settings-{resource}.png")
             lines += [f"![{resource}](measured/settings-{resource}.png)", ""]
+        lines += [
+            f"## What each change does, over all workloads (target over that on {first.setting})",
+            "",
+            *changes_table(datasets),
+            "",
+        ]
     lines += ["## Repeatability", "", *repeatability_table(datasets), ""]
     write_whole(arguments.docs / "measured.md", "\n".join(lines).encode(), error=DripleError)
 

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
+from matplotlib import pyplot as plt
+from shipped import DOCS, FIRST, ROOT, measured_datasets, plain, run_folder, save
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
-from driple.dataset.store import read_dataset
 from driple.errors import DripleError
-from driple.files import replacing, write_whole
+from driple.files import write_whole
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import load_checkpoint
 from driple.settings import Setting
@@ -32,13 +31,8 @@ from driple.training.config import preset_named
 from driple.training.loop import RunOptions, train
 from driple.training.transfer import transfer, transfer_config
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-ROOT = Path(__file__).parents[1]
-HOME = ROOT / "docs/transfer"
+HOME = DOCS / "transfer"
 RESULTS = HOME / "results.jsonl"
-SOURCE = "CPU-P1w2/ho-200M"
 SIZES = (20, 40, 80)
 SEEDS = (0, 1, 2, 3, 4)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -95,28 +89,27 @@ def experiments(targets: list[str]) -> Iterable[Experiment]:
 
 
 def run(
-    item: Experiment, dataset: Dataset, groupings: Groupings, threads: int
+    item: Experiment, dataset: Dataset, mark: str, groupings: Groupings, threads: int
 ) -> dict[str, object]:
     """Train, score, and say what it took."""
     split = random_split(dataset.workloads, item.seed)
     part = limited_split(split, dataset.workloads, item.size, item.seed) if item.size else split
-    folder = Path(tempfile.mkdtemp(prefix="driple-transfer-"))
-    options = RunOptions(threads=threads)
-    try:
-        if item.layers:
-            config = transfer_config(item.preset, tuned_share=item.share, layers=item.layers)
-            config = replace(config, train=replace(config.train, seed=item.seed))
-            source = ROOT / "checkpoints" / Setting.parse(SOURCE).file_name
-            checkpoint = load_checkpoint(source / f"{item.preset}.safetensors")
+    if item.layers:
+        config = transfer_config(item.preset, tuned_share=item.share, layers=item.layers)
+        config = replace(config, train=replace(config.train, seed=item.seed))
+        source = ROOT / "checkpoints" / Setting.parse(FIRST).file_name
+        checkpoint = load_checkpoint(source / f"{item.preset}.safetensors")
+        with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
+            options = RunOptions(threads=threads)
             result = transfer(
                 checkpoint, dataset, part, config, folder, options=options, groupings=groupings
             )
-        else:
-            preset = preset_named(item.preset)
-            preset = replace(preset, train=replace(preset.train, seed=item.seed))
-            result = train(dataset, part, preset, folder, options=options, groupings=groupings)
-    finally:
-        shutil.rmtree(folder)
+    else:
+        preset = preset_named(item.preset)
+        preset = replace(preset, train=replace(preset.train, seed=item.seed))
+        place = run_folder(dataset, mark, part, preset)
+        options = RunOptions(resume=True, threads=threads)
+        result = train(dataset, part, preset, place, options=options, groupings=groupings)
     scores = result.test_scores(dataset, split.train)
     return {
         **asdict(item),
@@ -212,15 +205,11 @@ def bars(groups: dict[str, list[dict[str, object]]], title: str, path: Path) -> 
         axis.set_yticks(range(len(groups)), list(groups), fontsize=8)
         axis.invert_yaxis()
         axis.set_xlabel(unit, fontsize=8)
-        axis.tick_params(labelsize=7)
-        axis.spines[["top", "right"]].set_visible(False)
+        plain(axis)
     axes[1].set_yticklabels([])
     drawn.suptitle(title, fontsize=9)
     drawn.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as (part,):
-        drawn.savefig(part, dpi=110, format="png")
-    plt.close(drawn)
+    save(drawn, path)
 
 
 def report(results: Results, targets: list[str]) -> None:
@@ -228,7 +217,7 @@ def report(results: Results, targets: list[str]) -> None:
     lines = [
         "# Transfer learning on measured settings",
         "",
-        f"Made by `python scripts/transfer_report.py`. Pre-trained on {SOURCE}; every other "
+        f"Made by `python scripts/transfer_report.py`. Pre-trained on {FIRST}; every other "
         "measured setting is learned anew and by transfer, from the same labels, on the same test "
         "workloads; means and standard deviations over seeds. The pre-trained inspector has seen "
         "the graphs of the test workloads with the labels of its own setting, as in the paper.",
@@ -255,7 +244,7 @@ def report(results: Results, targets: list[str]) -> None:
             if made:
                 bars(made, f"{preset}: {title}, {targets[0]}", HOME / f"{name}-{preset}.png")
                 lines += ["", f"![{title}](transfer/{name}-{preset}.png)"]
-    write_whole(ROOT / "docs/transfer.md", "\n".join([*lines, ""]).encode(), error=DripleError)
+    write_whole(DOCS / "transfer.md", "\n".join([*lines, ""]).encode(), error=DripleError)
 
 
 def main() -> None:
@@ -264,13 +253,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--report-only", action="store_true")
     arguments = parser.parse_args()
-    datasets = {}
-    for file in sorted((ROOT / "datasets").glob("CPU*/dataset.json")):
-        found = read_dataset(file.parent)
-        if found.setting != SOURCE:
-            datasets[found.setting] = found
+    datasets = {item.setting: item for item in measured_datasets() if item.setting != FIRST}
     if not datasets:
-        raise SystemExit(f"no measured setting besides {SOURCE} in datasets/; measure one first")
+        raise SystemExit(f"no measured setting besides {FIRST} in datasets/; measure one first")
     marks = {setting: fingerprint(data) for setting, data in datasets.items()}
     done = load_results(marks)
     groupings = Groupings()
@@ -280,7 +265,7 @@ def main() -> None:
         key = key_of(json.loads(json.dumps(asdict(item))), marks)
         if key in done:
             continue
-        found = run(item, datasets[item.target], groupings, arguments.threads)
+        found = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
         line = json.loads(json.dumps({**found, "fingerprint": marks[item.target]}))
         with RESULTS.open("a") as file:
             file.write(json.dumps(line) + "\n")

@@ -29,7 +29,7 @@ from driple.training.metrics import score
 from driple.training.runfiles import library_versions, make_folder, write_file
 from driple.training.trainer import Progress
 
-__all__ = ["ArenaProgress", "run_arena"]
+__all__ = ["ArenaProgress", "fold_key", "run_arena"]
 
 FORMAT = 1  # of a fold's file; raise it when the same fold would come out otherwise
 
@@ -81,7 +81,7 @@ def run_arena(
         for name, split in splits:
             inform = _informer(report, method, name, len(folds), total)
             inform(None)
-            key = _key(dataset, mark, split, method, chosen.get(method))
+            key = fold_key(dataset, mark, split, method, chosen.get(method))
             done = _read_fold(folder / "folds" / f"{key}.json", method)
             if done is None:
                 if method in chosen:
@@ -140,8 +140,16 @@ def _splits(dataset: Dataset, config: ArenaConfig) -> Iterator[tuple[str, Split]
                 yield family if len(config.seeds) == 1 else f"{family}, seed {seed}", split
 
 
-def _key(dataset: Dataset, mark: str, split: Split, method: str, preset: Preset | None) -> str:
-    """Hash of all that decides a fold: data, rows by workload, and the method's configuration."""
+def fold_key(dataset: Dataset, mark: str, split: Split, method: str, preset: Preset | None) -> str:
+    """Name of a fold's file and run: method, and a hash of all that decides the fold.
+
+    Args:
+        dataset: what is learned.
+        mark: its fingerprint.
+        split: its rows, which count by workload.
+        method: baseline or preset.
+        preset: with overrides applied; None for a baseline.
+    """
     workloads = dataset.workloads
     parts = [
         sorted(workloads[i] for i in rows) for rows in (split.train, split.validation, split.test)

@@ -1,0 +1,59 @@
+"""What the reports share: the measured data sets, where trainings lie, how pictures look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+from driple.dataset.example import Dataset
+from driple.dataset.split import Split
+from driple.dataset.store import read_dataset
+from driple.files import replacing
+from driple.training.config import Preset
+from driple.training.evaluate import fold_key
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+FOLDS = DOCS / "evaluation"  # of `driple evaluate`, whose unfinished and finished runs lie in runs/
+FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
+
+
+def measured_datasets(folder: Path = ROOT / "datasets") -> list[Dataset]:
+    """The data sets of all measured settings, the first setting first."""
+    found = [read_dataset(file.parent) for file in sorted(folder.glob("CPU*/dataset.json"))]
+    if not found:
+        raise SystemExit(
+            f"no measured data set in {folder}; run driple measure, then dataset build"
+        )
+    return sorted(found, key=lambda item: item.setting != FIRST)
+
+
+def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:
+    """Where `driple evaluate` trains a preset on a split, so that nothing is trained twice.
+
+    Args:
+        dataset: what is learned.
+        mark: its fingerprint.
+        split: its parts.
+        preset: as it is, or with another seed.
+    """
+    return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset)
+
+
+def plain(axis: plt.Axes) -> None:
+    """Small ticks, no box."""
+    axis.tick_params(labelsize=7)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture; it appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as (part,):
+        figure.savefig(part, dpi=110, format="png")
+    plt.close(figure)
