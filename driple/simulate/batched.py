@@ -17,7 +17,7 @@ from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.hardware import Device
 from driple.simulate.kernels import Efficiency, OpTable, op_times
-from driple.simulate.plan import OpTimes
+from driple.simulate.plan import OpTimes, execution_order
 
 __all__ = ["BatchedGraph"]
 
@@ -32,6 +32,7 @@ class BatchedGraph:
         tables: of the kinds of ops, at each.
         kind_of: shape [num_nodes], kind of each node.
         runs: shape [num_kinds], how often ops of each kind run in a step.
+        order: shape [num_nodes], order of execution.
     """
 
     graph: OpGraph
@@ -39,6 +40,7 @@ class BatchedGraph:
     tables: tuple[OpTable, OpTable]
     kind_of: npt.NDArray[np.int64]
     runs: npt.NDArray[np.float64]
+    order: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, small: tuple[int, OpGraph], large: tuple[int, OpGraph]) -> BatchedGraph:
@@ -63,6 +65,7 @@ class BatchedGraph:
             tables=(tables[0], tables[1]),
             kind_of=kind_of.ravel().astype(np.int64),
             runs=runs.astype(np.float64),
+            order=execution_order(one),
         )
 
     def table(self, batch_size: int) -> OpTable:

@@ -19,7 +19,13 @@ from driple.hardware import DEVICES, Device, device_named
 from driple.settings import Setting
 from driple.simulate.kernels import Efficiency
 
-__all__ = ["CalibratedDevice", "Calibration", "nearest_relative", "shipped_calibration"]
+__all__ = [
+    "CalibratedDevice",
+    "Calibration",
+    "LinkEfficiency",
+    "nearest_relative",
+    "shipped_calibration",
+]
 
 FORMAT = 1
 # Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
@@ -41,16 +47,34 @@ class CalibratedDevice:
     measured_on: str
 
 
+@dataclass(frozen=True, slots=True)
+class LinkEfficiency:
+    """What a kind of link reaches.
+
+    Attributes:
+        share: of its nominal rate, between two.
+        hop_s: seconds of a hop in a ring, or between the end of a message and its use.
+        sharing: with n on it, each gets (2 / n) to this power of what two get: 0 for a switch, 1
+            where all go through one bottleneck.
+    """
+
+    share: float
+    hop_s: float
+    sharing: float
+
+    def share_of(self, count: int) -> float:
+        """Share of the nominal rate with so many on the link."""
+        return self.share * (2 / max(count, 2)) ** self.sharing
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
     """All fitted numbers.
 
     Attributes:
         devices: efficiency of each measured device, by its name in the catalogue.
-        links: share of its nominal rate that each kind of link reaches; `Ethernet` for all rates.
+        links: what each kind of link reaches; `Ethernet` stands for all its rates.
         bridge_bytes_per_s: rate between two containers of one machine, each way.
-        message_s: seconds between the end of a transfer and its use.
-        hop_s: seconds of a hop in a ring, besides the bytes.
         apply_s_per_byte: seconds of a server for a byte of a gradient.
         jitter: standard deviation of the logarithm of a step's computing time.
         errors: of simulated iteration times against published ones that were held out, by kind of
@@ -59,10 +83,8 @@ class Calibration:
     """
 
     devices: Mapping[str, Efficiency]
-    links: Mapping[str, float]
+    links: Mapping[str, LinkEfficiency]
     bridge_bytes_per_s: float
-    message_s: float
-    hop_s: float
     apply_s_per_byte: float
     jitter: float
     errors: Mapping[str, Mapping[str, float]]
@@ -80,8 +102,8 @@ class Calibration:
         nearest = nearest_relative(spec, self.devices)
         return CalibratedDevice(spec, self.devices[nearest], nearest)
 
-    def link_efficiency(self, name: str) -> float:
-        """Share of its nominal rate that a link reaches; Ethernet of any rate is one kind."""
+    def link(self, name: str) -> LinkEfficiency:
+        """What a link reaches; of one that nobody measured, what Ethernet does."""
         return self.links.get(name, self.links["Ethernet"])
 
     def error_of(self, setting: Setting) -> dict[str, float]:
@@ -91,8 +113,10 @@ class Calibration:
 
     def to_json_dict(self) -> dict[str, Any]:
         """As it is stored in a calibration file."""
-        devices = {name: asdict(one) for name, one in self.devices.items()}
-        return {"format": FORMAT, **asdict(replace(self, devices={})), "devices": devices}
+        plain = asdict(replace(self, devices={}, links={}))
+        for name in ("devices", "links"):
+            plain[name] = {key: asdict(one) for key, one in getattr(self, name).items()}
+        return {"format": FORMAT, **plain}
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
@@ -109,12 +133,17 @@ class Calibration:
                 name: Efficiency.from_dict(numbers)
                 for name, numbers in values.pop("devices").items()
             }
-            made = cls(devices=devices, **values)
+            links = {
+                name: LinkEfficiency(**numbers) for name, numbers in values.pop("links").items()
+            }
+            made = cls(devices=devices, links=links, **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(f"no calibration file ({error}); fit it again") from error
         odd = [name for name in made.devices if name not in DEVICES]
         if odd or not made.devices:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
+        if "Ethernet" not in made.links:
+            raise ConfigError("calibration has no Ethernet among its links; fit it again")
         return made
 
 

@@ -98,14 +98,15 @@ def simulate(
     scene = scene_of(setting)
     devices = [calibration.device(name) for name in scene.devices]
     plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
-    link = scene.link_bytes_per_s * calibration.link_efficiency(scene.link)
+    link = calibration.link(scene.link)
+    rate = scene.link_bytes_per_s * link.share_of(scene.num_machines)
     if scene.server_machine:
         cluster = ClusterSpec(
             worker_machine=scene.worker_machine,
             server_machine=scene.server_machine,
-            link_bytes_per_s=link,
+            link_bytes_per_s=rate,
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
-            message_s=calibration.message_s,
+            message_s=link.hop_s,
             apply_s_per_byte=calibration.apply_s_per_byte,
             synchronous=is_synchronous(job.graph),
             jitter=calibration.jitter,
@@ -113,8 +114,8 @@ def simulate(
         records = simulate_cluster(cluster, plans, num_steps, seed)
     else:
         ring = RingSpec(
-            bytes_per_s=link,
-            hop_s=calibration.hop_s,
+            bytes_per_s=scene.link_bytes_per_s * link.share_of(setting.num_workers),
+            hop_s=link.hop_s,
             update_s=tuple(job.update_seconds(device) for device in devices),
             jitter=calibration.jitter,
         )

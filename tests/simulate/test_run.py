@@ -16,7 +16,7 @@ from driple.errors import ConfigError, DatasetError, GraphError, SettingError
 from driple.settings import Setting
 from driple.simulate.calibrate import KERNEL_START
 from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import Calibration
+from driple.simulate.device import Calibration, LinkEfficiency
 from driple.simulate.job import Job
 from driple.simulate.run import Simulation, simulate
 from driple.targets import TARGET_NAMES
@@ -25,10 +25,11 @@ from tests.simulate.jobs import net
 
 CALIBRATION = Calibration(
     devices={"V100": KERNEL_START},
-    links={"Ethernet": 0.9, "PCIe3": 0.6},
+    links={
+        "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),
+        "PCIe3": LinkEfficiency(0.6, 1e-5, 0.3),
+    },
     bridge_bytes_per_s=3e9,
-    message_s=1e-4,
-    hop_s=1e-5,
     apply_s_per_byte=2e-10,
     jitter=0.01,
     errors={"servers": {"rows": 20, "median_pct": 8.0, "p90_pct": 20.0}},

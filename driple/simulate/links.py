@@ -1,0 +1,130 @@
+"""What links reach of their rates: fitted to published iterations of rings and servers.
+
+PublishedRun + efficiency of its devices -> Prepared (steps of all workers) -> seconds on a link
+Prepared, Prepared, ... of one link -> LinkEfficiency
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import MissingExtraError
+from driple.hardware import DEVICES, link_named
+from driple.simulate.batched import BatchedGraph
+from driple.simulate.cluster import ClusterSpec, simulate_cluster
+from driple.simulate.device import LinkEfficiency
+from driple.simulate.kernels import Efficiency
+from driple.simulate.plan import StepPlan, plan_step
+from driple.simulate.published import PublishedRun
+from driple.simulate.ring import RingSpec, simulate_ring
+
+__all__ = ["Prepared", "fit_link", "link_kind", "prepare_run", "seconds_on"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_ACCESSES_OF_SGD = 3
+_STEPS = 3
+# Where fits begin: share of the rate, seconds of a hop or message, what sharing costs.
+_START = LinkEfficiency(share=0.6, hop_s=2e-5, sharing=0.1)
+_PRIOR = np.array([1.0, 2.0, 1.0])  # deviations of the logarithms from the start
+_NOISE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A published run, ready to be put on any link.
+
+    Attributes:
+        run: the measurement.
+        plans: step of each worker.
+        update_s: seconds of each worker to apply gradients, where there are no servers.
+    """
+
+    run: PublishedRun
+    plans: tuple[StepPlan, ...]
+    update_s: tuple[float, ...]
+
+
+def prepare_run(
+    run: PublishedRun,
+    graph: BatchedGraph,
+    efficiency_of: Callable[[str], Efficiency],
+) -> Prepared:
+    """The steps of a run's workers."""
+    plans, updates = {}, {}
+    traffic = graph.graph.traffic
+    for name in set(run.devices):
+        device, efficiency = DEVICES[name], efficiency_of(name)
+        times = graph.times(run.batch_size, device, efficiency)
+        plans[name] = plan_step(
+            graph.graph, times, [0] * len(traffic.received_bytes), [0] * len(traffic.sent_bytes),
+            graph.order,
+        )  # fmt: skip
+        moved = _ACCESSES_OF_SGD * graph.graph.received_bytes
+        updates[name] = moved / (device.bytes_per_s * efficiency.memory)
+    return Prepared(
+        run=run,
+        plans=tuple(plans[name] for name in run.devices),
+        update_s=tuple(updates[name] for name in run.devices),
+    )
+
+
+def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: float = 0.0) -> float:
+    """Simulated seconds of an iteration, differences between steps left out."""
+    run = prepared.run
+    count = len(run.devices)
+    rate = link_named(run.link).bytes_per_s * link.share_of(count)
+    if not run.num_servers:
+        ring = RingSpec(bytes_per_s=rate, hop_s=link.hop_s, update_s=prepared.update_s)
+        return simulate_ring(ring, prepared.plans, _STEPS)[0].iteration_time_s
+    spec = ClusterSpec(
+        worker_machine=tuple(range(count)),
+        server_machine=tuple(range(count, count + run.num_servers)),
+        link_bytes_per_s=rate,
+        bridge_bytes_per_s=rate,
+        message_s=link.hop_s,
+        apply_s_per_byte=apply_s_per_byte,
+        synchronous=True,
+    )
+    return simulate_cluster(spec, prepared.plans, _STEPS)[0].iteration_time_s
+
+
+def link_kind(name: str) -> str:
+    """Links that share an efficiency: Ethernet of any rate is one."""
+    return "Ethernet" if link_named(name).source.startswith("IEEE") else link_named(name).name
+
+
+def fit_link(runs: Sequence[Prepared], start: LinkEfficiency = _START) -> LinkEfficiency:
+    """The efficiency of the link that these runs share.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        from scipy.optimize import least_squares  # an extra, loaded when needed
+    except ImportError as error:
+        raise MissingExtraError(
+            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
+        ) from error
+    measured = np.array([item.run.seconds for item in runs])
+    begin = np.log([start.share, start.hop_s, start.sharing])
+
+    def residuals(logs: FloatArray) -> FloatArray:
+        link = LinkEfficiency(*np.exp(logs).tolist())
+        found = np.array([seconds_on(item, link) for item in runs])
+        return np.concatenate([np.log(found / measured) / _NOISE, (logs - begin) / _PRIOR])
+
+    found = least_squares(residuals, begin, loss="soft_l1", diff_step=0.03, max_nfev=40)
+    return LinkEfficiency(*np.exp(found.x).tolist())
+
+
+def by_link(runs: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:
+    """Runs by the kind of their link."""
+    found: dict[str, list[Prepared]] = {}
+    for item in runs:
+        found.setdefault(link_kind(item.run.link), []).append(item)
+    return found
