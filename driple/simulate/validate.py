@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.graph.opgraph import OpGraph
 from driple.hardware import DEVICES, Device
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import StepRows, fit_steps, step_rows
@@ -21,8 +23,10 @@ from driple.simulate.device import nearest_relative
 from driple.simulate.kernels import Efficiency
 from driple.simulate.published import PublishedRun
 from driple.simulate.roofline import Roofline, fit_roofline
+from driple.zoo.store import GraphStore
+from driple.zoo.workload import Workload
 
-__all__ = ["HeldOut", "Prediction", "Summary", "predict_singles", "summarise"]
+__all__ = ["HeldOut", "Prediction", "Summary", "predict_singles", "read_graphs", "summarise"]
 
 FloatArray = npt.NDArray[np.float64]
 HeldOut = Literal["nothing", "model", "device"]
@@ -66,6 +70,23 @@ class Summary:
     p90: float
     roofline_median: float
     roofline_p90: float
+
+
+def read_graphs(folder: Path) -> dict[tuple[str, bool], BatchedGraph]:
+    """Graphs of the published models by name and precision, from a store with two batch sizes each.
+
+    Raises:
+        DatasetError: no such store.
+    """
+    found: dict[tuple[str, bool], list[tuple[int, OpGraph]]] = defaultdict(list)
+    for name, graph in GraphStore.open(folder).graphs():
+        job = Workload.parse(name)
+        found[job.model, job.precision == "fp16"].append((job.batch_size, graph))
+    made = {}
+    for key, pairs in found.items():
+        small, large = sorted(pairs, key=lambda pair: pair[0])
+        made[key] = BatchedGraph.of(small, large)
+    return made
 
 
 def summarise(predictions: Iterable[Prediction]) -> Summary:
