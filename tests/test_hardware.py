@@ -36,7 +36,8 @@ def test_known_settings_name_known_hardware() -> None:
         setting = Setting.parse(name)
         if not setting.device.startswith("CPU"):
             device_named(setting.device)
-        assert link_named(setting.network).bytes_per_s > 0
+        if setting.network != "NVLink":  # which one depends on the device
+            assert link_named(setting.network).bytes_per_s > 0
 
 
 def test_ethernet_is_a_rate_in_bits() -> None:

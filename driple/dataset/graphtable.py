@@ -115,7 +115,7 @@ def _texts(graph: OpGraph, name: str) -> tuple[str, ...]:
 
 def _numbers(graph: OpGraph, name: str) -> npt.NDArray[Any]:
     traffic = graph.traffic
-    named = {
+    named: dict[str, npt.NDArray[Any]] = {
         "edge_sources": graph.edges[:, 0],
         "edge_destinations": graph.edges[:, 1],
         "received_bytes": traffic.received_bytes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -56,9 +55,16 @@ class RemoteOps:
     tensor_bytes: int
 
 
-_NO_INT32 = partial(np.zeros, 0, np.int32)
-_NO_INT64 = partial(np.zeros, 0, np.int64)
-_NO_PAIRS = partial(np.zeros, (0, 2), np.int32)
+def _no_int32() -> npt.NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32)
+
+
+def _no_int64() -> npt.NDArray[np.int64]:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _no_pairs() -> npt.NDArray[np.int32]:
+    return np.zeros((0, 2), dtype=np.int32)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,10 +80,10 @@ class Traffic:
         senders: shape [s], int32, position of that node.
     """
 
-    received_bytes: npt.NDArray[np.int64] = field(default_factory=_NO_INT64)
-    readers: npt.NDArray[np.int32] = field(default_factory=_NO_PAIRS)
-    sent_bytes: npt.NDArray[np.int64] = field(default_factory=_NO_INT64)
-    senders: npt.NDArray[np.int32] = field(default_factory=_NO_INT32)
+    received_bytes: npt.NDArray[np.int64] = field(default_factory=_no_int64)
+    readers: npt.NDArray[np.int32] = field(default_factory=_no_pairs)
+    sent_bytes: npt.NDArray[np.int64] = field(default_factory=_no_int64)
+    senders: npt.NDArray[np.int32] = field(default_factory=_no_int32)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,8 +118,8 @@ class OpGraph:
     traffic: Traffic = field(default_factory=Traffic)
     report: ReadReport = ReadReport()
     signatures: tuple[OpSignature, ...] = ()
-    signature_of: npt.NDArray[np.int32] = field(default_factory=_NO_INT32)
-    executions: npt.NDArray[np.int64] = field(default_factory=_NO_INT64)
+    signature_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
+    executions: npt.NDArray[np.int64] = field(default_factory=_no_int64)
 
     @property
     def sent_bytes(self) -> int:

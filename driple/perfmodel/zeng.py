@@ -190,5 +190,5 @@ def _positive(name: str, values: Numbers) -> FloatArray:
     """Numbers to divide by, or to count with."""
     array = _array(values)
     if not (np.isfinite(array) & (array > 0)).all():
-        raise ConfigError(f"{name} must be above 0 and finite, got {values}")
+        raise ConfigError(f"{name} must be above 0 and finite, got {values!r}")
     return array

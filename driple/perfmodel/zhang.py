@@ -119,7 +119,7 @@ def expected_maximum(mean: Numbers, deviation: Numbers, num_workers: int) -> Flo
         raise ConfigError(f"num_workers must be 1 or more, got {num_workers}")
     spread = _array(deviation)
     if (spread < 0).any():
-        raise ConfigError(f"a standard deviation cannot be negative, got {deviation}")
+        raise ConfigError(f"a standard deviation cannot be negative, got {deviation!r}")
     return _array(_array(mean) + spread * _largest_of_normals(num_workers))
 
 
@@ -192,7 +192,7 @@ def aggregation_delay_seconds(
     size, count = _array(granularity), _positive("num_workers", num_workers)
     share = _array(pace)
     if ((share < 0) | (share > 1)).any():
-        raise ConfigError(f"pace must be from 0 to 1, got {pace}")
+        raise ConfigError(f"pace must be from 0 to 1, got {pace!r}")
     return (size + share * (count - 1) * (size - 1)) / _positive("packets_per_s", packets_per_s)
 
 
@@ -240,5 +240,5 @@ def _positive(name: str, values: Numbers) -> FloatArray:
     """Numbers to divide by, or to count with."""
     array = _array(values)
     if not (np.isfinite(array) & (array > 0)).all():
-        raise ConfigError(f"{name} must be above 0 and finite, got {values}")
+        raise ConfigError(f"{name} must be above 0 and finite, got {values!r}")
     return array

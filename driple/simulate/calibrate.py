@@ -118,11 +118,11 @@ def fit_kernels(
 
     def off(efficiency: Efficiency) -> FloatArray:
         return np.concatenate([
-            np.log(kernel_times(table, device, efficiency)[:, 0] / seconds) / np.sqrt(len(seconds))
+            np.log(kernel_times(table, device, efficiency)[:, 0] / seconds) / (_NOISE * np.sqrt(len(seconds)))
             for table, seconds in sets
         ])  # fmt: skip
 
-    return _fit(off, start, _KERNEL_FREE, prior=10.0)
+    return _fit(off, start, _KERNEL_FREE, prior=2.0)
 
 
 def fit_steps(

@@ -42,7 +42,7 @@ def traces_of_worker(
         window_s: over which the device's utilisation is taken; 0 for the sampling period.
     """
     count = int((end_s - start_s) / period_s + 1e-9)
-    edges = start_s + period_s * np.arange(count + 1)
+    edges: FloatArray = start_s + period_s * np.arange(count + 1, dtype=np.float64)
     device = {
         "device_util": _totals_of_computing(record, "busy_share"),
         "device_mem_util": _totals_of_computing(record, "memory_share"),

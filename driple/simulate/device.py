@@ -64,7 +64,7 @@ class LinkEfficiency:
 
     def share_of(self, count: int) -> float:
         """Share of the nominal rate with so many on the link."""
-        return self.share * (2 / max(count, 2)) ** self.sharing
+        return self.share * float((2 / max(count, 2)) ** self.sharing)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

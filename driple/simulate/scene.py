@@ -3,7 +3,7 @@
     2080Ti-P4w4/he-40G -> two machines, each with two servers, a 2080 Ti and a Titan RTX, 40 GbE
 
 Table 6 of the paper names the machines of its settings and what the unlike workers are; settings
-that it does not name get a machine per server, or one for all where they are co-located.
+that it does not name get a machine per role, or one for all where they are co-located.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NVLINK = {
     "Ampere": "NVLink-A100",
     "Hopper": "NVLink-H100",
 }
-# Machines of a topology that have more than one server each (Table 6, "# of GPU machines").
-_MACHINES = {(4, 4): 2}
+# Machines that share the roles of a topology (Table 6, "# of GPU machines").
+_MACHINES = {(2, 2): 2, (4, 4): 2, (5, 5): 5, (5, 10): 5}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,13 +68,10 @@ def scene_of(setting: Setting) -> Scene:
     """
     devices = _devices(setting)
     num_workers, num_servers = setting.num_workers, setting.num_servers
-    if setting.bits_per_s is None:  # co-located
-        machines = 1
-    elif setting.device.startswith("CPU"):  # each role is a network namespace of its own
-        machines = num_workers + num_servers
-    else:
-        machines = _MACHINES.get((num_servers, num_workers), num_servers or num_workers)
-    if setting.device.startswith("CPU"):
+    machines = 1  # co-located
+    if setting.bits_per_s is not None:
+        machines = _MACHINES.get((num_servers, num_workers), 0)
+    if not machines or setting.device.startswith("CPU"):  # each role on its own
         workers = tuple(range(num_workers))
         servers = tuple(range(num_workers, num_workers + num_servers))
     else:
