@@ -117,10 +117,11 @@ def fit_kernels(
     """Efficiency of single kernels; every set weighs the same, however many rows it has."""
 
     def off(efficiency: Efficiency) -> FloatArray:
-        return np.concatenate([
-            np.log(kernel_times(table, device, efficiency)[:, 0] / seconds) / (_NOISE * np.sqrt(len(seconds)))
+        logs = [
+            np.log(kernel_times(table, device, efficiency)[:, 0] / seconds) / np.sqrt(len(seconds))
             for table, seconds in sets
-        ])  # fmt: skip
+        ]
+        return np.concatenate(logs) / _NOISE
 
     return _fit(off, start, _KERNEL_FREE, prior=2.0)
 

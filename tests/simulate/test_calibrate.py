@@ -47,7 +47,7 @@ def test_steps_tell_the_device_that_made_them() -> None:
     before = np.abs(np.log(rows.simulated(V100, KERNEL_START) / rows.seconds))
     found = fit_steps(V100, rows, KERNEL_START)
     after = np.abs(np.log(rows.simulated(V100, found) / rows.seconds))
-    assert after.max() < 0.1 * before.max()
+    assert after.max() < 0.15 * before.max()
     assert found.half_tiles == pytest.approx(KERNEL_START.half_tiles)  # nothing told of it
 
 
