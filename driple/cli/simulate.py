@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from driple.cli.show import note, print_json, print_table, print_targets
+from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 if TYPE_CHECKING:
     from driple.simulate.device import Calibration
@@ -19,7 +19,13 @@ _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 
 
 def simulate(
-    graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
+    graph: Annotated[
+        Path | None,
+        typer.Argument(
+            help="GraphDef or SavedModel: .pb, .pbtxt, also .gz; with --all, what driple zoo build "
+            "--all wrote"
+        ),
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
@@ -38,11 +44,30 @@ def simulate(
     max_mib: Annotated[
         float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
     ] = 512,
+    all_: Annotated[
+        bool, typer.Option("--all", help="every graph of the folder GRAPH, on every setting")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="with --all: folder of the data sets")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="at once, with --all")] = 2,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate", help="compare with published measurements that were held out of the fits"
+        ),
+    ] = False,
+    data: Annotated[
+        Path, typer.Option(help="with --validate: published measurements and graphs of a checkout")
+    ] = Path("data"),
 ) -> None:
     """Simulate the training job of GRAPH, step by step, on a cluster that nobody needs to own.
 
     Devices and links are those of published data sheets, and what training reaches of them was
-    fitted to published measurements: see driple env and docs/simulation.md.
+    fitted to published measurements: see docs/simulation.md. With --validate, the fits are made
+    again without each model and each device in turn, and say what they would have predicted of it.
+    With --all, a data set of every setting is written, by default for all settings of the paper;
+    the same command goes on where it was stopped.
 
     Examples:
 
@@ -51,40 +76,68 @@ def simulate(
       driple simulate graph.pb.gz --setting 2080Ti-P2w2/ho-40G --json
 
       driple simulate graph.pbtxt --setting V100-P2w2 --plot timeline.png
-    """
-    from typing import cast
 
+      driple simulate --validate
+
+      driple simulate graphs/ --all -o datasets/simulated
+    """
+    from driple.errors import ConfigError
+
+    if validate == (graph is not None) or (validate and all_):
+        raise ConfigError("give a graph; or a folder of graphs and --all; or --validate alone")
+    if validate:
+        from driple.cli.validation import print_validation
+
+        print_validation(data, json=json)
+    elif all_:
+        if output is None:
+            raise ConfigError("--all needs -o FOLDER, where the data sets go")
+        _simulate_all(cast("Path", graph), setting or [], steps, seed, processes, output)
+    else:
+        _simulate_graph(
+            cast("Path", graph),
+            setting or [],
+            int(max_mib * 2**20),
+            plot,
+            {"num_steps": steps, "seed": seed, "placement": placement},
+            json=json,
+        )
+
+
+def _simulate_graph(
+    graph: Path,
+    names: list[str],
+    max_bytes: int,
+    plot: Path | None,
+    how: dict[str, Any],
+    *,
+    json: bool,
+) -> None:
+    """Simulate one graph on some settings, and show what came out."""
     from driple.checks import check_choice
     from driple.errors import ConfigError
     from driple.graph import read_graph
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.placement import STRATEGIES, Strategy
+    from driple.simulate.placement import STRATEGIES
     from driple.simulate.run import simulate as simulate_graph
 
-    check_choice("--placement", placement, STRATEGIES)
+    check_choice("--placement", how["placement"], STRATEGIES)
     if plot is not None:
         from driple.cli.timeline import check_picture, plot_timeline
 
         check_picture(plot)
-        if setting is not None and len(setting) > 1:
+        if len(names) > 1:
             raise ConfigError("--plot draws one setting; give one --setting")
-    if not setting:
+    if not names:
         note(f"no --setting given; simulating {_DEFAULT_SETTING}")
-    wanted = [Setting.parse(name) for name in setting or [_DEFAULT_SETTING]]
+    wanted = [Setting.parse(name) for name in names or [_DEFAULT_SETTING]]
     calibration = shipped_calibration()
-    op_graph = read_graph(graph, max_bytes=int(max_mib * 2**20))
+    op_graph = read_graph(graph, max_bytes=max_bytes)
     for remark in op_graph.report.notes:
         note(remark)
     for item in wanted:
-        made = simulate_graph(
-            op_graph,
-            item,
-            calibration,
-            num_steps=steps,
-            seed=seed,
-            placement=cast("Strategy", placement),
-        )
+        made = simulate_graph(op_graph, item, calibration, **how)
         if plot is not None:
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
@@ -92,6 +145,32 @@ def simulate(
             print_json({**made.to_json_dict(), "error": _error(calibration, made)})
         else:
             _print(made, calibration, graph.name)
+
+
+def _simulate_all(
+    graphs: Path, names: list[str], steps: int, seed: int, processes: int, output: Path
+) -> None:
+    """Write a data set of every setting."""
+    from driple.settings import KNOWN_SETTINGS, Setting
+    from driple.simulate.collect import SimulationPlan, simulate_store
+    from driple.simulate.device import shipped_calibration
+    from driple.zoo.store import GraphStore
+
+    wanted = tuple(Setting.parse(name) for name in names or KNOWN_SETTINGS)
+    plan = SimulationPlan(settings=wanted, num_steps=steps, seed=seed)
+    store = GraphStore.open(graphs)
+    with progress_bar() as bar:
+        task = bar.add_task("simulating", total=None)
+        made = simulate_store(
+            store,
+            plan,
+            shipped_calibration(),
+            output,
+            processes=processes,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    for place in made:
+        note(f"wrote {place}: {len(store.places)} workloads, simulated")
 
 
 def _error(calibration: Calibration, made: Simulation) -> dict[str, float]:

@@ -149,6 +149,7 @@ def _simulate_shard(
                     "setting": setting.name,
                     "targets": made.targets.flat.tolist(),
                     "iteration_time_s": made.iteration_time_s,
+                    "patterns": dict(made.patterns),
                 }
             )
     write_whole(file, json.dumps(rows).encode(), error=DatasetError)
@@ -206,6 +207,7 @@ def _example(name: str, row: Mapping[str, Any], setting: Setting, graph: OpGraph
         "data_format": job.data_format,
     }
     try:
+        details |= {f"pattern_{name}": str(row["patterns"][name]) for name in RESOURCES}
         values = np.array(row["targets"], dtype=np.float64).reshape(len(RESOURCES), len(FIGURES))
         return Example(
             workload=name,

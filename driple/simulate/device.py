@@ -8,14 +8,17 @@ A device that nobody measured takes the efficiency of its generation's, or the n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from driple.errors import ConfigError
-from driple.hardware import DEVICES, Device, device_named
+from driple.hardware import DEVICES, Device, device_named, link_named
 from driple.settings import Setting
 from driple.simulate.kernels import Efficiency
 
@@ -23,11 +26,14 @@ __all__ = [
     "CalibratedDevice",
     "Calibration",
     "LinkEfficiency",
+    "link_kind",
+    "nearest_link",
     "nearest_relative",
     "shipped_calibration",
 ]
 
 FORMAT = 1
+ETHERNET = "Ethernet"  # of any rate
 # Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
 _GENERATIONS = ("Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
 
@@ -103,8 +109,12 @@ class Calibration:
         return CalibratedDevice(spec, self.devices[nearest], nearest)
 
     def link(self, name: str) -> LinkEfficiency:
-        """What a link reaches; of one that nobody measured, what Ethernet does."""
-        return self.links.get(name, self.links["Ethernet"])
+        """What a link reaches, or its nearest relative that was measured.
+
+        Raises:
+            SettingError: no such link.
+        """
+        return self.links[nearest_link(name, self.links)]
 
     def error_of(self, setting: Setting) -> dict[str, float]:
         """Error of simulated iteration times on such a cluster; empty if it is not known."""
@@ -142,7 +152,7 @@ class Calibration:
         odd = [name for name in made.devices if name not in DEVICES]
         if odd or not made.devices:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
-        if "Ethernet" not in made.links:
+        if ETHERNET not in made.links:
             raise ConfigError("calibration has no Ethernet among its links; fit it again")
         return made
 
@@ -156,6 +166,35 @@ def shipped_calibration() -> Calibration:
 def nearest_relative(device: Device, names: Iterable[str]) -> str:
     """The device among these names that is most like another one; itself if it is there."""
     return min(names, key=lambda name: (name != device.name, *_distance(device, DEVICES[name])))
+
+
+def link_kind(name: str) -> str:
+    """Links that share an efficiency: Ethernet of any rate is one."""
+    link = link_named(name)
+    return ETHERNET if link.source.startswith("IEEE") else link.name
+
+
+def nearest_link(name: str, kinds: Iterable[str]) -> str:
+    """The kind among these that is most like a link: of its family, and of the nearest rate.
+
+    What no relative was measured of takes the efficiency of Ethernet, which must be among them.
+    """
+    kind, measured = link_kind(name), set(kinds)
+    if kind in measured:
+        return kind
+    rate = link_named(name).bytes_per_s
+    related = [other for other in measured if other != ETHERNET and _family(other) == _family(kind)]
+    return min(
+        related,
+        key=lambda other: abs(np.log(link_named(other).bytes_per_s / rate)),
+        default=ETHERNET,
+    )
+
+
+def _family(kind: str) -> tuple[str, bool]:
+    """`NVLink`, `PCIe` and so on, and whether copies go through the host."""
+    found = re.match(r"[A-Za-z]+", kind)
+    return (found[0] if found else kind, kind.endswith("-host"))
 
 
 def _distance(one: Device, other: Device) -> tuple[int, float]:

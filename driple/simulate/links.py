@@ -2,6 +2,9 @@
 
 PublishedRun + efficiency of its devices -> Prepared (steps of all workers) -> seconds on a link
 Prepared, Prepared, ... of one link -> LinkEfficiency
+
+A ring without differences between steps is one step, and that is a sum: thousands of trials of a
+fit cost no simulation.
 """
 
 from __future__ import annotations
@@ -16,13 +19,13 @@ from driple.errors import MissingExtraError
 from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.cluster import ClusterSpec, simulate_cluster
-from driple.simulate.device import LinkEfficiency
+from driple.simulate.device import LinkEfficiency, link_kind
 from driple.simulate.kernels import Efficiency
 from driple.simulate.plan import StepPlan, plan_step
 from driple.simulate.published import PublishedRun
-from driple.simulate.ring import RingSpec, simulate_ring
+from driple.simulate.ring import RingSpec, passing
 
-__all__ = ["Prepared", "fit_link", "link_kind", "prepare_run", "seconds_on"]
+__all__ = ["Prepared", "by_link", "fit_link", "prepare_run", "seconds_on"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,11 +45,17 @@ class Prepared:
         run: the measurement.
         plans: step of each worker.
         update_s: seconds of each worker to apply gradients, where there are no servers.
+        sizes: shape [num_messages], bytes of each message of gradients.
+        ready_s: shape [num_messages], when the last worker has computed each.
+        compute_s: when the last worker has computed all.
     """
 
     run: PublishedRun
     plans: tuple[StepPlan, ...]
     update_s: tuple[float, ...]
+    sizes: FloatArray
+    ready_s: FloatArray
+    compute_s: float
 
 
 def prepare_run(
@@ -66,11 +75,21 @@ def prepare_run(
         )  # fmt: skip
         moved = _ACCESSES_OF_SGD * graph.graph.received_bytes
         updates[name] = moved / (device.bytes_per_s * efficiency.memory)
+    some = next(iter(plans.values()))
     return Prepared(
         run=run,
         plans=tuple(plans[name] for name in run.devices),
         update_s=tuple(updates[name] for name in run.devices),
+        sizes=np.array([one.nbytes for segment in some.segments for one in segment.sends]),
+        ready_s=np.max([_ready(plan) for plan in plans.values()], axis=0),
+        compute_s=max(plan.compute_s for plan in plans.values()),
     )
+
+
+def _ready(plan: StepPlan) -> FloatArray:
+    """When each message of gradients leaves, if the worker waits for nothing."""
+    ends = np.cumsum([segment.duration_s for segment in plan.segments])
+    return np.repeat(ends, [len(segment.sends) for segment in plan.segments])
 
 
 def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: float = 0.0) -> float:
@@ -80,7 +99,8 @@ def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: fl
     rate = link_named(run.link).bytes_per_s * link.share_of(count)
     if not run.num_servers:
         ring = RingSpec(bytes_per_s=rate, hop_s=link.hop_s, update_s=prepared.update_s)
-        return simulate_ring(ring, prepared.plans, _STEPS)[0].iteration_time_s
+        _, ends = passing(ring, prepared.sizes, prepared.ready_s, count)
+        return max(prepared.compute_s, float(ends[-1])) + max(prepared.update_s)
     spec = ClusterSpec(
         worker_machine=tuple(range(count)),
         server_machine=tuple(range(count, count + run.num_servers)),
@@ -91,11 +111,6 @@ def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: fl
         synchronous=True,
     )
     return simulate_cluster(spec, prepared.plans, _STEPS)[0].iteration_time_s
-
-
-def link_kind(name: str) -> str:
-    """Links that share an efficiency: Ethernet of any rate is one."""
-    return "Ethernet" if link_named(name).source.startswith("IEEE") else link_named(name).name
 
 
 def fit_link(runs: Sequence[Prepared], start: LinkEfficiency = _START) -> LinkEfficiency:

@@ -18,12 +18,12 @@ from typing import Literal
 from driple.errors import ConfigError, SettingError
 from driple.hardware import device_named
 
-__all__ = ["Kind", "PublishedRun", "read_published", "read_rows"]
+__all__ = ["MODELS", "Kind", "PublishedRun", "read_published", "read_rows"]
 
 Kind = Literal["single", "ring", "servers"]
 Row = dict[str, str]
 
-_MODELS = frozenset({
+MODELS = frozenset({
     "alexnet", "googlenet", "inception3", "inception4", "overfeat", "resnet50", "resnet50_v2",
     "resnet101", "resnet101_v2", "resnet152", "resnet152_v2", "vgg11", "vgg16", "vgg19",
 })  # fmt: skip
@@ -82,7 +82,7 @@ def read_published(folder: Path) -> list[PublishedRun]:
     for name, reader in readers.items():
         for row in read_rows(folder / f"{name}.csv.gz"):
             try:
-                runs += [run for run in reader(row) if run.model in _MODELS]
+                runs += [run for run in reader(row) if run.model in MODELS]
             except SettingError:
                 continue  # a device outside of the catalogue
             except (KeyError, ValueError) as error:

@@ -13,11 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from driple.simulate.cluster import Computing, WorkerRecord
 from driple.simulate.plan import StepPlan
 
-__all__ = ["RingSpec", "simulate_ring"]
+__all__ = ["RingSpec", "passing", "simulate_ring"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_MOMENT_S = 1e-9  # rounding of sums of times
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +60,7 @@ def simulate_ring(
     """
     random = np.random.default_rng(seed)
     records = [WorkerRecord(tx=[(0.0, 0.0)], rx=[(0.0, 0.0)]) for _ in plans]
+    sizes = np.array([m.nbytes for segment in plans[0].segments for m in segment.sends])
     start_s = 0.0
     for _ in range(num_steps):
         slowness = np.exp(random.normal(0.0, spec.jitter, len(plans)))
@@ -62,16 +68,16 @@ def simulate_ring(
             _compute(record, plan, start_s, float(slow))
             for record, plan, slow in zip(records, plans, slowness, strict=True)
         ]
-        sizes = [message.nbytes for segment in plans[0].segments for message in segment.sends]
         free_s = max(record.computing[-1].end_s if record.computing else start_s
                      for record in records)  # fmt: skip
-        if len(plans) > 1:
-            free_s = max(free_s, _go_round(spec, records, sizes, ready))
-        ends = [free_s + seconds for seconds in spec.update_s]
-        for record, end_s in zip(records, ends, strict=True):
-            if end_s > free_s:
-                record.computing.append(Computing(free_s, end_s, 1.0, 1.0))
-        start_s = max(ends)
+        if len(plans) > 1 and len(sizes):
+            begins, ends = passing(spec, sizes, np.max(ready, axis=0), len(plans))
+            free_s = max(free_s, float(ends[-1]))
+            _meter(records, sizes, begins, ends)
+        for record, update_s in zip(records, spec.update_s, strict=True):
+            if update_s > 0:
+                record.computing.append(Computing(free_s, free_s + update_s, 1.0, 1.0))
+        start_s = free_s + max(spec.update_s)
         for record in records:
             record.step_ends_s.append(start_s)
     return records
@@ -92,20 +98,37 @@ def _compute(record: WorkerRecord, plan: StepPlan, start_s: float, slowness: flo
     return ready
 
 
-def _go_round(
-    spec: RingSpec, records: list[WorkerRecord], sizes: list[float], ready: list[list[float]]
-) -> float:
-    """Pass each message round once the last worker has it; when the last is through."""
-    num_workers = len(records)
-    free_s = 0.0
-    for i, size in enumerate(sizes):
-        begin_s = max(free_s, *(times[i] for times in ready))
-        passed = 2 * (num_workers - 1) / num_workers * size
-        free_s = begin_s + passed / spec.bytes_per_s + 2 * (num_workers - 1) * spec.hop_s
-        rate = passed / (free_s - begin_s) if free_s > begin_s else 0.0
+def passing(
+    spec: RingSpec, sizes: FloatArray, ready_s: FloatArray, num_workers: int
+) -> tuple[FloatArray, FloatArray]:
+    """When each message begins to go round, and when it is through.
+
+    A message begins when it is ready and the one before it is through.
+
+    Args:
+        spec: the ring.
+        sizes: shape [num_messages], bytes.
+        ready_s: shape [num_messages], when the last worker has each.
+        num_workers: two or more.
+    """
+    hops = 2 * (num_workers - 1)
+    took_s = hops * (sizes / num_workers / spec.bytes_per_s + spec.hop_s)
+    before_s = np.cumsum(took_s) - took_s
+    begins: FloatArray = np.maximum.accumulate(ready_s - before_s) + before_s
+    return begins, begins + took_s
+
+
+def _meter(
+    records: Sequence[WorkerRecord], sizes: FloatArray, begins: FloatArray, ends: FloatArray
+) -> None:
+    """Note what passes the links of every worker while messages go round."""
+    passed = 2 * (len(records) - 1) / len(records) * sizes
+    took_s = ends - begins
+    rates = np.divide(passed, took_s, out=np.zeros_like(passed), where=took_s > 0)
+    for begin_s, end_s, rate in zip(begins.tolist(), ends.tolist(), rates.tolist(), strict=True):
         for record in records:
             for meter in (record.tx, record.rx):
-                if meter[-1][0] == begin_s:
+                last_s = meter[-1][0]
+                if begin_s <= last_s + _MOMENT_S:  # no pause between two messages
                     meter.pop()
-                meter += [(begin_s, rate), (free_s, 0.0)]
-    return free_s
+                meter += [(max(begin_s, last_s), rate), (end_s, 0.0)]

@@ -41,6 +41,7 @@ class Simulation:
     Attributes:
         setting: that was simulated.
         targets: of the setting's own worker.
+        patterns: of each of its resources: BIB, B or I.
         iteration_time_s: mean time of its steps after the first.
         traces: of its four resources, from the end of the first step.
         records: what every worker did, the setting's own first.
@@ -49,6 +50,7 @@ class Simulation:
 
     setting: Setting
     targets: Targets
+    patterns: Mapping[str, str]
     iteration_time_s: float
     traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
@@ -124,9 +126,11 @@ def simulate(
     start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
     period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
     traces = traces_of_worker(own, period_s=period_s, start_s=start_s, end_s=end_s)
+    labels = {name: label_trace(trace) for name, trace in traces.items()}
     return Simulation(
         setting=setting,
-        targets=targets_of({name: label_trace(trace) for name, trace in traces.items()}),
+        targets=targets_of(labels),
+        patterns={name: label.pattern for name, label in labels.items()},
         iteration_time_s=own.iteration_time_s,
         traces=traces,
         records=tuple(records),

@@ -8,30 +8,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.graph.opgraph import OpGraph
-from driple.hardware import DEVICES, Device
+from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.calibrate import StepRows, fit_steps, step_rows
-from driple.simulate.device import nearest_relative
+from driple.simulate.calibrate import step_rows
+from driple.simulate.device import LinkEfficiency, nearest_link
+from driple.simulate.fits import DeviceFits, Fit, Graphs, fit_links, fit_starts, prepare_runs
 from driple.simulate.kernels import Efficiency
-from driple.simulate.published import PublishedRun
-from driple.simulate.roofline import Roofline, fit_roofline
+from driple.simulate.links import Prepared, seconds_on
+from driple.simulate.published import Kind, PublishedRun, read_published
 from driple.zoo.store import GraphStore
 from driple.zoo.workload import Workload
 
-__all__ = ["HeldOut", "Prediction", "Summary", "predict_singles", "read_graphs", "summarise"]
+__all__ = [
+    "HeldOut",
+    "Prediction",
+    "Summary",
+    "error_rows",
+    "predict_clusters",
+    "predict_singles",
+    "read_graphs",
+    "summarise",
+    "validate",
+]
 
-FloatArray = npt.NDArray[np.float64]
 HeldOut = Literal["nothing", "model", "device"]
-Graphs = Mapping[tuple[str, bool], BatchedGraph]
-Progress = Callable[[str], None]
+DeviceFitOf = Callable[[str, bool], Fit]  # of a device by name, and whether ops are fused
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,9 +49,10 @@ class Prediction:
 
     Attributes:
         run: the measurement.
-        held_out: what the fit had not seen: nothing, this model on this device, or this device.
+        held_out: what the fit had not seen: nothing, this model, or this device.
         simulated_s: by the simulator.
-        roofline_s: by a roofline fitted to the same rows.
+        roofline_s: by a roofline fitted to the same rows; of a cluster, the longer of the step
+            that it tells and of the bytes at the link's nominal rate.
     """
 
     run: PublishedRun
@@ -103,69 +113,145 @@ def summarise(predictions: Iterable[Prediction]) -> Summary:
     )
 
 
-def predict_singles(
-    runs: Sequence[PublishedRun],
-    graphs: Graphs,
-    starts: Mapping[str, Efficiency],
-    progress: Progress = lambda _: None,
+def error_rows(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+    """Errors in percent by kind of cluster, what was held out, and source; all sources last."""
+    rows = []
+    for kind, held_out in product(get_args(Kind), get_args(HeldOut)):
+        some = [p for p in predictions if p.run.kind == kind and p.held_out == held_out]
+        sources: dict[str, list[Prediction]] = defaultdict(list)
+        for item in some:
+            sources[item.run.source].append(item)
+        for source, found in [*sorted(sources.items()), *([("all", some)] if some else [])]:
+            errors = asdict(summarise(found))
+            count = errors.pop("rows")
+            percents = {f"{name}_pct": 100 * value for name, value in errors.items()}
+            rows.append(
+                {"kind": kind, "held_out": held_out, "source": source, "rows": count, **percents}
+            )
+    return rows
+
+
+def validate(
+    tables: Path, graphs: Path, progress: Callable[[str], None] = lambda _: None
 ) -> list[Prediction]:
-    """Predict every run on one device, with its model and with its device held out.
+    """Predictions of every published run, in every way of holding out.
 
     Args:
-        runs: on one device each.
-        graphs: of their models.
-        starts: efficiency of single kernels by device, from which fits begin.
+        tables: folder of published measurements.
+        graphs: store of their models' graphs.
         progress: told what is being fitted.
+
+    Raises:
+        ConfigError: a table is missing or damaged.
+        DatasetError: no such store.
     """
-    # Steps of fused ops are a device of their own: less of them is bound by memory.
-    by_device: dict[tuple[str, bool], list[PublishedRun]] = defaultdict(list)
-    for run in runs:
-        by_device[run.device, run.fused].append(run)
-    rows = {key: step_rows(some, graphs) for key, some in by_device.items()}
-    fitted = {}
-    for key in by_device:
-        progress(key[0])
-        fitted[key] = _Both.fit(DEVICES[key[0]], rows[key], starts)
+    known = read_graphs(graphs)
+    runs = [run for run in read_published(tables) if (run.model, run.half) in known]
+    fits = DeviceFits(runs, known, fit_starts(tables), progress)
+    return [*predict_singles(fits, known), *predict_clusters(fits, runs, known)]
+
+
+def predict_singles(fits: DeviceFits, graphs: Graphs) -> list[Prediction]:
+    """Predict every run on one device: by a fit to all, without its model, without its device."""
     predictions = []
-    for key, some in by_device.items():
-        name, fused = key
-        device = DEVICES[name]
-        predictions += _predicted(some, rows[key], device, fitted[key], "nothing")
-        for model in sorted({run.model for run in some}):
-            rest = [run for run in some if run.model != model]
-            if not rest:
-                continue
-            progress(f"{name} without {model}")
-            left = [run for run in some if run.model == model]
-            fit = _Both.fit(device, step_rows(rest, graphs), starts)
-            predictions += _predicted(left, step_rows(left, graphs), device, fit, "model")
-        others = {other: fit for (other, same), fit in fitted.items()
-                  if other != name and same == fused}  # fmt: skip
-        if others:
-            relative = others[nearest_relative(device, others)]
-            predictions += _predicted(some, rows[key], device, relative, "device")
+    for (device, fused), runs in fits.runs.items():
+        predictions += _singles(runs, graphs, "nothing", fits.own(device, fused=fused))
+        for model in sorted({run.model for run in runs}):
+            left = [run for run in runs if run.model == model]
+            fit = fits.own(device, fused=fused, without=model)
+            predictions += _singles(left, graphs, "model", fit)
+        relative = fits.relative(device, fused=fused)
+        predictions += _singles(runs, graphs, "device", relative)
     return predictions
 
 
-@dataclass(frozen=True, slots=True)
-class _Both:
-    """The simulator's efficiency and a roofline, fitted to the same rows."""
-
-    efficiency: Efficiency
-    roofline: Roofline
-
-    @classmethod
-    def fit(cls, device: Device, rows: StepRows, starts: Mapping[str, Efficiency]) -> _Both:
-        start = starts[nearest_relative(device, starts)]
-        return cls(fit_steps(device, rows, start), fit_roofline(device, rows))
-
-
-def _predicted(
-    runs: Sequence[PublishedRun], rows: StepRows, device: Device, fit: _Both, held_out: HeldOut
+def predict_clusters(
+    fits: DeviceFits, runs: Sequence[PublishedRun], graphs: Graphs
 ) -> list[Prediction]:
+    """Predict every run on a ring or on servers, in the same three ways.
+
+    Held out are the runs of the model, or with the device, from the fits of devices and of links.
+    """
+    clusters = [run for run in runs if run.kind != "single"]
+
+    def known(name: str, fused: bool) -> Fit:
+        return fits.any(name, fused=fused)
+
+    predictions = _clusters(clusters, clusters, graphs, "nothing", known)
+    for model in sorted({run.model for run in clusters}):
+
+        def seen(name: str, fused: bool, model: str = model) -> Fit:
+            return fits.any(name, fused=fused, without=model)
+
+        left = [run for run in clusters if run.model == model]
+        rest = [run for run in clusters if run.model != model]
+        predictions += _clusters(left, rest, graphs, "model", seen)
+    for device in sorted({name for run in clusters for name in run.devices}):
+
+        def others(name: str, fused: bool, device: str = device) -> Fit:
+            if name == device:
+                return fits.relative(name, fused=fused)
+            return fits.any(name, fused=fused)
+
+        left = [run for run in clusters if device in run.devices]
+        rest = [run for run in clusters if device not in run.devices]
+        predictions += _clusters(left, rest, graphs, "device", others)
+    return predictions
+
+
+def _singles(
+    runs: Sequence[PublishedRun], graphs: Graphs, held_out: HeldOut, fit: Fit | None
+) -> list[Prediction]:
+    if fit is None:  # nothing else was measured on this device
+        return []
+    rows = step_rows(runs, graphs)
+    device = DEVICES[runs[0].device]
     simulated = rows.simulated(device, fit.efficiency).tolist()
     roofline = fit.roofline.seconds(device, rows).tolist()
     return [
         Prediction(run=run, held_out=held_out, simulated_s=one, roofline_s=other)
         for run, one, other in zip(runs, simulated, roofline, strict=True)
     ]
+
+
+def _clusters(
+    runs: Sequence[PublishedRun],
+    fitted_to: Sequence[PublishedRun],
+    graphs: Graphs,
+    held_out: HeldOut,
+    fit_of: DeviceFitOf,
+) -> list[Prediction]:
+    def efficiency_of(name: str, fused: bool) -> Efficiency:
+        return fit_of(name, fused).efficiency
+
+    links = fit_links(prepare_runs(fitted_to, graphs, efficiency_of))
+    return [
+        Prediction(
+            run=item.run,
+            held_out=held_out,
+            simulated_s=seconds_on(item, link),
+            roofline_s=_roofline_s(item, graphs, fit_of),
+        )
+        for item in prepare_runs(runs, graphs, efficiency_of)
+        if (link := _link_of(item, links)) is not None
+    ]
+
+
+def _link_of(item: Prepared, links: Mapping[str, LinkEfficiency]) -> LinkEfficiency | None:
+    """The efficiency of a run's link, or of its nearest relative; None where there is none."""
+    kind = nearest_link(item.run.link, links)
+    return links.get(kind)
+
+
+def _roofline_s(item: Prepared, graphs: Graphs, fit_of: DeviceFitOf) -> float:
+    run = item.run
+    computing = max(
+        float(fit_of(name, run.fused).roofline.seconds(DEVICES[name], step_rows([run], graphs))[0])
+        for name in set(run.devices)
+    )
+    count = len(run.devices)
+    nbytes = graphs[run.model, run.half].graph.received_bytes
+    # A ring passes nearly twice the gradients; a server takes those of all workers, and sends as
+    # many parameters.
+    times = 2 * count / run.num_servers if run.num_servers else 2 * (count - 1) / count
+    return max(computing, times * nbytes / link_named(run.link).bytes_per_s)
