@@ -11,7 +11,7 @@ import numpy as np
 
 from driple.throughput.jobtrace import JobTrace, Resource
 
-__all__ = ["Phases", "cynthia", "linear", "lin_queues", "phases_of"]
+__all__ = ["Phases", "cynthia", "lin_queues", "linear", "phases_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,6 +24,8 @@ __all__ = ["CompiledJob", "compile_job"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_MOMENT_S = 1e-6  # to which times are recorded
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompiledJob:
@@ -87,6 +89,7 @@ def compile_job(trace: JobTrace, overhead: Overhead, *, merge: bool = True) -> C
     for source, target in trace.edges.tolist():
         waits_for[target].append(source)
     order = _order(np.median(trace.end_s, axis=0), trace.edges)
+    _hold_back(trace, waits_for, order)
     cost = np.stack([
         _costs(trace, step, waits_for, overhead) for step in range(trace.num_steps)
     ])  # fmt: skip
@@ -114,6 +117,37 @@ def compile_job(trace: JobTrace, overhead: Overhead, *, merge: bool = True) -> C
     ops.append(_Op("end of the step", 0, trace.step_s - last, sorted(set(range(len(ops))) - read),
                    float(np.median(trace.step_s))))  # fmt: skip
     return _merged(ops, trace, merge=merge)
+
+
+def _hold_back(trace: JobTrace, waits_for: list[list[int]], order: IntArray) -> None:
+    """Have transfers wait for what their sender ran before it asked for them.
+
+    TensorFlow hands over a tensor when its executor comes to the sending op, which may be long
+    after the tensor was made: with one thread, the ops that were ready before come first.
+    """
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    senders = {
+        Resource.UPLINK: trace.resources == Resource.WORKER,
+        Resource.DOWNLINK: trace.resources == Resource.SERVER,
+    }
+    for kind, sends in senders.items():
+        for server in range(trace.num_servers):
+            ran = np.flatnonzero(sends & ((kind == Resource.UPLINK) | (trace.servers == server)))
+            ran = ran[np.argsort(place[ran])]
+            if not len(ran):
+                continue
+            # Ops of the sender in order; how many of them had ended in the median step.
+            ends = np.maximum.accumulate(trace.end_s[:, ran], axis=1)
+            for i in np.flatnonzero((trace.resources == kind) & (trace.servers == server)).tolist():
+                counts = [
+                    int(np.searchsorted(row, start + _MOMENT_S, side="right"))
+                    for row, start in zip(ends, trace.start_s[:, i], strict=True)
+                ]
+                last = ran[int(np.median(counts)) - 1] if np.median(counts) >= 1 else None
+                after = max((place[j] for j in waits_for[i]), default=-1)
+                if last is not None and after < place[last] < place[i]:
+                    waits_for[i].append(int(last))
 
 
 def _order(end_s: FloatArray, edges: npt.NDArray[np.int32]) -> IntArray:

@@ -9,23 +9,48 @@ of active transfers of a direction changes. Events of one moment go by worker, t
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["IDLE", "run_steps"]
-
-IDLE = -1
-_NEVER = np.inf
-_SHIFT = 1 << 21  # above any op's number: heap entries are key * _SHIFT + op
-_NOTHING_BYTES = 1e-6
+__all__ = ["Job", "Links", "run_steps"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_IDLE = -1
+_NEVER = np.inf
+_SHIFT = 1 << 21  # above any op's number: heap entries are key * _SHIFT + op
+_NOTHING_BYTES = 1e-6
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _push(heap, size, entry):  # type: ignore[no-untyped-def]  # compiled
+# Types of arguments are found by the compiler.
+_compiled: Any = njit(cache=True, nogil=True)
+
+
+class Job(NamedTuple):
+    """Ops of a step, n of them, and S profiled steps."""
+
+    resource: IntArray  # [n]: 0 the worker, 1 to M servers, then M downlinks, then M uplinks
+    amount: FloatArray  # [S, n], seconds, or bytes
+    num_waits: IntArray  # [n], ops that each waits for
+    first: IntArray  # [n + 1], where the dependents of each op begin
+    dependents: IntArray  # [e]
+    link_key: IntArray  # [n], place of a stream among those that wait; -1: first come, first served
+
+
+class Links(NamedTuple):
+    """Rates of links and workers, and how streams take turns."""
+
+    server_rate: FloatArray  # [M], bytes/s each way
+    worker_rate: FloatArray  # [W]
+    slowness: FloatArray  # [W], factor on the seconds of each worker's ops
+    window: float  # bytes of a stream's first service; inf: streams go whole
+
+
+@_compiled
+def _push(heap: IntArray, size: int, entry: int) -> None:
     """Put an entry on a heap that holds `size` of them."""
     i = size
     heap[i] = entry
@@ -37,8 +62,8 @@ def _push(heap, size, entry):  # type: ignore[no-untyped-def]  # compiled
         i = up
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _pop(heap, size):  # type: ignore[no-untyped-def]
+@_compiled
+def _pop(heap: IntArray, size: int) -> int:
     """Take the least entry off a heap that holds `size` of them."""
     least = heap[0]
     size -= 1
@@ -57,234 +82,210 @@ def _pop(heap, size):  # type: ignore[no-untyped-def]
     return least
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _share(active, server_rate, worker_rate, rates):  # type: ignore[no-untyped-def]
-    """Max-min fair rates of one direction (progressive filling).
-
-    active: [W, M] whether worker w and server m are exchanging; rates: [W, M], written.
-    """
+@_compiled
+def _fill(
+    active: IntArray, server_rate: FloatArray, worker_rate: FloatArray, rate: FloatArray
+) -> None:
+    """Write the max-min fair rates of one direction, [W, M], by progressive filling."""
     num_workers, num_servers = active.shape
-    open_ = active.copy()
-    left_server, left_worker = server_rate.copy(), worker_rate.copy()
+    unset = active.copy()
+    server_left, worker_left = server_rate.copy(), worker_rate.copy()
     while True:
-        best = _NEVER
-        at_server, at_worker = -1, -1
+        share, server, worker = _NEVER, -1, -1
         for m in range(num_servers):
-            count = 0
-            for w in range(num_workers):
-                count += open_[w, m]
-            if count and left_server[m] / count < best:
-                best, at_server, at_worker = left_server[m] / count, m, -1
+            count = unset[:, m].sum()
+            if count and server_left[m] / count < share:
+                share, server = server_left[m] / count, m
         for w in range(num_workers):
-            count = 0
-            for m in range(num_servers):
-                count += open_[w, m]
-            if count and left_worker[w] / count < best:
-                best, at_server, at_worker = left_worker[w] / count, -1, w
-        if best == _NEVER:
+            count = unset[w].sum()
+            if count and worker_left[w] / count < share:
+                share, server, worker = worker_left[w] / count, -1, w
+        if share == _NEVER:
             return
         for w in range(num_workers):
             for m in range(num_servers):
-                if open_[w, m] and (m == at_server or w == at_worker):
-                    open_[w, m] = 0
-                    rates[w, m] = best
-                    left_server[m] = max(left_server[m] - best, 0.0)
-                    left_worker[w] = max(left_worker[w] - best, 0.0)
+                if unset[w, m] and (m == server or w == worker):
+                    unset[w, m] = 0
+                    rate[w, m] = share
+                    server_left[m] = max(server_left[m] - share, 0.0)
+                    worker_left[w] = max(worker_left[w] - share, 0.0)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def run_steps(  # type: ignore[no-untyped-def]
-    resource,  # [n] of each op: 0 the worker, 1..M servers, then M downlinks, then M uplinks
-    amount,  # [S, n] seconds, or bytes
-    num_waits,  # [n]
-    first,  # [n + 1] where the dependents of each op begin
-    dependents,  # [e]
-    chosen,  # [W, N] profiled step of each step
-    slowness,  # [W] factor on the seconds of worker ops
-    server_rate,  # [M] bytes/s, each way
-    worker_rate,  # [W]
-    window,  # bytes of a stream's first service; inf: streams go whole
-    link_key,  # [n] order of streams; negative: first come, first served
-    synchronous,
-    keep,  # [K, 5] room for chunks: worker, resource, op, begin, end
-):
-    """When each worker ended each step, how many events there were, and chunks kept."""
+@_compiled
+def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the speed (decision 0010)
+    job: Job,
+    links: Links,
+    chosen: IntArray,
+    synchronous: bool,
+    keep: FloatArray,
+) -> tuple[FloatArray, int, int]:
+    """Let every worker do its steps.
+
+    Args:
+        job: ops of a step.
+        links: what workers and servers share.
+        chosen: shape [W, N], the profiled step that each step is.
+        synchronous: whether all wait for each other at the end of a step.
+        keep: shape [K, 5], room for chunks: worker, resource, op, begin, end.
+
+    Returns:
+        When each worker ended each step, shape [W, N]; how many events there were; chunks kept.
+    """
+    resource, amount, num_waits = job.resource, job.amount, job.num_waits
+    first, dependents, link_key = job.first, job.dependents, job.link_key
+    server_rate, worker_rate, slowness = links.server_rate, links.worker_rate, links.slowness
     num_workers, num_steps = chosen.shape
-    num_servers = len(server_rate)
-    num_ops = len(resource)
+    num_servers, num_ops = len(server_rate), len(resource)
     num_resources = 1 + 3 * num_servers
-    links = 1 + num_servers  # the first link
-    heap = np.empty((num_workers, num_resources, num_ops), np.int64)
-    size = np.zeros((num_workers, num_resources), np.int64)
-    waits = np.empty((num_workers, num_ops), np.int64)
-    left_of_op = np.empty((num_workers, num_ops), np.float64)
-    running = np.full((num_workers, num_resources), IDLE, np.int64)
-    ends = np.full((num_workers, num_resources), _NEVER)
-    began = np.zeros((num_workers, num_resources))
-    left = np.zeros((num_workers, num_resources))  # bytes of the running chunk
-    active = np.zeros((2, num_workers, num_servers), np.int64)
-    rates = np.zeros((2, num_workers, num_servers))
-    since = np.zeros(2)
-    changed = np.zeros(2, np.bool_)
-    done = np.zeros(num_workers, np.int64)
-    step = np.zeros(num_workers, np.int64)
-    at_barrier = 0
-    step_ends = np.zeros((num_workers, num_steps))
-    num_kept, sequence, num_events = 0, 0, 0
+    shape = (num_workers, num_resources)
+    heap = np.empty((num_workers, num_resources, num_ops), np.int64)  # ready ops
+    size = np.zeros(shape, np.int64)  # how many
+    waits = np.empty((num_workers, num_ops), np.int64)  # ops that each op still waits for
+    rest = np.empty((num_workers, num_ops), np.float64)  # what no chunk has taken yet
+    running = np.full(shape, _IDLE, np.int64)
+    began = np.zeros(shape, np.float64)
+    ends = np.full(shape, _NEVER, np.float64)
+    soonest = np.full(num_workers, _NEVER, np.float64)  # the least of them
+    left = np.zeros(shape, np.float64)  # bytes of a running chunk at `since`
+    active = np.zeros((2, num_workers, num_servers), np.int64)  # transfers, down and up
+    rate = np.zeros((2, num_workers, num_servers), np.float64)
+    since = np.zeros(2, np.float64)  # when the rates of a direction were set
+    changed = np.zeros(2, np.bool_)  # its active transfers
+    step_ends = np.zeros((num_workers, num_steps), np.float64)
+    step = np.zeros(num_workers, np.int64)  # that each worker is in
+    done = np.zeros(num_workers, np.int64)  # ops of it
+    begins = np.ones(num_workers, np.bool_)  # workers that begin a step now
+    low, high = 0, num_workers  # workers that something has become ready for, at most
+    together = 0  # workers that have ended the same step
+    sequence, num_events, num_kept = 0, 0, 0
     now = 0.0
-    starting = num_workers  # workers whose step begins at this moment
-    begins = np.ones(num_workers, np.bool_)
     while True:
-        # Begin steps.
-        if starting:
-            for w in range(num_workers):
-                if not begins[w]:
-                    continue
+        for w in range(low, high):
+            if begins[w]:
                 begins[w] = False
-                done[w] = 0
                 for op in range(num_ops):
                     waits[w, op] = num_waits[op]
-                    left_of_op[w, op] = amount[chosen[w, step[w]], op]
+                    rest[w, op] = amount[chosen[w, step[w]], op]
                     if num_waits[op] == 0:
                         r = resource[op]
-                        key = op
-                        if r >= links:
+                        key = 0
+                        if r > num_servers:
                             sequence += 1
-                            key = (link_key[op] if link_key[op] >= 0 else sequence) * _SHIFT + op
-                        _push(heap[w, r], size[w, r], key)
+                            key = link_key[op] if link_key[op] >= 0 else sequence
+                        _push(heap[w, r], size[w, r], key * _SHIFT + op)
                         size[w, r] += 1
-                for r in range(num_resources):
-                    if running[w, r] == IDLE and size[w, r]:
-                        op = _pop(heap[w, r], size[w, r]) % _SHIFT
-                        size[w, r] -= 1
-                        running[w, r] = op
-                        began[w, r] = now
-                        if r < links:
-                            factor = slowness[w] if r == 0 else 1.0
-                            ends[w, r] = now + left_of_op[w, op] * factor
-                            left_of_op[w, op] = 0.0
-                        else:
-                            direction, m = (r - links) // num_servers, (r - links) % num_servers
-                            chunk = min(left_of_op[w, op], window)
-                            left[w, r] = chunk
-                            left_of_op[w, op] -= chunk
-                            active[direction, w, m] = 1
-                            changed[direction] = True
-            starting = 0
-        # Share the links anew where the transfers have changed.
+            # Idle resources take the first of what is ready.
+            for r in range(num_resources):
+                if running[w, r] != _IDLE:
+                    continue
+                direction, m = (r - 1) // num_servers - 1, (r - 1) % num_servers
+                if not size[w, r]:
+                    if r > num_servers and active[direction, w, m]:
+                        active[direction, w, m] = 0
+                        changed[direction] = True
+                    continue
+                op = _pop(heap[w, r], size[w, r]) % _SHIFT
+                size[w, r] -= 1
+                running[w, r] = op
+                began[w, r] = now
+                chunk = rest[w, op]
+                if r <= num_servers:
+                    rest[w, op] = 0.0
+                    ends[w, r] = now + chunk * (slowness[w] if r == 0 else 1.0)
+                    continue
+                # A stream that was served before goes to its end (section 3.2.2).
+                if chunk >= amount[chosen[w, step[w]], op]:
+                    chunk = min(chunk, links.window)
+                rest[w, op] -= chunk
+                left[w, r] = chunk
+                if active[direction, w, m] and not changed[direction]:  # at the rate it has
+                    ends[w, r] = now + max(chunk, _NOTHING_BYTES) / rate[direction, w, m]
+                    left[w, r] += rate[direction, w, m] * (now - since[direction])
+                else:
+                    active[direction, w, m] = 1
+                    changed[direction] = True
+            least = _NEVER
+            for r in range(num_resources):
+                least = min(least, ends[w, r])
+            soonest[w] = least
+        # Links are shared anew where transfers came or went.
         for direction in range(2):
             if not changed[direction]:
                 continue
             changed[direction] = False
             passed = now - since[direction]
             since[direction] = now
-            base = links + direction * num_servers
-            for w in range(num_workers):
-                for m in range(num_servers):
-                    if active[direction, w, m] and ends[w, base + m] != _NEVER:
-                        left[w, base + m] -= rates[direction, w, m] * passed
-            if num_servers == 1:
-                count = 0
-                slowest = server_rate[0]
-                for w in range(num_workers):
-                    if active[direction, w, 0]:
-                        count += 1
-                        slowest = min(slowest, worker_rate[w])
-                if count and slowest >= server_rate[0] / count:
-                    for w in range(num_workers):
-                        rates[direction, w, 0] = server_rate[0] / count
-                elif count:
-                    _share(active[direction], server_rate, worker_rate, rates[direction])
-            else:
-                _share(active[direction], server_rate, worker_rate, rates[direction])
+            base = 1 + num_servers * (1 + direction)
+            count, slowest = 0, _NEVER
             for w in range(num_workers):
                 for m in range(num_servers):
                     if active[direction, w, m]:
-                        bytes_left = max(left[w, base + m], _NOTHING_BYTES)
-                        ends[w, base + m] = now + bytes_left / rates[direction, w, m]
+                        count += 1
+                        slowest = min(slowest, worker_rate[w])
+                        if ends[w, base + m] != _NEVER:  # not one that starts now
+                            left[w, base + m] -= rate[direction, w, m] * passed
+            if num_servers == 1 and count and slowest >= server_rate[0] / count:
+                for w in range(num_workers):
+                    rate[direction, w, 0] = server_rate[0] / count
+            else:
+                _fill(active[direction], server_rate, worker_rate, rate[direction])
+            for w in range(num_workers):
+                for m in range(num_servers):
+                    if active[direction, w, m]:
+                        r = base + m
+                        bytes_left = max(left[w, r], _NOTHING_BYTES)
+                        before = ends[w, r]
+                        ends[w, r] = now + bytes_left / rate[direction, w, m]
+                        if ends[w, r] <= soonest[w]:
+                            soonest[w] = ends[w, r]
+                        elif before == soonest[w]:
+                            soonest[w] = ends[w].min()
         # The next event.
-        now = _NEVER
-        w, r = -1, -1
-        for i in range(num_workers):
-            for j in range(num_resources):
-                if ends[i, j] < now:
-                    now = ends[i, j]
-                    w, r = i, j
+        now, w = _NEVER, -1
+        for other in range(num_workers):
+            if soonest[other] < now:
+                now, w = soonest[other], other
         if w < 0:
             return step_ends, num_events, num_kept
+        r = 0
+        while ends[w, r] != now:
+            r += 1
         num_events += 1
         op = running[w, r]
-        running[w, r] = IDLE
+        running[w, r] = _IDLE
         ends[w, r] = _NEVER
+        low, high = w, w + 1
         if num_kept < len(keep):
-            keep[num_kept, 0] = w
-            keep[num_kept, 1] = r
-            keep[num_kept, 2] = op
-            keep[num_kept, 3] = began[w, r]
-            keep[num_kept, 4] = now
+            keep[num_kept, 0], keep[num_kept, 1], keep[num_kept, 2] = w, r, op
+            keep[num_kept, 3], keep[num_kept, 4] = began[w, r], now
             num_kept += 1
-        if left_of_op[w, op] > 0:  # its second service, to the end, after all that wait
+        if rest[w, op] > 0:  # the rest of a stream waits after all that wait now
             sequence += 1
-            key = (link_key[op] if link_key[op] >= 0 else sequence) * _SHIFT + op
-            _push(heap[w, r], size[w, r], key)
+            key = link_key[op] if link_key[op] >= 0 else sequence
+            _push(heap[w, r], size[w, r], key * _SHIFT + op)
             size[w, r] += 1
-        else:
-            done[w] += 1
-            for i in range(first[op], first[op + 1]):
-                d = dependents[i]
-                waits[w, d] -= 1
-                if waits[w, d] == 0:
-                    q = resource[d]
-                    key = d
-                    if q >= links:
-                        sequence += 1
-                        key = (link_key[d] if link_key[d] >= 0 else sequence) * _SHIFT + d
-                    _push(heap[w, q], size[w, q], key)
-                    size[w, q] += 1
-        # Start what can run now.
-        for q in range(num_resources):
-            if running[w, q] != IDLE:
-                continue
-            if not size[w, q]:
-                if q == r and r >= links:
-                    direction, m = (r - links) // num_servers, (r - links) % num_servers
-                    active[direction, w, m] = 0
-                    changed[direction] = True
-                continue
-            op = _pop(heap[w, q], size[w, q]) % _SHIFT
-            size[w, q] -= 1
-            running[w, q] = op
-            began[w, q] = now
-            if q < links:
-                factor = slowness[w] if q == 0 else 1.0
-                ends[w, q] = now + left_of_op[w, op] * factor
-                left_of_op[w, op] = 0.0
-                continue
-            direction, m = (q - links) // num_servers, (q - links) % num_servers
-            # A stream that was served before goes to its end.
-            served = left_of_op[w, op] < amount[chosen[w, step[w]], op]
-            chunk = left_of_op[w, op] if served else min(left_of_op[w, op], window)
-            left[w, q] = chunk
-            left_of_op[w, op] -= chunk
-            if active[direction, w, m] and not changed[direction]:  # at the rate it has
-                ends[w, q] = now + max(chunk, _NOTHING_BYTES) / rates[direction, w, m]
-                left[w, q] += rates[direction, w, m] * (now - since[direction])
-            else:
-                active[direction, w, m] = 1
-                changed[direction] = True
-        # End the step.
+            continue
+        for i in range(first[op], first[op + 1]):
+            reader = dependents[i]
+            waits[w, reader] -= 1
+            if waits[w, reader] == 0:
+                q = resource[reader]
+                key = 0
+                if q > num_servers:
+                    sequence += 1
+                    key = link_key[reader] if link_key[reader] >= 0 else sequence
+                _push(heap[w, q], size[w, q], key * _SHIFT + reader)
+                size[w, q] += 1
+        done[w] += 1
         if done[w] == num_ops:
+            done[w] = 0
             step_ends[w, step[w]] = now
             step[w] += 1
-            done[w] = 0
-            if synchronous:
-                at_barrier += 1
-                if at_barrier == num_workers:
-                    at_barrier = 0
-                    for i in range(num_workers):
-                        if step[i] < num_steps:
-                            begins[i] = True
-                            starting += 1
-            elif step[w] < num_steps:
-                begins[w] = True
-                starting += 1
+            together += 1
+            if not synchronous:
+                begins[w] = step[w] < num_steps
+            elif together == num_workers:
+                together = 0
+                low, high = 0, num_workers
+                for other in range(num_workers):
+                    begins[other] = step[other] < num_steps

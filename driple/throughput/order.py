@@ -58,10 +58,8 @@ def uses_of_downlinks(
     for gate in set(gates):
         number = gate.bit_count()
         if number > 1:
-            while gate:
-                lowest = (gate & -gate).bit_length() - 1
-                load[lowest] = min(load[lowest], number)
-                gate &= gate - 1
+            members = [i for i in range(gate.bit_length()) if gate >> i & 1]
+            load[members] = np.minimum(load[members], number)
     return first_use, load
 
 
@@ -80,9 +78,7 @@ def downlink_ranks(job: CompiledJob, order: Order, seed: int = 0) -> IntArray:
     ranks = np.full(job.num_ops, -1, dtype=np.int64)
     if order == "recorded":
         return ranks
-    links = np.flatnonzero(
-        (job.resource > job.num_servers) & (job.resource <= 2 * job.num_servers)
-    )
+    links = np.flatnonzero((job.resource > job.num_servers) & (job.resource <= 2 * job.num_servers))
     keys = {
         "layer": job.first_use[links],
         "tic": job.load[links],

@@ -5,9 +5,9 @@ CompiledJob, Cluster -> run_steps -> ends of all steps -> Throughput (examples/s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ from driple.errors import ConfigError
 from driple.throughput.compiled import CompiledJob
 from driple.throughput.order import Order, downlink_ranks
 
-__all__ = ["MOST_WORKERS", "Chunk", "Cluster", "Throughput", "simulate_workers"]
+if TYPE_CHECKING:
+    from driple.throughput.events import Job, Links
+
+__all__ = ["MOST_WORKERS", "Chunk", "Cluster", "Throughput", "event_tables", "simulate_workers"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,9 +60,7 @@ class Cluster:
     def __post_init__(self) -> None:
         check_whole("--workers", self.num_workers, 1)
         if self.num_workers > MOST_WORKERS:
-            raise ConfigError(
-                f"--workers must be {MOST_WORKERS} or less, got {self.num_workers}"
-            )
+            raise ConfigError(f"--workers must be {MOST_WORKERS} or less, got {self.num_workers}")
         check_number("--bandwidth", self.bytes_per_s, above=0)
         if self.window_bytes is not None:
             check_number("--window", self.window_bytes, above=0)
@@ -125,28 +126,15 @@ def simulate_workers(
         seed: of the sampling, and of a random order.
         keep_chunks: how many chunks to keep, to draw them.
     """
-    from driple.throughput.events import run_steps
+    from driple.throughput.events import run_steps  # compiles, so only when it is needed
 
     check_whole("--steps", num_steps, _BATCHES)
     random = np.random.default_rng(seed)
-    workers, servers = cluster.num_workers, job.num_servers
-    first, dependents = _dependents(job)
-    rates = np.full(servers, cluster.bytes_per_s)
-    worker_rates = np.array(cluster.worker_bytes_per_s or [cluster.bytes_per_s] * workers)
+    workers = cluster.num_workers
     keep = np.empty((keep_chunks, 5))
-    window = np.inf if cluster.window_bytes is None else cluster.window_bytes
     ends, num_events, kept = run_steps(
-        job.resource,
-        job.amount,
-        np.bincount(job.edges[:, 1], minlength=job.num_ops),
-        first,
-        dependents,
+        *event_tables(job, cluster, seed),
         random.integers(len(job.amount), size=(workers, num_steps)),
-        np.array(cluster.slowness or [1.0] * workers),
-        rates,
-        worker_rates,
-        window,
-        downlink_ranks(job, cluster.order, seed),
         cluster.synchronous,
         keep,
     )
@@ -164,11 +152,28 @@ def simulate_workers(
     )
 
 
-def _dependents(job: CompiledJob) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where the dependents of each op begin, and all of them."""
+def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
+    """A job and the links of a cluster, as the event loop takes them."""
+    from driple.throughput.events import Job, Links
+
     counts = np.bincount(job.edges[:, 0], minlength=job.num_ops)
     order = np.argsort(job.edges[:, 0], kind="stable")
-    return np.concatenate(([0], np.cumsum(counts))).astype(np.int64), job.edges[order, 1]
+    table = Job(
+        resource=job.resource,
+        amount=job.amount,
+        num_waits=np.bincount(job.edges[:, 1], minlength=job.num_ops),
+        first=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        dependents=job.edges[order, 1],
+        link_key=downlink_ranks(job, cluster.order, seed),
+    )
+    own = cluster.worker_bytes_per_s or [cluster.bytes_per_s] * cluster.num_workers
+    links = Links(
+        server_rate=np.full(job.num_servers, cluster.bytes_per_s, dtype=np.float64),
+        worker_rate=np.array(own, dtype=np.float64),
+        slowness=np.array(cluster.slowness or [1.0] * cluster.num_workers, dtype=np.float64),
+        window=float(np.inf if cluster.window_bytes is None else cluster.window_bytes),
+    )
+    return table, links
 
 
 def _rates(ends: FloatArray) -> tuple[float, tuple[float, float], float]:
@@ -192,14 +197,3 @@ def _rates(ends: FloatArray) -> tuple[float, tuple[float, float], float]:
     error = float(means.std(ddof=1)) / np.sqrt(_BATCHES)
     width = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * error
     return mean, (mean - width, mean + width), num_workers / mean
-
-
-def knee(curve: Sequence[Throughput], least_gain: float = 0.1) -> int | None:
-    """Workers from which one more adds less than a share of the throughput; None: all add more."""
-    for one, more in zip(curve, curve[1:], strict=False):
-        gain = (more.examples_per_s / one.examples_per_s - 1) / (
-            more.num_workers - one.num_workers
-        )
-        if gain < least_gain:
-            return one.num_workers
-    return None

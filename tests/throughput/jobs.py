@@ -1,4 +1,4 @@
-"""Small jobs, and a plain simulation of them on the event queue, to hold the compiled one against."""
+"""Small jobs, and a plain simulation of them, to hold the compiled one against."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ def plain_ends(job: CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.nda
     # A link from and one to each server, then one to and one from each worker.
     capacities = [cluster.bytes_per_s] * (2 * servers) + [rate for rate in own for _ in range(2)]
     network = SharedNetwork(queue, capacities, 0)
-    everyone = [
-        _Worker(job, cluster, chosen, w, queue, network, servers) for w in range(workers)
-    ]
+    everyone = [_Worker(job, cluster, chosen[w], w, network) for w in range(workers)]
     barrier: list[int] = []
     for worker in everyone:
         worker.peers, worker.barrier = everyone, barrier
@@ -114,14 +112,13 @@ class _Worker:
         self,
         job: CompiledJob,
         cluster: Cluster,
-        chosen: np.ndarray,
+        steps: np.ndarray,
         number: int,
-        queue: EventQueue,
         network: SharedNetwork,
-        servers: int,
     ) -> None:
-        self.job, self.cluster, self.steps, self.queue = job, cluster, chosen[number], queue
-        self.network, self.servers = network, servers
+        self.job, self.cluster, self.steps = job, cluster, steps
+        self.network, self.queue, self.servers = network, network._queue, job.num_servers
+        servers = self.servers
         self.slow = cluster.slowness[number] if cluster.slowness else 1.0
         self.window = np.inf if cluster.window_bytes is None else cluster.window_bytes
         self.ranks = downlink_ranks(job, cluster.order)

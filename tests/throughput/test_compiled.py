@@ -49,7 +49,8 @@ def test_one_worker_takes_as_long_as_it_was_profiled(seed: int, servers: int) ->
 @pytest.mark.parametrize("seed", range(6))
 def test_merging_ops_changes_nothing(seed: int, servers: int) -> None:
     trace = profiled(random_job(seed, servers))
-    merged, single = (compile_job(trace, Overhead(1e-9, 1e-4), merge=on) for on in (True, False))
+    cost = Overhead(1e-9, 1e-4)
+    merged, single = (compile_job(trace, cost, merge=on) for on in (True, False))
     assert merged.num_ops < single.num_ops
     cluster = Cluster(num_workers=3, bytes_per_s=RATE / 3, window_bytes=MB)
     chosen = np.random.default_rng(seed).integers(trace.num_steps, size=(3, 4))
@@ -60,7 +61,8 @@ def test_merging_ops_changes_nothing(seed: int, servers: int) -> None:
 def test_parsing_is_work_of_the_receiver() -> None:
     """40 MB take 0.4 s on the wire and 0.1 s of parsing; so does the gradient at the server."""
     truth = job_of([(2, [40 * MB] * 2, []), (0, [0.1] * 2, [0]), (0, [0.3] * 2, [1]),
-                    (3, [20 * MB] * 2, [2]), (1, [0.05] * 2, [3]), (1, [0.02] * 2, [4])])  # fmt: skip
+                    (3, [20 * MB] * 2, [2]), (1, [0.05] * 2, [3]),
+                    (1, [0.02] * 2, [4])])  # fmt: skip
     whole = profiled(truth)
     # TensorFlow's record of a transfer ends when its tensor is parsed.
     ends = whole.end_s.copy()

@@ -8,33 +8,18 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError
-from driple.throughput import scaling
+from driple.throughput.compiled import CompiledJob
 from driple.throughput.events import run_steps
 from driple.throughput.order import downlink_ranks
-from driple.throughput.scaling import Cluster, knee, simulate_workers
+from driple.throughput.scaling import Cluster, event_tables, simulate_workers
 from tests.throughput.jobs import RATE, job_of, plain_ends, random_job
 
 MB = 1e6
 
 
-def step_ends(job: scaling.CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.ndarray:
-    first, dependents = scaling._dependents(job)
-    ends, _, _ = run_steps(
-        job.resource,
-        job.amount,
-        np.bincount(job.edges[:, 1], minlength=job.num_ops),
-        first,
-        dependents,
-        chosen,
-        np.array(cluster.slowness or [1.0] * cluster.num_workers),
-        np.full(job.num_servers, cluster.bytes_per_s),
-        np.array(cluster.worker_bytes_per_s or [cluster.bytes_per_s] * cluster.num_workers),
-        np.inf if cluster.window_bytes is None else cluster.window_bytes,
-        downlink_ranks(job, cluster.order),
-        cluster.synchronous,
-        np.empty((0, 5)),
-    )
-    return ends
+def step_ends(job: CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.ndarray:
+    tables = event_tables(job, cluster)
+    return run_steps(*tables, chosen, cluster.synchronous, np.empty((0, 5)))[0]
 
 
 CLUSTERS = {
@@ -136,16 +121,6 @@ def test_same_seed_same_result_and_another_one_differs() -> None:
     wide = simulate_workers(job, cluster, num_steps=2000, seed=5)
     assert wide.interval[0] <= one.interval[1]
     assert wide.interval[1] >= one.interval[0]
-
-
-def test_the_knee_is_where_one_more_adds_little() -> None:
-    def of(workers: int, per_s: float) -> scaling.Throughput:
-        return scaling.Throughput(
-            num_workers=workers, examples_per_s=per_s, interval=(0, 0), step_s=1, num_events=0
-        )
-
-    assert knee([of(1, 10), of(2, 18), of(3, 19), of(4, 19.5)]) == 2
-    assert knee([of(1, 10), of(2, 20), of(4, 40)]) is None
 
 
 @pytest.mark.parametrize(
