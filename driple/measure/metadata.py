@@ -37,13 +37,11 @@ class ProfiledStep:
 
     Attributes:
         metadata: serialised `RunMetadata`; that of the first step holds the partition graphs.
-        begin_s: when the step began, seconds since the epoch.
-        step_s: seconds until the next step began.
+        begin_s: when the step began, seconds since the epoch; None: with its first op.
     """
 
     metadata: bytes
-    begin_s: float
-    step_s: float
+    begin_s: float | None
 
 
 @dataclass(slots=True)
@@ -70,14 +68,19 @@ def job_trace_of(
     *,
     batch_size: int,
     bytes_per_s: float,
+    untraced_step_s: float | None,
     about: Mapping[str, Any],
 ) -> JobTrace:
     """The trace of one worker's steps.
+
+    A traced step ends with its last op, plus what steps without tracing take longer than that in
+    the median.
 
     Args:
         steps: of a worker with its servers; two or more.
         batch_size: examples of a step.
         bytes_per_s: rate of the links, each way.
+        untraced_step_s: seconds of a step without tracing, if they were measured.
         about: what else tells where it comes from.
 
     Raises:
@@ -112,8 +115,15 @@ def job_trace_of(
             for one in times
         ]
     )  # fmt: skip
-    begins = np.array([step.begin_s for step in steps])
+    first_s = spans[:, :, 0].min(axis=1)
+    begins = np.array([
+        first if step.begin_s is None else step.begin_s
+        for step, first in zip(steps, first_s.tolist(), strict=True)
+    ])  # fmt: skip
     spans -= begins[:, None, None]
+    last_s = spans[:, :, 1].max(axis=1)
+    traced_s = float(np.median(last_s))
+    after_s = 0.0 if untraced_step_s is None else max(untraced_step_s - traced_s, 0.0)
     return JobTrace(
         names=tuple(op.name for op in ops),
         resources=np.array([op.resource for op in ops], dtype=np.int8),
@@ -124,10 +134,10 @@ def job_trace_of(
         ).reshape(-1, 2),
         start_s=np.maximum(spans[:, :, 0], 0.0),
         end_s=np.maximum(spans[:, :, 1], 0.0),
-        step_s=np.array([step.step_s for step in steps]),
+        step_s=last_s + after_s,
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
-        about=dict(about),
+        about={**about, "traced_step_s": traced_s, "untraced_step_s": untraced_step_s},
     )
 
 
