@@ -167,6 +167,6 @@ def _of_whole(kind: str, quantity: str, whole: Dataset) -> float:
         found = [str(item.details.get(f"pattern_{resource}")) for item in whole.examples]
         return 100 * found.count(figure) / len(found)
     if kind == "range" and resource in RESOURCES and figure in FIGURES:
-        column = whole.targets[:, TARGET_NAMES.index(quantity)]
+        column = whole.targets()[:, TARGET_NAMES.index(quantity)]
         return float(column.max() - column.min())
     raise ConfigError(f"figures of the paper: no '{kind}' of '{quantity}'")
