@@ -164,7 +164,7 @@ def profile(
 
       driple throughput profile resnet20/cifar10/b32/sgd/async -o job.npz
 
-      driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1/ho-400M -o v.npz
+      driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1 -o v.npz
     """
     from driple.measure.cluster import RunPlan
     from driple.measure.profile import profile_workload

@@ -31,7 +31,7 @@ def whatif(
         str, typer.Option(help="cluster setting that the rest is taken from")
     ] = _DEFAULT_SETTING,
     bandwidth: Annotated[
-        str, typer.Option(help="of every link in bit/s: 10G, or 1G,10G,100G; default: the setting's")
+        str, typer.Option(help="of every link in bit/s: 10G, or 1G,10G,100G; the setting's")
     ] = "",
     workers: Annotated[str, typer.Option(help="numbers: 4, 1-64 or 1,2,4; the setting's")] = "",
     ps: Annotated[str, typer.Option(help="parameter servers: 2, 1-8 or 1,2,4; the setting's")] = "",

@@ -1,4 +1,4 @@
-"""Profile a job with one worker on this machine: real steps with full tracing (Li et al., section 2).
+"""Profile a job with one worker on this machine: real steps, fully traced (Li et al., section 2).
 
     Workload, setting -> LocalCluster with tracing -> RunMetadata files -> JobTrace
     RunMetadata files of the user's own job        -> JobTrace

@@ -270,7 +270,7 @@ def _evaluate(
     if spread.any():
         for count in np.unique(at["workers"]):
             rows = at["workers"] == count
-            slowest[rows] = expected_maximum(0.0, spread[rows], max(int(round(count)), 1))
+            slowest[rows] = expected_maximum(0.0, spread[rows], max(round(float(count)), 1))
     return {
         "total_s": ends[3] + profile.update_s / speed + slowest,
         "compute_s": compute_s,

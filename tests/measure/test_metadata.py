@@ -1,6 +1,6 @@
 """TensorFlow's records of real steps become a trace whose parts fit together.
 
-tests/data/throughput/lenet-*.pb.gz: three steps of lenet-x0.25/cifar10/b32/sgd/async with one worker
+tests/data/throughput/lenet-*.pb.gz: three steps of lenet-x0.25/cifar10/b32/sgd/async, one worker
 and one server on one machine, recorded with TensorFlow 2.21.
 """
 

@@ -1,4 +1,4 @@
-"""Limits, monotony and sums of the vectorised iteration time, and its agreement with simulations."""
+"""Limits, monotony and sums of the vectorised iteration time; it agrees with simulations."""
 
 from __future__ import annotations
 
