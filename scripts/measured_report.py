@@ -2,7 +2,8 @@
 
     python scripts/measured_report.py [--datasets datasets] [--docs docs]
 
-Everything comes from the shipped measured data sets and their raw samples.
+Every figure comes from the shipped measured data sets and their raw samples; what to make of them is
+written in docs/measured/notes.md.
 """
 
 from __future__ import annotations
@@ -282,6 +283,7 @@ def main() -> None:
             "",
         ]
     lines += ["## Repeatability", "", *repeatability_table(datasets), ""]
+    lines += [(DOCS / "measured" / "notes.md").read_text()]
     write_whole(arguments.docs / "measured.md", "\n".join(lines).encode(), error=DripleError)
 
 

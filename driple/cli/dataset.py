@@ -84,7 +84,7 @@ def show(
 
     Example:
 
-      driple dataset show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b32/rmsprop/async
+      driple dataset show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
     import difflib
 

@@ -220,10 +220,10 @@ def test_dataset_info_shows_the_shipped_data() -> None:
     assert len(found["families"]) >= 10
     assert found["about"]["label_source"] == "measured"
     assert "net_rx.idle_duration" in driple("dataset", "info", folder).stdout
-    name = "resnet20/cifar10/b32/rmsprop/async"
+    name = "resnet20/cifar10/b24/adam/sync"
     label = json.loads(driple("dataset", "show", folder, name, "--json").stdout)
     assert label["label_source"] == "measured"
-    assert label["details"]["optimizer"] == "rmsprop"
+    assert label["details"]["optimizer"] == "adam"
     assert f"{label['iteration_time_s']:.3f} s" in driple("dataset", "show", folder, name).stdout
     assert "did you mean resnet" in refused("dataset", "show", folder, "resnet20")
 
