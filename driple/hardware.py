@@ -30,6 +30,8 @@ class Device:
         half_flops: peak of half precision with single-precision sums, FLOP/s: on tensor cores where
             there are any, else on the plain cores.
         tensor_cores: whether there are tensor cores.
+        tf32_flops: peak of single-precision matrix products on tensor cores (TF32); 0 if they
+            have no such format.
         bytes_per_s: peak of device memory.
         memory_bytes: size of device memory.
         cache_bytes: size of the last-level cache.
@@ -42,11 +44,22 @@ class Device:
     fp32_flops: float
     half_flops: float
     tensor_cores: bool
+    tf32_flops: float
     bytes_per_s: float
     memory_bytes: float
     cache_bytes: float
     multiprocessors: int
     source: str
+
+    @property
+    def tf32(self) -> bool:
+        """Whether tensor cores do single-precision matrix products, as libraries have them do."""
+        return self.tf32_flops > 0
+
+    @property
+    def matrix_flops(self) -> float:
+        """Peak of single-precision matrix products, FLOP/s."""
+        return self.tf32_flops or self.fp32_flops
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,8 +92,9 @@ def _gpu(
     source: str,
     *,
     tensor_cores: bool = True,
+    tf32: float = 0.0,
 ) -> Device:
-    """A device from TFLOP/s in both precisions, GB/s, GB, multiprocessors, MB of cache."""
+    """A device from TFLOP/s in both precisions, GB/s, GB, multiprocessors, MB of cache, TF32."""
     single, half, rate, memory, multiprocessors, cache = numbers
     return Device(
         name=name,
@@ -88,6 +102,7 @@ def _gpu(
         fp32_flops=single * 1e12,
         half_flops=half * 1e12,
         tensor_cores=tensor_cores,
+        tf32_flops=tf32 * 1e12,
         bytes_per_s=rate * 1e9,
         memory_bytes=memory * 1e9,
         cache_bytes=cache * 1e6,
@@ -121,12 +136,14 @@ _CATALOGUE = (
     _gpu("RTX6000", "Turing", (16.3, 130.5, 672, 24, 72, 6), _TURING),
     _gpu("RTX8000", "Turing", (16.3, 130.5, 672, 48, 72, 6),
          "NVIDIA Quadro RTX 8000 data sheet"),
-    _gpu("3090", "Ampere", (35.6, 71, 936, 24, 82, 6), _GA102),
-    _gpu("A6000", "Ampere", (38.7, 154.8, 768, 48, 84, 6), _GA102),
-    _gpu("A100", "Ampere", (19.5, 312, 1555, 40, 108, 40), f"{_AMPERE}, 40 GB"),
-    _gpu("A100-80G", "Ampere", (19.5, 312, 2039, 80, 108, 40), f"{_AMPERE}, 80 GB SXM"),
-    _gpu("H100", "Hopper", (67, 989, 3350, 80, 132, 50), f"{_HOPPER}, SXM"),
-    _gpu("H200", "Hopper", (67, 989, 4800, 141, 132, 50), "NVIDIA H200 data sheet, SXM"),
+    _gpu("3090", "Ampere", (35.6, 71, 936, 24, 82, 6), _GA102, tf32=35.6),
+    _gpu("A6000", "Ampere", (38.7, 154.8, 768, 48, 84, 6), _GA102, tf32=77.4),
+    _gpu("A100", "Ampere", (19.5, 312, 1555, 40, 108, 40), f"{_AMPERE}, 40 GB", tf32=156),
+    _gpu("A100-80G", "Ampere", (19.5, 312, 2039, 80, 108, 40), f"{_AMPERE}, 80 GB SXM",
+         tf32=156),
+    _gpu("H100", "Hopper", (67, 989, 3350, 80, 132, 50), f"{_HOPPER}, SXM", tf32=494),
+    _gpu("H200", "Hopper", (67, 989, 4800, 141, 132, 50), "NVIDIA H200 data sheet, SXM",
+         tf32=494),
 )  # fmt: skip
 DEVICES: Mapping[str, Device] = MappingProxyType({item.name: item for item in _CATALOGUE})
 

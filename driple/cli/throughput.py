@@ -149,9 +149,7 @@ def predict(
 def profile(
     workload: Annotated[str, typer.Argument(help="name of the zoo, see driple zoo list")],
     output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
-    setting: Annotated[
-        str, typer.Option(help="CPU setting with one worker")
-    ] = "CPU-P1w1/ho-200M",
+    setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
     steps: Annotated[int, typer.Option(help="steps to trace")] = 100,
     share: Annotated[float, typer.Option(help="cores that the worker may use")] = 0.4,
     server_share: Annotated[float, typer.Option(help="cores that each server may use")] = 0.4,

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.hardware import Device
-from driple.simulate.kernels import Efficiency, OpTable, op_times
+from driple.simulate.kernels import Efficiency, op_times
+from driple.simulate.live import executed_nodes
+from driple.simulate.optable import OpTable
 from driple.simulate.plan import OpTimes, execution_order
 
 __all__ = ["BatchedGraph"]
@@ -31,6 +33,8 @@ class BatchedGraph:
         batch_sizes: the two that are known.
         tables: of the kinds of ops, at each.
         kind_of: shape [num_nodes], kind of each node.
+        executions: shape [num_nodes], how often each runs in a step of tf_cnn_benchmarks, which
+            leaves out the gradients that nobody reads.
         runs: shape [num_kinds], how often ops of each kind run in a step.
         order: shape [num_nodes], order of execution.
     """
@@ -39,6 +43,7 @@ class BatchedGraph:
     batch_sizes: tuple[int, int]
     tables: tuple[OpTable, OpTable]
     kind_of: npt.NDArray[np.int64]
+    executions: npt.NDArray[np.int64]
     runs: npt.NDArray[np.float64]
     order: npt.NDArray[np.int64]
 
@@ -58,12 +63,14 @@ class BatchedGraph:
             OpTable.of([graph.signatures[i] for i in kinds[:, column].tolist()])
             for column, graph in enumerate((one, other))
         )
-        runs = np.bincount(kind_of.ravel(), weights=one.executions, minlength=len(kinds))
+        executions = one.executions * executed_nodes(one, gated=False)
+        runs = np.bincount(kind_of.ravel(), weights=executions, minlength=len(kinds))
         return cls(
             graph=one,
             batch_sizes=(few, many),
             tables=(tables[0], tables[1]),
             kind_of=kind_of.ravel().astype(np.int64),
+            executions=executions,
             runs=runs.astype(np.float64),
             order=execution_order(one),
         )
@@ -77,12 +84,13 @@ class BatchedGraph:
             moved=np.maximum(one.moved + share * (other.moved - one.moved), 0.0),
             sides=np.maximum(one.sides + share * (other.sides - one.sides), 0.0),
             half=one.half,
-            is_input_gradient=one.is_input_gradient,
-            is_filter_gradient=one.is_filter_gradient,
-            is_winograd=one.is_winograd,
+            product_kind=one.product_kind,
+            gradient=one.gradient,
+            may_save=one.may_save,
+            memory_kind=one.memory_kind,
         )
 
     def times(self, batch_size: int, device: Device, efficiency: Efficiency) -> OpTimes:
         """Times of the nodes at a batch size, as `kernels.op_times` gives them."""
         table = self.table(batch_size)
-        return op_times(table, self.kind_of, self.graph.executions, device, efficiency)
+        return op_times(table, self.kind_of, self.executions, device, efficiency)

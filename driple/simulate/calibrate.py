@@ -1,83 +1,110 @@
-"""What devices reach of their peaks, fitted to published measurements.
+"""What kernels and devices reach of their peaks, fitted to published times of whole steps.
 
-    times of single kernels -> Efficiency of three devices (tiles, memory, launch)
-    times of whole steps    -> Efficiency of each device, which begins from a relative's
+    PublishedRun, graphs -> StepRows (unit times of every kind of op of every step)
+    StepRows -> Fit: Kernels, one for all devices; DeviceEfficiency of each; both with their priors
 
-Least squares on the logarithm of simulated over measured time; a prior holds what few rows cannot
-tell near the relative. Rows that a validation holds out are left out by the caller.
+One fit over all devices: that a pointwise convolution falls further short of the peak than a large
+product holds on every one, so a model that few have measured is known from its layers. A model's
+own deviation, the same on every device, is an effect of its own in the fit (a mixed model; Pinheiro
+and Bates, 2000), and left out of predictions: without it, numbers of layers would bend to it. Rows
+that a validation holds out are left out by the caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.errors import MissingExtraError
-from driple.graph.signature import OpSignature, Tensor
-from driple.hardware import Device
+from driple.hardware import DEVICES
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.kernels import Efficiency, OpTable, kernel_times
+from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitTimes, unit_times
+from driple.simulate.optable import OpTable
 from driple.simulate.published import PublishedRun
 
-__all__ = [
-    "KERNEL_START",
-    "StepRows",
-    "fit_kernels",
-    "fit_steps",
-    "kernel_rows",
-    "step_rows",
-]
+__all__ = ["Fit", "StepRows", "fit_steps", "step_rows"]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
-FLOAT = 1  # DataType of single precision
-KERNEL_START = Efficiency(
-    tiles=(0.85, 0.85, 0.75, 0.6, 0.4, 0.25),
-    half_tiles=0.4,
-    ramp=40.0,
-    winograd=0.7,
-    input_gradient=1.0,
-    filter_gradient=1.1,
-    memory=0.75,
-    kernel_s=5e-6,
-    dispatch_s=8e-6,
+# Where the fit begins, and the deviations of the logarithms that it takes for likely. Winograd's
+# F(4 x 4, 3 x 3) needs a quarter of the multiplications, and moves each pixel more than twice, in
+# and out (Lavin and Gray, CVPR 2016); FFT needs fewer still for windows of 5 x 5.
+KERNELS = Kernels(
+    product=(1.0, 1.0, 1.0, 1.2, 1.5, 1.2, 1.0),
+    tensor_product=(1.0, 1.0, 1.0, 1.2, 1.5, 1.2, 1.0),
+    gradient=(1.1, 1.1),
+    tensor_gradient=(1.1, 1.1),
+    saving=(0.35, 0.2),
+    saving_traffic=(3.0, 4.0),
+    memory=(1.0, 1.5, 1.5, 1.0, 1.0, 1.5, 1.0),
+    half_memory=(1.0,) * 7,
+    fused_memory=(0.7, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+    fused_start=0.7,
 )
-_KERNEL_FREE = ("tiles0", "tiles1", "tiles2", "tiles3", "tiles4", "tiles5", "ramp", "winograd",
-                "memory", "kernel_s")  # fmt: skip
-_STEP_FREE = ("tiles", "half_tiles", "winograd", "input_gradient", "filter_gradient", "memory",
-              "kernel_s", "dispatch_s")  # fmt: skip
-_PRIOR = 0.35  # deviation of the logarithm of a fitted number from its start
-_NOISE = 0.05  # deviation of the logarithm of a measured time that no model explains
+_KERNELS_LIKELY = Kernels(
+    product=(0.02, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2),
+    tensor_product=(0.02, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25),
+    gradient=(0.2, 0.2),
+    tensor_gradient=(0.2, 0.2),
+    saving=(0.25, 0.3),
+    saving_traffic=(0.3, 0.4),
+    memory=(0.02, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3),
+    half_memory=(0.15, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3),
+    fused_memory=(0.3,) * 7,
+    fused_start=0.3,
+)
+DEVICE = DeviceEfficiency(compute=0.8, tensor=0.35, memory=0.75, start_s=8e-6)
+_ALL_DEVICES_LIKELY = DeviceEfficiency(compute=0.3, tensor=0.4, memory=0.15, start_s=0.5)
+_DEVICE_LIKELY = DeviceEfficiency(compute=0.25, tensor=0.25, memory=0.1, start_s=0.3)
+_MODEL_LIKELY = 0.1  # deviation of a model's effect, and of those in half precision and fused
+_NOISE = 0.05  # deviation of the logarithm of a measured time that nothing explains
 _ACCESSES_OF_SGD = 3
+_NUMBERS = tuple(field.name for field in fields(DeviceEfficiency))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRows:
-    """Whole steps of one device, as one table.
+    """Whole steps on single devices, as one table.
 
     Attributes:
-        table: kinds of ops of all steps, one after another.
-        runs: how often each runs.
-        starts: where each step begins.
-        update_bytes: moved to apply the gradients of each step.
-        seconds: measured.
+        runs: the measurements.
+        devices: names of the devices, sorted.
+        device_of: shape [num_runs], position in `devices`.
+        units: times of the kinds of ops of all steps, one step after another.
+        executions: shape [num_rows], how often each kind runs.
+        run_of: shape [num_rows], run of each row.
+        starts: shape [num_runs], first row of each run.
+        update_s: shape [num_runs], seconds at the peak to apply the gradients.
+        seconds: shape [num_runs], measured.
     """
 
-    table: OpTable
-    runs: FloatArray
-    starts: npt.NDArray[np.int64]
-    update_bytes: FloatArray
+    runs: tuple[PublishedRun, ...]
+    devices: tuple[str, ...]
+    device_of: IntArray
+    units: UnitTimes
+    executions: FloatArray
+    run_of: IntArray
+    starts: IntArray
+    update_s: FloatArray
     seconds: FloatArray
 
-    def simulated(self, device: Device, efficiency: Efficiency) -> FloatArray:
-        """Seconds of each step on a device."""
-        kernel_s = kernel_times(self.table, device, efficiency)[:, 0]
-        each_s = np.where(kernel_s > 0, np.maximum(kernel_s, efficiency.dispatch_s), 0.0)
-        sums: FloatArray = np.add.reduceat(each_s * self.runs, self.starts)
-        return sums + self.update_bytes / (device.bytes_per_s * efficiency.memory)
+    def simulated(self, kernels: Kernels, devices: Mapping[str, FloatArray]) -> FloatArray:
+        """Seconds of each step.
+
+        Args:
+            kernels: factors on the times.
+            devices: what each of `devices` reaches, arrays by name of the number.
+        """
+        reached = {name: values[self.device_of] for name, values in devices.items()}
+        fused = np.array([run.fused for run in self.runs])
+        rows = {name: values[self.run_of] for name, values in reached.items()}
+        kernel_s, start_s = self.units.seconds(kernels, rows, fused[self.run_of])
+        sums: FloatArray = np.add.reduceat((kernel_s + start_s) * self.executions, self.starts)
+        return sums + self.update_s / reached["memory"]
 
 
 def step_rows(
@@ -86,121 +113,169 @@ def step_rows(
     """The steps of runs on single devices.
 
     Args:
-        runs: on one device each.
+        runs: on one device each, one or more.
         graphs: of each model in single and half precision.
     """
-    tables, counts, starts, update_bytes = [], [], [0], []
+    units, executions, update_s = [], [], []
     for run in runs:
-        graph = graphs[run.model, run.half]
-        tables.append(graph.table(run.batch_size))
-        counts.append(graph.runs)
-        starts.append(starts[-1] + len(graph.runs))
-        update_bytes.append(_ACCESSES_OF_SGD * graph.graph.received_bytes)
+        graph, device = graphs[run.model, run.half], DEVICES[run.device]
+        units.append(unit_times(graph.table(run.batch_size), device))
+        executions.append(graph.runs)
+        update_s.append(_ACCESSES_OF_SGD * graph.graph.received_bytes / device.bytes_per_s)
+    lengths = [len(rows) for rows in executions]
+    devices = tuple(sorted({run.device for run in runs}))
     return StepRows(
-        table=_joined(tables),
-        runs=np.concatenate(counts),
-        starts=np.array(starts[:-1], dtype=np.int64),
-        update_bytes=np.array(update_bytes, dtype=np.float64),
+        runs=tuple(runs),
+        devices=devices,
+        device_of=np.array([devices.index(run.device) for run in runs], dtype=np.int64),
+        units=_joined(units),
+        executions=np.concatenate(executions),
+        run_of=np.repeat(np.arange(len(runs)), lengths),
+        starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
+        update_s=np.array(update_s),
         seconds=np.array([run.seconds for run in runs]),
     )
 
 
-def kernel_rows(rows: Sequence[Mapping[str, str]]) -> tuple[OpTable, FloatArray]:
-    """Published convolutions or matrix products, and their seconds."""
-    ops = [_convolution(row) if "kernel" in row else _product(row) for row in rows]
-    return OpTable.of(ops), np.array([float(row["ms"]) / 1e3 for row in rows])
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fit:
+    """What was found.
+
+    Attributes:
+        kernels: for all devices.
+        devices: of each device that had runs.
+        usual: of a device that had none.
+        vector: where the fit ended, from which another one may begin.
+        names: what each number of the vector stands for.
+    """
+
+    kernels: Kernels
+    devices: Mapping[str, DeviceEfficiency]
+    usual: DeviceEfficiency
+    vector: FloatArray
+    names: tuple[str, ...]
+
+    def efficiency(self, device: str, *, fused: bool = False) -> Efficiency:
+        """Of a device by its name in the catalogue."""
+        return Efficiency(
+            kernels=self.kernels, device=self.devices.get(device, self.usual), fused=fused
+        )
 
 
-def fit_kernels(
-    device: Device, sets: Sequence[tuple[OpTable, FloatArray]], start: Efficiency
-) -> Efficiency:
-    """Efficiency of single kernels; every set weighs the same, however many rows it has."""
+def fit_steps(rows: StepRows, start: Fit | None = None) -> Fit:
+    """The most likely numbers, given runs and priors.
 
-    def off(efficiency: Efficiency) -> FloatArray:
-        logs = [
-            np.log(kernel_times(table, device, efficiency)[:, 0] / seconds) / np.sqrt(len(seconds))
-            for table, seconds in sets
-        ]
-        return np.concatenate(logs) / _NOISE
+    Args:
+        rows: the runs.
+        start: another fit, near which this one may be.
 
-    return _fit(off, start, _KERNEL_FREE, prior=2.0)
-
-
-def fit_steps(
-    device: Device, rows: StepRows, start: Efficiency, prior: float = _PRIOR
-) -> Efficiency:
-    """Efficiency of whole steps."""
-
-    def off(efficiency: Efficiency) -> FloatArray:
-        logs: FloatArray = np.log(rows.simulated(device, efficiency) / rows.seconds)
-        return logs / _NOISE
-
-    return _fit(off, start, _STEP_FREE, prior)
-
-
-def _fit(
-    off: Callable[[Efficiency], FloatArray],
-    start: Efficiency,
-    free: Sequence[str],
-    prior: float,
-) -> Efficiency:
-    """The efficiency with the least squares, numbers of `free` on a logarithmic scale."""
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
     try:
         from scipy.optimize import least_squares  # an extra, loaded when needed
     except ImportError as error:
         raise MissingExtraError(
             "fitting needs scipy, which is not installed; pip install 'driple[train]'"
         ) from error
+    layout = _Layout(rows)
+    begin = np.zeros(len(layout.names))
+    if start is not None:
+        known = dict(zip(start.names, start.vector.tolist(), strict=True))
+        begin = np.array([known.get(name, 0.0) for name in layout.names])
 
     def residuals(steps: FloatArray) -> FloatArray:
-        return np.concatenate([off(_moved(start, free, steps)), steps / prior])
+        simulated = rows.simulated(layout.kernels(steps), layout.devices(steps))
+        off = (np.log(simulated / rows.seconds) + layout.effects(steps)) / _NOISE
+        # Least absolute deviations far out: some systems were throttled, and nobody says which.
+        robust = np.sign(off) * np.sqrt(2 * (np.sqrt(1 + off * off) - 1))
+        return np.concatenate([robust, steps])
 
-    found = least_squares(residuals, np.zeros(len(free)), loss="soft_l1", diff_step=0.02)
-    return _moved(start, free, found.x)
+    found = least_squares(residuals, begin, max_nfev=30).x
+    values = layout.devices(found)
+    return Fit(
+        kernels=layout.kernels(found),
+        devices={
+            name: DeviceEfficiency(**{key: float(values[key][i]) for key in _NUMBERS})
+            for i, name in enumerate(rows.devices)
+        },
+        usual=layout.usual(found),
+        vector=found,
+        names=layout.names,
+    )
 
 
-def _moved(start: Efficiency, free: Sequence[str], steps: FloatArray) -> Efficiency:
-    """The efficiency with each free number times the exponential of its step."""
-    tiles = np.array(start.tiles)
-    values = asdict(start)
-    for name, factor in zip(free, np.exp(steps).tolist(), strict=True):
-        if name == "tiles":
-            tiles *= factor
-        elif name.startswith("tiles"):
-            tiles[int(name.removeprefix("tiles"))] *= factor
-        else:
-            values[name] *= factor
-    return replace(start, **{**values, "tiles": tuple(tiles.tolist())})
+class _Layout:
+    """Where each number lies in the vector of the fit; all are steps in deviations from a prior."""
+
+    def __init__(self, rows: StepRows) -> None:
+        self.start = np.log(_flat(KERNELS))
+        self.likely = _flat(_KERNELS_LIKELY)
+        models = sorted({run.model for run in rows.runs})
+        names = [f"kernels {i}" for i in range(len(self.start))]
+        self._usual = len(names)
+        names += list(_NUMBERS)
+        self._own = len(names)
+        names += [f"{device} {key}" for key in _NUMBERS for device in rows.devices]
+        self._effects = len(names)
+        names += [f"{model} {kind}" for kind in ("all", "half", "fused") for model in models]
+        self.names = tuple(names)
+        self._num_devices, self._num_models = len(rows.devices), len(models)
+        self._model_of = np.array([models.index(run.model) for run in rows.runs])
+        self._half = np.array([run.half for run in rows.runs])
+        self._fused = np.array([run.fused for run in rows.runs])
+
+    def kernels(self, steps: FloatArray) -> Kernels:
+        """Factors that a vector stands for."""
+        values = np.exp(self.start + self.likely * steps[: self._usual]).tolist()
+        made, at = {}, 0
+        for field in fields(Kernels):
+            length = len(getattr(KERNELS, field.name)) if field.name != "fused_start" else 0
+            made[field.name] = tuple(values[at : at + length]) if length else values[at]
+            at += max(length, 1)
+        return Kernels(**made)
+
+    def usual(self, steps: FloatArray) -> DeviceEfficiency:
+        """What a device reaches of which nothing is known."""
+        moved = steps[self._usual : self._own] * _flat(_ALL_DEVICES_LIKELY)
+        values = np.exp(np.log(_flat(DEVICE)) + moved)
+        return DeviceEfficiency(**dict(zip(_NUMBERS, values.tolist(), strict=True)))
+
+    def devices(self, steps: FloatArray) -> dict[str, FloatArray]:
+        """What each device reaches, arrays by name of the number."""
+        usual = _flat(self.usual(steps))
+        own = steps[self._own : self._effects].reshape(len(_NUMBERS), self._num_devices)
+        likely = _flat(_DEVICE_LIKELY)
+        return {name: usual[i] * np.exp(likely[i] * own[i]) for i, name in enumerate(_NUMBERS)}
+
+    def effects(self, steps: FloatArray) -> FloatArray:
+        """Logarithm of what each run's model adds to its time."""
+        of_all, of_half, of_fused = _MODEL_LIKELY * steps[self._effects :].reshape(
+            3, self._num_models
+        )
+        own: FloatArray = of_all[self._model_of]
+        own = own + np.where(self._half, of_half[self._model_of], 0.0)
+        return own + np.where(self._fused, of_fused[self._model_of], 0.0)
 
 
-def _joined(tables: Sequence[OpTable]) -> OpTable:
+def _flat(numbers: Kernels | DeviceEfficiency) -> FloatArray:
+    """All numbers, field after field."""
+    return np.concatenate(
+        [np.atleast_1d(getattr(numbers, field.name)) for field in fields(numbers)]
+    ).astype(np.float64)
+
+
+def _joined(units: Sequence[UnitTimes]) -> UnitTimes:
     """One table after another."""
-    return OpTable(**{
-        name: np.concatenate([getattr(table, name) for table in tables])
-        for name in OpTable.__dataclass_fields__
-    })  # fmt: skip
-
-
-def _convolution(row: Mapping[str, str]) -> OpSignature:
-    batch, inner, outer, window, size, stride, edge = (
-        int(float(row[name]))
-        for name in ("batch", "c_in", "c_out", "kernel", "size_in", "stride", "pad")
-    )
-    made = (size + 2 * edge - window) // stride + 1
-    return OpSignature(
-        "Conv2D",
-        (
-            Tensor((batch, size, size, inner), FLOAT),
-            Tensor((window, window, inner, outer), FLOAT),
+    tables = [one.table for one in units]
+    return UnitTimes(
+        table=OpTable(
+            **{
+                name: np.concatenate([getattr(table, name) for table in tables])
+                for name in OpTable.__dataclass_fields__
+            }
         ),
-        (Tensor((batch, made, made, outer), FLOAT),),
+        product_s=np.concatenate([one.product_s for one in units]),
+        memory_s=np.concatenate([one.memory_s for one in units]),
+        tensor=np.concatenate([one.tensor for one in units]),
     )
-
-
-def _product(row: Mapping[str, str]) -> OpSignature:
-    count, m, n, k = (int(float(row[name])) for name in "bmnk")
-    if row["op"] == "linear":
-        inputs = (Tensor((count * m, k), FLOAT), Tensor((k, n), FLOAT))
-        return OpSignature("MatMul", inputs, (Tensor((count * m, n), FLOAT),))
-    inputs = (Tensor((count, m, k), FLOAT), Tensor((count, k, n), FLOAT))
-    return OpSignature("BatchMatMulV2", inputs, (Tensor((count, m, n), FLOAT),))

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from driple.errors import ConfigError
-from driple.hardware import DEVICES
+from driple.hardware import DEVICES, device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import KERNEL_START, fit_kernels, fit_steps, kernel_rows, step_rows
 from driple.simulate.device import LinkEfficiency, nearest_relative
@@ -52,7 +52,7 @@ def fit_starts(folder: Path) -> dict[str, Efficiency]:
     for name in ("conv", "matmul"):
         kinds = defaultdict(list)
         for row in read_rows(folder / f"neusight_{name}_forward_ms.csv.gz")[::_EVERY]:
-            kinds[row["gpu"], row.get("op", "")].append(row)
+            kinds[device_named(row["gpu"]).name, row.get("op", "")].append(row)
         for (device, _), rows in kinds.items():
             sets[device].append(kernel_rows(rows))
     return {name: fit_kernels(DEVICES[name], some, KERNEL_START) for name, some in sets.items()}

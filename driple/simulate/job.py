@@ -13,7 +13,9 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.simulate.device import CalibratedDevice
-from driple.simulate.kernels import OpTable, op_times
+from driple.simulate.kernels import op_times
+from driple.simulate.live import executed_nodes
+from driple.simulate.optable import OpTable
 from driple.simulate.placement import Strategy, gradients_to, place_variables
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
@@ -61,13 +63,21 @@ class Job:
         """Order of execution."""
         return execution_order(self.graph)
 
+    @cached_property
+    def executions(self) -> npt.NDArray[np.int64]:
+        """Turns of each node in a step; 0 for what nobody reads."""
+        return self.graph.executions * executed_nodes(self.graph)
+
     def times(self, device: CalibratedDevice) -> OpTimes:
         """Times of its ops on a device."""
         name = device.spec.name
         if name not in self._times:
-            graph = self.graph
             self._times[name] = op_times(
-                self.table, graph.signature_of, graph.executions, device.spec, device.efficiency
+                self.table,
+                self.graph.signature_of,
+                self.executions,
+                device.spec,
+                device.efficiency,
             )
         return self._times[name]
 
@@ -93,8 +103,9 @@ class Job:
         }
         name = max(found, key=lambda one: found[one], default="")
         moved = _ACCESSES.get(name, _USUAL_ACCESSES) * self.graph.received_bytes
-        reached = device.spec.bytes_per_s * device.efficiency.memory
-        return moved / reached + found.get(name, 0) * device.efficiency.kernel_s
+        reached = device.efficiency.device
+        starting_s = found.get(name, 0) * reached.start_s
+        return moved / (device.spec.bytes_per_s * reached.memory) + starting_s
 
 
 def is_synchronous(graph: OpGraph) -> bool:

@@ -1,180 +1,228 @@
 """How long a device takes for each op: products by tiles and waves, all else by bytes.
 
-    OpSignature -> FLOPs, bytes, sides of its matrix product -> seconds of a kernel -> OpTimes
+    OpTable, Device -> UnitTimes at the device's peaks -> seconds of each kernel -> OpTimes
 
 A product of [m, k] x [k, n] is cut into tiles that fill the multiprocessors in waves; the last wave
-may be half empty, and k may be split over tiles where there are too few. The fastest choice of
-tile and split counts, as a library picks it. What does not compute is bound by memory. The
-parameters are fitted to published measurements (`driple.simulate.calibrate`).
+may be half empty, and k may be split over tiles where there are too few: the fastest choice of
+tile and split counts, as a library picks it. Convolutions with windows of 3 x 3 and 5 x 5 may save
+multiplications (Winograd, FFT) at the price of more memory traffic. What does not compute is bound
+by memory. How far all this falls short of the peaks is fitted (`driple.simulate.calibrate`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.errors import ConfigError
-from driple.graph.signature import OpSignature
 from driple.hardware import Device
-from driple.opcost import cost_of_op
+from driple.simulate.optable import (
+    BIAS_GRADIENT,
+    MEMORY_KINDS,
+    PRODUCT_KINDS,
+    WINDOW5,
+    OpTable,
+)
 from driple.simulate.plan import OpTimes
 
-__all__ = ["TILES", "Efficiency", "OpTable", "kernel_times", "op_times", "product_of"]
+__all__ = [
+    "TILES",
+    "DeviceEfficiency",
+    "Efficiency",
+    "Kernels",
+    "UnitTimes",
+    "kernel_times",
+    "op_times",
+    "read_numbers",
+    "unit_times",
+]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Rows and columns of the tiles that libraries of matrix products have kernels for.
+# Rows and columns of the tiles that libraries of matrix products have kernels for, and the share of
+# the peak that one reaches: small tiles read more for what they compute.
 TILES = ((256, 128), (128, 128), (128, 64), (64, 64), (64, 32), (32, 32))
+TILE_SHARES = (1.0, 1.0, 0.95, 0.85, 0.7, 0.5)
+RAMP = 40.0  # steps of k that a tile loses at its begin and end
 SPLITS = (1, 2, 4, 8, 16, 32)  # parts that k may be cut into
-_HALF = frozenset({14, 19})  # data types that tensor cores multiply: BFLOAT16, HALF
-_CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D"})
-_INPUT_GRADIENTS = frozenset({"Conv2DBackpropInput"})
-_FILTER_GRADIENTS = frozenset({"Conv2DBackpropFilter"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernels:
+    """What kernels make of a device's rates, on every device alike; factors on times.
+
+    Attributes:
+        product: on the time of a product, for each of `PRODUCT_KINDS`.
+        tensor_product: the same on tensor cores.
+        gradient: on that of a convolution's gradient, by its input and by its filter.
+        tensor_gradient: the same on tensor cores.
+        saving: on the time of products with windows of 3 x 3 and 5 x 5 and stride 1, where
+            multiplications are saved; not on tensor cores.
+        saving_traffic: how often such a product moves its bytes.
+        memory: on the time to move an op's bytes, for each of `MEMORY_KINDS`.
+        half_memory: on that again in half precision.
+        fused_memory: on that again where a compiler fuses ops.
+        fused_start: on the time to start a kernel where a compiler fuses ops.
+    """
+
+    product: tuple[float, ...]
+    tensor_product: tuple[float, ...]
+    gradient: tuple[float, ...]
+    tensor_gradient: tuple[float, ...]
+    saving: tuple[float, ...]
+    saving_traffic: tuple[float, ...]
+    memory: tuple[float, ...]
+    half_memory: tuple[float, ...]
+    fused_memory: tuple[float, ...]
+    fused_start: float
+
+    def __post_init__(self) -> None:
+        lengths = {"product": len(PRODUCT_KINDS), "tensor_product": len(PRODUCT_KINDS)}
+        lengths |= dict.fromkeys(("memory", "half_memory", "fused_memory"), len(MEMORY_KINDS))
+        for field in fields(self):
+            _check_numbers(field.name, getattr(self, field.name), lengths.get(field.name, 2))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceEfficiency:
+    """What one device reaches.
+
+    Attributes:
+        compute: share of the peak FLOP/s of its plain cores.
+        tensor: share of the peak FLOP/s of its tensor cores.
+        memory: share of its peak bytes/s.
+        start_s: seconds to start a kernel.
+    """
+
+    compute: float
+    tensor: float
+    memory: float
+    start_s: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_numbers(field.name, getattr(self, field.name), 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Efficiency:
-    """What a device reaches of its peaks.
+    """How a device's kernels fall short of its peaks.
 
     Attributes:
-        tiles: share of peak FLOP/s within a full tile, for each of `TILES`.
-        half_tiles: factor on `tiles` for half precision.
-        ramp: steps of k that a tile loses at its begin and end.
-        winograd: factor on the time of a 3 x 3 convolution of stride 1 in single precision, which
-            saves multiplications.
-        input_gradient: factor on the time of a convolution's gradient by its input.
-        filter_gradient: factor on the time of a convolution's gradient by its filter.
-        memory: share of peak bytes/s.
-        kernel_s: least time of a kernel.
-        dispatch_s: least time between the starts of two ops.
+        kernels: what holds for every device.
+        device: what this one reaches.
+        fused: whether a compiler fuses ops (XLA).
     """
 
-    tiles: tuple[float, ...]
-    half_tiles: float
-    ramp: float
-    winograd: float
-    input_gradient: float
-    filter_gradient: float
-    memory: float
-    kernel_s: float
-    dispatch_s: float
-
-    def __post_init__(self) -> None:
-        numbers = [*self.tiles, *(getattr(self, f.name) for f in fields(self) if f.name != "tiles")]
-        if len(self.tiles) != len(TILES) or not all(n >= 0 and np.isfinite(n) for n in numbers):
-            raise ConfigError(
-                f"efficiencies need {len(TILES)} tiles and finite numbers >= 0, got {asdict(self)}"
-            )
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> Efficiency:
-        """From plain JSON; raises ConfigError on unknown or missing fields."""
-        names = {field.name for field in fields(cls)}
-        if set(values) != names:
-            odd = ", ".join(sorted(set(values) ^ names))
-            raise ConfigError(f"efficiencies have fields too many or too few: {odd}")
-        tiles = tuple(float(str(n)) for n in values["tiles"])  # type: ignore[attr-defined]  # a list
-        rest = {name: float(str(values[name])) for name in names - {"tiles"}}
-        return cls(tiles=tiles, **rest)
+    kernels: Kernels
+    device: DeviceEfficiency
+    fused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A matrix product: `count` times [m, k] x [k, n]."""
+def read_numbers(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """A `Kernels` or `DeviceEfficiency` from plain JSON.
 
-    m: float
-    n: float
-    k: float
-    count: float = 1.0
-
-
-def product_of(op: OpSignature, flops: float) -> Product | None:
-    """The matrix product that an op comes to; None if it is none, or its shapes are unknown.
-
-    Args:
-        op: what it computes on.
-        flops: its floating-point operations, 2 m n k.
+    Raises:
+        ConfigError: fields too many or too few, or values that are no positive numbers.
     """
-    if flops <= 0 or not op.outputs or op.outputs[0].shape is None:
-        return None
-    out = op.outputs[0]
-    if op.op_type.endswith(("MatMul", "MatMulV2", "MatMulV3")):
-        shape = [max(n, 1) for n in out.shape or ()]
-        m, n = float(shape[-2]), float(shape[-1])
-        count = float(prod(shape[:-2]))
-        return Product(m, n, flops / (2 * m * n * count), count)
-    if op.op_type in _FILTER_GRADIENTS:
-        window = [max(n, 1) for n in out.shape or ()]
-        m, n = float(prod(window[:-1])), float(window[-1])
-        return Product(m, n, flops / (2 * m * n))
-    if op.op_type in _CONVOLUTIONS | _INPUT_GRADIENTS and len(op.inputs) > 1:
-        window = [max(n, 1) for n in op.inputs[1].shape or ()]
-        if len(window) != 4:
-            return None
-        n = float(window[2] if op.op_type in _INPUT_GRADIENTS else window[3])
-        m = out.elements / n
-        return Product(m, n, flops / (2 * m * n)) if m else None
-    return None
+    names = {field.name for field in fields(kind)}
+    if set(values) != names:
+        odd = ", ".join(sorted(set(values) ^ names))
+        raise ConfigError(f"efficiencies have fields too many or too few: {odd}")
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def _check_numbers(name: str, value: object, length: int) -> None:
+    """A positive number, or so many of them."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    for number in numbers:
+        odd = isinstance(number, bool) or not isinstance(number, int | float)
+        if odd or not 0 < number < float("inf"):
+            raise ConfigError(f"efficiency {name} must be positive numbers, got {value!r}")
+    if isinstance(value, tuple) and len(value) != length:
+        raise ConfigError(f"efficiency {name} needs {length} numbers, got {len(value)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OpTable:
-    """What decides the time of a kernel, for many ops, as arrays of length n.
+class UnitTimes:
+    """Seconds of kernels at the peaks of a device; arrays of length n.
 
     Attributes:
-        moved: bytes read and written.
-        sides: shape [n, 4], m, n, k and count of the matrix product; zeros where there is none.
-        half: whether it computes in half precision.
-        is_input_gradient: whether it is a convolution's gradient by its input.
-        is_filter_gradient: whether it is a convolution's gradient by its filter.
-        is_winograd: whether it is a 3 x 3 convolution of stride 1, or its gradient by the input.
+        table: the ops.
+        product_s: of the product, if any.
+        memory_s: to move the bytes.
+        tensor: whether tensor cores multiply.
     """
 
-    moved: FloatArray
-    sides: FloatArray
-    half: BoolArray
-    is_input_gradient: BoolArray
-    is_filter_gradient: BoolArray
-    is_winograd: BoolArray
+    table: OpTable
+    product_s: FloatArray
+    memory_s: FloatArray
+    tensor: BoolArray
 
-    @classmethod
-    def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
-        """The table of some ops."""
-        costs = [cost_of_op(op) for op in signatures]
-        products = [product_of(op, c.flops) for op, c in zip(signatures, costs, strict=True)]
-        sides = [(p.m, p.n, p.k, p.count) if p else (0.0,) * 4 for p in products]
-        return cls(
-            moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),
-            sides=np.array(sides, dtype=np.float64).reshape(-1, 4),
-            half=_marks(signatures, lambda op: op.outputs[:1] and op.outputs[0].dtype in _HALF),
-            is_input_gradient=_marks(signatures, lambda op: op.op_type in _INPUT_GRADIENTS),
-            is_filter_gradient=_marks(signatures, lambda op: op.op_type in _FILTER_GRADIENTS),
-            is_winograd=_marks(signatures, _is_winograd),
+    def seconds(
+        self, kernels: Kernels, device: DeviceEfficiency | Mapping[str, FloatArray], fused: object
+    ) -> tuple[FloatArray, FloatArray]:
+        """Seconds that each kernel runs, and those to start it; 0 where nothing is moved.
+
+        Args:
+            kernels: factors on the times.
+            device: what is reached of the peaks; one for all ops, or arrays of length n by name.
+            fused: whether ops are fused; a bool, or an array of length n.
+        """
+        table = self.table
+        reached = device if isinstance(device, Mapping) else asdict(device)
+        plain = 1.0 / np.asarray(reached["compute"])
+        gradient = np.array([1.0, *kernels.gradient])[table.gradient]
+        on_tensor = np.array(kernels.tensor_product)[table.product_kind]
+        on_tensor = on_tensor * np.array([1.0, *kernels.tensor_gradient])[table.gradient]
+        factor = np.where(self.tensor, on_tensor / np.asarray(reached["tensor"]), plain)
+        base_s = self.product_s * gradient * factor
+        memory_s = self.memory_s / np.asarray(reached["memory"])
+        memory_s = memory_s * np.array(kernels.memory)[table.memory_kind]
+        fused_memory = np.array(kernels.fused_memory)[table.memory_kind]
+        memory_s = memory_s * np.where(fused, fused_memory, 1.0)
+        # A compiler joins the sums over biases with what comes before, half precision or not.
+        joined = np.asarray(fused) & (table.memory_kind == BIAS_GRADIENT)
+        half_memory = np.array(kernels.half_memory)[table.memory_kind]
+        memory_s = memory_s * np.where(table.half & ~joined, half_memory, 1.0)
+        direct_s = np.maximum(base_s * np.array(kernels.product)[table.product_kind], memory_s)
+        window = (table.product_kind == WINDOW5).astype(np.int64)
+        saving = np.array(kernels.saving)[window]
+        traffic = np.array(kernels.saving_traffic)[window]
+        saved_s = np.where(
+            table.may_save & ~self.tensor, base_s * saving + memory_s * traffic, np.inf
         )
+        start_s = np.asarray(reached["start_s"]) * np.where(fused, kernels.fused_start, 1.0)
+        there = table.moved > 0
+        return np.where(there, np.minimum(direct_s, saved_s), 0.0), np.where(there, start_s, 0.0)
 
 
-def _marks(signatures: Sequence[OpSignature], holds: Callable[[OpSignature], object]) -> BoolArray:
-    return np.array([bool(holds(op)) for op in signatures], dtype=np.bool_)
+def unit_times(table: OpTable, device: Device) -> UnitTimes:
+    """Seconds of kernels at the peaks of a device."""
+    tensor = np.where(table.half, device.tensor_cores, device.tf32)
+    rows = np.flatnonzero(table.sides[:, 3] > 0)
+    product_s = np.zeros(len(table.moved))
+    if len(rows):
+        peak = np.where(table.half, device.half_flops, device.matrix_flops)[rows]
+        product_s[rows] = _product_s(table.sides[rows], peak, device)
+    return UnitTimes(
+        table=table,
+        product_s=product_s,
+        memory_s=table.moved / device.bytes_per_s,
+        tensor=tensor & (table.sides[:, 3] > 0),
+    )
 
 
 def kernel_times(table: OpTable, device: Device, efficiency: Efficiency) -> FloatArray:
-    """Seconds of one execution of each op: kernel, and memory in use; shape [n, 2]."""
-    memory_s = table.moved / device.bytes_per_s
-    kernel_s = memory_s / efficiency.memory
-    rows = np.flatnonzero(table.sides[:, 3] > 0)
-    if len(rows):
-        factor = np.where(table.is_input_gradient, efficiency.input_gradient, 1.0)
-        factor = np.where(table.is_filter_gradient, efficiency.filter_gradient, factor)
-        factor *= np.where(table.is_winograd & ~table.half, efficiency.winograd, 1.0)
-        computing_s = _product_s(table.sides[rows], table.half[rows], device, efficiency)
-        kernel_s[rows] = np.maximum(kernel_s[rows], factor[rows] * computing_s)
-    kernel_s = np.where(table.moved > 0, kernel_s + efficiency.kernel_s, 0.0)
-    return np.stack([kernel_s, np.minimum(memory_s, kernel_s)], axis=1)
+    """Seconds of one execution of each op: in all, kernel running, memory in use; shape [n, 3]."""
+    units = unit_times(table, device)
+    kernel_s, start_s = units.seconds(efficiency.kernels, efficiency.device, efficiency.fused)
+    return np.stack([kernel_s + start_s, kernel_s, np.minimum(units.memory_s, kernel_s)], axis=1)
 
 
 def op_times(
@@ -194,49 +242,24 @@ def op_times(
         efficiency: what it reaches of its peaks.
     """
     times = kernel_times(table, device, efficiency)[kind_of]
-    busy_s, memory_s = times[:, 0], times[:, 1]
-    duration_s = np.where(busy_s > 0, np.maximum(busy_s, efficiency.dispatch_s), 0.0)
     return OpTimes(
-        duration_s=duration_s * executions,
-        busy_s=busy_s * executions,
-        memory_s=memory_s * executions,
+        duration_s=times[:, 0] * executions,
+        busy_s=times[:, 1] * executions,
+        memory_s=times[:, 2] * executions,
     )
 
 
-def _is_winograd(op: OpSignature) -> bool:
-    """Whether a library may save multiplications: 3 x 3, stride 1, forward or by the input."""
-    if op.op_type not in _CONVOLUTIONS | _INPUT_GRADIENTS or len(op.inputs) < 2:
-        return False
-    window = op.inputs[1].shape
-    return window is not None and window[:2] == (3, 3) and _same_size(op)
-
-
-def _same_size(op: OpSignature) -> bool:
-    """Whether a convolution keeps height and width, so that its stride is 1."""
-    position = 2 if op.op_type in _INPUT_GRADIENTS else 0
-    image = op.inputs[position].shape if position < len(op.inputs) else None
-    made, window = op.outputs[0].shape, op.inputs[1].shape
-    if image is None or made is None or window is None or len(window) != 4:
-        return False
-    inner, outer = window[2], window[3]
-    channels = (outer, inner) if op.op_type in _INPUT_GRADIENTS else (inner, outer)
-    return prod(image) * channels[1] == prod(made) * channels[0]
-
-
-def _product_s(
-    sides: FloatArray, half: BoolArray, device: Device, efficiency: Efficiency
-) -> FloatArray:
-    """Seconds of matrix products, the fastest tile and split of each; `sides` is [p, 4]."""
+def _product_s(sides: FloatArray, peak: FloatArray, device: Device) -> FloatArray:
+    """Seconds of products, sides [p, 4], at `peak` FLOP/s, [p]; the fastest tile and split."""
     m, n, k, count = (sides[:, i, None, None] for i in range(4))
     rows = np.array([tile[0] for tile in TILES])[None, :, None]
     columns = np.array([tile[1] for tile in TILES])[None, :, None]
     splits = np.array(SPLITS)[None, None, :]
     blocks = np.ceil(m / rows) * np.ceil(n / columns) * count * splits
     waves = np.ceil(blocks / device.multiprocessors)
-    per_block = 2 * rows * columns * (k / splits + efficiency.ramp)
-    peak = np.where(half, device.half_flops * efficiency.half_tiles, device.fp32_flops)
-    rate = peak[:, None, None] * np.array(efficiency.tiles)[None, :, None] / device.multiprocessors
+    per_block = 2 * rows * columns * (k / splits + RAMP)
+    rate = peak[:, None, None] * np.array(TILE_SHARES)[None, :, None] / device.multiprocessors
     # A split adds up its parts through memory.
-    adding = (splits > 1) * splits * m * n * count * 4 / (device.bytes_per_s * efficiency.memory)
+    adding = (splits > 1) * splits * m * n * count * 4 / device.bytes_per_s
     seconds: FloatArray = (waves * per_block / rate + adding).min(axis=(1, 2))
     return seconds

@@ -74,7 +74,7 @@ def prepare_run(
             graph.order,
         )  # fmt: skip
         moved = _ACCESSES_OF_SGD * graph.graph.received_bytes
-        updates[name] = moved / (device.bytes_per_s * efficiency.memory)
+        updates[name] = moved / (device.bytes_per_s * efficiency.device.memory)
     some = next(iter(plans.values()))
     return Prepared(
         run=run,
