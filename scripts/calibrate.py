@@ -2,9 +2,9 @@
 
     python scripts/calibrate.py
 
-Kernels of three devices first, then whole steps of each device, then links. Rows and graphs come
-from data/published and data/calibration. The fit is to all rows; the errors that it states are of
-fits without the model that they predict, as `driple simulate --validate` prints them.
+Kernels and devices first, from runs on one device, then links, from runs on clusters. Rows and
+graphs come from data/published and data/calibration. The fit is to all rows; the errors that it
+states are of fits without the model that they predict, as `driple simulate --validate` has them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.simulate.device import Calibration
-from driple.simulate.fits import DeviceFits, fit_links, fit_starts, prepare_runs
+from driple.simulate.fits import Fits, fit_links, prepare_runs
 from driple.simulate.published import read_published
 from driple.simulate.validate import predict_clusters, predict_singles, read_graphs, summarise
 
@@ -33,16 +33,16 @@ def main() -> None:
     """Fit everything and write it down."""
     graphs = read_graphs(GRAPHS)
     runs = [run for run in read_published(TABLES) if (run.model, run.half) in graphs]
-    fits = DeviceFits(runs, graphs, fit_starts(TABLES), lambda what: print(what, flush=True))
-    devices = {name: fits.any(name, fused=False).efficiency for name in fits.devices}
+    fits = Fits(runs, graphs, lambda what: print(what, flush=True))
+    best = fits.without()
     clusters = [run for run in runs if run.kind != "single"]
     prepared = prepare_runs(
-        clusters, graphs, lambda name, fused: fits.any(name, fused=fused).efficiency
+        clusters, graphs, lambda name, fused: best.efficiency(name, fused=fused)
     )
     links = fit_links(prepared)
     held_out = [
         item
-        for item in (*predict_singles(fits, graphs), *predict_clusters(fits, runs, graphs))
+        for item in (*predict_singles(fits), *predict_clusters(fits, runs, graphs))
         if item.held_out == "model"
     ]
     errors = {}
@@ -54,14 +54,16 @@ def main() -> None:
             "p90_pct": round(100 * found.p90, 1),
         }
     calibration = Calibration(
-        devices=devices,
+        kernels=best.kernels,
+        devices=best.devices,
+        usual=best.usual,
         links=links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
         apply_s_per_byte=0.0,
         jitter=JITTER,
         errors=errors,
         about={
-            "sources": sorted({run.source for run in runs} | {"neusight", "driple_paper"}),
+            "sources": sorted({run.source for run in runs} | {"driple_paper"}),
             "fitted": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "rows": len(runs),
         },

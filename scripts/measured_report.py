@@ -2,8 +2,8 @@
 
     python scripts/measured_report.py [--datasets datasets] [--docs docs]
 
-Every figure comes from the shipped measured data sets and their raw samples; what to make of them is
-written in docs/measured/notes.md.
+Every figure comes from the shipped measured data sets and their raw samples; what to make of them
+is written in docs/measured/notes.md.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from driple.errors import MissingExtraError
 from driple.hardware import DEVICES
 from driple.simulate.batched import BatchedGraph
+from driple.simulate.device import known_or_usual
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitTimes, unit_times
 from driple.simulate.optable import OpTable
 from driple.simulate.published import PublishedRun
@@ -29,6 +31,7 @@ __all__ = ["Fit", "StepRows", "fit_steps", "step_rows"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 # Where the fit begins, and the deviations of the logarithms that it takes for likely. Winograd's
 # F(4 x 4, 3 x 3) needs a quarter of the multiplications, and moves each pixel more than twice, in
@@ -63,6 +66,7 @@ _DEVICE_LIKELY = DeviceEfficiency(compute=0.25, tensor=0.25, memory=0.1, start_s
 _MODEL_LIKELY = 0.1  # deviation of a model's effect, and of those in half precision and fused
 _NOISE = 0.05  # deviation of the logarithm of a measured time that nothing explains
 _ACCESSES_OF_SGD = 3
+_EFFECTS = 3
 _NUMBERS = tuple(field.name for field in fields(DeviceEfficiency))
 
 
@@ -70,24 +74,30 @@ _NUMBERS = tuple(field.name for field in fields(DeviceEfficiency))
 class StepRows:
     """Whole steps on single devices, as one table.
 
+    Runs of the same step on the same device are one case, which is simulated once.
+
     Attributes:
         runs: the measurements.
+        case_of: shape [num_runs], case of each.
         devices: names of the devices, sorted.
-        device_of: shape [num_runs], position in `devices`.
-        units: times of the kinds of ops of all steps, one step after another.
+        device_of: shape [num_cases], position in `devices`.
+        fused: shape [num_cases], whether a compiler fused the ops.
+        units: times of the kinds of ops that run, one case after another.
         executions: shape [num_rows], how often each kind runs.
-        run_of: shape [num_rows], run of each row.
-        starts: shape [num_runs], first row of each run.
-        update_s: shape [num_runs], seconds at the peak to apply the gradients.
+        row_case: shape [num_rows], case of each row.
+        starts: shape [num_cases], first row of each case.
+        update_s: shape [num_cases], seconds at the peak to apply the gradients.
         seconds: shape [num_runs], measured.
     """
 
     runs: tuple[PublishedRun, ...]
+    case_of: IntArray
     devices: tuple[str, ...]
     device_of: IntArray
+    fused: BoolArray
     units: UnitTimes
     executions: FloatArray
-    run_of: IntArray
+    row_case: IntArray
     starts: IntArray
     update_s: FloatArray
     seconds: FloatArray
@@ -100,11 +110,11 @@ class StepRows:
             devices: what each of `devices` reaches, arrays by name of the number.
         """
         reached = {name: values[self.device_of] for name, values in devices.items()}
-        fused = np.array([run.fused for run in self.runs])
-        rows = {name: values[self.run_of] for name, values in reached.items()}
-        kernel_s, start_s = self.units.seconds(kernels, rows, fused[self.run_of])
-        sums: FloatArray = np.add.reduceat((kernel_s + start_s) * self.executions, self.starts)
-        return sums + self.update_s / reached["memory"]
+        rows = {name: values[self.row_case] for name, values in reached.items()}
+        kernel_s, start_s = self.units.seconds(kernels, rows, self.fused[self.row_case])
+        sums = np.add.reduceat((kernel_s + start_s) * self.executions, self.starts)
+        cases: FloatArray = sums + self.update_s / reached["memory"]
+        return cases[self.case_of]
 
 
 def step_rows(
@@ -116,21 +126,27 @@ def step_rows(
         runs: on one device each, one or more.
         graphs: of each model in single and half precision.
     """
+    keys = [(run.device, run.model, run.half, run.batch_size, run.fused) for run in runs]
+    cases = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    devices = tuple(sorted({run.device for run in runs}))
     units, executions, update_s = [], [], []
-    for run in runs:
-        graph, device = graphs[run.model, run.half], DEVICES[run.device]
-        units.append(unit_times(graph.table(run.batch_size), device))
-        executions.append(graph.runs)
+    for name, model, half, batch_size, _ in cases:
+        graph, device = graphs[model, half], DEVICES[name]
+        table = graph.table(batch_size)
+        some = np.flatnonzero((table.moved > 0) & (graph.runs > 0))
+        units.append(unit_times(table.take(some), device))
+        executions.append(graph.runs[some])
         update_s.append(_ACCESSES_OF_SGD * graph.graph.received_bytes / device.bytes_per_s)
     lengths = [len(rows) for rows in executions]
-    devices = tuple(sorted({run.device for run in runs}))
     return StepRows(
         runs=tuple(runs),
+        case_of=np.array([cases[key] for key in keys], dtype=np.int64),
         devices=devices,
-        device_of=np.array([devices.index(run.device) for run in runs], dtype=np.int64),
+        device_of=np.array([devices.index(name) for name, *_ in cases], dtype=np.int64),
+        fused=np.array([fused for *_, fused in cases], dtype=np.bool_),
         units=_joined(units),
         executions=np.concatenate(executions),
-        run_of=np.repeat(np.arange(len(runs)), lengths),
+        row_case=np.repeat(np.arange(len(cases)), lengths),
         starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
         update_s=np.array(update_s),
         seconds=np.array([run.seconds for run in runs]),
@@ -155,11 +171,19 @@ class Fit:
     vector: FloatArray
     names: tuple[str, ...]
 
+    def device(self, name: str) -> DeviceEfficiency:
+        """What a device of the catalogue reaches; one without runs as its nearest relative."""
+        return known_or_usual(name, self.devices, self.usual)[0]
+
     def efficiency(self, device: str, *, fused: bool = False) -> Efficiency:
         """Of a device by its name in the catalogue."""
-        return Efficiency(
-            kernels=self.kernels, device=self.devices.get(device, self.usual), fused=fused
-        )
+        return Efficiency(kernels=self.kernels, device=self.device(device), fused=fused)
+
+    def simulated(self, rows: StepRows) -> FloatArray:
+        """Seconds of each step."""
+        reached = [self.device(name) for name in rows.devices]
+        values = {key: np.array([getattr(one, key) for one in reached]) for key in _NUMBERS}
+        return rows.simulated(self.kernels, values)
 
 
 def fit_steps(rows: StepRows, start: Fit | None = None) -> Fit:
@@ -191,7 +215,9 @@ def fit_steps(rows: StepRows, start: Fit | None = None) -> Fit:
         robust = np.sign(off) * np.sqrt(2 * (np.sqrt(1 + off * off) - 1))
         return np.concatenate([robust, steps])
 
-    found = least_squares(residuals, begin, max_nfev=30).x
+    found = least_squares(
+        residuals, begin, max_nfev=30, jac_sparsity=layout.sparsity(rows), x_scale="jac"
+    ).x
     values = layout.devices(found)
     return Fit(
         kernels=layout.kernels(found),
@@ -225,10 +251,23 @@ class _Layout:
         self._half = np.array([run.half for run in rows.runs])
         self._fused = np.array([run.fused for run in rows.runs])
 
+    def sparsity(self, rows: StepRows) -> npt.NDArray[np.int8]:
+        """Which residuals each number moves: a device's and a model's only their own runs'."""
+        count = len(self.names)
+        moves = np.zeros((len(rows.runs), count), dtype=np.int8)
+        moves[:, : self._own] = 1
+        run = np.arange(len(rows.runs))
+        for i in range(len(_NUMBERS)):
+            moves[run, self._own + i * self._num_devices + rows.device_of[rows.case_of]] = 1
+        for i in range(_EFFECTS):
+            moves[run, self._effects + i * self._num_models + self._model_of] = 1
+        return np.concatenate([moves, np.eye(count, dtype=np.int8)])
+
     def kernels(self, steps: FloatArray) -> Kernels:
         """Factors that a vector stands for."""
         values = np.exp(self.start + self.likely * steps[: self._usual]).tolist()
-        made, at = {}, 0
+        made: dict[str, Any] = {}
+        at = 0
         for field in fields(Kernels):
             length = len(getattr(KERNELS, field.name)) if field.name != "fused_start" else 0
             made[field.name] = tuple(values[at : at + length]) if length else values[at]
@@ -251,7 +290,7 @@ class _Layout:
     def effects(self, steps: FloatArray) -> FloatArray:
         """Logarithm of what each run's model adds to its time."""
         of_all, of_half, of_fused = _MODEL_LIKELY * steps[self._effects :].reshape(
-            3, self._num_models
+            _EFFECTS, self._num_models
         )
         own: FloatArray = of_all[self._model_of]
         own = own + np.where(self._half, of_half[self._model_of], 0.0)

@@ -20,12 +20,13 @@ import numpy as np
 from driple.errors import ConfigError
 from driple.hardware import DEVICES, Device, device_named, link_named
 from driple.settings import Setting
-from driple.simulate.kernels import Efficiency
+from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, read_numbers
 
 __all__ = [
     "CalibratedDevice",
     "Calibration",
     "LinkEfficiency",
+    "known_or_usual",
     "link_kind",
     "nearest_link",
     "nearest_relative",
@@ -45,7 +46,8 @@ class CalibratedDevice:
     Attributes:
         spec: its published peaks.
         efficiency: share of them that jobs reach.
-        measured_on: device whose measurements the efficiency comes from.
+        measured_on: device whose measurements the efficiency comes from; empty if it is the usual
+            one.
     """
 
     spec: Device
@@ -78,7 +80,9 @@ class Calibration:
     """All fitted numbers.
 
     Attributes:
-        devices: efficiency of each measured device, by its name in the catalogue.
+        kernels: factors that hold on every device.
+        devices: what each measured device reaches, by its name in the catalogue.
+        usual: what a device reaches of whose generation none was measured.
         links: what each kind of link reaches; `Ethernet` stands for all its rates.
         bridge_bytes_per_s: rate between two containers of one machine, each way.
         apply_s_per_byte: seconds of a server for a byte of a gradient.
@@ -88,7 +92,9 @@ class Calibration:
         about: sources, date.
     """
 
-    devices: Mapping[str, Efficiency]
+    kernels: Kernels
+    devices: Mapping[str, DeviceEfficiency]
+    usual: DeviceEfficiency
     links: Mapping[str, LinkEfficiency]
     bridge_bytes_per_s: float
     apply_s_per_byte: float
@@ -97,16 +103,14 @@ class Calibration:
     about: Mapping[str, Any]
 
     def device(self, name: str) -> CalibratedDevice:
-        """A device of the catalogue with its own efficiency, or that of its nearest relative.
+        """A device of the catalogue with its own efficiency, its nearest relative's, or the usual.
 
         Raises:
             SettingError: no such device.
         """
         spec = device_named(name)
-        if spec.name in self.devices:
-            return CalibratedDevice(spec, self.devices[spec.name], spec.name)
-        nearest = nearest_relative(spec, self.devices)
-        return CalibratedDevice(spec, self.devices[nearest], nearest)
+        reached, origin = known_or_usual(spec.name, self.devices, self.usual)
+        return CalibratedDevice(spec, Efficiency(kernels=self.kernels, device=reached), origin)
 
     def link(self, name: str) -> LinkEfficiency:
         """What a link reaches, or its nearest relative that was measured.
@@ -140,13 +144,15 @@ class Calibration:
             if values.pop("format") != FORMAT:
                 raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
             devices = {
-                name: Efficiency.from_dict(numbers)
+                name: read_numbers(DeviceEfficiency, numbers)
                 for name, numbers in values.pop("devices").items()
             }
+            kernels = read_numbers(Kernels, values.pop("kernels"))
+            usual = read_numbers(DeviceEfficiency, values.pop("usual"))
             links = {
                 name: LinkEfficiency(**numbers) for name, numbers in values.pop("links").items()
             }
-            made = cls(devices=devices, links=links, **values)
+            made = cls(kernels=kernels, devices=devices, usual=usual, links=links, **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(f"no calibration file ({error}); fit it again") from error
         odd = [name for name in made.devices if name not in DEVICES]
@@ -161,6 +167,22 @@ class Calibration:
 def shipped_calibration() -> Calibration:
     """The calibration that is installed with Driple."""
     return Calibration.from_json((files("driple.simulate") / "calibration.json").read_text())
+
+
+def known_or_usual(
+    name: str, devices: Mapping[str, DeviceEfficiency], usual: DeviceEfficiency
+) -> tuple[DeviceEfficiency, str]:
+    """What a device reaches, and on which device that was measured; the name may be empty.
+
+    Where the device was not measured, the nearest of its generation stands in, else the usual.
+    """
+    if name in devices:
+        return devices[name], name
+    same = [one for one in devices if DEVICES[one].generation == DEVICES[name].generation]
+    if not same:
+        return usual, ""
+    nearest = nearest_relative(DEVICES[name], same)
+    return devices[nearest], nearest
 
 
 def nearest_relative(device: Device, names: Iterable[str]) -> str:

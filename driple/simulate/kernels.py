@@ -165,7 +165,10 @@ class UnitTimes:
     tensor: BoolArray
 
     def seconds(
-        self, kernels: Kernels, device: DeviceEfficiency | Mapping[str, FloatArray], fused: object
+        self,
+        kernels: Kernels,
+        device: DeviceEfficiency | Mapping[str, FloatArray],
+        fused: bool | BoolArray,
     ) -> tuple[FloatArray, FloatArray]:
         """Seconds that each kernel runs, and those to start it; 0 where nothing is moved.
 

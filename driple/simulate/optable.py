@@ -110,6 +110,10 @@ class OpTable:
     may_save: BoolArray
     memory_kind: IntArray
 
+    def take(self, rows: IntArray) -> OpTable:
+        """Some of the ops."""
+        return OpTable(**{name: getattr(self, name)[rows] for name in OpTable.__dataclass_fields__})
+
     @classmethod
     def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
         """The table of some ops."""

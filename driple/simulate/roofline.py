@@ -38,15 +38,16 @@ class Roofline:
 
     def seconds(self, device: Device, rows: StepRows) -> FloatArray:
         """Seconds of each step."""
-        table = rows.table
+        table = rows.units.table
         flops = 2 * table.sides.prod(axis=1)
-        peak = np.where(table.half, device.half_flops, device.fp32_flops)
+        peak = np.where(table.half, device.half_flops, device.matrix_flops)
         bound_s = np.maximum(
             flops / (peak * self.compute), table.moved / (device.bytes_per_s * self.memory)
         )
         each_s = np.where(table.moved > 0, bound_s + self.op_s, 0.0)
-        sums: FloatArray = np.add.reduceat(each_s * rows.runs, rows.starts)
-        return sums + rows.update_bytes / (device.bytes_per_s * self.memory)
+        sums = np.add.reduceat(each_s * rows.executions, rows.starts)
+        cases: FloatArray = sums + rows.update_s / self.memory
+        return cases[rows.case_of]
 
 
 def fit_roofline(device: Device, rows: StepRows) -> Roofline:

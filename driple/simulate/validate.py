@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,9 +18,9 @@ import numpy as np
 from driple.graph.opgraph import OpGraph
 from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.calibrate import step_rows
+from driple.simulate.calibrate import Fit
 from driple.simulate.device import LinkEfficiency, nearest_link
-from driple.simulate.fits import DeviceFits, Fit, Graphs, fit_links, fit_starts, prepare_runs
+from driple.simulate.fits import Fits, Graphs, fit_links, prepare_runs
 from driple.simulate.kernels import Efficiency
 from driple.simulate.links import Prepared, seconds_on
 from driple.simulate.published import Kind, PublishedRun, read_published
@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 HeldOut = Literal["nothing", "model", "device"]
-DeviceFitOf = Callable[[str, bool], Fit]  # of a device by name, and whether ops are fused
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,82 +146,79 @@ def validate(
     """
     known = read_graphs(graphs)
     runs = [run for run in read_published(tables) if (run.model, run.half) in known]
-    fits = DeviceFits(runs, known, fit_starts(tables), progress)
-    return [*predict_singles(fits, known), *predict_clusters(fits, runs, known)]
+    fits = Fits(runs, known, progress)
+    return [*predict_singles(fits), *predict_clusters(fits, runs, known)]
 
 
-def predict_singles(fits: DeviceFits, graphs: Graphs) -> list[Prediction]:
+def predict_singles(fits: Fits) -> list[Prediction]:
     """Predict every run on one device: by a fit to all, without its model, without its device."""
-    predictions = []
-    for (device, fused), runs in fits.runs.items():
-        predictions += _singles(runs, graphs, "nothing", fits.own(device, fused=fused))
-        for model in sorted({run.model for run in runs}):
-            left = [run for run in runs if run.model == model]
-            fit = fits.own(device, fused=fused, without=model)
-            predictions += _singles(left, graphs, "model", fit)
-        relative = fits.relative(device, fused=fused)
-        predictions += _singles(runs, graphs, "device", relative)
+    predictions = _singles(fits, fits.runs, "nothing", fits.without())
+    for model in sorted({run.model for run in fits.runs}):
+        left = [run for run in fits.runs if run.model == model]
+        predictions += _singles(fits, left, "model", fits.without(model=model))
+    for device in sorted({run.device for run in fits.runs}):
+        left = [run for run in fits.runs if run.device == device]
+        predictions += _singles(fits, left, "device", fits.without(device=device))
     return predictions
 
 
-def predict_clusters(
-    fits: DeviceFits, runs: Sequence[PublishedRun], graphs: Graphs
-) -> list[Prediction]:
+def predict_clusters(fits: Fits, runs: Sequence[PublishedRun], graphs: Graphs) -> list[Prediction]:
     """Predict every run on a ring or on servers, in the same three ways.
 
     Held out are the runs of the model, or with the device, from the fits of devices and of links.
     """
     clusters = [run for run in runs if run.kind != "single"]
-
-    def known(name: str, fused: bool) -> Fit:
-        return fits.any(name, fused=fused)
-
-    predictions = _clusters(clusters, clusters, graphs, "nothing", known)
+    predictions = _clusters(fits, clusters, clusters, graphs, "nothing", "")
     for model in sorted({run.model for run in clusters}):
-
-        def seen(name: str, fused: bool, model: str = model) -> Fit:
-            return fits.any(name, fused=fused, without=model)
-
         left = [run for run in clusters if run.model == model]
         rest = [run for run in clusters if run.model != model]
-        predictions += _clusters(left, rest, graphs, "model", seen)
+        predictions += _clusters(fits, left, rest, graphs, "model", model)
     for device in sorted({name for run in clusters for name in run.devices}):
-
-        def others(name: str, fused: bool, device: str = device) -> Fit:
-            if name == device:
-                return fits.relative(name, fused=fused)
-            return fits.any(name, fused=fused)
-
         left = [run for run in clusters if device in run.devices]
         rest = [run for run in clusters if device not in run.devices]
-        predictions += _clusters(left, rest, graphs, "device", others)
+        predictions += _clusters(fits, left, rest, graphs, "device", device)
     return predictions
 
 
 def _singles(
-    runs: Sequence[PublishedRun], graphs: Graphs, held_out: HeldOut, fit: Fit | None
+    fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, fit: Fit
 ) -> list[Prediction]:
-    if fit is None:  # nothing else was measured on this device
-        return []
-    rows = step_rows(runs, graphs)
-    device = DEVICES[runs[0].device]
-    simulated = rows.simulated(device, fit.efficiency).tolist()
-    roofline = fit.roofline.seconds(device, rows).tolist()
+    simulated = fit.simulated(fits.rows(runs)).tolist()
     return [
-        Prediction(run=run, held_out=held_out, simulated_s=one, roofline_s=other)
-        for run, one, other in zip(runs, simulated, roofline, strict=True)
+        Prediction(
+            run=run,
+            held_out=held_out,
+            simulated_s=seconds,
+            roofline_s=_plain_s(fits, run, run.device, held_out),
+        )
+        for run, seconds in zip(runs, simulated, strict=True)
     ]
 
 
+def _plain_s(fits: Fits, run: PublishedRun, device: str, held_out: HeldOut) -> float:
+    """Seconds of a step on a device by its roofline, fitted to the same rows."""
+    roofline = fits.roofline(
+        device,
+        fused=run.fused,
+        model=run.model if held_out == "model" else "",
+        own=held_out != "device",
+    )
+    alone = replace(run, devices=(device,))
+    return float(roofline.seconds(DEVICES[device], fits.rows([alone]))[0])
+
+
 def _clusters(
+    fits: Fits,
     runs: Sequence[PublishedRun],
     fitted_to: Sequence[PublishedRun],
     graphs: Graphs,
     held_out: HeldOut,
-    fit_of: DeviceFitOf,
+    name: str,
 ) -> list[Prediction]:
-    def efficiency_of(name: str, fused: bool) -> Efficiency:
-        return fit_of(name, fused).efficiency
+    fit = fits.without(**({held_out: name} if name else {}))
+
+    def efficiency_of(device: str, fused: bool) -> Efficiency:
+        return fit.efficiency(device, fused=fused)
 
     links = fit_links(prepare_runs(fitted_to, graphs, efficiency_of))
     return [
@@ -230,7 +226,7 @@ def _clusters(
             run=item.run,
             held_out=held_out,
             simulated_s=seconds_on(item, link),
-            roofline_s=_roofline_s(item, graphs, fit_of),
+            roofline_s=_roofline_s(fits, item, graphs, held_out),
         )
         for item in prepare_runs(runs, graphs, efficiency_of)
         if (link := _link_of(item, links)) is not None
@@ -243,12 +239,9 @@ def _link_of(item: Prepared, links: Mapping[str, LinkEfficiency]) -> LinkEfficie
     return links.get(kind)
 
 
-def _roofline_s(item: Prepared, graphs: Graphs, fit_of: DeviceFitOf) -> float:
+def _roofline_s(fits: Fits, item: Prepared, graphs: Graphs, held_out: HeldOut) -> float:
     run = item.run
-    computing = max(
-        float(fit_of(name, run.fused).roofline.seconds(DEVICES[name], step_rows([run], graphs))[0])
-        for name in set(run.devices)
-    )
+    computing = max(_plain_s(fits, run, name, held_out) for name in set(run.devices))
     count = len(run.devices)
     nbytes = graphs[run.model, run.half].graph.received_bytes
     # A ring passes nearly twice the gradients; a server takes those of all workers, and sends as
