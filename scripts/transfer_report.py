@@ -11,136 +11,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from shipped import DOCS, FIRST, ROOT, measured_datasets, plain, run_folder, save
+from shipped import DOCS, FIRST, measured_datasets, plain, save
+from transfer_experiments import (
+    ANEW,
+    HOME,
+    LAYERS,
+    MOVED,
+    PAPERS,
+    RESULTS,
+    SEEDS,
+    SHARES,
+    SIZES,
+    experiments,
+    key_of,
+    load_results,
+    run,
+)
 
 from driple.dataset.example import Dataset, fingerprint
-from driple.dataset.split import limited_split, random_split
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.inputs import Groupings
-from driple.inspector.checkpoint import load_checkpoint
-from driple.settings import Setting
-from driple.training.config import preset_named
-from driple.training.loop import RunOptions, train
-from driple.training.transfer import transfer, transfer_config
 
-HOME = DOCS / "transfer"
-RESULTS = HOME / "results.jsonl"
-SIZES = (20, 40, 80)
-SEEDS = (0, 1, 2, 3, 4)
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-LAYERS = (
-    ("mlp",),
-    ("phi_r",),
-    ("phi_r", "gru"),
-    ("phi_r", "mlp"),
-    ("phi_r", "gru", "mlp"),
-    ("phi_f", "phi_r", "gru", "readout", "mlp"),
-)
-# The paper's preset waits 1,000 epochs for a better one, a day over all seeds and sizes; anew, it
-# is given these here. In the checkpoints it has its full patience.
-ANEW: dict[str, dict[str, int]] = {
-    "paper": {"patience_epochs": 100, "max_epochs": 400},
-    "default": {},
-}
-MOVED: dict[str, object] = {"layers": ("phi_r", "mlp"), "share": 0.5}
 COLOURS = {"anew": "#999999", "transferred": "#3b6ea8"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Experiment:
-    """One training.
-
-    Attributes:
-        target: setting that is learned.
-        preset: `paper` or `default`.
-        layers: what is tuned; empty: an inspector is trained anew.
-        share: of the repeated graph layers that are tuned.
-        size: workloads to learn from; 0 for all of the 80 % that are not tested on.
-        seed: of split, weights and batches.
-    """
-
-    target: str
-    preset: str
-    layers: tuple[str, ...] = ("phi_r", "mlp")
-    share: float = 0.5
-    size: int = 0
-    seed: int = 0
-
-
-def experiments(targets: list[str]) -> Iterable[Experiment]:
-    """All that the figures need: every seed of one before the next, the cheap preset first."""
-    for preset in ("default", "paper"):
-        for seed in SEEDS:
-            for target in targets:
-                for size in (*SIZES, 0):
-                    yield Experiment(target=target, preset=preset, size=size, seed=seed)
-                    yield Experiment(
-                        target=target, preset=preset, layers=(), share=0, size=size, seed=seed
-                    )
-                for layers in LAYERS:
-                    yield Experiment(target=target, preset=preset, layers=layers, seed=seed)
-                for share in SHARES:
-                    yield Experiment(target=target, preset=preset, share=share, seed=seed)
-
-
-def run(
-    item: Experiment, dataset: Dataset, mark: str, groupings: Groupings, threads: int
-) -> dict[str, object]:
-    """Train, score, and say what it took."""
-    split = random_split(dataset.workloads, item.seed)
-    part = limited_split(split, dataset.workloads, item.size, item.seed) if item.size else split
-    if item.layers:
-        config = transfer_config(item.preset, tuned_share=item.share, layers=item.layers)
-        config = replace(config, train=replace(config.train, seed=item.seed))
-        source = ROOT / "checkpoints" / Setting.parse(FIRST).file_name
-        checkpoint = load_checkpoint(source / f"{item.preset}.safetensors")
-        with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
-            options = RunOptions(threads=threads)
-            result = transfer(
-                checkpoint, dataset, part, config, folder, options=options, groupings=groupings
-            )
-    else:
-        preset = preset_named(item.preset)
-        changed = {"seed": item.seed, **ANEW[item.preset]}
-        preset = replace(preset, train=replace(preset.train, **changed))
-        place = run_folder(dataset, mark, part, preset)
-        options = RunOptions(resume=True, threads=threads)
-        result = train(dataset, part, preset, place, options=options, groupings=groupings)
-    scores = result.test_scores(dataset, split.train)
-    return {
-        **asdict(item),
-        "nrmse": scores.mean_nrmse,
-        "smape_pct": scores.mean_smape_pct,
-        "iteration_time_mape_pct": scores.iteration_time_mape_pct,
-        "seconds": result.seconds,
-        "seconds_to_best": result.seconds * (result.best_epoch + 1) / max(len(result.history), 1),
-        "epochs": len(result.history),
-        "best_epoch": result.best_epoch,
-        "stopped_by": result.stopped_by,
-    }
-
-
-def key_of(fields: dict[str, object], marks: dict[str, str]) -> str:
-    """What an experiment is, as one string; `marks` are the fingerprints of the data sets."""
-    names = Experiment.__dataclass_fields__
-    return json.dumps([marks[str(fields["target"])], {name: fields[name] for name in names}])
-
-
-def load_results(marks: dict[str, str]) -> dict[str, dict[str, object]]:
-    """Finished experiments on the data sets as they are now."""
-    if not RESULTS.exists():
-        return {}
-    lines = (json.loads(line) for line in RESULTS.read_text().splitlines())
-    known = [line for line in lines if marks.get(line["target"]) == line["fingerprint"]]
-    return {key_of(line, marks): line for line in known}
 
 
 def mean(rows: list[dict[str, object]], name: str) -> tuple[float, float]:
@@ -171,14 +70,14 @@ def accuracy_table(results: Results, targets: list[str]) -> list[str]:
         for preset in ("default", "paper"):
             for size in (*SIZES, 0):
                 same = {"target": target, "preset": preset, "size": size}
-                anew, moved = results.pick(**same, layers=()), results.pick(**same, **MOVED)
+                anew, moved = results.pick(**same, layers=()), results.pick(**same, **MOVED[preset])
                 if not moved:
                     continue
                 cells = [target, preset, str(size or "all")]
                 for name, digits, unit in (
                     ("nrmse", 4, ""),
                     ("iteration_time_mape_pct", 1, " %"),
-                    ("seconds_to_best", 1, " s"),
+                    ("seconds_to_best", 2, " s"),
                 ):
                     for rows in (anew, moved):
                         if not rows:
@@ -194,8 +93,8 @@ def saving_table(results: Results, targets: list[str], labels: dict[str, int]) -
     """What transfer saves: the fewest labels with which it is as good as training anew on all."""
     lines = [
         "| setting | preset | NRMSE anew, all labels | fewest labels as good by transfer | "
-        "NRMSE then | data saved | time saved |",
-        "|---" * 7 + "|",
+        "NRMSE then | data saved | time saved to the best epoch | time saved in all |",
+        "|---" * 8 + "|",
     ]
     for preset in ("default", "paper"):
         for target in targets:
@@ -204,41 +103,69 @@ def saving_table(results: Results, targets: list[str], labels: dict[str, int]) -
             if not anew:
                 continue
             wanted, _ = mean(anew, "nrmse")
-            anew_s, _ = mean(anew, "seconds_to_best")
-            cells = [target, preset, f"{wanted:.4f}", "none", "-", "-", "-"]
+            cells = [target, preset, f"{wanted:.4f}", "none", "-", "-", "-", "-"]
             for size in (*SIZES, 0):
-                moved = results.pick(**same, size=size, **MOVED)
+                moved = results.pick(**same, size=size, **MOVED[preset])
                 if moved and mean(moved, "nrmse")[0] <= wanted:
                     count = size or labels[target]
                     cells[3:] = [
                         str(count),
                         f"{mean(moved, 'nrmse')[0]:.4f}",
                         f"{labels[target] / count:.1f} x",
-                        f"{anew_s / mean(moved, 'seconds_to_best')[0]:.1f} x",
+                        *(
+                            f"{mean(anew, name)[0] / mean(moved, name)[0]:.0f} x"
+                            for name in ("seconds_to_best", "seconds")
+                        ),
                     ]
                     break
             lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
+def choices(preset: str) -> dict[str, dict[str, dict[str, object]]]:
+    """Titles of the comparisons, and the experiments of each by label."""
+    aligned = MOVED[preset]["aligned"]
+    anew: dict[str, object] = {"layers": (), "size": 0}
+    found: dict[str, dict[str, dict[str, object]]] = {
+        "What is tuned (Figure 11)": {
+            **{
+                ", ".join(layers): {"layers": layers, "share": 0.5, "aligned": aligned, "size": 0}
+                for layers in LAYERS
+            },
+            "all, anew": anew,
+        },
+        "Share of phi_r that is tuned, beside the MLP (Figure 12)": {
+            f"{share:g}": {"layers": PAPERS, "share": share, "aligned": aligned, "size": 0}
+            for share in SHARES
+        },
+    }
+    if aligned:
+        found["Targets put on the new level first, or not"] = {
+            f"{size or 'all'} labels, {words}": {**MOVED[preset], "aligned": way, "size": size}
+            for size in (*SIZES, 0)
+            for words, way in (("aligned", True), ("not aligned", False))
+        }
+    return found
+
+
 def choice_table(
-    results: Results, targets: list[str], choices: dict[str, dict[str, object]]
+    results: Results, targets: list[str], title: str, presets: Iterable[str]
 ) -> list[str]:
-    """NRMSE of some choices on every setting, all labels, the best of each in bold."""
+    """NRMSE of some choices on every setting, the best of each in bold."""
     lines = [
         "| " + " | ".join(["preset", "tuned", *targets, "mean"]) + " |",
         "|---" * (3 + len(targets)) + "|",
     ]
-    for preset in ("default", "paper"):
+    for preset in presets:
         found = {
             name: [
-                mean(rows, "nrmse")[0] if (rows := results.pick(
-                    target=target, preset=preset, size=0, **fields
-                )) else np.nan
+                mean(rows, "nrmse")[0]
+                if (rows := results.pick(target=target, preset=preset, **fields))
+                else np.nan
                 for target in targets
             ]
-            for name, fields in choices.items()
-        }  # fmt: skip
+            for name, fields in choices(preset)[title].items()
+        }
         table = np.array(list(found.values()))
         if np.isnan(table).all():
             continue
@@ -254,13 +181,16 @@ def choice_table(
 
 def curves(results: Results, targets: list[str], labels: dict[str, int], path: Path) -> None:
     """Figures 15 and 16: error and seconds against labels, a thin line for each setting."""
-    drawn, axes = plt.subplots(2, 2, figsize=(9, 6.5), sharex=True)
-    for row, preset in zip(axes, ("paper", "default"), strict=True):
+    presets = [preset for preset in ("paper", "default") if results.pick(preset=preset)]
+    drawn, axes = plt.subplots(
+        len(presets), 2, figsize=(9, 0.7 + 2.9 * len(presets)), sharex=True, squeeze=False
+    )
+    for row, preset in zip(axes, presets, strict=True):
         for axis, name, words in (
             (row[0], "nrmse", "average NRMSE"),
             (row[1], "seconds_to_best", "seconds to the best epoch"),
         ):
-            for way, fields in (("anew", {"layers": ()}), ("transferred", MOVED)):
+            for way, fields in (("anew", {"layers": ()}), ("transferred", MOVED[preset])):
                 lines = []
                 for target in targets:
                     points = [
@@ -318,16 +248,6 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
     """Tables and pictures of what is there."""
     targets = list(datasets)
     labels = {name: round(0.8 * len(data.examples)) for name, data in datasets.items()}
-    choices: dict[str, dict[str, dict[str, object]]] = {
-        "layers": {
-            ", ".join(layers): {"layers": layers, "share": 0.5} for layers in LAYERS
-        } | {"all, anew": {"layers": ()}},
-        "shares": {f"{share:g}": {"layers": ("phi_r", "mlp"), "share": share} for share in SHARES},
-    }  # fmt: skip
-    titles = {
-        "layers": "What is tuned (Figure 11)",
-        "shares": "Share of phi_r that is tuned, beside the MLP (Figure 12)",
-    }
     curves(results, targets, labels, HOME / "sizes.png")
     lines = [
         "# Transfer learning on measured settings",
@@ -351,17 +271,18 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
         "",
         *accuracy_table(results, targets),
     ]
-    for name, groups in choices.items():
-        lines += ["", f"## {titles[name]}", "", *choice_table(results, targets, groups)]
-        for preset in ("paper", "default"):
+    for name, title in zip(("layers", "shares", "aligned"), choices("default"), strict=True):
+        presets = [preset for preset in ("default", "paper") if title in choices(preset)]
+        lines += ["", f"## {title}", "", *choice_table(results, targets, title, presets)]
+        for preset in presets:
             made = {
                 label: rows
-                for label, fields in groups.items()
-                if (rows := results.pick(preset=preset, size=0, **fields))
+                for label, fields in choices(preset)[title].items()
+                if (rows := results.pick(preset=preset, **fields))
             }
             if made:
-                bars(made, f"{preset}: {titles[name]}, all settings", HOME / f"{name}-{preset}.png")
-                lines += ["", f"![{titles[name]}](transfer/{name}-{preset}.png)"]
+                bars(made, f"{preset}: {title}, all settings", HOME / f"{name}-{preset}.png")
+                lines += ["", f"![{title}](transfer/{name}-{preset}.png)"]
     write_whole(DOCS / "transfer.md", "\n".join([*lines, ""]).encode(), error=DripleError)
 
 

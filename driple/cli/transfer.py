@@ -40,8 +40,18 @@ def transfer(
         float, typer.Option(help="share of the repeated graph layers that is tuned, from the last")
     ] = 0.5,
     layers: Annotated[
-        str, typer.Option(help="what is tuned, of phi_f, phi_r, gru, readout, mlp; with commas")
-    ] = "phi_r,mlp",
+        str | None,
+        typer.Option(
+            help="what is tuned, of phi_f, phi_r, gru, readout, mlp, with commas; by default "
+            "phi_r,mlp for preset paper and mlp for preset default"
+        ),
+    ] = None,
+    align: Annotated[
+        bool | None,
+        typer.Option(
+            help="first put every target on the new setting's level; by default for preset default"
+        ),
+    ] = None,
     workloads: Annotated[
         int | None, typer.Option(help="learn from only so many workloads of the data set")
     ] = None,
@@ -55,9 +65,9 @@ def transfer(
 ) -> None:
     """Tune a trained inspector on the data set of another setting (paper, section 4).
 
-    The first graph layers stay as they are; the last of them and the fully connected layers learn
-    the new setting. Needs 20 measured workloads or more. The learning curve tells whether more
-    would help.
+    The first graph layers stay as they are; the fully connected layers, and with preset paper the
+    last graph layers, learn the new setting. Needs 20 measured workloads or more. The learning
+    curve tells whether more would help.
 
     Examples:
 
@@ -81,9 +91,10 @@ def transfer(
     data = read_dataset(dataset or dataset_path(wanted))
     if data.setting != wanted.name:
         raise ConfigError(f"--to {wanted.name}, but the data set is of {data.setting}")
-    config = transfer_config(
-        checkpoint.preset, tuned_share=tuned_share, layers=tuple(layers.split(","))
-    )
+    chosen: dict[str, Any] = {"tuned_share": tuned_share}
+    chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
+    chosen |= {} if align is None else {"align": align}
+    config = transfer_config(checkpoint.preset, **chosen)
     config = replace(config, train=replace(config.train, seed=seed))
     split = random_split(data.workloads, split_seed)
     if workloads is not None:

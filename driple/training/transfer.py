@@ -1,6 +1,7 @@
 """TRANSFER: checkpoint of one setting + small data set of another -> its checkpoint (section 4).
 
     checkpoint -> phi_f, phi_r^s (frozen) -> embeddings, computed once
+               -> last layer of the MLP, aligned with the new labels (preset `default`)
                -> phi_r^FT (a copy of phi_r), readout, MLP -> tuned on the new labels -> checkpoint
 
 Entry point: `transfer`. What the frozen layers make of a graph cannot change, so no epoch runs
@@ -14,7 +15,7 @@ import hashlib
 import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -28,12 +29,13 @@ from driple.inputs import Groupings
 from driple.inspector.batch import GroupBatch
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.model import Inspector
+from driple.training.align import align_layer, aligned_lines
 from driple.training.config import Preset, TrainConfig, preset_named
 from driple.training.fit import DIRECTNESS, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.loop import TrainResult, describe_data
 from driple.training.prepare import Encoding, Part, Prepared, prepare, select, split_examples
 from driple.training.runfiles import CHECKPOINT_FILE, library_versions
-from driple.training.trainer import EVALUATION_BATCH_SIZE
+from driple.training.trainer import EVALUATION_BATCH_SIZE, predict_scaled
 
 __all__ = ["LEAST_LABELS", "TransferConfig", "transfer", "transfer_config"]
 
@@ -42,9 +44,11 @@ TunedLayers = Literal["phi_f", "phi_r", "gru", "readout", "mlp"]
 # What a transfer changes of the training of a preset: it starts near its end. Measured in
 # docs/decisions/0008-transfer.md.
 _SHORTER: dict[str, dict[str, Any]] = {
-    "paper": {"patience_epochs": 15, "max_epochs": 60},
+    "paper": {"learning_rate": 0.001, "patience_epochs": 15, "max_epochs": 45},
     "default": {"learning_rate": 0.0005, "patience_epochs": 30, "max_epochs": 150},
 }
+_OURS: dict[str, dict[str, Any]] = {"paper": {}, "default": {"layers": ("mlp",), "align": True}}
+_ALIGNABLE = ("log", "linear")
 # Below this the validation part has under four workloads, and picks its epoch by luck.
 LEAST_LABELS = 20
 
@@ -59,6 +63,7 @@ class TransferConfig:
         layers: what is tuned: `phi_f` (the first graph layer), `phi_r` (the share above), `gru`
             (the updates after the tuned graph layers; LayerNorm where there is no GRU), `readout`,
             `mlp`. The paper's choice is phi_r and the MLP (section 4.2.2).
+        align: first put every target on the new setting's level, in closed form (`align.py`).
         train: how the tuned weights are found; scalings are those of the checkpoint.
 
     Raises:
@@ -67,6 +72,7 @@ class TransferConfig:
 
     tuned_share: float = 0.5
     layers: tuple[TunedLayers, ...] = ("phi_r", "mlp")
+    align: bool = False
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
@@ -84,7 +90,7 @@ class TransferConfig:
 
 
 def transfer_config(preset: str, **changed: Any) -> TransferConfig:
-    """The choice for a preset's checkpoints; the paper's layers and share in both.
+    """The choice for a preset's checkpoints: the paper's for its own, the quicker for `default`.
 
     Args:
         preset: that the checkpoint was trained with.
@@ -94,7 +100,7 @@ def transfer_config(preset: str, **changed: Any) -> TransferConfig:
         ConfigError: there is no such preset.
     """
     train = replace(preset_named(preset).train, **_SHORTER[preset])
-    return replace(TransferConfig(train=train), **changed)
+    return TransferConfig(**{"train": train, **_OURS[preset], **changed})
 
 
 def transfer(
@@ -120,10 +126,15 @@ def transfer(
 
     Raises:
         ConfigError: another run is in `out_dir`, it cannot be written, nothing is left to tune,
-            or the loss is no longer a finite number.
+            the outputs cannot be aligned, or the loss is no longer a finite number.
         DatasetError: fewer than 20 labels, or graphs of which the checkpoint knows no op type.
     """
     _check_data(checkpoint, dataset)
+    if config.align and (checkpoint.target_scaler.kind, checkpoint.config.output) != _ALIGNABLE:
+        raise ConfigError(
+            f"--align needs an inspector with linear outputs on log targets, and preset "
+            f"{checkpoint.preset} has others; give --no-align"
+        )
     folder, options = Path(out_dir), options or RunOptions()
     preset = _preset_of(checkpoint, config)
     model = tuned_model(checkpoint, config)
@@ -136,18 +147,24 @@ def transfer(
         run,
         preset.train,
         options,
-        prepare=lambda: _with_kept_layers(
-            prepare(
-                dataset,
-                split,
-                preset,
-                progress=options.report_inputs,
-                groupings=groupings,
-                encoding=Encoding(
-                    op_type_table=checkpoint.op_type_table, input_scaler=checkpoint.input_scaler
+        prepare=lambda: _started(
+            _with_kept_layers(
+                prepare(
+                    dataset,
+                    split,
+                    preset,
+                    progress=options.report_inputs,
+                    groupings=groupings,
+                    encoding=Encoding(
+                        op_type_table=checkpoint.op_type_table,
+                        input_scaler=checkpoint.input_scaler,
+                    ),
                 ),
+                model,
             ),
             model,
+            checkpoint,
+            config,
         ),
         make_model=lambda _: model,
     )
@@ -261,6 +278,21 @@ def _kept(part: Part, model: TunedInspector) -> Part:
         rows = torch.split(torch.arange(len(part.scaled)), EVALUATION_BATCH_SIZE)
         done = torch.cat([model.kept(select(part.batch, some)).x for some in rows])
     return replace(part, batch=replace(part.batch, x=done))
+
+
+def _started(
+    prepared: Prepared, model: TunedInspector, checkpoint: Checkpoint, config: TransferConfig
+) -> Prepared:
+    """The same parts; the model's last layer aligned with the training labels, if wanted."""
+    if config.align:
+        part = prepared.parts["train"]
+        outputs = predict_scaled(model, part.batch).astype(np.float64)
+        labels = part.scaled.numpy().astype(np.float64)
+        scalers = checkpoint.target_scaler, prepared.target_scaler
+        align_layer(
+            cast(nn.Linear, model.inspector.mlp[-1]), *aligned_lines(outputs, labels, *scalers)
+        )
+    return prepared
 
 
 def _preset_of(checkpoint: Checkpoint, config: TransferConfig) -> Preset:

@@ -63,7 +63,7 @@ def test_what_cannot_be_transferred_gets_one_line(folder: Path, tmp_path: Path) 
         refused(*there, "--layers", "phi_x", "--out", tmp_path / "a"),
         refused(*there, "--tuned-share", 2, "--out", tmp_path / "a"),
         refused(*there, "--workloads", 500, "--out", tmp_path / "a"),
-        refused(*there[:3], "--to", "CPU-P2w2"),
+        refused(*there[:3], "--to", "CPU-P3w3"),
     ]
     assert all(lines)
     assert not (tmp_path / "a").exists()

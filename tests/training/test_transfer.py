@@ -165,6 +165,22 @@ def test_a_transfer_learns_the_new_setting(pretrained: Checkpoint, tmp_path: Pat
     assert origin["setting"] == pretrained.setting
 
 
+def test_alignment_knows_a_setting_that_is_slower_by_a_factor(
+    pretrained: Checkpoint, tmp_path: Path
+) -> None:
+    """After one epoch at a tiny rate, errors are those of alignment alone: less than without."""
+    if pretrained.preset == "paper":
+        pytest.skip("its outputs are bounded below, so a line does not commute with them")
+    still = replace(QUICK, learning_rate=1e-9, max_epochs=1)
+    errors = [
+        tuned(
+            pretrained, tmp_path / str(align), train=still, layers=("mlp",), align=align
+        ).checkpoint.metrics["test_nrmse"]
+        for align in (True, False)
+    ]
+    assert errors[0] < errors[1]
+
+
 def test_a_transfer_goes_on_where_it_was(pretrained: Checkpoint, tmp_path: Path) -> None:
     """Stopped after three epochs and resumed: the same weights as one that was left alone."""
 
@@ -212,17 +228,21 @@ def test_what_cannot_be_transferred_is_refused(pretrained: Checkpoint, tmp_path:
     assert not (tmp_path / "a").exists()
     with pytest.raises(ConfigError, match="leaves nothing to tune"):
         tuned(pretrained, tmp_path / "b", tuned_share=0.0, layers=("phi_r",))
+    bounded = replace(pretrained.config, output="leaky_relu")
+    with pytest.raises(ConfigError, match="--align needs"):
+        tuned(replace(pretrained, config=bounded), tmp_path / "c", align=True)
+    assert not (tmp_path / "c").exists()
     for nonsense in ({"tuned_share": 1.5}, {"layers": ("phi_x",)}, {"layers": ()}):
         with pytest.raises(ConfigError, match="--"):
             TransferConfig(**nonsense)  # type: ignore[arg-type]  # on purpose
 
 
 def test_presets_have_a_choice_each() -> None:
-    """The paper's layers and share in both."""
-    for preset in ("paper", "default"):
-        config = transfer_config(preset, tuned_share=0.25)
-        assert config.layers == ("phi_r", "mlp")
-        assert config.tuned_share == 0.25
+    """The paper's for its own, MLP and alignment for ours; what is asked for overrides both."""
+    paper, ours = transfer_config("paper", tuned_share=0.25), transfer_config("default")
+    assert (paper.layers, paper.tuned_share, paper.align) == (("phi_r", "mlp"), 0.25, False)
+    assert (ours.layers, ours.align) == (("mlp",), True)
+    assert transfer_config("default", layers=("phi_r",)).layers == ("phi_r",)
     assert TransferConfig().num_tuned(50) == 25
 
 

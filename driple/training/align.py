@@ -1,0 +1,55 @@
+"""The first step of a transfer: every target on the new setting's level, in closed form (ours).
+
+    outputs of the pre-trained inspector, labels of the new setting, both scaled, [n, 12]
+        -> a line for each target -> folded into the last fully connected layer
+
+Settings mostly differ by factors. On logarithms a factor is an offset, which a few labels tell well
+and gradients find slowly. A ridge pulls each line towards the one that changes no prediction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from driple.inspector.scaling import TargetScaler
+
+__all__ = ["align_layer", "aligned_lines"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# How many labels the ridge is worth: slopes hardly differ between settings, offsets do.
+SLOPE_LABELS = 20.0
+OFFSET_LABELS = 1.0
+
+
+def aligned_lines(
+    outputs: FloatArray, labels: FloatArray, old: TargetScaler, new: TargetScaler
+) -> tuple[FloatArray, FloatArray]:
+    """Slope and offset of each target, shape [12] each.
+
+    Args:
+        outputs: shape [n, 12], what the inspector gives, on the scale of `old`.
+        labels: shape [n, 12], on the scale of `new`.
+        old: target scaler of the pre-trained inspector, of kind `log`.
+        new: target scaler of the new setting, of kind `log`.
+    """
+    slopes, offsets = old.scale / new.scale, (old.offset - new.offset) / new.scale
+    ridge = np.diag([SLOPE_LABELS, OFFSET_LABELS])
+    lines = np.empty((len(slopes), 2))
+    for i, unchanged in enumerate(np.stack([slopes, offsets], axis=1)):
+        design = np.stack([outputs[:, i], np.ones(len(outputs))], axis=1)
+        lines[i] = np.linalg.solve(
+            design.T @ design + ridge, design.T @ labels[:, i] + ridge @ unchanged
+        )
+    return lines[:, 0], lines[:, 1]
+
+
+def align_layer(layer: nn.Linear, slopes: FloatArray, offsets: FloatArray) -> None:
+    """Have a linear layer give slope * output + offset, target by target."""
+    with torch.no_grad():
+        slope = torch.from_numpy(slopes).to(layer.weight.dtype)
+        layer.weight.mul_(slope[:, None])
+        layer.bias.mul_(slope).add_(torch.from_numpy(offsets).to(layer.bias.dtype))
