@@ -42,7 +42,7 @@ def main() -> None:
     links = fit_links(prepared)
     held_out = [
         item
-        for item in (*predict_singles(fits), *predict_clusters(fits, runs, graphs))
+        for item in (*predict_singles(fits), *predict_clusters(fits, runs))
         if item.held_out == "model"
     ]
     errors = {}

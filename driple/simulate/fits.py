@@ -27,6 +27,10 @@ Progress = Callable[[str], None]
 class Fits:
     """Fits of kernels, devices and rooflines to runs on one device.
 
+    Attributes:
+        runs: those on one device.
+        graphs: of their models.
+
     Args:
         runs: published ones, those on one device count.
         graphs: of their models.
@@ -45,7 +49,7 @@ class Fits:
         self.runs = [run for run in runs if run.kind == "single"]
         if not self.runs:
             raise ConfigError("no published run on a single device, which fits begin with")
-        self._graphs, self._progress = graphs, progress
+        self.graphs, self._progress = graphs, progress
         self._known: dict[tuple[str, str], Fit] = {}
         self._rooflines: dict[tuple[str, bool, str], Roofline] = {}
 
@@ -58,7 +62,7 @@ class Fits:
         if key not in self._known:
             start = None if key == ("", "") else self.without()
             self._progress(f"all{f' without {model or device}' if model or device else ''}")
-            self._known[key] = fit_steps(step_rows(left, self._graphs), start)
+            self._known[key] = fit_steps(step_rows(left, self.graphs), start)
         return self._known[key]
 
     def roofline(self, device: str, *, fused: bool, model: str = "", own: bool = True) -> Roofline:
@@ -79,12 +83,12 @@ class Fits:
         key = (nearest, same, model)
         if key not in self._rooflines:
             chosen = [run for run in mine if run.fused == same]
-            self._rooflines[key] = fit_roofline(DEVICES[nearest], step_rows(chosen, self._graphs))
+            self._rooflines[key] = fit_roofline(DEVICES[nearest], step_rows(chosen, self.graphs))
         return self._rooflines[key]
 
     def rows(self, runs: Sequence[PublishedRun]) -> StepRows:
         """Steps of some runs on one device each."""
-        return step_rows(runs, self._graphs)
+        return step_rows(runs, self.graphs)
 
 
 def prepare_runs(

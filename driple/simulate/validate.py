@@ -20,7 +20,7 @@ from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import Fit
 from driple.simulate.device import LinkEfficiency, nearest_link
-from driple.simulate.fits import Fits, Graphs, fit_links, prepare_runs
+from driple.simulate.fits import Fits, fit_links, prepare_runs
 from driple.simulate.kernels import Efficiency
 from driple.simulate.links import Prepared, seconds_on
 from driple.simulate.published import Kind, PublishedRun, read_published
@@ -147,7 +147,7 @@ def validate(
     known = read_graphs(graphs)
     runs = [run for run in read_published(tables) if (run.model, run.half) in known]
     fits = Fits(runs, known, progress)
-    return [*predict_singles(fits), *predict_clusters(fits, runs, known)]
+    return [*predict_singles(fits), *predict_clusters(fits, runs)]
 
 
 def predict_singles(fits: Fits) -> list[Prediction]:
@@ -162,21 +162,21 @@ def predict_singles(fits: Fits) -> list[Prediction]:
     return predictions
 
 
-def predict_clusters(fits: Fits, runs: Sequence[PublishedRun], graphs: Graphs) -> list[Prediction]:
+def predict_clusters(fits: Fits, runs: Sequence[PublishedRun]) -> list[Prediction]:
     """Predict every run on a ring or on servers, in the same three ways.
 
     Held out are the runs of the model, or with the device, from the fits of devices and of links.
     """
     clusters = [run for run in runs if run.kind != "single"]
-    predictions = _clusters(fits, clusters, clusters, graphs, "nothing", "")
+    predictions = _clusters(fits, clusters, clusters, "nothing", "")
     for model in sorted({run.model for run in clusters}):
         left = [run for run in clusters if run.model == model]
         rest = [run for run in clusters if run.model != model]
-        predictions += _clusters(fits, left, rest, graphs, "model", model)
+        predictions += _clusters(fits, left, rest, "model", model)
     for device in sorted({name for run in clusters for name in run.devices}):
         left = [run for run in clusters if device in run.devices]
         rest = [run for run in clusters if device not in run.devices]
-        predictions += _clusters(fits, left, rest, graphs, "device", device)
+        predictions += _clusters(fits, left, rest, "device", device)
     return predictions
 
 
@@ -211,7 +211,6 @@ def _clusters(
     fits: Fits,
     runs: Sequence[PublishedRun],
     fitted_to: Sequence[PublishedRun],
-    graphs: Graphs,
     held_out: HeldOut,
     name: str,
 ) -> list[Prediction]:
@@ -220,15 +219,15 @@ def _clusters(
     def efficiency_of(device: str, fused: bool) -> Efficiency:
         return fit.efficiency(device, fused=fused)
 
-    links = fit_links(prepare_runs(fitted_to, graphs, efficiency_of))
+    links = fit_links(prepare_runs(fitted_to, fits.graphs, efficiency_of))
     return [
         Prediction(
             run=item.run,
             held_out=held_out,
             simulated_s=seconds_on(item, link),
-            roofline_s=_roofline_s(fits, item, graphs, held_out),
+            roofline_s=_roofline_s(fits, item, held_out),
         )
-        for item in prepare_runs(runs, graphs, efficiency_of)
+        for item in prepare_runs(runs, fits.graphs, efficiency_of)
         if (link := _link_of(item, links)) is not None
     ]
 
@@ -239,11 +238,11 @@ def _link_of(item: Prepared, links: Mapping[str, LinkEfficiency]) -> LinkEfficie
     return links.get(kind)
 
 
-def _roofline_s(fits: Fits, item: Prepared, graphs: Graphs, held_out: HeldOut) -> float:
+def _roofline_s(fits: Fits, item: Prepared, held_out: HeldOut) -> float:
     run = item.run
     computing = max(_plain_s(fits, run, name, held_out) for name in set(run.devices))
     count = len(run.devices)
-    nbytes = graphs[run.model, run.half].graph.received_bytes
+    nbytes = fits.graphs[run.model, run.half].graph.received_bytes
     # A ring passes nearly twice the gradients; a server takes those of all workers, and sends as
     # many parameters.
     times = 2 * count / run.num_servers if run.num_servers else 2 * (count - 1) / count

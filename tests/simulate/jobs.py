@@ -6,8 +6,11 @@ import numpy as np
 
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
+from driple.simulate.calibrate import DEVICE, KERNELS
+from driple.simulate.kernels import Efficiency
 
 FLOAT, INT = 1, 3
+EFFICIENCY = Efficiency(kernels=KERNELS, device=DEVICE)
 
 
 def net(batch_size: int, *, sync: bool = False, depth: int = 3, channels: int = 64) -> OpGraph:

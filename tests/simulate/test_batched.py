@@ -8,12 +8,11 @@ import pytest
 from driple.errors import GraphError
 from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.calibrate import KERNEL_START
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.job import Job
-from tests.simulate.jobs import net
+from tests.simulate.jobs import EFFICIENCY, net
 
-V100 = CalibratedDevice(device_named("V100"), KERNEL_START, "V100")
+V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
 
 
 @pytest.mark.parametrize("batch_size", [8, 16, 48, 512])

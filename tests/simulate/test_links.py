@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.calibrate import KERNEL_START
 from driple.simulate.device import LinkEfficiency, nearest_link
 from driple.simulate.links import Prepared, fit_link, prepare_run, seconds_on
 from driple.simulate.published import Kind, PublishedRun
 from driple.simulate.ring import RingSpec, simulate_ring
-from tests.simulate.jobs import net
+from tests.simulate.jobs import EFFICIENCY, net
 
 GRAPH = BatchedGraph.of((16, net(16)), (32, net(32)))
 TRUE = LinkEfficiency(share=0.35, hop_s=8e-5, sharing=0.4)
@@ -34,7 +33,7 @@ def prepared(
         link=link,
         seconds=1.0,
     )
-    return prepare_run(run, GRAPH, lambda _: KERNEL_START)
+    return prepare_run(run, GRAPH, lambda _: EFFICIENCY)
 
 
 @pytest.mark.parametrize("devices", [("V100",) * 2, ("V100",) * 8, ("V100", "K80", "T4")])

@@ -14,7 +14,7 @@ from driple.dataset.graphtable import graphs_to_table
 from driple.dataset.tables import write_table
 from driple.errors import ConfigError, DatasetError, GraphError, SettingError
 from driple.settings import Setting
-from driple.simulate.calibrate import KERNEL_START
+from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.collect import SimulationPlan, simulate_store
 from driple.simulate.device import Calibration, LinkEfficiency
 from driple.simulate.job import Job
@@ -24,7 +24,9 @@ from driple.zoo.store import GraphStore
 from tests.simulate.jobs import net
 
 CALIBRATION = Calibration(
-    devices={"V100": KERNEL_START},
+    kernels=KERNELS,
+    devices={"V100": DEVICE},
+    usual=DEVICE,
     links={
         "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),
         "PCIe3": LinkEfficiency(0.6, 1e-5, 0.3),
@@ -116,7 +118,7 @@ def test_a_calibration_comes_back_from_its_file() -> None:
         "[]",
         "no json",
         text.replace("V100", "Abacus"),
-        text.replace('"ramp"', '"r"'),
+        text.replace('"saving"', '"r"'),
     ):
         with pytest.raises(ConfigError):
             Calibration.from_json(odd)
