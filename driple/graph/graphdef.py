@@ -14,11 +14,21 @@ from google.protobuf.message import DecodeError
 
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
-from driple.graph.raw import MAX_NODES, NUMBERS, RawFunction, RawGraph, RawNode, Shape
+from driple.graph.raw import (
+    EQUATION,
+    MAX_NODES,
+    NUMBERS,
+    RawFunction,
+    RawGraph,
+    RawNode,
+    Shape,
+    letters_of,
+)
 
 __all__ = ["message_class", "raw_from_bytes", "raw_from_message"]
 
 _NUMBER_KEYS = frozenset(name.encode() for name in NUMBERS)
+_EQUATION_KEY = EQUATION.encode()
 _PACKAGE = "driple.graph"
 _ENUM = "DataType"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -236,6 +246,8 @@ def _node(node: Any) -> RawNode:
             raw.frame = _text(value.s)
         elif entry.key == b"value":
             numbers["value"] = _scalar(value.tensor)
+        elif entry.key == _EQUATION_KEY:
+            numbers[EQUATION] = letters_of(_text(value.s))
         elif entry.key in _NUMBER_KEYS:
             numbers[_text(entry.key)] = tuple(value.list.i) or (value.i,) * bool(value.i)
     raw.types, raw.functions = types, functions

@@ -11,7 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.errors import GraphError
-from driple.graph.raw import MAX_NODES, NUMBERS, RawFunction, RawGraph, RawNode, Shape
+from driple.graph.raw import (
+    EQUATION,
+    MAX_NODES,
+    NUMBERS,
+    RawFunction,
+    RawGraph,
+    RawNode,
+    Shape,
+    letters_of,
+)
 from driple.graph.textformat import Message, as_message, top_level_fields
 from driple.graph.textvalues import data_type, number
 
@@ -102,6 +111,8 @@ def _number_attribute(key: str, value: Message, items: Message) -> _Attribute:
         return _Attribute(key, frame=value.string("s"))
     if key == "value":
         return _Attribute(key, numbers=_scalar(value.message("tensor") or Message()))
+    if key == EQUATION:
+        return _Attribute(key, numbers=letters_of(value.string("s")))
     if key not in NUMBERS:
         return _Attribute(key)
     single = tuple(filter(None, map(number, value.words("i")[-1:])))  # 0 is as good as none

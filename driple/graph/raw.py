@@ -8,16 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MAX_NODES", "NUMBERS", "RawFunction", "RawGraph", "RawNode", "Shape"]
+__all__ = [
+    "EQUATION",
+    "MAX_NODES",
+    "NUMBERS",
+    "RawFunction",
+    "RawGraph",
+    "RawNode",
+    "Shape",
+    "letters_of",
+]
 
 # A hundred times the largest graph of the paper; beyond it a file is refused.
 MAX_NODES = 2_000_000
 
 # Whole-number attributes that are kept: the window of a pooling, of a local normalisation.
 NUMBERS = frozenset({"ksize", "depth_radius"})
+# The one text that matters, the indices of an Einsum; kept as numbers too, those of its letters.
+EQUATION = "equation"
+_LONGEST_EQUATION = 200
 
 # Sizes of the dimensions, -1 where unknown; None for an unknown rank.
 Shape = tuple[int, ...] | None
+
+
+def letters_of(equation: str) -> tuple[int, ...]:
+    """Numbers of an equation's letters; empty for one that no op has."""
+    return tuple(map(ord, equation)) if len(equation) <= _LONGEST_EQUATION else ()
 
 
 @dataclass(slots=True)
@@ -32,8 +49,8 @@ class RawNode:
         shapes: shape of each output (`_output_shapes`); None if the node does not tell.
         types: dtype attributes by name; numbers of TensorFlow's DataType.
         functions: names of the functions it calls, by attribute name.
-        numbers: whole-number attributes that decide what an op costs (`ksize`), and the `value`
-            of a scalar constant.
+        numbers: whole-number attributes that decide what an op costs (`ksize`), the letters of an
+            `equation`, and the `value` of a scalar constant.
         frame: the while-loop that an Enter belongs to.
     """
 

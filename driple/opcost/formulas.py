@@ -14,6 +14,7 @@ from math import prod
 from types import MappingProxyType
 
 from driple.graph.signature import OpSignature, Tensor
+from driple.opcost.einsum import index_sizes
 
 __all__ = ["OpCost", "cost_of_op"]
 
@@ -27,7 +28,7 @@ class OpCost:
         bytes_read: bytes of memory.
         bytes_written: bytes of memory.
         parameters: elements of the variables that it computes with.
-        known: whether there is a formula for the op type.
+        known: whether there is a formula for the op type, and the graph tells what it needs.
     """
 
     flops: float
@@ -42,11 +43,12 @@ def cost_of_op(op: OpSignature) -> OpCost:
     if op.op_type in _FREE:
         return OpCost(0.0, 0.0, 0.0, 0.0)
     formula = _FLOPS.get(op.op_type)
+    flops = formula(op) if formula else None
     written = float(sum(tensor.nbytes for tensor in op.outputs))
     read = _bytes_read(op, written)
     parameters = float(sum(tensor.elements for tensor in op.inputs if tensor.is_parameter))
-    known = formula is not None or op.op_type in _MOVES
-    return OpCost(float(formula(op)) if formula else 0.0, read, written, parameters, known)
+    known = flops is not None or op.op_type in _MOVES
+    return OpCost(float(flops or 0.0), read, written, parameters, known)
 
 
 def _bytes_read(op: OpSignature, written: float) -> float:
@@ -122,6 +124,14 @@ def _matmul(op: OpSignature) -> float:
     return 2 * prod(made) * (rows / made[-2])
 
 
+def _einsum(op: OpSignature) -> float | None:
+    """A multiply-add for every combination of indices; of one input, an addition."""
+    sizes = index_sizes(op)
+    if sizes is None:
+        return None
+    return float(prod(sizes.values())) * (2 if len(op.inputs) > 1 else 1)
+
+
 # Element-wise and reductions.
 
 
@@ -194,7 +204,7 @@ _TWO_PER_OUTPUT = ("Rsqrt", "SquaredDifference", "Softplus", "Softsign", "Sigmoi
 _REDUCTIONS = ("Sum", "Prod", "Max", "Min", "All", "Any", "ArgMax", "ArgMin", "EuclideanNorm",
                "BiasAddGrad", "UnsortedSegmentSum", "SegmentSum")  # fmt: skip
 
-_FLOPS: Mapping[str, Callable[[OpSignature], float]] = MappingProxyType(
+_FLOPS: Mapping[str, Callable[[OpSignature], float | None]] = MappingProxyType(
     {
         **dict.fromkeys(_ONE_PER_OUTPUT, _per_output(1)),
         **dict.fromkeys(_TWO_PER_OUTPUT, _per_output(2)),
@@ -210,6 +220,7 @@ _FLOPS: Mapping[str, Callable[[OpSignature], float]] = MappingProxyType(
         **dict.fromkeys(
             ("MatMul", "_FusedMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _matmul
         ),
+        "Einsum": _einsum,
         "MaxPool": _pool,
         "MaxPoolV2": _pool,
         "MaxPoolWithArgmax": _pool,

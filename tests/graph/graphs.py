@@ -51,7 +51,7 @@ def _fill_node(node: Any, rng: random.Random, name: str) -> None:
     keys = rng.sample(
         (
             "T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty", "ksize",
-            "depth_radius", "value", "frame_name",
+            "depth_radius", "value", "frame_name", "equation",
         ),
         5,
     )  # fmt: skip
@@ -60,7 +60,7 @@ def _fill_node(node: Any, rng: random.Random, name: str) -> None:
 
 
 def _fill_attr(value: Any, key: str, rng: random.Random) -> None:
-    if key in ("ksize", "depth_radius", "value", "frame_name"):
+    if key in ("ksize", "depth_radius", "value", "frame_name", "equation"):
         _fill_number(value, key, rng)
     elif key in ("T", "dtype"):
         value.type = rng.choice((1, 3, 9, 10, 101))
@@ -92,6 +92,8 @@ def _fill_number(value: Any, key: str, rng: random.Random) -> None:
             _fill_shape(value.tensor.tensor_shape, rng)
     elif key == "frame_name":
         value.s = rng.choice((b"", b"while/context", b'odd "frame"'))
+    elif key == "equation":
+        value.s = rng.choice((b"", b"ab,bc->ac", b"a" * 201))
 
 
 def _fill_shape(shape: Any, rng: random.Random) -> None:

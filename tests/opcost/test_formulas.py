@@ -1,5 +1,7 @@
 """Closed forms of single ops, worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from driple.graph.signature import OpSignature, Tensor
@@ -93,3 +95,30 @@ def test_unknown_shapes_cost_nothing_instead_of_failing() -> None:
         bare = OpSignature(op_type, (Tensor(None, 0),), (Tensor(None, 0),))
         assert cost_of_op(bare).flops == 0
         assert cost_of_op(OpSignature(op_type, (), ())).flops == 0
+
+
+def einsum(equation: str, *inputs: tuple[int, ...], out: tuple[int, ...]) -> OpSignature:
+    made = op("Einsum", *inputs, out=out)
+    return replace(made, numbers=(("equation", tuple(map(ord, equation))),))
+
+
+@pytest.mark.parametrize(
+    ("equation", "inputs", "out", "flops"),
+    [
+        ("tu,bud->btd", ((16, 16), (4, 16, 256)), (4, 16, 256), 2 * 4 * 16 * 16 * 256),
+        ("bij,bjk->bik", ((8, 3, 5), (8, 5, 7)), (8, 3, 7), 2 * 8 * 3 * 5 * 7),
+        ("...ij,...jk->...ik", ((2, 4, 3, 5), (4, 5, 7)), (2, 4, 3, 7), 2 * 8 * 3 * 5 * 7),
+        ("i...,ij->j...", ((3, 2, 2), (3, 5)), (5, 2, 2), 2 * 4 * 3 * 5),
+        ("abc->c", ((2, 3, 4),), (4,), 24),
+    ],
+)
+def test_an_einsum_multiplies_every_combination_of_its_indices(
+    equation: str, inputs: tuple[tuple[int, ...], ...], out: tuple[int, ...], flops: int
+) -> None:
+    cost = cost_of_op(einsum(equation, *inputs, out=out))
+    assert (cost.flops, cost.known) == (flops, True)
+
+
+@pytest.mark.parametrize("equation", ["", "ij,jk", "ij->i", "ijk,jk->ik", "ij,jk,kl->il"])
+def test_an_einsum_whose_indices_are_not_told_is_reported(equation: str) -> None:
+    assert not cost_of_op(einsum(equation, (3, 5), (5, 7), out=(3, 7))).known
