@@ -21,7 +21,7 @@ __all__ = ["DEVICES", "LINKS", "Device", "Link", "device_named", "link_named"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """One GPU, as its maker describes it.
+    """One GPU, as its maker describes it; or a share of a processor's core.
 
     Attributes:
         name: as in names of settings.
@@ -111,6 +111,28 @@ def _gpu(
     )
 
 
+def _cpu(name: str, share: float) -> Device:
+    """A share of one core of the machine that the CPU settings were measured on."""
+    return Device(
+        name=name,
+        generation="CPU",
+        fp32_flops=share * _CORE_FLOPS,
+        half_flops=share * _CORE_FLOPS,
+        tensor_cores=False,
+        tf32_flops=0.0,
+        bytes_per_s=share * _CORE_BYTES_PER_S,
+        memory_bytes=24e9,
+        cache_bytes=share * 16e6,
+        multiprocessors=1,
+        source=_CORE,
+    )
+
+
+# A core of the AMD EPYC of datasets/README.md: half of what oneDNN makes of two in a matrix product
+# (docs/decisions/0003), and a copy of an array that no cache holds (scripts/bench_core.py).
+_CORE = "measured here: docs/decisions/0003, scripts/bench_core.py"
+_CORE_FLOPS, _CORE_BYTES_PER_S = 191e9, 39.6e9
+
 _CATALOGUE = (
     _gpu("K80", "Kepler", (4.37, 4.37, 240, 12, 13, 1.5),
          "NVIDIA Tesla K80 board specification BD-07317, one of its two GPUs", tensor_cores=False),
@@ -144,6 +166,7 @@ _CATALOGUE = (
     _gpu("H100", "Hopper", (67, 989, 3350, 80, 132, 50), f"{_HOPPER}, SXM", tf32=494),
     _gpu("H200", "Hopper", (67, 989, 4800, 141, 132, 50), "NVIDIA H200 data sheet, SXM",
          tf32=494),
+    _cpu("CPU", 0.4), _cpu("CPU25", 0.25),
 )  # fmt: skip
 DEVICES: Mapping[str, Device] = MappingProxyType({item.name: item for item in _CATALOGUE})
 

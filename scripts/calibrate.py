@@ -56,7 +56,6 @@ def main() -> None:
     calibration = Calibration(
         kernels=best.kernels,
         devices=best.devices,
-        usual=best.usual,
         links=links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
         apply_s_per_byte=0.0,

@@ -15,7 +15,7 @@ from shipped import DOCS, ROOT, plain, save
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.hardware import DEVICES, LINKS
-from driple.simulate.device import nearest_relative, shipped_calibration
+from driple.simulate.device import shipped_calibration
 from driple.simulate.facts import Fact, check_facts, read_facts, workloads_of
 from driple.simulate.job import Job
 from driple.simulate.validate import Prediction, error_rows, validate
@@ -116,10 +116,11 @@ def devices() -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for device in DEVICES.values():
-        origin = nearest_relative(device, calibration.devices)
+        origin = calibration.device(device.name).measured_on
+        whose = "itself" if origin == device.name else origin or "all"
         lines.append(
             f"| {device.name} | {device.fp32_flops / 1e12:g} | {device.half_flops / 1e12:g} | "
-            f"{device.bytes_per_s / 1e9:g} | {'itself' if origin == device.name else origin} | "
+            f"{device.bytes_per_s / 1e9:g} | {whose} | "
             f"{device.source} |"
         )
     lines += ["", "| link | GB/s each way | share reached by two | source |", "|---|---|---|---|"]

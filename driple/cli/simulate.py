@@ -197,4 +197,5 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:
-            note(f"nobody has measured {device} here: it takes the efficiency of {source}")
+            of = f"{source} devices" if source else "the usual device"
+            note(f"no published run on {device} here: it takes the efficiency of {of}")

@@ -83,10 +83,12 @@ class BatchedGraph:
         return OpTable(
             moved=np.maximum(one.moved + share * (other.moved - one.moved), 0.0),
             sides=np.maximum(one.sides + share * (other.sides - one.sides), 0.0),
+            saved_sides=np.maximum(
+                one.saved_sides + share * (other.saved_sides - one.saved_sides), 0.0
+            ),
             half=one.half,
             product_kind=one.product_kind,
             gradient=one.gradient,
-            may_save=one.may_save,
             memory_kind=one.memory_kind,
         )
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from driple.errors import MissingExtraError
 from driple.hardware import DEVICES
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.device import known_or_usual
+from driple.simulate.device import Reached, tensor_factor
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitTimes, unit_times
 from driple.simulate.optable import OpTable
 from driple.simulate.published import PublishedRun
@@ -34,15 +34,15 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 # Where the fit begins, and the deviations of the logarithms that it takes for likely. Winograd's
-# F(4 x 4, 3 x 3) needs a quarter of the multiplications, and moves each pixel more than twice, in
-# and out (Lavin and Gray, CVPR 2016); FFT needs fewer still for windows of 5 x 5.
+# transforms move each pixel more than twice, in and out (Lavin and Gray, CVPR 2016).
 KERNELS = Kernels(
     product=(1.0, 1.0, 1.0, 1.2, 1.5, 1.2, 1.0),
     tensor_product=(1.0, 1.0, 1.0, 1.2, 1.5, 1.2, 1.0),
     gradient=(1.1, 1.1),
     tensor_gradient=(1.1, 1.1),
-    saving=(0.35, 0.2),
+    saving=(1.1, 1.1),
     saving_traffic=(3.0, 4.0),
+    layout=2.0,
     memory=(1.0, 1.5, 1.5, 1.0, 1.0, 1.5, 1.0),
     half_memory=(1.0,) * 7,
     fused_memory=(0.7, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
@@ -55,6 +55,7 @@ _KERNELS_LIKELY = Kernels(
     tensor_gradient=(0.2, 0.2),
     saving=(0.25, 0.3),
     saving_traffic=(0.3, 0.4),
+    layout=0.3,
     memory=(0.02, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3),
     half_memory=(0.15, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3),
     fused_memory=(0.3,) * 7,
@@ -62,7 +63,9 @@ _KERNELS_LIKELY = Kernels(
 )
 DEVICE = DeviceEfficiency(compute=0.8, tensor=0.35, memory=0.75, start_s=8e-6)
 _ALL_DEVICES_LIKELY = DeviceEfficiency(compute=0.3, tensor=0.4, memory=0.15, start_s=0.5)
+_GENERATION_LIKELY = DeviceEfficiency(compute=0.25, tensor=0.15, memory=0.05, start_s=0.2)
 _DEVICE_LIKELY = DeviceEfficiency(compute=0.25, tensor=0.25, memory=0.1, start_s=0.3)
+TENSOR_FALL, _TENSOR_FALL_LIKELY = 0.5, 0.3
 _MODEL_LIKELY = 0.1  # deviation of a model's effect, and of those in half precision and fused
 _NOISE = 0.05  # deviation of the logarithm of a measured time that nothing explains
 _ACCESSES_OF_SGD = 3
@@ -159,21 +162,15 @@ class Fit:
 
     Attributes:
         kernels: for all devices.
-        devices: of each device that had runs.
-        usual: of a device that had none.
-        vector: where the fit ended, from which another one may begin.
-        names: what each number of the vector stands for.
+        devices: what devices reach.
     """
 
     kernels: Kernels
-    devices: Mapping[str, DeviceEfficiency]
-    usual: DeviceEfficiency
-    vector: FloatArray
-    names: tuple[str, ...]
+    devices: Reached
 
     def device(self, name: str) -> DeviceEfficiency:
-        """What a device of the catalogue reaches; one without runs as its nearest relative."""
-        return known_or_usual(name, self.devices, self.usual)[0]
+        """What a device of the catalogue reaches; one without runs as its generation."""
+        return self.devices.of(DEVICES[name])[0]
 
     def efficiency(self, device: str, *, fused: bool = False) -> Efficiency:
         """Of a device by its name in the catalogue."""
@@ -186,12 +183,11 @@ class Fit:
         return rows.simulated(self.kernels, values)
 
 
-def fit_steps(rows: StepRows, start: Fit | None = None) -> Fit:
+def fit_steps(rows: StepRows) -> Fit:
     """The most likely numbers, given runs and priors.
 
     Args:
         rows: the runs.
-        start: another fit, near which this one may be.
 
     Raises:
         MissingExtraError: scipy is not installed.
@@ -203,10 +199,6 @@ def fit_steps(rows: StepRows, start: Fit | None = None) -> Fit:
             "fitting needs scipy, which is not installed; pip install 'driple[train]'"
         ) from error
     layout = _Layout(rows)
-    begin = np.zeros(len(layout.names))
-    if start is not None:
-        known = dict(zip(start.names, start.vector.tolist(), strict=True))
-        begin = np.array([known.get(name, 0.0) for name in layout.names])
 
     def residuals(steps: FloatArray) -> FloatArray:
         simulated = rows.simulated(layout.kernels(steps), layout.devices(steps))
@@ -216,19 +208,13 @@ def fit_steps(rows: StepRows, start: Fit | None = None) -> Fit:
         return np.concatenate([robust, steps])
 
     found = least_squares(
-        residuals, begin, max_nfev=30, jac_sparsity=layout.sparsity(rows), x_scale="jac"
+        residuals,
+        np.zeros(layout.count),
+        max_nfev=30,
+        jac_sparsity=layout.sparsity(rows),
+        x_scale="jac",
     ).x
-    values = layout.devices(found)
-    return Fit(
-        kernels=layout.kernels(found),
-        devices={
-            name: DeviceEfficiency(**{key: float(values[key][i]) for key in _NUMBERS})
-            for i, name in enumerate(rows.devices)
-        },
-        usual=layout.usual(found),
-        vector=found,
-        names=layout.names,
-    )
+    return Fit(kernels=layout.kernels(found), devices=layout.reached(found))
 
 
 class _Layout:
@@ -238,22 +224,25 @@ class _Layout:
         self.start = np.log(_flat(KERNELS))
         self.likely = _flat(_KERNELS_LIKELY)
         models = sorted({run.model for run in rows.runs})
-        names = [f"kernels {i}" for i in range(len(self.start))]
-        self._usual = len(names)
-        names += list(_NUMBERS)
-        self._own = len(names)
-        names += [f"{device} {key}" for key in _NUMBERS for device in rows.devices]
-        self._effects = len(names)
-        names += [f"{model} {kind}" for kind in ("all", "half", "fused") for model in models]
-        self.names = tuple(names)
+        self._devices = [DEVICES[name] for name in rows.devices]
+        self._generations = sorted({device.generation for device in self._devices})
+        self._generation_of = np.array(
+            [self._generations.index(device.generation) for device in self._devices]
+        )
         self._num_devices, self._num_models = len(rows.devices), len(models)
+        self._usual = len(self.start)
+        self._fall = self._usual + len(_NUMBERS)
+        self._of_generations = self._fall + 1
+        self._own = self._of_generations + len(_NUMBERS) * len(self._generations)
+        self._effects = self._own + len(_NUMBERS) * self._num_devices
+        self.count = self._effects + _EFFECTS * self._num_models
         self._model_of = np.array([models.index(run.model) for run in rows.runs])
         self._half = np.array([run.half for run in rows.runs])
         self._fused = np.array([run.fused for run in rows.runs])
 
     def sparsity(self, rows: StepRows) -> npt.NDArray[np.int8]:
         """Which residuals each number moves: a device's and a model's only their own runs'."""
-        count = len(self.names)
+        count = self.count
         moves = np.zeros((len(rows.runs), count), dtype=np.int8)
         moves[:, : self._own] = 1
         run = np.arange(len(rows.runs))
@@ -269,23 +258,47 @@ class _Layout:
         made: dict[str, Any] = {}
         at = 0
         for field in fields(Kernels):
-            length = len(getattr(KERNELS, field.name)) if field.name != "fused_start" else 0
+            start = getattr(KERNELS, field.name)
+            length = len(start) if isinstance(start, tuple) else 0
             made[field.name] = tuple(values[at : at + length]) if length else values[at]
             at += max(length, 1)
         return Kernels(**made)
 
-    def usual(self, steps: FloatArray) -> DeviceEfficiency:
-        """What a device reaches of which nothing is known."""
-        moved = steps[self._usual : self._own] * _flat(_ALL_DEVICES_LIKELY)
-        values = np.exp(np.log(_flat(DEVICE)) + moved)
-        return DeviceEfficiency(**dict(zip(_NUMBERS, values.tolist(), strict=True)))
-
     def devices(self, steps: FloatArray) -> dict[str, FloatArray]:
         """What each device reaches, arrays by name of the number."""
-        usual = _flat(self.usual(steps))
         own = steps[self._own : self._effects].reshape(len(_NUMBERS), self._num_devices)
-        likely = _flat(_DEVICE_LIKELY)
-        return {name: usual[i] * np.exp(likely[i] * own[i]) for i, name in enumerate(_NUMBERS)}
+        values = self._generation_values(steps)[:, self._generation_of]
+        values = values * np.exp(_flat(_DEVICE_LIKELY)[:, None] * own)
+        found = dict(zip(_NUMBERS, values, strict=True))
+        fall = self._tensor_fall(steps)
+        balance = np.array([tensor_factor(device, fall) for device in self._devices])
+        return {**found, "tensor": found["tensor"] * balance}
+
+    def reached(self, steps: FloatArray) -> Reached:
+        """What devices reach, measured or not."""
+        measured = np.array(list(self.devices(steps).values()))
+        return Reached(
+            measured=_by_name([device.name for device in self._devices], measured),
+            generations=_by_name(self._generations, self._generation_values(steps)),
+            usual=_by_name([""], self._usual_values(steps)[:, None])[""],
+            tensor_fall=self._tensor_fall(steps),
+        )
+
+    def _usual_values(self, steps: FloatArray) -> FloatArray:
+        """What a device reaches of which nothing is known, shape [4]."""
+        moved = steps[self._usual : self._fall] * _flat(_ALL_DEVICES_LIKELY)
+        values: FloatArray = _flat(DEVICE) * np.exp(moved)
+        return values
+
+    def _generation_values(self, steps: FloatArray) -> FloatArray:
+        """The same of each generation, shape [4, num_generations]."""
+        moved = steps[self._of_generations : self._own].reshape(len(_NUMBERS), -1)
+        likely = _flat(_GENERATION_LIKELY)[:, None]
+        values: FloatArray = self._usual_values(steps)[:, None] * np.exp(likely * moved)
+        return values
+
+    def _tensor_fall(self, steps: FloatArray) -> float:
+        return TENSOR_FALL + _TENSOR_FALL_LIKELY * float(steps[self._fall])
 
     def effects(self, steps: FloatArray) -> FloatArray:
         """Logarithm of what each run's model adds to its time."""
@@ -295,6 +308,14 @@ class _Layout:
         own: FloatArray = of_all[self._model_of]
         own = own + np.where(self._half, of_half[self._model_of], 0.0)
         return own + np.where(self._fused, of_fused[self._model_of], 0.0)
+
+
+def _by_name(names: Sequence[str], values: FloatArray) -> dict[str, DeviceEfficiency]:
+    """From values of shape [4, number of names]."""
+    return {
+        name: DeviceEfficiency(**dict(zip(_NUMBERS, column.tolist(), strict=True)))
+        for name, column in zip(names, values.T, strict=True)
+    }
 
 
 def _flat(numbers: Kernels | DeviceEfficiency) -> FloatArray:
@@ -315,6 +336,7 @@ def _joined(units: Sequence[UnitTimes]) -> UnitTimes:
             }
         ),
         product_s=np.concatenate([one.product_s for one in units]),
+        saved_s=np.concatenate([one.saved_s for one in units]),
         memory_s=np.concatenate([one.memory_s for one in units]),
         tensor=np.concatenate([one.tensor for one in units]),
     )

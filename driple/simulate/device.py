@@ -26,7 +26,7 @@ __all__ = [
     "CalibratedDevice",
     "Calibration",
     "LinkEfficiency",
-    "known_or_usual",
+    "Reached",
     "link_kind",
     "nearest_link",
     "nearest_relative",
@@ -35,8 +35,9 @@ __all__ = [
 
 FORMAT = 1
 ETHERNET = "Ethernet"  # of any rate
+USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 # Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
-_GENERATIONS = ("Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
+_GENERATIONS = ("CPU", "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class CalibratedDevice:
     Attributes:
         spec: its published peaks.
         efficiency: share of them that jobs reach.
-        measured_on: device whose measurements the efficiency comes from; empty if it is the usual
-            one.
+        measured_on: whose measurements the efficiency comes from: the device's own name, else its
+            generation's; empty if it is the usual one.
     """
 
     spec: Device
@@ -76,13 +77,46 @@ class LinkEfficiency:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """What devices reach of their peaks, measured or not.
+
+    The more FLOP/s tensor cores have for each byte/s of memory, the smaller the share that kernels
+    reach; `tensor_fall` is the exponent.
+
+    Attributes:
+        measured: of each measured device, by its name in the catalogue.
+        generations: of a device of a generation, with `USUAL_BALANCE`.
+        usual: of a device of a generation of which none was measured, with `USUAL_BALANCE`.
+        tensor_fall: share of the tensor cores' peak ~ (FLOP/s / byte/s) ** -tensor_fall.
+    """
+
+    measured: Mapping[str, DeviceEfficiency]
+    generations: Mapping[str, DeviceEfficiency]
+    usual: DeviceEfficiency
+    tensor_fall: float
+
+    def of(self, device: Device) -> tuple[DeviceEfficiency, str]:
+        """What a device reaches, and whose measurements tell: its own, its generation's, none."""
+        if device.name in self.measured:
+            return self.measured[device.name], device.name
+        known = device.generation in self.generations
+        found = self.generations.get(device.generation, self.usual)
+        tensor = found.tensor * tensor_factor(device, self.tensor_fall)
+        return replace(found, tensor=tensor), device.generation if known else ""
+
+
+def tensor_factor(device: Device, fall: float) -> float:
+    """What the balance of a device's tensor cores and memory makes of the share it reaches."""
+    return float((device.half_flops / device.bytes_per_s / USUAL_BALANCE) ** -fall)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
     """All fitted numbers.
 
     Attributes:
         kernels: factors that hold on every device.
-        devices: what each measured device reaches, by its name in the catalogue.
-        usual: what a device reaches of whose generation none was measured.
+        devices: what devices reach.
         links: what each kind of link reaches; `Ethernet` stands for all its rates.
         bridge_bytes_per_s: rate between two containers of one machine, each way.
         apply_s_per_byte: seconds of a server for a byte of a gradient.
@@ -93,8 +127,7 @@ class Calibration:
     """
 
     kernels: Kernels
-    devices: Mapping[str, DeviceEfficiency]
-    usual: DeviceEfficiency
+    devices: Reached
     links: Mapping[str, LinkEfficiency]
     bridge_bytes_per_s: float
     apply_s_per_byte: float
@@ -103,13 +136,13 @@ class Calibration:
     about: Mapping[str, Any]
 
     def device(self, name: str) -> CalibratedDevice:
-        """A device of the catalogue with its own efficiency, its nearest relative's, or the usual.
+        """A device of the catalogue with its own efficiency, its generation's, or the usual.
 
         Raises:
             SettingError: no such device.
         """
         spec = device_named(name)
-        reached, origin = known_or_usual(spec.name, self.devices, self.usual)
+        reached, origin = self.devices.of(spec)
         return CalibratedDevice(spec, Efficiency(kernels=self.kernels, device=reached), origin)
 
     def link(self, name: str) -> LinkEfficiency:
@@ -127,10 +160,9 @@ class Calibration:
 
     def to_json_dict(self) -> dict[str, Any]:
         """As it is stored in a calibration file."""
-        plain = asdict(replace(self, devices={}, links={}))
-        for name in ("devices", "links"):
-            plain[name] = {key: asdict(one) for key, one in getattr(self, name).items()}
-        return {"format": FORMAT, **plain}
+        plain = asdict(replace(self, devices=replace(self.devices, measured={}), links={}))
+        plain["devices"]["measured"] = _plain(self.devices.measured)
+        return {"format": FORMAT, **plain, "links": _plain(self.links)}
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
@@ -143,19 +175,15 @@ class Calibration:
             values = json.loads(text)
             if values.pop("format") != FORMAT:
                 raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
-            devices = {
-                name: read_numbers(DeviceEfficiency, numbers)
-                for name, numbers in values.pop("devices").items()
-            }
+            devices = _reached(values.pop("devices"))
             kernels = read_numbers(Kernels, values.pop("kernels"))
-            usual = read_numbers(DeviceEfficiency, values.pop("usual"))
             links = {
                 name: LinkEfficiency(**numbers) for name, numbers in values.pop("links").items()
             }
-            made = cls(kernels=kernels, devices=devices, usual=usual, links=links, **values)
+            made = cls(kernels=kernels, devices=devices, links=links, **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(f"no calibration file ({error}); fit it again") from error
-        odd = [name for name in made.devices if name not in DEVICES]
+        odd = [name for name in devices.measured if name not in DEVICES]
         if odd or not made.devices:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
         if ETHERNET not in made.links:
@@ -169,20 +197,19 @@ def shipped_calibration() -> Calibration:
     return Calibration.from_json((files("driple.simulate") / "calibration.json").read_text())
 
 
-def known_or_usual(
-    name: str, devices: Mapping[str, DeviceEfficiency], usual: DeviceEfficiency
-) -> tuple[DeviceEfficiency, str]:
-    """What a device reaches, and on which device that was measured; the name may be empty.
+def _plain(items: Mapping[str, Any]) -> dict[str, Any]:
+    """Data classes by name as plain JSON."""
+    return {name: asdict(item) for name, item in items.items()}
 
-    Where the device was not measured, the nearest of its generation stands in, else the usual.
-    """
-    if name in devices:
-        return devices[name], name
-    same = [one for one in devices if DEVICES[one].generation == DEVICES[name].generation]
-    if not same:
-        return usual, ""
-    nearest = nearest_relative(DEVICES[name], same)
-    return devices[nearest], nearest
+
+def _reached(values: Mapping[str, Any]) -> Reached:
+    """From plain JSON."""
+    groups = {
+        group: {name: read_numbers(DeviceEfficiency, numbers) for name, numbers in found.items()}
+        for group, found in ((key, values[key]) for key in ("measured", "generations"))
+    }
+    usual = read_numbers(DeviceEfficiency, values["usual"])
+    return Reached(**groups, usual=usual, tensor_fall=float(values["tensor_fall"]))
 
 
 def nearest_relative(device: Device, names: Iterable[str]) -> str:

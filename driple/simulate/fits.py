@@ -60,9 +60,8 @@ class Fits:
         if len(left) == len(self.runs):
             key = ("", "")
         if key not in self._known:
-            start = None if key == ("", "") else self.without()
             self._progress(f"all{f' without {model or device}' if model or device else ''}")
-            self._known[key] = fit_steps(step_rows(left, self.graphs), start)
+            self._known[key] = fit_steps(step_rows(left, self.graphs))
         return self._known[key]
 
     def roofline(self, device: str, *, fused: bool, model: str = "", own: bool = True) -> Roofline:

@@ -22,6 +22,7 @@ from driple.errors import ConfigError
 from driple.hardware import Device
 from driple.simulate.optable import (
     BIAS_GRADIENT,
+    MATMUL,
     MEMORY_KINDS,
     PRODUCT_KINDS,
     WINDOW5,
@@ -61,9 +62,11 @@ class Kernels:
         tensor_product: the same on tensor cores.
         gradient: on that of a convolution's gradient, by its input and by its filter.
         tensor_gradient: the same on tensor cores.
-        saving: on the time of products with windows of 3 x 3 and 5 x 5 and stride 1, where
-            multiplications are saved; not on tensor cores.
+        saving: on the time of what Winograd's algorithm leaves of products with windows of 3 x 3
+            and of 5 x 5; not on tensor cores.
         saving_traffic: how often such a product moves its bytes.
+        layout: how often a convolution on tensor cores moves its bytes again, between the layout
+            of the program and that of the kernel, where no compiler chooses layouts.
         memory: on the time to move an op's bytes, for each of `MEMORY_KINDS`.
         half_memory: on that again in half precision.
         fused_memory: on that again where a compiler fuses ops.
@@ -76,6 +79,7 @@ class Kernels:
     tensor_gradient: tuple[float, ...]
     saving: tuple[float, ...]
     saving_traffic: tuple[float, ...]
+    layout: float
     memory: tuple[float, ...]
     half_memory: tuple[float, ...]
     fused_memory: tuple[float, ...]
@@ -155,12 +159,14 @@ class UnitTimes:
     Attributes:
         table: the ops.
         product_s: of the product, if any.
+        saved_s: of the product that Winograd's algorithm leaves; infinite where it does not apply.
         memory_s: to move the bytes.
         tensor: whether tensor cores multiply.
     """
 
     table: OpTable
     product_s: FloatArray
+    saved_s: FloatArray
     memory_s: FloatArray
     tensor: BoolArray
 
@@ -185,6 +191,7 @@ class UnitTimes:
         on_tensor = on_tensor * np.array([1.0, *kernels.tensor_gradient])[table.gradient]
         factor = np.where(self.tensor, on_tensor / np.asarray(reached["tensor"]), plain)
         base_s = self.product_s * gradient * factor
+        left_s = self.saved_s * gradient * plain
         memory_s = self.memory_s / np.asarray(reached["memory"])
         memory_s = memory_s * np.array(kernels.memory)[table.memory_kind]
         fused_memory = np.array(kernels.fused_memory)[table.memory_kind]
@@ -193,13 +200,14 @@ class UnitTimes:
         joined = np.asarray(fused) & (table.memory_kind == BIAS_GRADIENT)
         half_memory = np.array(kernels.half_memory)[table.memory_kind]
         memory_s = memory_s * np.where(table.half & ~joined, half_memory, 1.0)
+        turned = self.tensor & (table.product_kind != MATMUL) & ~np.asarray(fused)
+        turning_s = np.where(turned, self.memory_s / np.asarray(reached["memory"]), 0.0)
         direct_s = np.maximum(base_s * np.array(kernels.product)[table.product_kind], memory_s)
+        direct_s = direct_s + turning_s * kernels.layout
         window = (table.product_kind == WINDOW5).astype(np.int64)
         saving = np.array(kernels.saving)[window]
         traffic = np.array(kernels.saving_traffic)[window]
-        saved_s = np.where(
-            table.may_save & ~self.tensor, base_s * saving + memory_s * traffic, np.inf
-        )
+        saved_s = left_s * saving + memory_s * traffic
         start_s = np.asarray(reached["start_s"]) * np.where(fused, kernels.fused_start, 1.0)
         there = table.moved > 0
         return np.where(there, np.minimum(direct_s, saved_s), 0.0), np.where(there, start_s, 0.0)
@@ -213,9 +221,15 @@ def unit_times(table: OpTable, device: Device) -> UnitTimes:
     if len(rows):
         peak = np.where(table.half, device.half_flops, device.matrix_flops)[rows]
         product_s[rows] = _product_s(table.sides[rows], peak, device)
+    saved_s = np.full(len(table.moved), np.inf)
+    rows = np.flatnonzero((table.saved_sides[:, 3] > 0) & ~tensor)
+    if len(rows):
+        peak = np.where(table.half, device.half_flops, device.fp32_flops)[rows]
+        saved_s[rows] = _product_s(table.saved_sides[rows], peak, device)
     return UnitTimes(
         table=table,
         product_s=product_s,
+        saved_s=saved_s,
         memory_s=table.moved / device.bytes_per_s,
         tensor=tensor & (table.sides[:, 3] > 0),
     )

@@ -9,8 +9,11 @@ from driple.graph.opgraph import OpGraph
 
 __all__ = ["executed_nodes"]
 
-# Ops that do something besides giving a tensor.
-_ACTS = ("Apply", "ResourceApply", "Assign", "ResourceScatter", "Scatter", "SparseApply")
+# Ops that do something besides giving a tensor; a bare Assign sets a variable before any step.
+_ACTS = (
+    "Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "AssignAdd", "AssignSub",
+    "Scatter", "ResourceScatter",
+)  # fmt: skip
 
 
 def executed_nodes(graph: OpGraph, *, gated: bool = True) -> npt.NDArray[np.bool_]:

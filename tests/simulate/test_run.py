@@ -16,7 +16,7 @@ from driple.errors import ConfigError, DatasetError, GraphError, SettingError
 from driple.settings import Setting
 from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import Calibration, LinkEfficiency
+from driple.simulate.device import Calibration, LinkEfficiency, Reached
 from driple.simulate.job import Job
 from driple.simulate.run import Simulation, simulate
 from driple.targets import TARGET_NAMES
@@ -25,8 +25,12 @@ from tests.simulate.jobs import net
 
 CALIBRATION = Calibration(
     kernels=KERNELS,
-    devices={"V100": DEVICE},
-    usual=DEVICE,
+    devices=Reached(
+        measured={"V100": DEVICE},
+        generations={"Volta": DEVICE},
+        usual=DEVICE,
+        tensor_fall=0.5,
+    ),
     links={
         "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),
         "PCIe3": LinkEfficiency(0.6, 1e-5, 0.3),
@@ -92,8 +96,10 @@ def test_sync_workers_end_their_steps_together() -> None:
     assert records[0].step_ends_s != records[1].step_ends_s
 
 
-def test_unmeasured_devices_take_the_efficiency_of_a_relative() -> None:
-    assert CALIBRATION.device("2080Ti").measured_on == "V100"
+def test_unmeasured_devices_take_the_efficiency_of_their_generation_or_the_usual_one() -> None:
+    assert CALIBRATION.device("V100").measured_on == "V100"
+    assert CALIBRATION.device("V100-SXM2").measured_on == "Volta"
+    assert CALIBRATION.device("2080Ti").measured_on == ""
     assert on("2080Ti-P1w2/ho-1G").iteration_time_s > 0
 
 
