@@ -18,6 +18,7 @@ from driple.files import write_whole
 from driple.simulate.device import Calibration
 from driple.simulate.fits import Fits, fit_links, prepare_runs
 from driple.simulate.published import read_published
+from driple.simulate.singles import read_ops
 from driple.simulate.validate import predict_clusters, predict_singles, read_graphs, summarise
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +34,7 @@ def main() -> None:
     """Fit everything and write it down."""
     graphs = read_graphs(GRAPHS)
     runs = [run for run in read_published(TABLES) if (run.model, run.half) in graphs]
-    fits = Fits(runs, graphs, lambda what: print(what, flush=True))
+    fits = Fits(runs, graphs, read_ops(TABLES), lambda what: print(what, flush=True))
     best = fits.without()
     clusters = [run for run in runs if run.kind != "single"]
     prepared = prepare_runs(
@@ -62,7 +63,7 @@ def main() -> None:
         jitter=JITTER,
         errors=errors,
         about={
-            "sources": sorted({run.source for run in runs} | {"driple_paper"}),
+            "sources": sorted({run.source for run in runs} | {"driple_paper", "neusight"}),
             "fitted": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "rows": len(runs),
         },

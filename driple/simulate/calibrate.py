@@ -1,6 +1,6 @@
 """What kernels and devices reach of their peaks, fitted to published times of whole steps.
 
-    PublishedRun, graphs -> StepRows (unit times of every kind of op of every step)
+    PublishedRun, graphs, PublishedOp -> StepRows (unit times of every kind of op of every step)
     StepRows -> Fit: Kernels, one for all devices; DeviceEfficiency of each; both with their priors
 
 One fit over all devices: that a pointwise convolution falls further short of the peak than a large
@@ -26,6 +26,7 @@ from driple.simulate.device import Reached, tensor_factor
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitTimes, unit_times
 from driple.simulate.optable import OpTable
 from driple.simulate.published import PublishedRun
+from driple.simulate.singles import PublishedOp
 
 __all__ = ["Fit", "StepRows", "fit_steps", "step_rows"]
 
@@ -66,8 +67,10 @@ _ALL_DEVICES_LIKELY = DeviceEfficiency(compute=0.3, tensor=0.4, memory=0.15, sta
 _GENERATION_LIKELY = DeviceEfficiency(compute=0.25, tensor=0.15, memory=0.05, start_s=0.2)
 _DEVICE_LIKELY = DeviceEfficiency(compute=0.25, tensor=0.25, memory=0.1, start_s=0.3)
 TENSOR_FALL, _TENSOR_FALL_LIKELY = 0.5, 0.3
-_MODEL_LIKELY = 0.1  # deviation of a model's effect, and of those in half precision and fused
-_NOISE = 0.05  # deviation of the logarithm of a measured time that nothing explains
+_GROUP_LIKELY = 0.05  # deviation of a model's effect, and of those in half precision and fused
+# Deviations of the logarithm of a measured time that nothing explains; libraries pick kernels for
+# single ops by rules that nobody published.
+_NOISE, _OP_NOISE = 0.03, 0.3
 _ACCESSES_OF_SGD = 3
 _EFFECTS = 3
 _NUMBERS = tuple(field.name for field in fields(DeviceEfficiency))
@@ -75,13 +78,15 @@ _NUMBERS = tuple(field.name for field in fields(DeviceEfficiency))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRows:
-    """Whole steps on single devices, as one table.
+    """Whole steps on single devices, and single ops, as one table.
 
     Runs of the same step on the same device are one case, which is simulated once.
 
     Attributes:
-        runs: the measurements.
-        case_of: shape [num_runs], case of each.
+        groups: of each measurement, the model, or the op; each may have an effect of its own.
+        half: shape [num_measurements], whether it was in half precision.
+        noise: shape [num_measurements], deviation of the logarithm that nothing explains.
+        case_of: shape [num_measurements], case of each.
         devices: names of the devices, sorted.
         device_of: shape [num_cases], position in `devices`.
         fused: shape [num_cases], whether a compiler fused the ops.
@@ -90,10 +95,12 @@ class StepRows:
         row_case: shape [num_rows], case of each row.
         starts: shape [num_cases], first row of each case.
         update_s: shape [num_cases], seconds at the peak to apply the gradients.
-        seconds: shape [num_runs], measured.
+        seconds: shape [num_measurements], measured.
     """
 
-    runs: tuple[PublishedRun, ...]
+    groups: tuple[str, ...]
+    half: BoolArray
+    noise: FloatArray
     case_of: IntArray
     devices: tuple[str, ...]
     device_of: IntArray
@@ -121,17 +128,20 @@ class StepRows:
 
 
 def step_rows(
-    runs: Sequence[PublishedRun], graphs: Mapping[tuple[str, bool], BatchedGraph]
+    runs: Sequence[PublishedRun],
+    graphs: Mapping[tuple[str, bool], BatchedGraph],
+    ops: Sequence[PublishedOp] = (),
 ) -> StepRows:
     """The steps of runs on single devices.
 
     Args:
         runs: on one device each, one or more.
         graphs: of each model in single and half precision.
+        ops: single ones, each a step of its own.
     """
     keys = [(run.device, run.model, run.half, run.batch_size, run.fused) for run in runs]
     cases = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-    devices = tuple(sorted({run.device for run in runs}))
+    devices = tuple(sorted({item.device for item in (*runs, *ops)}))
     units, executions, update_s = [], [], []
     for name, model, half, batch_size, _ in cases:
         graph, device = graphs[model, half], DEVICES[name]
@@ -140,20 +150,38 @@ def step_rows(
         units.append(unit_times(table.take(some), device))
         executions.append(graph.runs[some])
         update_s.append(_ACCESSES_OF_SGD * graph.graph.received_bytes / device.bytes_per_s)
+    for name, some_ops in _by_device(ops).items():
+        units.append(unit_times(OpTable.of([op.signature for op in some_ops]), DEVICES[name]))
+    ordered = [op for some_ops in _by_device(ops).values() for op in some_ops]
+    executions += [np.ones(1)] * len(ordered)
+    update_s += [0.0] * len(ordered)
     lengths = [len(rows) for rows in executions]
+    on = [name for name, *_ in cases] + [op.device for op in ordered]
     return StepRows(
-        runs=tuple(runs),
-        case_of=np.array([cases[key] for key in keys], dtype=np.int64),
+        groups=(*(run.model for run in runs), *(op.name for op in ordered)),
+        half=np.array([run.half for run in runs] + [False] * len(ordered), dtype=np.bool_),
+        noise=np.array([_NOISE] * len(runs) + [_OP_NOISE] * len(ordered)),
+        case_of=np.array(
+            [cases[key] for key in keys] + [len(cases) + i for i in range(len(ordered))],
+            dtype=np.int64,
+        ),
         devices=devices,
-        device_of=np.array([devices.index(name) for name, *_ in cases], dtype=np.int64),
-        fused=np.array([fused for *_, fused in cases], dtype=np.bool_),
+        device_of=np.array([devices.index(name) for name in on], dtype=np.int64),
+        fused=np.array([fused for *_, fused in cases] + [False] * len(ordered), dtype=np.bool_),
         units=_joined(units),
         executions=np.concatenate(executions),
-        row_case=np.repeat(np.arange(len(cases)), lengths),
+        row_case=np.repeat(np.arange(len(lengths)), lengths),
         starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
         update_s=np.array(update_s),
-        seconds=np.array([run.seconds for run in runs]),
+        seconds=np.array([item.seconds for item in (*runs, *ordered)]),
     )
+
+
+def _by_device(ops: Sequence[PublishedOp]) -> dict[str, list[PublishedOp]]:
+    found: dict[str, list[PublishedOp]] = {}
+    for op in ops:
+        found.setdefault(op.device, []).append(op)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,7 +230,7 @@ def fit_steps(rows: StepRows) -> Fit:
 
     def residuals(steps: FloatArray) -> FloatArray:
         simulated = rows.simulated(layout.kernels(steps), layout.devices(steps))
-        off = (np.log(simulated / rows.seconds) + layout.effects(steps)) / _NOISE
+        off = (np.log(simulated / rows.seconds) + layout.effects(steps)) / rows.noise
         # Least absolute deviations far out: some systems were throttled, and nobody says which.
         robust = np.sign(off) * np.sqrt(2 * (np.sqrt(1 + off * off) - 1))
         return np.concatenate([robust, steps])
@@ -223,33 +251,33 @@ class _Layout:
     def __init__(self, rows: StepRows) -> None:
         self.start = np.log(_flat(KERNELS))
         self.likely = _flat(_KERNELS_LIKELY)
-        models = sorted({run.model for run in rows.runs})
+        groups = sorted(set(rows.groups))
         self._devices = [DEVICES[name] for name in rows.devices]
         self._generations = sorted({device.generation for device in self._devices})
         self._generation_of = np.array(
             [self._generations.index(device.generation) for device in self._devices]
         )
-        self._num_devices, self._num_models = len(rows.devices), len(models)
+        self._num_devices, self._num_groups = len(rows.devices), len(groups)
         self._usual = len(self.start)
         self._fall = self._usual + len(_NUMBERS)
         self._of_generations = self._fall + 1
         self._own = self._of_generations + len(_NUMBERS) * len(self._generations)
         self._effects = self._own + len(_NUMBERS) * self._num_devices
-        self.count = self._effects + _EFFECTS * self._num_models
-        self._model_of = np.array([models.index(run.model) for run in rows.runs])
-        self._half = np.array([run.half for run in rows.runs])
-        self._fused = np.array([run.fused for run in rows.runs])
+        self.count = self._effects + _EFFECTS * self._num_groups
+        self._group_of = np.array([groups.index(name) for name in rows.groups])
+        self._half = rows.half
+        self._fused = rows.fused[rows.case_of]
 
     def sparsity(self, rows: StepRows) -> npt.NDArray[np.int8]:
         """Which residuals each number moves: a device's and a model's only their own runs'."""
         count = self.count
-        moves = np.zeros((len(rows.runs), count), dtype=np.int8)
+        moves = np.zeros((len(rows.groups), count), dtype=np.int8)
         moves[:, : self._own] = 1
-        run = np.arange(len(rows.runs))
+        run = np.arange(len(rows.groups))
         for i in range(len(_NUMBERS)):
             moves[run, self._own + i * self._num_devices + rows.device_of[rows.case_of]] = 1
         for i in range(_EFFECTS):
-            moves[run, self._effects + i * self._num_models + self._model_of] = 1
+            moves[run, self._effects + i * self._num_groups + self._group_of] = 1
         return np.concatenate([moves, np.eye(count, dtype=np.int8)])
 
     def kernels(self, steps: FloatArray) -> Kernels:
@@ -301,13 +329,13 @@ class _Layout:
         return TENSOR_FALL + _TENSOR_FALL_LIKELY * float(steps[self._fall])
 
     def effects(self, steps: FloatArray) -> FloatArray:
-        """Logarithm of what each run's model adds to its time."""
-        of_all, of_half, of_fused = _MODEL_LIKELY * steps[self._effects :].reshape(
-            _EFFECTS, self._num_models
+        """Logarithm of what each measurement's group adds to its time."""
+        of_all, of_half, of_fused = _GROUP_LIKELY * steps[self._effects :].reshape(
+            _EFFECTS, self._num_groups
         )
-        own: FloatArray = of_all[self._model_of]
-        own = own + np.where(self._half, of_half[self._model_of], 0.0)
-        return own + np.where(self._fused, of_fused[self._model_of], 0.0)
+        own: FloatArray = of_all[self._group_of]
+        own = own + np.where(self._half, of_half[self._group_of], 0.0)
+        return own + np.where(self._fused, of_fused[self._group_of], 0.0)
 
 
 def _by_name(names: Sequence[str], values: FloatArray) -> dict[str, DeviceEfficiency]:

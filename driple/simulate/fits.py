@@ -17,6 +17,7 @@ from driple.simulate.kernels import Efficiency
 from driple.simulate.links import Prepared, by_link, fit_link, prepare_run
 from driple.simulate.published import PublishedRun
 from driple.simulate.roofline import Roofline, fit_roofline
+from driple.simulate.singles import PublishedOp
 
 __all__ = ["Fits", "Graphs", "fit_links", "prepare_runs"]
 
@@ -34,6 +35,7 @@ class Fits:
     Args:
         runs: published ones, those on one device count.
         graphs: of their models.
+        ops: published single ones.
         progress: told what is being fitted.
 
     Raises:
@@ -44,12 +46,13 @@ class Fits:
         self,
         runs: Sequence[PublishedRun],
         graphs: Graphs,
+        ops: Sequence[PublishedOp] = (),
         progress: Progress = lambda _: None,
     ) -> None:
         self.runs = [run for run in runs if run.kind == "single"]
         if not self.runs:
             raise ConfigError("no published run on a single device, which fits begin with")
-        self.graphs, self._progress = graphs, progress
+        self.graphs, self._ops, self._progress = graphs, ops, progress
         self._known: dict[tuple[str, str], Fit] = {}
         self._rooflines: dict[tuple[str, bool, str], Roofline] = {}
 
@@ -57,11 +60,12 @@ class Fits:
         """The fit to all runs but those of a model or on a device."""
         key = (model, device)
         left = [run for run in self.runs if run.model != model and run.device != device]
-        if len(left) == len(self.runs):
+        if len(left) == len(self.runs) and all(op.device != device for op in self._ops):
             key = ("", "")
         if key not in self._known:
             self._progress(f"all{f' without {model or device}' if model or device else ''}")
-            self._known[key] = fit_steps(step_rows(left, self.graphs))
+            ops = [op for op in self._ops if op.device != device]
+            self._known[key] = fit_steps(step_rows(left, self.graphs, ops))
         return self._known[key]
 
     def roofline(self, device: str, *, fused: bool, model: str = "", own: bool = True) -> Roofline:

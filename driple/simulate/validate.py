@@ -24,6 +24,7 @@ from driple.simulate.fits import Fits, fit_links, prepare_runs
 from driple.simulate.kernels import Efficiency
 from driple.simulate.links import Prepared, seconds_on
 from driple.simulate.published import Kind, PublishedRun, read_published
+from driple.simulate.singles import read_ops
 from driple.zoo.store import GraphStore
 from driple.zoo.workload import Workload
 
@@ -146,7 +147,7 @@ def validate(
     """
     known = read_graphs(graphs)
     runs = [run for run in read_published(tables) if (run.model, run.half) in known]
-    fits = Fits(runs, known, progress)
+    fits = Fits(runs, known, read_ops(tables), progress)
     return [*predict_singles(fits), *predict_clusters(fits, runs)]
 
 

@@ -80,7 +80,7 @@ def test_steps_tell_the_device_that_made_them() -> None:
 
 def test_what_is_odd_about_a_model_stays_with_it() -> None:
     rows = rows_of("net", "deep")
-    odd = np.array([run.model == "deep" for run in rows.runs])
+    odd = np.array(rows.groups) == "deep"
     found = fit_steps(replace(rows, seconds=np.where(odd, 1.3, 1.0) * rows.seconds))
     # The slow model pulls the device along, but by less than half of what it is slower.
     ratio = found.simulated(rows)[~odd] / rows.seconds[~odd]
