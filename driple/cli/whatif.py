@@ -112,7 +112,7 @@ def whatif(
         worker_bytes_per_s=rates * link.share,
         server_bytes_per_s=rates * link.share,
         server_s_per_byte=calibration.apply_s_per_byte,
-        message_s=link.hop_s,
+        message_s=link.tensor_s,
         deviation=deviation,
         compression=ratios,
     )

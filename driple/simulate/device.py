@@ -62,13 +62,14 @@ class LinkEfficiency:
 
     Attributes:
         share: of its nominal rate, between two.
-        hop_s: seconds of a hop in a ring, or between the end of a message and its use.
+        tensor_s: seconds of each tensor that goes round a ring, besides its bytes, or between the
+            end of a message and its use.
         sharing: with n on it, each gets (2 / n) to this power of what two get: 0 for a switch, 1
             where all go through one bottleneck.
     """
 
     share: float
-    hop_s: float
+    tensor_s: float
     sharing: float
 
     def share_of(self, count: int) -> float:

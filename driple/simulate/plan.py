@@ -48,10 +48,12 @@ class Message:
     Attributes:
         server: number of the parameter server that they come from or go to.
         nbytes: bytes of all of them.
+        tensors: how many there are.
     """
 
     server: int
     nbytes: float
+    tensors: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,13 +178,18 @@ def _messages(
     """
     least = nbytes.sum() / MOST_MESSAGES
     made: list[tuple[int, Message]] = []
-    gathered: dict[int, tuple[int, float]] = {}  # by server: place and bytes so far
+    # By server: place, bytes and tensors so far.
+    gathered: dict[int, tuple[int, float, int]] = {}
     for i in np.argsort(places, kind="stable").tolist():
         server, place = servers[i], int(places[i])
-        at, amount = gathered.get(server, (place, 0.0))
+        at, amount, count = gathered.get(server, (place, 0.0, 0))
         if amount >= least and amount > 0 and place != at:
-            made.append((at, Message(server, amount)))
-            at, amount = place, 0.0
-        gathered[server] = (place if last else at, amount + float(nbytes[i]))
-    made += [(at, Message(server, amount)) for server, (at, amount) in gathered.items() if amount]
+            made.append((at, Message(server, amount, count)))
+            at, amount, count = place, 0.0, 0
+        gathered[server] = (place if last else at, amount + float(nbytes[i]), count + 1)
+    made += [
+        (at, Message(server, amount, count))
+        for server, (at, amount, count) in gathered.items()
+        if amount
+    ]
     return sorted(made, key=lambda item: item[0])

@@ -2,8 +2,8 @@
 
     step: compute -> each message of gradients goes round as soon as all workers have it -> update
 
-A ring of n workers passes 2 (n - 1) / n of each byte out of and into every worker, in 2 (n - 1)
-hops (Patarasuk and Yuan, JPDC 2009). Messages go round one after another, while the device computes
+A ring of n workers passes 2 (n - 1) / n of each byte out of and into every worker (Patarasuk and
+Yuan, JPDC 2009). Messages go round one after another, while the device computes
 on; all workers take part in each, so they end their steps together.
 """
 
@@ -21,6 +21,7 @@ from driple.simulate.plan import StepPlan
 __all__ = ["RingSpec", "passing", "simulate_ring"]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 _MOMENT_S = 1e-9  # rounding of sums of times
 
@@ -31,14 +32,15 @@ class RingSpec:
 
     Attributes:
         bytes_per_s: rate of the slowest link of the ring, each way.
-        hop_s: seconds that a message takes for a hop, besides its bytes.
+        tensor_s: seconds that each tensor of a message takes besides its bytes: published rings of
+            2, 4 and 8 workers show as much of it.
         update_s: seconds of each worker's device to apply the gradients; a kernel runs, and uses
             device memory, all the while.
         jitter: standard deviation of the logarithm of a step's computing time.
     """
 
     bytes_per_s: float
-    hop_s: float
+    tensor_s: float
     update_s: tuple[float, ...]
     jitter: float = 0.0
 
@@ -60,7 +62,9 @@ def simulate_ring(
     """
     random = np.random.default_rng(seed)
     records = [WorkerRecord(tx=[(0.0, 0.0)], rx=[(0.0, 0.0)]) for _ in plans]
-    sizes = np.array([m.nbytes for segment in plans[0].segments for m in segment.sends])
+    messages = [message for segment in plans[0].segments for message in segment.sends]
+    sizes = np.array([message.nbytes for message in messages])
+    tensors = np.array([message.tensors for message in messages])
     start_s = 0.0
     for _ in range(num_steps):
         slowness = np.exp(random.normal(0.0, spec.jitter, len(plans)))
@@ -71,7 +75,7 @@ def simulate_ring(
         free_s = max(record.computing[-1].end_s if record.computing else start_s
                      for record in records)  # fmt: skip
         if len(plans) > 1 and len(sizes):
-            begins, ends = passing(spec, sizes, np.max(ready, axis=0), len(plans))
+            begins, ends = passing(spec, sizes, tensors, np.max(ready, axis=0))
             free_s = max(free_s, float(ends[-1]))
             _meter(records, sizes, begins, ends)
         for record, update_s in zip(records, spec.update_s, strict=True):
@@ -99,7 +103,7 @@ def _compute(record: WorkerRecord, plan: StepPlan, start_s: float, slowness: flo
 
 
 def passing(
-    spec: RingSpec, sizes: FloatArray, ready_s: FloatArray, num_workers: int
+    spec: RingSpec, sizes: FloatArray, tensors: IntArray, ready_s: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """When each message begins to go round, and when it is through.
 
@@ -108,11 +112,11 @@ def passing(
     Args:
         spec: the ring.
         sizes: shape [num_messages], bytes.
+        tensors: shape [num_messages], tensors of each.
         ready_s: shape [num_messages], when the last worker has each.
-        num_workers: two or more.
     """
-    hops = 2 * (num_workers - 1)
-    took_s = hops * (sizes / num_workers / spec.bytes_per_s + spec.hop_s)
+    count = len(spec.update_s)
+    took_s = 2 * (count - 1) / count * sizes / spec.bytes_per_s + tensors * spec.tensor_s
     before_s = np.cumsum(took_s) - took_s
     begins: FloatArray = np.maximum.accumulate(ready_s - before_s) + before_s
     return begins, begins + took_s

@@ -108,7 +108,7 @@ def simulate(
             server_machine=scene.server_machine,
             link_bytes_per_s=rate,
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
-            message_s=link.hop_s,
+            message_s=link.tensor_s,
             apply_s_per_byte=calibration.apply_s_per_byte,
             synchronous=is_synchronous(job.graph),
             jitter=calibration.jitter,
@@ -117,7 +117,7 @@ def simulate(
     else:
         ring = RingSpec(
             bytes_per_s=scene.link_bytes_per_s * link.share_of(setting.num_workers),
-            hop_s=link.hop_s,
+            tensor_s=link.tensor_s,
             update_s=tuple(job.update_seconds(device) for device in devices),
             jitter=calibration.jitter,
         )

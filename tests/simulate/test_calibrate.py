@@ -35,6 +35,7 @@ def a_run(batch_size: int, model: str = "net", device: str = "V100") -> Publishe
         num_servers=0,
         gpus_per_machine=1,
         link="PCIe3",
+        overlapped=True,
         seconds=1.0,
     )
 

@@ -14,7 +14,7 @@ from driple.simulate.ring import RingSpec, simulate_ring
 from tests.simulate.jobs import EFFICIENCY, net
 
 GRAPH = BatchedGraph.of((16, net(16)), (32, net(32)))
-TRUE = LinkEfficiency(share=0.35, hop_s=8e-5, sharing=0.4)
+TRUE = LinkEfficiency(share=0.35, tensor_s=8e-5, sharing=0.4)
 
 
 def prepared(
@@ -31,6 +31,7 @@ def prepared(
         num_servers=int(kind == "servers"),
         gpus_per_machine=len(devices),
         link=link,
+        overlapped=True,
         seconds=1.0,
     )
     return prepare_run(run, GRAPH, lambda _: EFFICIENCY)
@@ -40,7 +41,7 @@ def prepared(
 def test_a_ring_in_one_sum_is_the_simulated_ring(devices: tuple[str, ...]) -> None:
     item = prepared(devices, 64)
     rate = 1.25e9 * TRUE.share_of(len(devices))
-    spec = RingSpec(bytes_per_s=rate, hop_s=TRUE.hop_s, update_s=item.update_s)
+    spec = RingSpec(bytes_per_s=rate, tensor_s=TRUE.tensor_s, update_s=item.update_s)
     simulated = simulate_ring(spec, item.plans, 3)[0].iteration_time_s
     assert seconds_on(item, TRUE) == pytest.approx(simulated, rel=1e-9)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from driple.simulate.plan import Message, Segment, StepPlan
@@ -27,8 +29,8 @@ def plan(*parts: tuple[float, float]) -> StepPlan:
     )
 
 
-def ring(workers: int, *, update_s: float = 0.0, hop_s: float = 0.0) -> RingSpec:
-    return RingSpec(bytes_per_s=100 * MB, hop_s=hop_s, update_s=(update_s,) * workers)
+def ring(workers: int, *, update_s: float = 0.0, tensor_s: float = 0.0) -> RingSpec:
+    return RingSpec(bytes_per_s=100 * MB, tensor_s=tensor_s, update_s=(update_s,) * workers)
 
 
 @pytest.mark.parametrize("workers", [2, 4, 8])
@@ -59,9 +61,14 @@ def test_messages_go_round_while_the_device_computes() -> None:
     assert records[0].iteration_time_s == pytest.approx(1.1 + 0.5)
 
 
-def test_hops_and_updates_cost_time() -> None:
-    records = simulate_ring(ring(4, update_s=0.05, hop_s=0.01), [plan((0.3, 0))] * 4, num_steps=2)
-    assert records[0].iteration_time_s == pytest.approx(0.3 + 6 * 0.01 + 0.05)
+def test_tensors_and_updates_cost_time() -> None:
+    spec = ring(4, update_s=0.05, tensor_s=0.01)
+    records = simulate_ring(spec, [plan((0.3, 0))] * 4, num_steps=2)
+    assert records[0].iteration_time_s == pytest.approx(0.3 + 0.01 + 0.05)
+    several = StepPlan(pulls=(), segments=(replace(plan((0.3, 0)).segments[0],
+                                                   sends=(Message(0, 0, 7),)),))  # fmt: skip
+    records = simulate_ring(spec, [several] * 4, num_steps=2)
+    assert records[0].iteration_time_s == pytest.approx(0.3 + 7 * 0.01 + 0.05)
 
 
 def test_all_wait_for_the_slowest() -> None:
@@ -72,7 +79,7 @@ def test_all_wait_for_the_slowest() -> None:
 def test_same_seed_same_steps_and_jitter_slows_the_ring() -> None:
     plans = [plan((0.3, 50))] * 4
     still = ring(4)
-    shaky = RingSpec(bytes_per_s=100 * MB, hop_s=0, update_s=(0.0,) * 4, jitter=0.1)
+    shaky = RingSpec(bytes_per_s=100 * MB, tensor_s=0, update_s=(0.0,) * 4, jitter=0.1)
     times = [simulate_ring(shaky, plans, 50, seed)[0].iteration_time_s for seed in (1, 1, 2)]
     assert times[0] == times[1] != times[2]
     assert times[0] > simulate_ring(still, plans, 50)[0].iteration_time_s

@@ -38,6 +38,7 @@ def a_run(model: str, batch_size: int, devices: tuple[str, ...], kind: Kind) -> 
         num_servers=0,
         gpus_per_machine=len(devices),
         link="10G",
+        overlapped=True,
         seconds=1.0,
     )
 
