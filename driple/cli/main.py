@@ -20,6 +20,7 @@ from driple.cli.simulate import simulate
 from driple.cli.throughput import throughput_app
 from driple.cli.train import train
 from driple.cli.transfer import transfer
+from driple.cli.whatif import whatif
 from driple.cli.zoo import zoo_app
 from driple.errors import DripleError
 
@@ -42,6 +43,7 @@ app.command()(transfer)
 app.command()(evaluate)
 app.command()(measure)
 app.command()(simulate)
+app.command()(whatif)
 app.command()(env)
 app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")

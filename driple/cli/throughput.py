@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driple.cli.extras import require_tensorflow
+from driple.cli.extras import require_numba, require_tensorflow
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.errors import ConfigError
 
@@ -91,6 +91,7 @@ def predict(
     """
     from typing import cast
 
+    require_numba("simulating throughput")
     from driple.cli.plot import check_picture
     from driple.throughput.compiled import compile_job
     from driple.throughput.curve import Prices, knee, throughput_curve

@@ -235,7 +235,8 @@ def _shares(text: str) -> list[float]:
         match = _RANGE.fullmatch(text.strip())
         if match:
             low, high = float(match["low"]), float(match["high"])
-            return np.round(np.arange(low, high + 1e-9, 0.1), 10).tolist()
+            shares: list[float] = np.round(np.arange(low, high + 1e-9, 0.1), 10).tolist()
+            return shares
         return [float(part) for part in text.split(",")]
     except ValueError as error:
         raise ConfigError(

@@ -141,7 +141,7 @@ def step_rows(
     """
     keys = [(run.device, run.model, run.half, run.batch_size, run.fused) for run in runs]
     cases = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-    devices = tuple(sorted({item.device for item in (*runs, *ops)}))
+    devices = tuple(sorted({run.device for run in runs} | {op.device for op in ops}))
     units, executions, update_s = [], [], []
     for name, model, half, batch_size, _ in cases:
         graph, device = graphs[model, half], DEVICES[name]
@@ -173,7 +173,7 @@ def step_rows(
         row_case=np.repeat(np.arange(len(lengths)), lengths),
         starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
         update_s=np.array(update_s),
-        seconds=np.array([item.seconds for item in (*runs, *ordered)]),
+        seconds=np.array([run.seconds for run in runs] + [op.seconds for op in ordered]),
     )
 
 

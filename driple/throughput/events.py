@@ -65,7 +65,7 @@ def _push(heap: IntArray, size: int, entry: int) -> None:
 @_compiled
 def _pop(heap: IntArray, size: int) -> int:
     """Take the least entry off a heap that holds `size` of them."""
-    least = heap[0]
+    least = int(heap[0])
     size -= 1
     heap[0] = heap[size]
     i = 0
