@@ -121,6 +121,7 @@ def _simulate_graph(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.placement import STRATEGIES
     from driple.simulate.run import simulate as simulate_graph
+    from driple.simulate.scene import scene_of
 
     check_choice("--placement", how["placement"], STRATEGIES)
     if plot is not None:
@@ -133,6 +134,9 @@ def _simulate_graph(
         note(f"no --setting given; simulating {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in names or [_DEFAULT_SETTING]]
     calibration = shipped_calibration()
+    for item in wanted:
+        for device in scene_of(item).devices:
+            calibration.device(device)  # refuses what is unknown before a large graph is read
     op_graph = read_graph(graph, max_bytes=max_bytes)
     for remark in op_graph.report.notes:
         note(remark)

@@ -92,16 +92,19 @@ def predict(
     from typing import cast
 
     require_numba("simulating throughput")
+    from driple.checks import check_choice
     from driple.cli.plot import check_picture
     from driple.throughput.compiled import compile_job
     from driple.throughput.curve import Prices, knee, throughput_curve
     from driple.throughput.jobtrace import read_job_trace
+    from driple.throughput.order import ORDERS
     from driple.throughput.scaling import Cluster, simulate_workers
     from driple.throughput.servers import with_servers
 
     for picture in (plot, timeline):
         if picture is not None:
             check_picture(picture)
+    check_choice("--order", order, ORDERS)
     numbers = _numbers(workers)
     profiled = read_job_trace(trace)
     if ps is not None:

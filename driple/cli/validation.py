@@ -43,6 +43,8 @@ def print_validation(data: Path, *, json: bool) -> None:
     from driple.simulate.validate import error_rows, validate
     from driple.zoo.store import GraphStore
 
+    rows = read_facts(data / _TABLES / _FACTS)
+    store = GraphStore.open(data / _PAPER_GRAPHS)
     with progress_bar() as bar:
         task = bar.add_task("fitting", total=None)
         predictions = validate(
@@ -50,8 +52,6 @@ def print_validation(data: Path, *, json: bool) -> None:
             data / _GRAPHS,
             progress=lambda what: bar.update(task, description=what, advance=1),
         )
-    rows = read_facts(data / _TABLES / _FACTS)
-    store = GraphStore.open(data / _PAPER_GRAPHS)
     jobs = {name: Job(store.graph(name)) for name in workloads_of(rows) if name in store.places}
     facts = check_facts(rows, jobs, shipped_calibration())
     errors = error_rows(predictions)

@@ -56,6 +56,10 @@ class Fits:
         self._known: dict[tuple[str, str], Fit] = {}
         self._rooflines: dict[tuple[str, bool, str], Roofline] = {}
 
+    def has_others(self, *, model: str = "", device: str = "") -> bool:
+        """Whether anything is left to fit without the runs of a model or on a device."""
+        return any(run.model != model and run.device != device for run in self.runs)
+
     def without(self, *, model: str = "", device: str = "") -> Fit:
         """The fit to all runs but those of a model or on a device."""
         key = (model, device)
@@ -68,22 +72,26 @@ class Fits:
             self._known[key] = fit_steps(step_rows(left, self.graphs, ops))
         return self._known[key]
 
-    def roofline(self, device: str, *, fused: bool, model: str = "", own: bool = True) -> Roofline:
+    def roofline(
+        self, device: str, *, fused: bool, without_model: str = "", without_device: str = ""
+    ) -> Roofline:
         """A roofline of a device, or of its nearest relative.
 
         Args:
             device: name of the device.
             fused: whether ops are fused; its runs decide if it has such.
-            model: that is left out.
-            own: whether runs on this very device may be used.
+            without_model: that is left out.
+            without_device: that is left out.
         """
-        runs = [run for run in self.runs if run.model != model and (own or run.device != device)]
+        runs = [
+            run for run in self.runs if run.model != without_model and run.device != without_device
+        ]
         names = {run.device for run in runs}
         nearest = nearest_relative(DEVICES[device], names)
         mine = [run for run in runs if run.device == nearest]
         alike = [run for run in mine if run.fused == fused]
         same = (alike[0] if alike else mine[0]).fused
-        key = (nearest, same, model)
+        key = (nearest, same, without_model)
         if key not in self._rooflines:
             chosen = [run for run in mine if run.fused == same]
             self._rooflines[key] = fit_roofline(DEVICES[nearest], step_rows(chosen, self.graphs))

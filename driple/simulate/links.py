@@ -143,7 +143,10 @@ def fit_link(runs: Sequence[Prepared], start: LinkEfficiency = _START) -> LinkEf
         found = np.array([seconds_on(item, link) for item in runs])
         return np.concatenate([np.log(found / measured) / _NOISE, (logs - begin) / _PRIOR])
 
-    found = least_squares(residuals, begin, loss="soft_l1", diff_step=0.03, max_nfev=40)
+    most = [0.0, np.inf, np.inf]  # none passes more than its nominal rate
+    found = least_squares(
+        residuals, begin, bounds=(-np.inf, most), loss="soft_l1", diff_step=0.03, max_nfev=40
+    )
     return LinkEfficiency(*np.exp(found.x).tolist())
 
 

@@ -152,14 +152,19 @@ def validate(
 
 
 def predict_singles(fits: Fits) -> list[Prediction]:
-    """Predict every run on one device: by a fit to all, without its model, without its device."""
+    """Predict every run on one device: by a fit to all, without its model, without its device.
+
+    What is the only model or device there is cannot be left out.
+    """
     predictions = _singles(fits, fits.runs, "nothing", fits.without())
     for model in sorted({run.model for run in fits.runs}):
         left = [run for run in fits.runs if run.model == model]
-        predictions += _singles(fits, left, "model", fits.without(model=model))
+        if fits.has_others(model=model):
+            predictions += _singles(fits, left, "model", fits.without(model=model))
     for device in sorted({run.device for run in fits.runs}):
         left = [run for run in fits.runs if run.device == device]
-        predictions += _singles(fits, left, "device", fits.without(device=device))
+        if fits.has_others(device=device):
+            predictions += _singles(fits, left, "device", fits.without(device=device))
     return predictions
 
 
@@ -173,11 +178,13 @@ def predict_clusters(fits: Fits, runs: Sequence[PublishedRun]) -> list[Predictio
     for model in sorted({run.model for run in clusters}):
         left = [run for run in clusters if run.model == model]
         rest = [run for run in clusters if run.model != model]
-        predictions += _clusters(fits, left, rest, "model", model)
+        if fits.has_others(model=model):
+            predictions += _clusters(fits, left, rest, "model", model)
     for device in sorted({name for run in clusters for name in run.devices}):
         left = [run for run in clusters if device in run.devices]
         rest = [run for run in clusters if device not in run.devices]
-        predictions += _clusters(fits, left, rest, "device", device)
+        if fits.has_others(device=device):
+            predictions += _clusters(fits, left, rest, "device", device)
     return predictions
 
 
@@ -190,20 +197,21 @@ def _singles(
             run=run,
             held_out=held_out,
             simulated_s=seconds,
-            roofline_s=_plain_s(fits, run, run.device, held_out),
+            roofline_s=_plain_s(fits, run, run.device, _left_out(run, held_out)),
         )
         for run, seconds in zip(runs, simulated, strict=True)
     ]
 
 
-def _plain_s(fits: Fits, run: PublishedRun, device: str, held_out: HeldOut) -> float:
+def _left_out(run: PublishedRun, held_out: HeldOut) -> dict[str, str]:
+    """What the roofline of a run on one device has not seen."""
+    names = {"model": run.model, "device": run.device}
+    return {f"without_{held_out}": names[held_out]} if held_out in names else {}
+
+
+def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, str]) -> float:
     """Seconds of a step on a device by its roofline, fitted to the same rows."""
-    roofline = fits.roofline(
-        device,
-        fused=run.fused,
-        model=run.model if held_out == "model" else "",
-        own=held_out != "device",
-    )
+    roofline = fits.roofline(device, fused=run.fused, **left_out)
     alone = replace(run, devices=(device,))
     return float(roofline.seconds(DEVICES[device], fits.rows([alone]))[0])
 
@@ -226,7 +234,7 @@ def _clusters(
             run=item.run,
             held_out=held_out,
             simulated_s=seconds_on(item, link),
-            roofline_s=_roofline_s(fits, item, held_out),
+            roofline_s=_roofline_s(fits, item, {f"without_{held_out}": name} if name else {}),
         )
         for item in prepare_runs(runs, fits.graphs, efficiency_of)
         if (link := _link_of(item, links)) is not None
@@ -239,9 +247,9 @@ def _link_of(item: Prepared, links: Mapping[str, LinkEfficiency]) -> LinkEfficie
     return links.get(kind)
 
 
-def _roofline_s(fits: Fits, item: Prepared, held_out: HeldOut) -> float:
+def _roofline_s(fits: Fits, item: Prepared, left_out: Mapping[str, str]) -> float:
     run = item.run
-    computing = max(_plain_s(fits, run, name, held_out) for name in set(run.devices))
+    computing = max(_plain_s(fits, run, name, left_out) for name in set(run.devices))
     count = len(run.devices)
     nbytes = fits.graphs[run.model, run.half].graph.received_bytes
     # A ring passes nearly twice the gradients; a server takes those of all workers, and sends as
