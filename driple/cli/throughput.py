@@ -78,8 +78,8 @@ def predict(
 ) -> None:
     """Predict the throughput of a job on many workers, from its trace with one.
 
-    Profiled steps are sampled and simulated op by op; workers share the links of the servers. See
-    Li et al., ICPE 2020, and docs/throughput.md.
+    Profiled steps are sampled and simulated op by op; workers share the links of the servers (Li et
+    al., ICPE 2020).
 
     Examples:
 
