@@ -21,7 +21,7 @@ __all__ = ["DEVICES", "LINKS", "Device", "Link", "device_named", "link_named"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """One GPU, as its maker describes it.
+    """One GPU, as its maker describes it; or a share of a processor's core.
 
     Attributes:
         name: as in names of settings.
@@ -30,6 +30,8 @@ class Device:
         half_flops: peak of half precision with single-precision sums, FLOP/s: on tensor cores where
             there are any, else on the plain cores.
         tensor_cores: whether there are tensor cores.
+        tf32_flops: peak of single-precision matrix products on tensor cores (TF32); 0 if they
+            have no such format.
         bytes_per_s: peak of device memory.
         memory_bytes: size of device memory.
         cache_bytes: size of the last-level cache.
@@ -42,11 +44,22 @@ class Device:
     fp32_flops: float
     half_flops: float
     tensor_cores: bool
+    tf32_flops: float
     bytes_per_s: float
     memory_bytes: float
     cache_bytes: float
     multiprocessors: int
     source: str
+
+    @property
+    def tf32(self) -> bool:
+        """Whether tensor cores do single-precision matrix products, as libraries have them do."""
+        return self.tf32_flops > 0
+
+    @property
+    def matrix_flops(self) -> float:
+        """Peak of single-precision matrix products, FLOP/s."""
+        return self.tf32_flops or self.fp32_flops
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,8 +92,9 @@ def _gpu(
     source: str,
     *,
     tensor_cores: bool = True,
+    tf32: float = 0.0,
 ) -> Device:
-    """A device from TFLOP/s in both precisions, GB/s, GB, multiprocessors, MB of cache."""
+    """A device from TFLOP/s in both precisions, GB/s, GB, multiprocessors, MB of cache, TF32."""
     single, half, rate, memory, multiprocessors, cache = numbers
     return Device(
         name=name,
@@ -88,6 +102,7 @@ def _gpu(
         fp32_flops=single * 1e12,
         half_flops=half * 1e12,
         tensor_cores=tensor_cores,
+        tf32_flops=tf32 * 1e12,
         bytes_per_s=rate * 1e9,
         memory_bytes=memory * 1e9,
         cache_bytes=cache * 1e6,
@@ -95,6 +110,28 @@ def _gpu(
         source=source,
     )
 
+
+def _cpu(name: str, share: float) -> Device:
+    """A share of one core of the machine that the CPU settings were measured on."""
+    return Device(
+        name=name,
+        generation="CPU",
+        fp32_flops=share * _CORE_FLOPS,
+        half_flops=share * _CORE_FLOPS,
+        tensor_cores=False,
+        tf32_flops=0.0,
+        bytes_per_s=share * _CORE_BYTES_PER_S,
+        memory_bytes=24e9,
+        cache_bytes=share * 16e6,
+        multiprocessors=1,
+        source=_CORE,
+    )
+
+
+# A core of the AMD EPYC of datasets/README.md: half of what oneDNN makes of two in a matrix product
+# (docs/decisions/0003), and a copy of an array that no cache holds (scripts/bench_core.py).
+_CORE = "measured here: docs/decisions/0003, scripts/bench_core.py"
+_CORE_FLOPS, _CORE_BYTES_PER_S = 191e9, 39.6e9
 
 _CATALOGUE = (
     _gpu("K80", "Kepler", (4.37, 4.37, 240, 12, 13, 1.5),
@@ -121,12 +158,15 @@ _CATALOGUE = (
     _gpu("RTX6000", "Turing", (16.3, 130.5, 672, 24, 72, 6), _TURING),
     _gpu("RTX8000", "Turing", (16.3, 130.5, 672, 48, 72, 6),
          "NVIDIA Quadro RTX 8000 data sheet"),
-    _gpu("3090", "Ampere", (35.6, 71, 936, 24, 82, 6), _GA102),
-    _gpu("A6000", "Ampere", (38.7, 154.8, 768, 48, 84, 6), _GA102),
-    _gpu("A100", "Ampere", (19.5, 312, 1555, 40, 108, 40), f"{_AMPERE}, 40 GB"),
-    _gpu("A100-80G", "Ampere", (19.5, 312, 2039, 80, 108, 40), f"{_AMPERE}, 80 GB SXM"),
-    _gpu("H100", "Hopper", (67, 989, 3350, 80, 132, 50), f"{_HOPPER}, SXM"),
-    _gpu("H200", "Hopper", (67, 989, 4800, 141, 132, 50), "NVIDIA H200 data sheet, SXM"),
+    _gpu("3090", "Ampere", (35.6, 71, 936, 24, 82, 6), _GA102, tf32=35.6),
+    _gpu("A6000", "Ampere", (38.7, 154.8, 768, 48, 84, 6), _GA102, tf32=77.4),
+    _gpu("A100", "Ampere", (19.5, 312, 1555, 40, 108, 40), f"{_AMPERE}, 40 GB", tf32=156),
+    _gpu("A100-80G", "Ampere", (19.5, 312, 2039, 80, 108, 40), f"{_AMPERE}, 80 GB SXM",
+         tf32=156),
+    _gpu("H100", "Hopper", (67, 989, 3350, 80, 132, 50), f"{_HOPPER}, SXM", tf32=494),
+    _gpu("H200", "Hopper", (67, 989, 4800, 141, 132, 50), "NVIDIA H200 data sheet, SXM",
+         tf32=494),
+    _cpu("CPU", 0.4), _cpu("CPU25", 0.25),
 )  # fmt: skip
 DEVICES: Mapping[str, Device] = MappingProxyType({item.name: item for item in _CATALOGUE})
 
@@ -141,17 +181,22 @@ _ALIASES = {
     "a10080gb": "A100-80G",
 }  # fmt: skip
 
-_PCIE = "PCI Express base specification: 8 or 16 GT/s a lane, 128b/130b, 16 lanes"
+_PCIE = "PCI Express base specification: 8, 16 or 32 GT/s a lane, 128b/130b, 16 lanes"
 _IEEE = "IEEE 802.3 line rate"
 _INFINIBAND = "InfiniBand architecture specification, 4 lanes"
 _LINKS = (
     Link(name="PCIe", bytes_per_s=15.75e9, source=_PCIE),
     Link(name="PCIe3", bytes_per_s=15.75e9, source=_PCIE),
     Link(name="PCIe4", bytes_per_s=31.5e9, source=_PCIE),
+    Link(name="PCIe5", bytes_per_s=63e9, source=_PCIE),
+    Link(name="PCIe3-host", bytes_per_s=15.75e9, source=f"{_PCIE}; copies through host memory"),
+    Link(name="PCIe4-host", bytes_per_s=31.5e9, source=f"{_PCIE}; copies through host memory"),
+    Link(name="NVLink-P100", bytes_per_s=80e9, source=f"{_PASCAL}: 160 GB/s both ways"),
     Link(name="NVLink-V100", bytes_per_s=150e9, source=f"{_VOLTA}: 300 GB/s both ways"),
     Link(name="NVLink-Turing", bytes_per_s=50e9, source=f"{_TURING}: 100 GB/s both ways"),
     Link(name="NVLink-A100", bytes_per_s=300e9, source=f"{_AMPERE}: 600 GB/s both ways"),
     Link(name="NVLink-H100", bytes_per_s=450e9, source=f"{_HOPPER}: 900 GB/s both ways"),
+    Link(name="azure-Ethernet", bytes_per_s=5e9, source="not stated; 40 Gbit/s assumed"),
     Link(name="InfiniBand-FDR", bytes_per_s=6.8e9, source=_INFINIBAND),
     Link(name="InfiniBand-EDR", bytes_per_s=12.1e9, source=_INFINIBAND),
     Link(name="InfiniBand-HDR", bytes_per_s=24.2e9, source=_INFINIBAND),

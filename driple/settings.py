@@ -102,7 +102,7 @@ class Setting:
         )
 
 
-# Table 6 of the paper, then the settings that this project measured itself.
+# Table 6 of the paper, rings of today, then the settings that this project measured itself.
 KNOWN_SETTINGS = (
     "V100-P1w2/ho-PCIe",
     "V100-P2w2/ho-PCIe",
@@ -118,6 +118,9 @@ KNOWN_SETTINGS = (
     "2080Ti-P5w5/he-1G",
     "V100-P5w10/he-1G",
     "2080Ti-P5w10/he-1G",
+    "H100-R8/ho-NVLink",
+    "A100-R8/ho-NVLink",
+    "2080Ti-R4/ho-PCIe",
     "CPU-P1w2/ho-200M",
     "CPU25-P1w2/ho-200M",
     "CPU-P2w2/ho-200M",
@@ -129,7 +132,7 @@ KNOWN_SETTINGS = (
 _DEFAULTS = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "CPU-P1w2/ho-200M", "CPU25-P1w2/ho-200M")
 _SPELLINGS = {
     word.lower(): word
-    for word in ("V100", "2080Ti", "TitanRTX", "CPU", "PCIe", "H200", "A100", "NVLink")
+    for word in ("V100", "2080Ti", "TitanRTX", "CPU", "PCIe", "H100", "H200", "A100", "NVLink")
 }
 
 

@@ -19,7 +19,10 @@ def test_devices_are_found_as_people_write_them(name: str) -> None:
     assert device_named(name.lower()) == device_named(name)
 
 
-@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+GPUS = {name: device for name, device in DEVICES.items() if device.generation != "CPU"}
+
+
+@pytest.mark.parametrize("device", GPUS.values(), ids=GPUS)
 def test_numbers_are_of_a_gpu(device: Device) -> None:
     """Units: a slip of a thousand would show; balance of compute and memory as GPUs have it."""
     assert 1e12 <= device.fp32_flops <= device.half_flops <= 1e15
@@ -34,9 +37,9 @@ def test_numbers_are_of_a_gpu(device: Device) -> None:
 def test_known_settings_name_known_hardware() -> None:
     for name in KNOWN_SETTINGS:
         setting = Setting.parse(name)
-        if not setting.device.startswith("CPU"):
-            device_named(setting.device)
-        assert link_named(setting.network).bytes_per_s > 0
+        device_named(setting.device)
+        if setting.network != "NVLink":  # which one depends on the device
+            assert link_named(setting.network).bytes_per_s > 0
 
 
 def test_ethernet_is_a_rate_in_bits() -> None:

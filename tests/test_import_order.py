@@ -27,6 +27,7 @@ ROWS = (
     ("zoo",),
     ("perfmodel",),
     ("simulate",),
+    ("throughput",),
     ("measure",),
     ("stalls",),
     ("training",),

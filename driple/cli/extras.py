@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from driple.errors import MissingExtraError
 
-__all__ = ["require_tensorflow"]
+__all__ = ["require_numba", "require_tensorflow"]
 
 
 def require_tensorflow(task: str) -> None:
@@ -15,7 +15,16 @@ def require_tensorflow(task: str) -> None:
     Args:
         task: what needs it, such as `measuring`.
     """
-    if find_spec("tensorflow") is None:
+    _require("tensorflow", "TensorFlow", "tensorflow", task)
+
+
+def require_numba(task: str) -> None:
+    """Raise MissingExtraError if Numba is not installed; nothing is imported."""
+    _require("numba", "Numba", "throughput", task)
+
+
+def _require(module: str, name: str, extra: str, task: str) -> None:
+    if find_spec(module) is None:
         raise MissingExtraError(
-            f"{task} needs TensorFlow, which is not installed; pip install 'driple[tensorflow]'"
+            f"{task} needs {name}, which is not installed; pip install 'driple[{extra}]'"
         )

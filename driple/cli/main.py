@@ -16,8 +16,11 @@ from driple.cli.evaluate import evaluate
 from driple.cli.graph import graph_app
 from driple.cli.measure import measure
 from driple.cli.predict import predict
+from driple.cli.simulate import simulate
+from driple.cli.throughput import throughput_app
 from driple.cli.train import train
 from driple.cli.transfer import transfer
+from driple.cli.whatif import whatif
 from driple.cli.zoo import zoo_app
 from driple.errors import DripleError
 
@@ -39,10 +42,13 @@ app.command()(train)
 app.command()(transfer)
 app.command()(evaluate)
 app.command()(measure)
+app.command()(simulate)
+app.command()(whatif)
 app.command()(env)
 app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(zoo_app, name="zoo")
+app.add_typer(throughput_app, name="throughput")
 
 
 def run(arguments: list[str] | None = None) -> None:

@@ -12,11 +12,13 @@ from driple.files import replacing, told_as
 from driple.targets import RESOURCES, UNITS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from driple.inspector.predict import Prediction
 
-__all__ = ["check_picture", "plot_predictions"]
+__all__ = ["TITLES", "check_picture", "plot_predictions", "save_picture"]
 
-_TITLES = {
+TITLES = {
     "device_util": "device utilisation",
     "device_mem_util": "device-memory utilisation",
     "net_tx": "network TX",
@@ -63,7 +65,7 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
             axis.plot(times, heights, color=colour, linewidth=1.2, label=item.setting)
             axis.fill_between(times, heights, color=colour, alpha=0.15, linewidth=0)
         axis.set_ylabel(UNITS[resource])
-        axis.set_title(_TITLES[resource], loc="left", fontsize=9)
+        axis.set_title(TITLES[resource], loc="left", fontsize=9)
         axis.set_ylim(bottom=0)
         axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
@@ -75,6 +77,17 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
     else:
         figure.suptitle(f"{title} on {predictions[0].setting}: predicted", fontsize=11)
     figure.tight_layout()
+    save_picture(figure, path)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture, whole or not at all, and free it.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    from matplotlib import pyplot as plt
+
     try:
         with told_as(ConfigError, f"write --plot {path}"), replacing(path) as (part,):
             figure.savefig(part, dpi=130, format=path.suffix.removeprefix("."))

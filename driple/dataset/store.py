@@ -40,6 +40,8 @@ EXAMPLES_FILE = "examples.parquet"
 GRAPHS_FILE = "graphs.parquet"
 # Keys of dataset.json that belong to the folder; the rest is the free-form `Dataset.about`.
 OWN_KEYS = ("format", "name", "setting", "num_examples", "num_graphs")
+# Where graphs lie that several data sets share: a folder beside this one.
+SHARED_KEY = "graphs_in"
 
 EXAMPLE_COLUMNS = {
     "workload": "string",
@@ -53,8 +55,14 @@ EXAMPLE_COLUMNS = {
 }
 
 
-def write_dataset(dataset: Dataset, path: str | Path) -> None:
+def write_dataset(dataset: Dataset, path: str | Path, *, graphs_in: str = "") -> None:
     """Write a data set into a folder, which is made if need be; other files in it stay.
+
+    Args:
+        dataset: what to write.
+        path: the folder.
+        graphs_in: name of a folder beside it, in which the graphs are stored for several data sets;
+            those that it lacks are added. By default the folder holds its own.
 
     Raises:
         DatasetError: provenance that is not JSON, or a folder that cannot be written.
@@ -63,8 +71,17 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     folder = Path(path)
     hashes = [graph_hash(example.graph) for example in dataset.examples]
     graphs = {key: example.graph for key, example in zip(hashes, dataset.examples, strict=True)}
-    about = _about_bytes(dataset, len(graphs))
+    about = _about_bytes(dataset, len(graphs), graphs_in)
     examples_table = _examples_to_table(dataset.examples, hashes)
+    if graphs_in:
+        _add_shared(_shared_file(folder, graphs_in), graphs)
+        with told_as(DatasetError, f"write data set {folder}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            files = [folder / name for name in (EXAMPLES_FILE, ABOUT_FILE)]
+            with replacing(*files) as (examples_part, about_part):
+                write_table(examples_table, examples_part, {})
+                about_part.write_bytes(about)
+        return
     graphs_table, encodings = _graphs_to_table(graphs)
     files = [folder / name for name in (GRAPHS_FILE, EXAMPLES_FILE, ABOUT_FILE)]
     with told_as(DatasetError, f"write data set {folder}"):
@@ -88,20 +105,16 @@ def read_dataset(path: str | Path) -> Dataset:
     folder = Path(path)
     about = _read_about(folder)
     examples_table = read_table(folder / EXAMPLES_FILE)
-    graphs_table = read_table(folder / GRAPHS_FILE)
-    graphs = _graphs_from_table(graphs_table, folder / GRAPHS_FILE)
-    for key, graph in graphs.items():
-        if graph_hash(graph) != key:
-            raise DatasetError(
-                f"{folder / GRAPHS_FILE}: graph {key[:12]} does not match its content hash; "
-                "the file was altered, restore it"
-            )
+    graphs_file = folder / GRAPHS_FILE
+    if SHARED_KEY in about:
+        graphs_file = _shared_file(folder, about[SHARED_KEY])
+    graphs = _read_graphs(graphs_file)
     try:
         return Dataset(
             name=about["name"],
             setting=about["setting"],
             examples=_examples_from_table(examples_table, graphs),
-            about={key: value for key, value in about.items() if key not in OWN_KEYS},
+            about={k: value for k, value in about.items() if k not in (*OWN_KEYS, SHARED_KEY)},
         )
     except DatasetError as error:
         raise DatasetError(f"{folder / EXAMPLES_FILE}: {error}") from error
@@ -122,10 +135,42 @@ def _graphs_from_table(table: pa.Table, file: Path) -> dict[str, AnyGraph]:
     return dict(graphs_from_table(table, file))
 
 
-def _about_bytes(dataset: Dataset, num_graphs: int) -> bytes:
+def _read_graphs(file: Path) -> dict[str, AnyGraph]:
+    """The graphs in a file, each checked against its content hash."""
+    graphs = _graphs_from_table(read_table(file), file)
+    for key, graph in graphs.items():
+        if graph_hash(graph) != key:
+            raise DatasetError(
+                f"{file}: graph {key[:12]} does not match its content hash; "
+                "the file was altered, restore it"
+            )
+    return graphs
+
+
+def _shared_file(folder: Path, name: object) -> Path:
+    """The file of shared graphs: in a folder beside the data set, and nowhere else."""
+    if not isinstance(name, str) or not name or name != Path(name).name or name == "..":
+        raise DatasetError(f"{folder}: its graphs are in {name!r}, needed is a folder beside it")
+    return folder.resolve().parent / name / GRAPHS_FILE
+
+
+def _add_shared(file: Path, graphs: dict[str, AnyGraph]) -> None:
+    """Have these graphs in the file, beside those that other data sets put there."""
+    there = _read_graphs(file) if file.exists() else {}
+    if set(graphs) <= set(there):
+        return
+    table, encodings = _graphs_to_table({**there, **graphs})
+    with told_as(DatasetError, f"write {file}"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as (part,):
+            write_table(table, part, encodings)
+
+
+def _about_bytes(dataset: Dataset, num_graphs: int, graphs_in: str) -> bytes:
     own = (FORMAT, dataset.name, dataset.setting, len(dataset.examples), num_graphs)
     about = dict(zip(OWN_KEYS, own, strict=True))
-    clash = sorted(set(OWN_KEYS) & set(dataset.about))
+    about |= {SHARED_KEY: graphs_in} if graphs_in else {}
+    clash = sorted({*OWN_KEYS, SHARED_KEY} & set(dataset.about))
     if clash:
         raise DatasetError(f"data set {dataset.name!r}: `about` must not hold {', '.join(clash)}")
     try:

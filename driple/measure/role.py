@@ -123,8 +123,24 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
         _wait_for_word()
         _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
         num_iterations = int(sys.stdin.readline() or 0)
+        if job.get("trace"):
+            _traced_steps(session, step.step, Path(job["trace"]), job["num_traced"])
         _send(out, event="done", times_ns=_steps(train, num_iterations))
         _wait_for_word()
+
+
+def _traced_steps(session: Any, step: Any, folder: Path, count: int) -> None:
+    """Train with full tracing; a file per step, named by when it began, in ns since the epoch."""
+    import tensorflow.compat.v1 as tf
+
+    for number in range(count):
+        options = tf.RunOptions(
+            trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=number == 0
+        )
+        record = tf.RunMetadata()
+        begin_ns = time.time_ns()
+        session.run(step, options=options, run_metadata=record)
+        (folder / f"{begin_ns}.pb").write_bytes(record.SerializeToString())
 
 
 def _steps(train: Any, count: int) -> list[int]:

@@ -1,0 +1,205 @@
+"""`driple simulate`: what a cluster would show, from a simulation of its devices and links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
+
+if TYPE_CHECKING:
+    from driple.simulate.device import Calibration
+    from driple.simulate.run import Simulation
+
+__all__ = ["simulate"]
+
+_DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
+
+
+def simulate(
+    graph: Annotated[
+        Path | None,
+        typer.Argument(
+            help="GraphDef or SavedModel: .pb, .pbtxt, also .gz; with --all, what driple zoo build "
+            "--all wrote"
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 100,
+    seed: Annotated[int, typer.Option(help="of the differences between steps")] = 0,
+    placement: Annotated[
+        str,
+        typer.Option(help="of variables on servers: round_robin, or greedy by bytes"),
+    ] = "round_robin",
+    json: Annotated[bool, typer.Option("--json", help="one JSON object per setting")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="draw what every worker does into this file (.png, .svg, .pdf)"),
+    ] = None,
+    max_mib: Annotated[
+        float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
+    ] = 512,
+    all_: Annotated[
+        bool, typer.Option("--all", help="every graph of the folder GRAPH, on every setting")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="with --all: folder of the data sets")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="at once, with --all")] = 2,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate", help="compare with published measurements that were held out of the fits"
+        ),
+    ] = False,
+    data: Annotated[
+        Path, typer.Option(help="with --validate: published measurements and graphs of a checkout")
+    ] = Path("data"),
+) -> None:
+    """Simulate the training job of GRAPH, step by step, on a cluster that nobody needs to own.
+
+    Devices and links are those of published data sheets, and what training reaches of them was
+    fitted to published measurements: see docs/simulation.md. With --validate, the fits are made
+    again without each model and each device in turn, and say what they would have predicted of it.
+    With --all, a data set of every setting is written, by default for all settings of the paper;
+    the same command goes on where it was stopped.
+
+    Examples:
+
+      driple simulate datasets/examples/resnet50.pbtxt --setting V100-P1w2
+
+      driple simulate graph.pb.gz --setting 2080Ti-P2w2/ho-40G --json
+
+      driple simulate graph.pbtxt --setting V100-P2w2 --plot timeline.png
+
+      driple simulate --validate
+
+      driple simulate graphs/ --all -o datasets/simulated
+    """
+    from driple.errors import ConfigError
+
+    if validate == (graph is not None) or (validate and all_):
+        raise ConfigError("give a graph; or a folder of graphs and --all; or --validate alone")
+    if validate:
+        from driple.cli.validation import print_validation
+
+        print_validation(data, json=json)
+    elif all_:
+        if output is None:
+            raise ConfigError("--all needs -o FOLDER, where the data sets go")
+        _simulate_all(cast("Path", graph), setting or [], steps, seed, processes, output)
+    else:
+        _simulate_graph(
+            cast("Path", graph),
+            setting or [],
+            int(max_mib * 2**20),
+            plot,
+            {"num_steps": steps, "seed": seed, "placement": placement},
+            json=json,
+        )
+
+
+def _simulate_graph(
+    graph: Path,
+    names: list[str],
+    max_bytes: int,
+    plot: Path | None,
+    how: dict[str, Any],
+    *,
+    json: bool,
+) -> None:
+    """Simulate one graph on some settings, and show what came out."""
+    from driple.checks import check_choice
+    from driple.errors import ConfigError
+    from driple.graph import read_graph
+    from driple.settings import Setting
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.placement import STRATEGIES
+    from driple.simulate.run import simulate as simulate_graph
+    from driple.simulate.scene import scene_of
+
+    check_choice("--placement", how["placement"], STRATEGIES)
+    if plot is not None:
+        from driple.cli.timeline import check_picture, plot_timeline
+
+        check_picture(plot)
+        if len(names) > 1:
+            raise ConfigError("--plot draws one setting; give one --setting")
+    if not names:
+        note(f"no --setting given; simulating {_DEFAULT_SETTING}")
+    wanted = [Setting.parse(name) for name in names or [_DEFAULT_SETTING]]
+    calibration = shipped_calibration()
+    for item in wanted:
+        for device in scene_of(item).devices:
+            calibration.device(device)  # refuses what is unknown before a large graph is read
+    op_graph = read_graph(graph, max_bytes=max_bytes)
+    for remark in op_graph.report.notes:
+        note(remark)
+    for item in wanted:
+        made = simulate_graph(op_graph, item, calibration, **how)
+        if plot is not None:
+            plot_timeline(made, plot, title=graph.name)
+            note(f"wrote {plot}")
+        if json:
+            print_json({**made.to_json_dict(), "error": _error(calibration, made)})
+        else:
+            _print(made, calibration, graph.name)
+
+
+def _simulate_all(
+    graphs: Path, names: list[str], steps: int, seed: int, processes: int, output: Path
+) -> None:
+    """Write a data set of every setting."""
+    from driple.settings import KNOWN_SETTINGS, Setting
+    from driple.simulate.collect import SimulationPlan, simulate_store
+    from driple.simulate.device import shipped_calibration
+    from driple.zoo.store import GraphStore
+
+    wanted = tuple(Setting.parse(name) for name in names or KNOWN_SETTINGS)
+    plan = SimulationPlan(settings=wanted, num_steps=steps, seed=seed)
+    store = GraphStore.open(graphs)
+    with progress_bar() as bar:
+        task = bar.add_task("simulating", total=None)
+        made = simulate_store(
+            store,
+            plan,
+            shipped_calibration(),
+            output,
+            processes=processes,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    for place in made:
+        note(f"wrote {place}: {len(store.places)} workloads, simulated")
+
+
+def _error(calibration: Calibration, made: Simulation) -> dict[str, float]:
+    """Error of the iteration time against published measurements of the same kind of cluster."""
+    return calibration.error_of(made.setting)
+
+
+def _print(made: Simulation, calibration: Calibration, name: str) -> None:
+    print(f"{name} on {made.setting.name}: simulated")
+    print_targets(made.targets, made.iteration_time_s)
+    times = [record.iteration_time_s for record in made.records]
+    rows = [
+        [f"worker {i}", device, f"{seconds:.3f} s"]
+        for i, (device, seconds) in enumerate(zip(made.scene.devices, times, strict=True))
+    ]
+    print_table(["", "device", "iteration"], rows)
+    error = _error(calibration, made)
+    if error:
+        print(
+            f"error of simulated iteration times against {error['rows']:.0f} published ones that "
+            f"it was not fitted to: median {error['median_pct']:.0f} %, "
+            f"90th percentile {error['p90_pct']:.0f} %"
+        )
+    models = {device: calibration.device(device).measured_on for device in made.scene.devices}
+    for device, source in models.items():
+        if device != source:
+            of = f"{source} devices" if source else "the usual device"
+            note(f"no published run on {device} here: it takes the efficiency of {of}")

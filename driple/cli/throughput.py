@@ -1,0 +1,351 @@
+"""`driple throughput`: how fast training would be on more workers than were profiled."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driple.cli.extras import require_numba, require_tensorflow
+from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.errors import ConfigError
+
+if TYPE_CHECKING:
+    from driple.throughput.curve import Prices
+    from driple.throughput.jobtrace import JobTrace
+    from driple.throughput.scaling import Throughput
+
+__all__ = ["throughput_app"]
+
+throughput_app = typer.Typer(
+    help="Throughput on many workers from a trace of one (asynchronous SGD).",
+    rich_markup_mode=None,
+)
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])?", re.IGNORECASE)
+_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_BASELINES = ("linear", "Lin", "Cynthia", "Cynthia/2")
+_MOST_CHUNKS = 2_000_000
+
+
+@throughput_app.command("predict")
+def predict(
+    trace: Annotated[Path, typer.Argument(help="job trace of driple throughput profile")],
+    workers: Annotated[str, typer.Option(help="numbers of workers: 4, 1-16, or 1,2,4,8")] = "1-8",
+    ps: Annotated[int | None, typer.Option(help="parameter servers; default: as profiled")] = None,
+    placement: Annotated[
+        str, typer.Option(help="of variables on servers: round_robin, or greedy by bytes")
+    ] = "round_robin",
+    bandwidth: Annotated[
+        str | None, typer.Option(help="of each server's link in bit/s, such as 10G; as profiled")
+    ] = None,
+    order: Annotated[
+        str, typer.Option(help="of parameters: recorded, layer, tic, reverse or random")
+    ] = "recorded",
+    flow_control: Annotated[
+        bool, typer.Option(help="streams take turns, as in HTTP/2; else each goes whole")
+    ] = True,
+    window_mb: Annotated[
+        float, typer.Option("--window", help="MB that a stream may send in its first turn")
+    ] = 28.0,
+    sync: Annotated[bool, typer.Option("--sync", help="workers wait for each other")] = False,
+    slowness: Annotated[
+        str, typer.Option(help="with one number of workers: factor on each one's computing time")
+    ] = "",
+    overhead: Annotated[
+        str | None,
+        typer.Option(help="of parsing: seconds per MB, seconds per tensor; default: the trace's"),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="steps of each worker to simulate")] = 1000,
+    seed: Annotated[int, typer.Option(help="of the sampling of steps")] = 0,
+    worker_price: Annotated[
+        float | None, typer.Option(help="of a worker per hour, in any currency")
+    ] = None,
+    server_price: Annotated[float, typer.Option(help="of a server per hour")] = 0.0,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw throughput against workers (.png, .svg, .pdf)")
+    ] = None,
+    timeline: Annotated[
+        Path | None, typer.Option(help="draw what the workers of the largest number do")
+    ] = None,
+    chrome_trace: Annotated[
+        Path | None, typer.Option(help="write that as a file for Perfetto (.json)")
+    ] = None,
+) -> None:
+    """Predict the throughput of a job on many workers, from its trace with one.
+
+    Profiled steps are sampled and simulated op by op; workers share the links of the servers (Li et
+    al., ICPE 2020).
+
+    Examples:
+
+      driple throughput predict job.npz --workers 1-16
+
+      driple throughput predict job.npz --workers 1,2,4,8 --ps 2 --bandwidth 10G --plot curve.png
+
+      driple throughput predict job.npz --workers 4 --no-flow-control --order tic --json
+    """
+    from typing import cast
+
+    require_numba("simulating throughput")
+    from driple.checks import check_choice
+    from driple.cli.plot import check_picture
+    from driple.throughput.compiled import compile_job
+    from driple.throughput.curve import Prices, knee, throughput_curve
+    from driple.throughput.jobtrace import read_job_trace
+    from driple.throughput.order import ORDERS
+    from driple.throughput.scaling import Cluster, simulate_workers
+    from driple.throughput.servers import with_servers
+
+    for picture in (plot, timeline):
+        if picture is not None:
+            check_picture(picture)
+    check_choice("--order", order, ORDERS)
+    numbers = _numbers(workers)
+    profiled = read_job_trace(trace)
+    if ps is not None:
+        profiled = with_servers(profiled, ps, cast("Any", placement))
+    job = compile_job(profiled, _overhead_of(profiled, overhead))
+    cluster = Cluster(
+        num_workers=numbers[-1],
+        bytes_per_s=profiled.bytes_per_s if bandwidth is None else _bits(bandwidth) / 8,
+        window_bytes=window_mb * 1e6 if flow_control else None,
+        order=cast("Any", order),
+        synchronous=sync,
+        slowness=tuple(float(part) for part in slowness.split(",") if part) if slowness else (),
+    )
+    with progress_bar() as bar:
+        task = bar.add_task("simulating", total=len(numbers))
+        curve = throughput_curve(
+            job,
+            cluster,
+            numbers,
+            num_steps=steps,
+            seed=seed,
+            threads=os.cpu_count() or 1,
+            progress=lambda: bar.advance(task),
+        )
+    baselines = [_baselines(profiled, made.num_workers, cluster.bytes_per_s) for made in curve]
+    prices = None
+    if worker_price is not None:
+        prices = Prices(worker_per_hour=worker_price, server_per_hour=server_price)
+    at = knee(curve)
+    if json:
+        print_json(_as_json(profiled, curve, baselines, at, prices))
+    else:
+        _print(profiled, curve, baselines, at, prices)
+    if plot is not None:
+        from driple.cli.throughput_plot import plot_curve
+
+        plot_curve(curve, baselines, at, plot, title=trace.name)
+        note(f"wrote {plot}")
+    if timeline is not None or chrome_trace is not None:
+        room = min(_MOST_CHUNKS, 60 * job.num_ops * numbers[-1])
+        made = simulate_workers(job, cluster, num_steps=60, seed=seed, keep_chunks=room)
+        _show_chunks(job, made, timeline, chrome_trace)
+
+
+@throughput_app.command("profile")
+def profile(
+    workload: Annotated[str, typer.Argument(help="name of the zoo, see driple zoo list")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
+    setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
+    steps: Annotated[int, typer.Option(help="steps to trace")] = 100,
+    share: Annotated[float, typer.Option(help="cores that the worker may use")] = 0.4,
+    server_share: Annotated[float, typer.Option(help="cores that each server may use")] = 0.4,
+) -> None:
+    """Train a workload with one worker on this machine, and trace its steps op by op.
+
+    Needs what driple measure needs: root, iproute2, a C compiler and TensorFlow.
+
+    Examples:
+
+      driple throughput profile resnet20/cifar10/b32/sgd/async -o job.npz
+
+      driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1 -o v.npz
+    """
+    from driple.measure.cluster import RunPlan
+    from driple.measure.profile import profile_workload
+    from driple.settings import Setting
+    from driple.throughput.jobtrace import write_job_trace
+    from driple.zoo.workload import Workload
+
+    require_tensorflow("profiling")
+    plan = RunPlan(share=share, server_share=server_share)
+    made = profile_workload(Workload.parse(workload), Setting.parse(setting), plan, steps)
+    write_job_trace(made, output)
+    note(_described(made, output))
+
+
+@throughput_app.command("import")
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="serialised RunMetadata of successive steps, one file each"),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
+    batch_size: Annotated[int, typer.Option(help="examples of a step")],
+    bandwidth: Annotated[str, typer.Option(help="of the links in bit/s, such as 10G")],
+    step_seconds: Annotated[
+        float | None, typer.Option(help="of a step without tracing, if you measured it")
+    ] = None,
+) -> None:
+    """Make a job trace from TensorFlow's own records of your job, with one worker.
+
+    Run some steps with tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE,
+    output_partition_graphs=True) and write each RunMetadata with SerializeToString().
+
+    Examples:
+
+      driple throughput import steps/*.pb --batch-size 64 --bandwidth 10G -o job.npz
+    """
+    from driple.measure.profile import read_run_metadata
+    from driple.throughput.jobtrace import write_job_trace
+
+    require_tensorflow("reading RunMetadata")
+    made = read_run_metadata(
+        files, batch_size=batch_size, bytes_per_s=_bits(bandwidth) / 8, step_s=step_seconds
+    )
+    write_job_trace(made, output)
+    note(_described(made, output))
+
+
+def _described(trace: JobTrace, file: Path) -> str:
+    seconds = float(trace.step_s.mean())
+    return (
+        f"wrote {file}: {trace.num_steps} steps of {len(trace.names)} ops, {seconds:.3f} s each, "
+        f"{trace.num_servers} server(s)"
+    )
+
+
+def _show_chunks(
+    job: Any, made: Throughput, timeline: Path | None, chrome_trace: Path | None
+) -> None:
+    if timeline is not None:
+        from driple.cli.throughput_plot import plot_timeline
+
+        plot_timeline(job, made.chunks, made.step_s, timeline)
+        note(f"wrote {timeline}")
+    if chrome_trace is not None:
+        from driple.throughput.chrome import write_chrome_trace
+
+        write_chrome_trace(job, made.chunks, chrome_trace)
+        note(f"wrote {chrome_trace}: {len(made.chunks)} events; open it in ui.perfetto.dev")
+
+
+def _numbers(text: str) -> list[int]:
+    """Numbers of workers from `1-4,8`, in order, each once."""
+    from driple.throughput.scaling import MOST_WORKERS
+
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,7})(?:\s*-\s*(\d{1,7}))?\s*", part)
+        if match is None:
+            raise ConfigError(f"--workers needs numbers such as 4, 1-16 or 1,2,4,8, got '{text}'")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if not 1 <= low <= high <= MOST_WORKERS:
+            raise ConfigError(f"--workers must be 1 to {MOST_WORKERS}, in order, got '{part}'")
+        found |= set(range(low, high + 1))
+    return sorted(found)
+
+
+def _bits(text: str) -> float:
+    """Bits per second from `10G`."""
+    match = _RATE.fullmatch(text.strip())
+    rate = float(match[1]) * _FACTORS[(match[2] or "").lower()] if match else 0.0
+    if rate <= 0:
+        raise ConfigError(f"--bandwidth needs a rate above 0, such as 10G or 200M, got '{text}'")
+    return rate
+
+
+def _overhead_of(trace: JobTrace, given: str | None) -> Any:
+    """Parsing overhead: what the user gives, else what came with the trace, else none."""
+    from driple.throughput.overhead import Overhead
+
+    if given is None:
+        stored = trace.about.get("overhead") or {}
+        return Overhead(float(stored.get("s_per_byte", 0.0)), float(stored.get("s", 0.0)))
+    try:
+        per_mb, fixed = (float(part) for part in given.split(","))
+    except ValueError as error:
+        raise ConfigError(
+            f"--overhead needs two numbers, such as 0.0005,0.0001, got '{given}'"
+        ) from error
+    if min(per_mb, fixed) < 0:
+        raise ConfigError(f"--overhead cannot be below 0, got '{given}'")
+    return Overhead(per_mb / 1e6, fixed)
+
+
+def _baselines(trace: JobTrace, num_workers: int, bytes_per_s: float) -> dict[str, float]:
+    """Examples/s by the coarser models."""
+    from driple.throughput.baselines import cynthia, lin_queues, linear, phases_of
+
+    phases = phases_of(trace, bytes_per_s)
+    values = (
+        linear(phases, num_workers),
+        lin_queues(phases, num_workers),
+        cynthia(phases, num_workers),
+        cynthia(phases, num_workers, halved=True),
+    )
+    return dict(zip(_BASELINES, values, strict=True))
+
+
+def _as_json(
+    trace: JobTrace,
+    curve: list[Throughput],
+    baselines: list[dict[str, float]],
+    at: int | None,
+    prices: Prices | None,
+) -> dict[str, Any]:
+    rows = []
+    for made, others in zip(curve, baselines, strict=True):
+        row: dict[str, Any] = {
+            "workers": made.num_workers,
+            "examples_per_s": made.examples_per_s,
+            "interval": list(made.interval),
+            "step_s": made.step_s,
+            "baselines": others,
+        }
+        if prices is not None:
+            row["cost_per_example"] = prices.per_example(made, trace.num_servers)
+        rows.append(row)
+    return {
+        "provenance": "simulated",
+        "batch_size": trace.batch_size,
+        "servers": trace.num_servers,
+        "profiled_step_s": float(trace.step_s.mean()),
+        "curve": rows,
+        "knee": at,
+    }
+
+
+def _print(
+    trace: JobTrace,
+    curve: list[Throughput],
+    baselines: list[dict[str, float]],
+    at: int | None,
+    prices: Prices | None,
+) -> None:
+    header = ["workers", "examples/s", "95 % interval", "step", *_BASELINES]
+    rows = []
+    for made, others in zip(curve, baselines, strict=True):
+        low, high = made.interval
+        row = [
+            str(made.num_workers),
+            f"{made.examples_per_s:.1f}",
+            f"{low:.1f} to {high:.1f}",
+            f"{made.step_s:.3f} s",
+            *(f"{others[name]:.1f}" for name in _BASELINES),
+        ]
+        if prices is not None:
+            row.append(f"{1e6 * prices.per_example(made, trace.num_servers):.3g}")
+        rows.append(row)
+    print_table([*header, *(["cost of 1e6 examples"] if prices is not None else [])], rows)
+    if at is not None:
+        print(f"from {at} worker(s) on, one more adds less than 10 %")
+    elif len(curve) > 1:
+        print("every worker adds 10 % or more")

@@ -1,0 +1,244 @@
+"""`driple whatif`: iteration time over bandwidths, workers, servers and compression, and why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driple.cli.show import note, print_json, print_table
+from driple.errors import ConfigError
+
+if TYPE_CHECKING:
+    from driple.perfmodel.sweep import Breakdown, Points, Profile
+    from driple.settings import Setting
+
+__all__ = ["whatif"]
+
+_DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
+_MOST_POINTS = 4_000_000
+_MOST_ROWS = 40
+_RANGE = re.compile(r"(?P<low>[\d.]+)\s*-\s*(?P<high>[\d.]+)")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
+_FACTORS = {"m": 1e6, "g": 1e9}
+
+
+def whatif(
+    graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
+    setting: Annotated[
+        str, typer.Option(help="cluster setting that the rest is taken from")
+    ] = _DEFAULT_SETTING,
+    bandwidth: Annotated[
+        str, typer.Option(help="of every link in bit/s: 10G, or 1G,10G,100G; the setting's")
+    ] = "",
+    workers: Annotated[str, typer.Option(help="numbers: 4, 1-64 or 1,2,4; the setting's")] = "",
+    ps: Annotated[str, typer.Option(help="parameter servers: 2, 1-8 or 1,2,4; the setting's")] = "",
+    compress: Annotated[
+        str, typer.Option(help="share of gradients not sent: 0.5, or 0-0.9 in tenths")
+    ] = "0",
+    compress_cost: Annotated[
+        float, typer.Option(help="seconds to compress a GB of gradients to a half")
+    ] = 0.0,
+    deviation: Annotated[
+        float, typer.Option(help="of a worker's computing time, as a share of it")
+    ] = 0.02,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw examples/s against workers (.png, .svg, .pdf)")
+    ] = None,
+    max_mib: Annotated[
+        float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
+    ] = 512,
+) -> None:
+    """Ask what another cluster would bring for the job of GRAPH, and what holds it back.
+
+    A closed form (Zhang et al.) of synchronous training with parameter servers, each role on a link
+    of its own. Every point tells its bottleneck, and what doubling each resource would save.
+
+    Examples:
+
+      driple whatif datasets/examples/resnet50.pbtxt --bandwidth 1G,10G,100G --workers 1-64
+
+      driple whatif graph.pbtxt --setting 2080Ti-P2w2/ho-40G --ps 1-8 --compress 0-0.9 --json
+
+      driple whatif graph.pbtxt --workers 1-32 --bandwidth 1G,10G --plot whatif.png
+    """
+    import numpy as np
+
+    from driple.graph import read_graph
+    from driple.perfmodel.sweep import (
+        RESOURCES,
+        Compression,
+        Points,
+        bottleneck,
+        gain_of_doubling,
+        iteration_seconds,
+    )
+    from driple.settings import Setting
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.job import Job
+    from driple.simulate.profile import profile_of
+    from driple.simulate.scene import scene_of
+
+    if plot is not None:
+        from driple.cli.plot import check_picture
+
+        check_picture(plot)
+    wanted = Setting.parse(setting)
+    calibration = shipped_calibration()
+    job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
+    profile = profile_of(job, calibration.device(wanted.device))
+    scene = scene_of(wanted)
+    link = calibration.link(scene.link)
+    own_rate = scene.link_bytes_per_s
+    grids = np.meshgrid(
+        _rates(bandwidth) or [own_rate],
+        _wholes("--workers", workers) or [wanted.num_workers],
+        _wholes("--ps", ps) or [max(wanted.num_servers, 1)],
+        _shares(compress),
+        indexing="ij",
+    )
+    rates, counts, servers, ratios = (grid.ravel() for grid in grids)
+    if len(rates) > _MOST_POINTS:
+        raise ConfigError(
+            f"{len(rates)} points are more than {_MOST_POINTS}; give fewer values, or narrower "
+            "ranges"
+        )
+    points = Points(
+        workers=counts,
+        servers=servers,
+        worker_bytes_per_s=rates * link.share,
+        server_bytes_per_s=rates * link.share,
+        server_s_per_byte=calibration.apply_s_per_byte,
+        message_s=link.tensor_s,
+        deviation=deviation,
+        compression=ratios,
+    )
+    cost = Compression(s_per_byte=compress_cost / 1e9)
+    found = iteration_seconds(profile, points, cost)
+    names = bottleneck(found)
+    if json:
+        gains = {name: gain_of_doubling(profile, points, name, cost) for name in RESOURCES}
+        print_json(_as_json(wanted, points, rates, found, names, gains))
+    else:
+        _print(points, rates, found, names, profile, cost)
+    if plot is not None:
+        from driple.cli.whatif_plot import plot_whatif
+
+        plot_whatif(rates, counts, servers, ratios, found, names, plot, title=graph.name)
+        note(f"wrote {plot}")
+
+
+def _as_json(
+    setting: Setting,
+    points: Points,
+    rates: Any,
+    found: Breakdown,
+    names: Any,
+    gains: dict[str, Any],
+) -> dict[str, Any]:
+    from driple.perfmodel.sweep import BOTTLENECKS
+
+    return {
+        "setting": setting.name,
+        "provenance": "simulated",
+        "method": "zhang",
+        "bottlenecks": dict(BOTTLENECKS),
+        "columns": {
+            "bandwidth_bits_per_s": (8 * rates).tolist(),
+            "workers": points.arrays()["workers"].tolist(),
+            "servers": points.arrays()["servers"].tolist(),
+            "compression": points.arrays()["compression"].tolist(),
+            "iteration_time_s": found.total_s.tolist(),
+            "compute_s": found.compute_s.tolist(),
+            "push_s": found.push_s.tolist(),
+            "aggregate_s": found.aggregate_s.tolist(),
+            "pull_s": found.pull_s.tolist(),
+            "straggler_s": found.straggler_s.tolist(),
+            "bottleneck": names.tolist(),
+            **{f"saved_by_doubling_{name}": gain.tolist() for name, gain in gains.items()},
+        },
+    }
+
+
+def _print(
+    points: Points,
+    rates: Any,
+    found: Breakdown,
+    names: Any,
+    profile: Profile,
+    cost: Any,
+) -> None:
+    import numpy as np
+
+    from driple.perfmodel.sweep import BOTTLENECKS, RESOURCES, gain_of_doubling
+
+    flat = points.arrays()
+    shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
+    gains = {name: gain_of_doubling(profile, points, name, cost) for name in RESOURCES}
+    rows = [
+        [
+            f"{8 * rates[i] / 1e9:g}G",
+            f"{flat['workers'][i]:.0f}",
+            f"{flat['servers'][i]:.0f}",
+            f"{flat['compression'][i]:g}",
+            f"{found.total_s[i]:.4f} s",
+            f"{100 * found.compute_s[i] / found.total_s[i]:.0f} %",
+            f"{100 * (found.push_s[i] + found.pull_s[i]) / found.total_s[i]:.0f} %",
+            *(f"{100 * gains[name][i]:.0f} %" for name in RESOURCES),
+            BOTTLENECKS[str(names[i])],
+        ]
+        for i in shown.tolist()
+    ]
+    print_table(
+        ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network",
+         "2x device", "2x worker link", "2x server link", "2x servers", "held back by"],
+        rows,
+    )  # fmt: skip
+    if len(shown) < len(rates):
+        note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
+
+
+def _rates(text: str) -> list[float]:
+    """Bytes per second from `1G,10G`."""
+    found = []
+    for part in filter(None, text.split(",")):
+        match = _RATE.fullmatch(part.strip())
+        rate = float(match[1]) * _FACTORS[match[2].lower()] / 8 if match else 0.0
+        if rate <= 0:
+            raise ConfigError(
+                f"--bandwidth needs rates above 0, such as 1G,10G,100G, got '{part.strip()}'"
+            )
+        found.append(rate)
+    return found
+
+
+def _wholes(flag: str, text: str) -> list[int]:
+    """Whole numbers from `1-4,8`."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        match = _RANGE.fullmatch(part.strip())
+        low, high = (match["low"], match["high"]) if match else (part.strip(), part.strip())
+        if not (low.isdecimal() and high.isdecimal() and 1 <= int(low) <= int(high) <= 10**6):
+            raise ConfigError(f"{flag} needs numbers from 1 such as 4, 1-64 or 1,2,4, got '{text}'")
+        found |= set(range(int(low), int(high) + 1))
+    return sorted(found)
+
+
+def _shares(text: str) -> list[float]:
+    """Shares from `0-0.9` (in tenths) or `0,0.5`."""
+    import numpy as np
+
+    try:
+        match = _RANGE.fullmatch(text.strip())
+        if match:
+            low, high = float(match["low"]), float(match["high"])
+            shares: list[float] = np.round(np.arange(low, high + 1e-9, 0.1), 10).tolist()
+            return shares
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(
+            f"--compress needs shares such as 0.5, 0-0.9 or 0,0.5, got '{text}'"
+        ) from error

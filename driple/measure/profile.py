@@ -1,0 +1,124 @@
+"""Profile a job with one worker on this machine: real steps, fully traced (Li et al., section 2).
+
+    Workload, setting -> LocalCluster with tracing -> RunMetadata files -> JobTrace
+    RunMetadata files of the user's own job        -> JobTrace
+
+Tracing itself costs time between steps; the time of a step is taken from steps without it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driple.checks import check_whole
+from driple.errors import ConfigError, TraceError
+from driple.measure.cluster import LocalCluster, RunPlan, StepTrace, require_measurable
+from driple.measure.metadata import ProfiledStep, job_trace_of
+from driple.settings import Setting
+from driple.throughput.jobtrace import JobTrace
+from driple.zoo.workload import Workload
+
+__all__ = ["profile_workload", "read_run_metadata"]
+
+_LEAST_STEPS = 2
+_MOST_STEPS = 1000
+_MOST_BYTES = 256 * 2**20  # of one RunMetadata
+
+
+def profile_workload(
+    workload: Workload, setting: Setting, plan: RunPlan, num_steps: int
+) -> JobTrace:
+    """Train a workload with one worker and its servers, and trace so many steps.
+
+    Args:
+        workload: what to train.
+        setting: a CPU setting with one worker, such as CPU-P1w1/ho-200M.
+        plan: shares of worker and servers, and steps that are timed without tracing.
+        num_steps: steps that are traced.
+
+    Raises:
+        ConfigError: the setting has more than one worker, or steps out of range.
+        MeasureError: this machine cannot measure the setting, or a role failed.
+        TraceError: TensorFlow's record cannot be read.
+    """
+    check_whole("--steps", num_steps, _LEAST_STEPS, _MOST_STEPS)
+    if setting.num_workers != 1:
+        raise ConfigError(
+            f"profiling takes one worker, {setting.name} has {setting.num_workers}; give a setting "
+            "such as CPU-P1w1/ho-200M"
+        )
+    bits_per_s = require_measurable(setting)
+    with tempfile.TemporaryDirectory(prefix="driple-profile-") as name:
+        folder = Path(name)
+        traced = folder / "steps"
+        traced.mkdir()
+        with LocalCluster(setting, plan) as cluster:
+            record = cluster.run(
+                workload, folder / "graph.pb", StepTrace(folder=traced, num_steps=num_steps)
+            )
+            versions = cluster.versions
+        untraced_s = float(np.median(np.diff(record.step_times_ns["w0"]))) / 1e9
+        files = sorted(traced.glob("*.pb"))
+        begins = [int(file.stem) / 1e9 for file in files]
+        steps = [
+            ProfiledStep(metadata=file.read_bytes(), begin_s=begin)
+            for file, begin in zip(files, begins, strict=True)
+        ]
+        about: dict[str, Any] = {
+            "workload": workload.name,
+            "setting": setting.name,
+            "worker_share": plan.share,
+            "server_share": plan.server_share,
+            "provenance": "measured",
+            "versions": versions,
+            "other_cores": record.other_cores,
+            "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        }
+        return job_trace_of(
+            steps,
+            batch_size=workload.batch_size,
+            bytes_per_s=bits_per_s / 8,
+            untraced_step_s=untraced_s,
+            about=about,
+        )
+
+
+def read_run_metadata(
+    files: Sequence[Path], *, batch_size: int, bytes_per_s: float, step_s: float | None
+) -> JobTrace:
+    """The trace of a user's own job, from files with one serialised `RunMetadata` each.
+
+    Args:
+        files: of successive steps; the first holds the partition graphs.
+        batch_size: examples of a step.
+        bytes_per_s: rate of the links while the job was profiled.
+        step_s: seconds of a step without tracing, if they were measured.
+
+    Raises:
+        TraceError: a file cannot be read, or holds no such record.
+    """
+    steps = []
+    for file in files:
+        try:
+            size = file.stat().st_size
+            if size > _MOST_BYTES:
+                raise TraceError(
+                    f"{file} holds {size / 2**20:.0f} MiB, more than the "
+                    f"{_MOST_BYTES / 2**20:.0f} that one step may; give one RunMetadata per file"
+                )
+            steps.append(ProfiledStep(metadata=file.read_bytes(), begin_s=None))
+        except OSError as error:
+            raise TraceError(f"cannot read {file}: {error.strerror}") from error
+    return job_trace_of(
+        steps,
+        batch_size=batch_size,
+        bytes_per_s=bytes_per_s,
+        untraced_step_s=step_s,
+        about={"files": [file.name for file in files], "provenance": "measured"},
+    )

@@ -1,0 +1,1 @@
+"""SIMULATE: OpGraph + setting -> what NVML and the network counters would have shown."""

@@ -1,0 +1,98 @@
+"""A graph at any batch size, from the same graph at two.
+
+    OpGraph of batch a, OpGraph of batch b -> BatchedGraph -> kinds of ops, op times at batch n
+
+Bytes, and the sides of matrix products, are straight lines over the batch size, so two graphs tell
+them all; structure, parameters and gradients do not depend on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.hardware import Device
+from driple.simulate.kernels import Efficiency, op_times
+from driple.simulate.live import executed_nodes
+from driple.simulate.optable import OpTable
+from driple.simulate.plan import OpTimes, execution_order
+
+__all__ = ["BatchedGraph"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchedGraph:
+    """One model at every batch size.
+
+    Attributes:
+        graph: at the smaller batch size.
+        batch_sizes: the two that are known.
+        tables: of the kinds of ops, at each.
+        kind_of: shape [num_nodes], kind of each node.
+        executions: shape [num_nodes], how often each runs in a step of tf_cnn_benchmarks, which
+            leaves out the gradients that nobody reads.
+        runs: shape [num_kinds], how often ops of each kind run in a step.
+        order: shape [num_nodes], order of execution.
+    """
+
+    graph: OpGraph
+    batch_sizes: tuple[int, int]
+    tables: tuple[OpTable, OpTable]
+    kind_of: npt.NDArray[np.int64]
+    executions: npt.NDArray[np.int64]
+    runs: npt.NDArray[np.float64]
+    order: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, small: tuple[int, OpGraph], large: tuple[int, OpGraph]) -> BatchedGraph:
+        """From two pairs of batch size and graph.
+
+        Raises:
+            GraphError: the graphs are not of the same model.
+        """
+        (few, one), (many, other) = small, large
+        if one.op_types != other.op_types or few >= many:
+            raise GraphError("two graphs of one model at growing batch sizes are needed")
+        pairs = np.stack([one.signature_of, other.signature_of], axis=1)
+        kinds, kind_of = np.unique(pairs, axis=0, return_inverse=True)
+        tables = tuple(
+            OpTable.of([graph.signatures[i] for i in kinds[:, column].tolist()])
+            for column, graph in enumerate((one, other))
+        )
+        executions = one.executions * executed_nodes(one, gated=False)
+        runs = np.bincount(kind_of.ravel(), weights=executions, minlength=len(kinds))
+        return cls(
+            graph=one,
+            batch_sizes=(few, many),
+            tables=(tables[0], tables[1]),
+            kind_of=kind_of.ravel().astype(np.int64),
+            executions=executions,
+            runs=runs.astype(np.float64),
+            order=execution_order(one),
+        )
+
+    def table(self, batch_size: int) -> OpTable:
+        """Kinds of ops at a batch size."""
+        few, many = self.batch_sizes
+        share = (batch_size - few) / (many - few)
+        one, other = self.tables
+        return OpTable(
+            moved=np.maximum(one.moved + share * (other.moved - one.moved), 0.0),
+            sides=np.maximum(one.sides + share * (other.sides - one.sides), 0.0),
+            saved_sides=np.maximum(
+                one.saved_sides + share * (other.saved_sides - one.saved_sides), 0.0
+            ),
+            half=one.half,
+            product_kind=one.product_kind,
+            gradient=one.gradient,
+            memory_kind=one.memory_kind,
+        )
+
+    def times(self, batch_size: int, device: Device, efficiency: Efficiency) -> OpTimes:
+        """Times of the nodes at a batch size, as `kernels.op_times` gives them."""
+        table = self.table(batch_size)
+        return op_times(table, self.kind_of, self.executions, device, efficiency)

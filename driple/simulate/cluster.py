@@ -1,0 +1,270 @@
+"""Workers and parameter servers, step after step, on the event queue.
+
+    step: pull parameters -> segments of computing, as parameters come -> push gradients
+    asynchronous: a worker's next step begins when the server has applied its gradients
+    synchronous:  all workers begin together when the last gradient is in
+
+The public Driple measurements are of TensorFlow 1, where a worker fetches all parameters when its
+step begins and sends each gradient as soon as it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from driple.simulate.engine import EventQueue
+from driple.simulate.network import SharedNetwork
+from driple.simulate.plan import Message, Segment, StepPlan
+
+__all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterSpec:
+    """Where workers and parameter servers are, and what joins them.
+
+    Two on one machine talk over that machine's bridge, each over a port of its own; two on
+    different machines share their machines' links with all others there.
+
+    Attributes:
+        worker_machine: machine of each worker.
+        server_machine: machine of each server.
+        link_bytes_per_s: rate of a machine's link, each way.
+        bridge_bytes_per_s: rate of a port of a machine's bridge, each way.
+        message_s: seconds from the end of a message until the other side can use it.
+        apply_s_per_byte: seconds a server takes for a byte of a gradient.
+        synchronous: whether workers wait for each other.
+        jitter: standard deviation of the logarithm of a step's computing time.
+    """
+
+    worker_machine: tuple[int, ...]
+    server_machine: tuple[int, ...]
+    link_bytes_per_s: float
+    bridge_bytes_per_s: float
+    message_s: float = 0.0
+    apply_s_per_byte: float = 0.0
+    synchronous: bool = False
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """One segment that a worker's device has run.
+
+    Attributes:
+        start_s: when it began.
+        end_s: when it ended.
+        busy_share: share of it in which a kernel ran.
+        memory_share: share of it in which a kernel used device memory.
+    """
+
+    start_s: float
+    end_s: float
+    busy_share: float
+    memory_share: float
+
+
+@dataclass(kw_only=True, slots=True)
+class WorkerRecord:
+    """What one worker did.
+
+    Attributes:
+        computing: segments, in order.
+        step_ends_s: when each step ended; the first began at 0.
+        tx: (time in s, bytes/s from then on) of its outgoing link.
+        rx: the same of its incoming link.
+    """
+
+    computing: list[Computing] = field(default_factory=list)
+    step_ends_s: list[float] = field(default_factory=list)
+    tx: list[tuple[float, float]] = field(default_factory=list)
+    rx: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def iteration_time_s(self) -> float:
+        """Mean time of a step after the first."""
+        ends = self.step_ends_s
+        return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else ends[0]
+
+
+def simulate_cluster(
+    spec: ClusterSpec, plans: Sequence[StepPlan], num_steps: int, seed: int = 0
+) -> list[WorkerRecord]:
+    """Let every worker do its steps.
+
+    Args:
+        spec: the cluster.
+        plans: what each worker does in a step.
+        num_steps: steps of each worker.
+        seed: of the jitter.
+
+    Returns:
+        One record per worker.
+    """
+    cluster = _Cluster(spec, plans, num_steps, np.random.default_rng(seed))
+    cluster.start()
+    cluster.queue.run()
+    return cluster.records()
+
+
+class _Cluster:
+    """Links, servers, workers, and who waits for whom."""
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        plans: Sequence[StepPlan],
+        num_steps: int,
+        random: np.random.Generator,
+    ) -> None:
+        self.spec, self.num_steps, self.random = spec, num_steps, random
+        self.queue = EventQueue()
+        places = (*spec.worker_machine, *spec.server_machine)
+        num_workers, num_links = len(plans), 2 * (max(places) + 1)
+        # A link out and one in for each machine, then a port out and one in for each role.
+        capacities = [spec.link_bytes_per_s] * num_links
+        capacities += [spec.bridge_bytes_per_s] * (2 * len(places))
+        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers)
+
+        def links(sender: int, reader: int) -> tuple[int, int]:
+            if places[sender] == places[reader]:
+                return num_links + 2 * sender, num_links + 2 * reader + 1
+            return 2 * places[sender], 2 * places[reader] + 1
+
+        roles = range(num_workers, len(places))
+        self.servers = [_Server(self) for _ in roles]
+        self.workers = [
+            _Worker(
+                self,
+                plan,
+                up=[self.network.stream(links(w, s), (2 * w,)) for s in roles],
+                down=[self.network.stream(links(s, w), (2 * w + 1,)) for s in roles],
+            )
+            for w, plan in enumerate(plans)
+        ]
+        self.at_barrier = 0
+
+    def start(self) -> None:
+        for worker in self.workers:
+            worker.begin_step()
+
+    def step_done(self, worker: _Worker) -> None:
+        """A worker's gradients are all in; begin its next step, or all workers' if they wait."""
+        if not self.spec.synchronous:
+            worker.end_step()
+            return
+        self.at_barrier += 1
+        if self.at_barrier == len(self.workers):
+            self.at_barrier = 0
+            for each in self.workers:
+                each.end_step()
+
+    def records(self) -> list[WorkerRecord]:
+        """What each worker did; its meters are 2 w (out) and 2 w + 1 (in)."""
+        for number, worker in enumerate(self.workers):
+            worker.record.tx = self.network.rates[2 * number]
+            worker.record.rx = self.network.rates[2 * number + 1]
+        return [worker.record for worker in self.workers]
+
+
+class _Server:
+    """Works off gradients one after another."""
+
+    def __init__(self, cluster: _Cluster) -> None:
+        self.cluster = cluster
+        self.free_s = 0.0
+
+    def take(self, nbytes: float, done: Callable[[], None]) -> None:
+        """Apply, or add up, a gradient that has come."""
+        start_s = max(self.free_s, self.cluster.queue.now_s)
+        self.free_s = start_s + nbytes * self.cluster.spec.apply_s_per_byte
+        self.cluster.queue.at(self.free_s, done)
+
+
+class _Worker:
+    """One worker within its step."""
+
+    def __init__(self, cluster: _Cluster, plan: StepPlan, up: list[int], down: list[int]) -> None:
+        self.cluster, self.plan, self.up, self.down = cluster, plan, up, down
+        self.record = WorkerRecord()
+        self.missing: list[bool] = []  # which messages of parameters are on their way
+        self.arrived = 0  # messages that have come, and all before them
+        self.next_segment = 0
+        self.computing = False
+        self.unsent = 0  # gradients that no server has worked off yet
+        self.slowness = 1.0
+
+    def begin_step(self) -> None:
+        spec, queue = self.cluster.spec, self.cluster.queue
+        self.arrived = self.next_segment = self.unsent = 0
+        self.slowness = float(np.exp(self.cluster.random.normal(0.0, spec.jitter)))
+        self.missing = [True] * len(self.plan.pulls)
+        for number, message in enumerate(self.plan.pulls):
+
+            def come(number: int = number) -> None:
+                queue.at(queue.now_s + spec.message_s, lambda: self._pulled(number))
+
+            self.cluster.network.send(self.down[message.server], message.nbytes, come)
+        self._advance()
+
+    def _pulled(self, number: int) -> None:
+        self.missing[number] = False
+        while self.arrived < len(self.missing) and not self.missing[self.arrived]:
+            self.arrived += 1
+        self._advance()
+
+    def _advance(self) -> None:
+        """Start the next segment, if the device is free and its parameters are there."""
+        if self.computing or self.next_segment == len(self.plan.segments):
+            return
+        segment = self.plan.segments[self.next_segment]
+        if self.arrived >= segment.needs:
+            self.computing = True
+            start_s = self.cluster.queue.now_s
+            end_s = start_s + segment.duration_s * self.slowness
+            self.cluster.queue.at(end_s, lambda: self._computed(segment, start_s))
+
+    def _computed(self, segment: Segment, start_s: float) -> None:
+        end_s = self.cluster.queue.now_s
+        if segment.duration_s > 0:
+            self.record.computing.append(
+                Computing(
+                    start_s,
+                    end_s,
+                    segment.busy_s / segment.duration_s,
+                    segment.memory_s / segment.duration_s,
+                )
+            )
+        self.computing = False
+        self.next_segment += 1
+        for message in segment.sends:
+            self._push(message)
+        self._advance()
+        self._check_end()
+
+    def _push(self, message: Message) -> None:
+        queue, spec = self.cluster.queue, self.cluster.spec
+        taker = self.cluster.servers[message.server]
+        self.unsent += 1
+
+        def worked_off() -> None:
+            self.unsent -= 1
+            self._check_end()
+
+        def come() -> None:
+            queue.at(queue.now_s + spec.message_s, lambda: taker.take(message.nbytes, worked_off))
+
+        self.cluster.network.send(self.up[message.server], message.nbytes, come)
+
+    def _check_end(self) -> None:
+        if not self.unsent and self.next_segment == len(self.plan.segments):
+            self.next_segment += 1  # so that it ends once
+            self.cluster.step_done(self)
+
+    def end_step(self) -> None:
+        self.record.step_ends_s.append(self.cluster.queue.now_s)
+        if len(self.record.step_ends_s) < self.cluster.num_steps:
+            self.begin_step()

@@ -1,0 +1,96 @@
+"""What NVML and the counters of a network interface show of what happened.
+
+intervals of computing, rates of links -> running totals -> samples of each window -> Trace
+
+NVML's utilisation is the share of its last window (1/6 s on most GPUs) in which a kernel ran, or
+used memory; it changes at the end of each window, however often it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.simulate.cluster import WorkerRecord
+from driple.targets import RESOURCES, UNITS
+from driple.trace import Trace
+
+__all__ = ["NVML_WINDOW_S", "traces_of_worker"]
+
+FloatArray = npt.NDArray[np.float64]
+
+NVML_WINDOW_S = 1 / 6
+
+
+def traces_of_worker(
+    record: WorkerRecord,
+    *,
+    period_s: float,
+    start_s: float,
+    end_s: float,
+    window_s: float = NVML_WINDOW_S,
+) -> dict[str, Trace]:
+    """The traces of the four resources of a worker.
+
+    Args:
+        record: what it did.
+        period_s: sampling period.
+        start_s: begin of the traces.
+        end_s: end of the traces.
+        window_s: over which the device's utilisation is taken; 0 for the sampling period.
+    """
+    count = int((end_s - start_s) / period_s + 1e-9)
+    edges: FloatArray = start_s + period_s * np.arange(count + 1, dtype=np.float64)
+    device = {
+        "device_util": _totals_of_computing(record, "busy_share"),
+        "device_mem_util": _totals_of_computing(record, "memory_share"),
+    }
+    amounts = {
+        name: 100 * _windowed(times, totals, edges, window_s)
+        for name, (times, totals) in device.items()
+    }
+    for name, rates in (("net_tx", record.tx), ("net_rx", record.rx)):
+        times, totals = _totals_of_rates(rates, end_s)
+        amounts[name] = np.diff(np.interp(edges, times, totals)) / period_s / 1e6
+    return {
+        name: Trace(
+            resource=name,
+            unit=UNITS[name],
+            amount=amounts[name],
+            period_s=period_s,
+            start_s=start_s,
+            counter_period_s=window_s if name in device else 0.0,
+        )
+        for name in RESOURCES
+    }
+
+
+def _totals_of_computing(record: WorkerRecord, share: str) -> tuple[FloatArray, FloatArray]:
+    """Seconds of use up to each point in time, at the ends of all segments."""
+    spans = record.computing
+    times = np.array([t for one in spans for t in (one.start_s, one.end_s)], dtype=np.float64)
+    used = [[0.0, (one.end_s - one.start_s) * getattr(one, share)] for one in spans]
+    return times, np.cumsum(np.array(used, dtype=np.float64).ravel())
+
+
+def _totals_of_rates(
+    rates: Sequence[tuple[float, float]], end_s: float
+) -> tuple[FloatArray, FloatArray]:
+    """Bytes up to each point in time, where the rate changes."""
+    times = np.array([time for time, _ in rates] + [max(end_s, rates[-1][0])], dtype=np.float64)
+    steps = np.diff(times) * np.array([rate for _, rate in rates], dtype=np.float64)
+    return times, np.concatenate(([0.0], np.cumsum(steps)))
+
+
+def _windowed(
+    times: FloatArray, totals: FloatArray, edges: FloatArray, window_s: float
+) -> FloatArray:
+    """Share of use in the last whole window before each sample, or of the sampling period."""
+    if not len(times):
+        return np.zeros(len(edges) - 1)
+    if window_s <= 0:
+        return np.diff(np.interp(edges, times, totals)) / np.diff(edges)
+    ends = np.floor(edges[1:] / window_s + 1e-9) * window_s
+    return (np.interp(ends, times, totals) - np.interp(ends - window_s, times, totals)) / window_s

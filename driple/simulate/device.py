@@ -1,0 +1,254 @@
+"""What devices and links reach of their peaks: the numbers that measurements fixed.
+
+calibration.json -> Calibration -> CalibratedDevice of a name: published peaks + fitted efficiency
+
+A device that nobody measured takes the efficiency of its generation's, or the nearest one's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from driple.errors import ConfigError
+from driple.hardware import DEVICES, Device, device_named, link_named
+from driple.settings import Setting
+from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, read_numbers
+
+__all__ = [
+    "CalibratedDevice",
+    "Calibration",
+    "LinkEfficiency",
+    "Reached",
+    "link_kind",
+    "nearest_link",
+    "nearest_relative",
+    "shipped_calibration",
+]
+
+FORMAT = 1
+ETHERNET = "Ethernet"  # of any rate
+USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
+# Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
+_GENERATIONS = ("CPU", "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedDevice:
+    """A device, and what it reaches.
+
+    Attributes:
+        spec: its published peaks.
+        efficiency: share of them that jobs reach.
+        measured_on: whose measurements the efficiency comes from: the device's own name, else its
+            generation's; empty if it is the usual one.
+    """
+
+    spec: Device
+    efficiency: Efficiency
+    measured_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEfficiency:
+    """What a kind of link reaches.
+
+    Attributes:
+        share: of its nominal rate, between two.
+        tensor_s: seconds of each tensor that goes round a ring, besides its bytes, or between the
+            end of a message and its use.
+        sharing: with n on it, each gets (2 / n) to this power of what two get: 0 for a switch, 1
+            where all go through one bottleneck.
+    """
+
+    share: float
+    tensor_s: float
+    sharing: float
+
+    def share_of(self, count: int) -> float:
+        """Share of the nominal rate with so many on the link."""
+        return self.share * float((2 / max(count, 2)) ** self.sharing)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """What devices reach of their peaks, measured or not.
+
+    The more FLOP/s tensor cores have for each byte/s of memory, the smaller the share that kernels
+    reach; `tensor_fall` is the exponent.
+
+    Attributes:
+        measured: of each measured device, by its name in the catalogue.
+        generations: of a device of a generation, with `USUAL_BALANCE`.
+        usual: of a device of a generation of which none was measured, with `USUAL_BALANCE`.
+        tensor_fall: share of the tensor cores' peak ~ (FLOP/s / byte/s) ** -tensor_fall.
+    """
+
+    measured: Mapping[str, DeviceEfficiency]
+    generations: Mapping[str, DeviceEfficiency]
+    usual: DeviceEfficiency
+    tensor_fall: float
+
+    def of(self, device: Device) -> tuple[DeviceEfficiency, str]:
+        """What a device reaches, and whose measurements tell: its own, its generation's, none."""
+        if device.name in self.measured:
+            return self.measured[device.name], device.name
+        known = device.generation in self.generations
+        found = self.generations.get(device.generation, self.usual)
+        tensor = found.tensor * tensor_factor(device, self.tensor_fall)
+        return replace(found, tensor=tensor), device.generation if known else ""
+
+
+def tensor_factor(device: Device, fall: float) -> float:
+    """What the balance of a device's tensor cores and memory makes of the share it reaches."""
+    return float((device.half_flops / device.bytes_per_s / USUAL_BALANCE) ** -fall)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """All fitted numbers.
+
+    Attributes:
+        kernels: factors that hold on every device.
+        devices: what devices reach.
+        links: what each kind of link reaches; `Ethernet` stands for all its rates.
+        bridge_bytes_per_s: rate between two containers of one machine, each way.
+        apply_s_per_byte: seconds of a server for a byte of a gradient.
+        jitter: standard deviation of the logarithm of a step's computing time.
+        errors: of simulated iteration times against published ones that were held out, by kind of
+            cluster (`single`, `ring`, `servers`): rows, median_pct, p90_pct.
+        about: sources, date.
+    """
+
+    kernels: Kernels
+    devices: Reached
+    links: Mapping[str, LinkEfficiency]
+    bridge_bytes_per_s: float
+    apply_s_per_byte: float
+    jitter: float
+    errors: Mapping[str, Mapping[str, float]]
+    about: Mapping[str, Any]
+
+    def device(self, name: str) -> CalibratedDevice:
+        """A device of the catalogue with its own efficiency, its generation's, or the usual.
+
+        Raises:
+            SettingError: no such device.
+        """
+        spec = device_named(name)
+        reached, origin = self.devices.of(spec)
+        return CalibratedDevice(spec, Efficiency(kernels=self.kernels, device=reached), origin)
+
+    def link(self, name: str) -> LinkEfficiency:
+        """What a link reaches, or its nearest relative that was measured.
+
+        Raises:
+            SettingError: no such link.
+        """
+        return self.links[nearest_link(name, self.links)]
+
+    def error_of(self, setting: Setting) -> dict[str, float]:
+        """Error of simulated iteration times on such a cluster; empty if it is not known."""
+        alone = "ring" if setting.num_workers > 1 else "single"
+        return dict(self.errors.get("servers" if setting.num_servers else alone, {}))
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """As it is stored in a calibration file."""
+        plain = asdict(replace(self, devices=replace(self.devices, measured={}), links={}))
+        plain["devices"]["measured"] = _plain(self.devices.measured)
+        return {"format": FORMAT, **plain, "links": _plain(self.links)}
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        """From the text of a calibration file.
+
+        Raises:
+            ConfigError: not such a file.
+        """
+        try:
+            values = json.loads(text)
+            if values.pop("format") != FORMAT:
+                raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
+            devices = _reached(values.pop("devices"))
+            kernels = read_numbers(Kernels, values.pop("kernels"))
+            links = {
+                name: LinkEfficiency(**numbers) for name, numbers in values.pop("links").items()
+            }
+            made = cls(kernels=kernels, devices=devices, links=links, **values)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ConfigError(f"no calibration file ({error}); fit it again") from error
+        odd = [name for name in devices.measured if name not in DEVICES]
+        if odd or not made.devices:
+            raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
+        if ETHERNET not in made.links:
+            raise ConfigError("calibration has no Ethernet among its links; fit it again")
+        return made
+
+
+@cache
+def shipped_calibration() -> Calibration:
+    """The calibration that is installed with Driple."""
+    return Calibration.from_json((files("driple.simulate") / "calibration.json").read_text())
+
+
+def _plain(items: Mapping[str, Any]) -> dict[str, Any]:
+    """Data classes by name as plain JSON."""
+    return {name: asdict(item) for name, item in items.items()}
+
+
+def _reached(values: Mapping[str, Any]) -> Reached:
+    """From plain JSON."""
+    groups = {
+        group: {name: read_numbers(DeviceEfficiency, numbers) for name, numbers in found.items()}
+        for group, found in ((key, values[key]) for key in ("measured", "generations"))
+    }
+    usual = read_numbers(DeviceEfficiency, values["usual"])
+    return Reached(**groups, usual=usual, tensor_fall=float(values["tensor_fall"]))
+
+
+def nearest_relative(device: Device, names: Iterable[str]) -> str:
+    """The device among these names that is most like another one; itself if it is there."""
+    return min(names, key=lambda name: (name != device.name, *_distance(device, DEVICES[name])))
+
+
+def link_kind(name: str) -> str:
+    """Links that share an efficiency: Ethernet of any rate is one."""
+    link = link_named(name)
+    return ETHERNET if link.source.startswith("IEEE") else link.name
+
+
+def nearest_link(name: str, kinds: Iterable[str]) -> str:
+    """The kind among these that is most like a link: of its family, and of the nearest rate.
+
+    What no relative was measured of takes the efficiency of Ethernet, which must be among them.
+    """
+    kind, measured = link_kind(name), set(kinds)
+    if kind in measured:
+        return kind
+    rate = link_named(name).bytes_per_s
+    related = [other for other in measured if other != ETHERNET and _family(other) == _family(kind)]
+    return min(
+        related,
+        key=lambda other: abs(np.log(link_named(other).bytes_per_s / rate)),
+        default=ETHERNET,
+    )
+
+
+def _family(kind: str) -> tuple[str, bool]:
+    """`NVLink`, `PCIe` and so on, and whether copies go through the host."""
+    found = re.match(r"[A-Za-z]+", kind)
+    return (found[0] if found else kind, kind.endswith("-host"))
+
+
+def _distance(one: Device, other: Device) -> tuple[int, float]:
+    """How unlike two devices are: by generation, then by the balance of compute and memory."""
+    apart = abs(_GENERATIONS.index(one.generation) - _GENERATIONS.index(other.generation))
+    balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
+    return apart, max(balance, 1 / balance)

@@ -1,0 +1,42 @@
+"""The event queue: what happens next, in an order that depends on nothing but the events.
+
+at(time, action) -> heap of (time, priority, sequence) -> run: pop, set the clock, act
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+__all__ = ["EventQueue"]
+
+Action = Callable[[], None]
+
+
+class EventQueue:
+    """Events in order of time, then priority (small first), then of being added.
+
+    Attributes:
+        now_s: time of the event that runs, seconds.
+        num_events: events that have run.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.num_events = 0
+        self._heap: list[tuple[float, int, int, Action]] = []
+        self._sequence = 0
+
+    def at(self, time_s: float, action: Action, priority: int = 0) -> None:
+        """Have `action` called at a time; one that is past counts as now."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (max(time_s, self.now_s), priority, self._sequence, action))
+
+    def run(self, until_s: float = math.inf) -> None:
+        """Run events until none is left, or the next is later than `until_s`."""
+        heap, pop = self._heap, heapq.heappop
+        while heap and heap[0][0] <= until_s:
+            self.now_s, _, _, action = pop(heap)
+            self.num_events += 1
+            action()

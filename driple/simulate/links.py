@@ -1,0 +1,158 @@
+"""What links reach of their rates: fitted to published iterations of rings and servers.
+
+PublishedRun + efficiency of its devices -> Prepared (steps of all workers) -> seconds on a link
+Prepared, Prepared, ... of one link -> LinkEfficiency
+
+A ring without differences between steps is one step, and that is a sum: thousands of trials of a
+fit cost no simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import MissingExtraError
+from driple.hardware import DEVICES, link_named
+from driple.simulate.batched import BatchedGraph
+from driple.simulate.cluster import ClusterSpec, simulate_cluster
+from driple.simulate.device import LinkEfficiency, link_kind
+from driple.simulate.kernels import Efficiency
+from driple.simulate.plan import StepPlan, plan_step
+from driple.simulate.published import PublishedRun
+from driple.simulate.ring import RingSpec, passing
+
+__all__ = ["Prepared", "by_link", "fit_link", "prepare_run", "seconds_on"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_ACCESSES_OF_SGD = 3
+# tf_cnn_benchmarks sends the gradients of half-precision runs round in half precision
+# (compact_gradient_transfer, its default).
+_COMPACT = 0.5
+_STEPS = 3
+# Where fits begin: share of the rate, seconds of a tensor or message, what sharing costs.
+_START = LinkEfficiency(share=0.6, tensor_s=2e-5, sharing=0.1)
+_PRIOR = np.array([1.0, 2.0, 1.0])  # deviations of the logarithms from the start
+_NOISE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A published run, ready to be put on any link.
+
+    Attributes:
+        run: the measurement.
+        plans: step of each worker.
+        update_s: seconds of each worker to apply gradients, where there are no servers.
+        sizes: shape [num_messages], bytes of each message of gradients.
+        tensors: shape [num_messages], tensors of each.
+        ready_s: shape [num_messages], when the last worker has computed each.
+        compute_s: when the last worker has computed all.
+    """
+
+    run: PublishedRun
+    plans: tuple[StepPlan, ...]
+    update_s: tuple[float, ...]
+    sizes: FloatArray
+    tensors: npt.NDArray[np.int64]
+    ready_s: FloatArray
+    compute_s: float
+
+
+def prepare_run(
+    run: PublishedRun,
+    graph: BatchedGraph,
+    efficiency_of: Callable[[str], Efficiency],
+) -> Prepared:
+    """The steps of a run's workers."""
+    plans, updates = {}, {}
+    traffic = graph.graph.traffic
+    for name in set(run.devices):
+        device, efficiency = DEVICES[name], efficiency_of(name)
+        times = graph.times(run.batch_size, device, efficiency)
+        plans[name] = plan_step(
+            graph.graph, times, [0] * len(traffic.received_bytes), [0] * len(traffic.sent_bytes),
+            graph.order,
+        )  # fmt: skip
+        moved = _ACCESSES_OF_SGD * graph.graph.received_bytes
+        updates[name] = moved / (device.bytes_per_s * efficiency.device.memory)
+    some = next(iter(plans.values()))
+    messages = [one for segment in some.segments for one in segment.sends]
+    sizes = np.array([one.nbytes for one in messages])
+    ready_s = np.max([_ready(plan) for plan in plans.values()], axis=0)
+    compute_s = max(plan.compute_s for plan in plans.values())
+    return Prepared(
+        run=run,
+        plans=tuple(plans[name] for name in run.devices),
+        update_s=tuple(updates[name] for name in run.devices),
+        sizes=sizes * (_COMPACT if run.half and not run.num_servers else 1.0),
+        tensors=np.array([one.tensors for one in messages], dtype=np.int64),
+        ready_s=ready_s if run.overlapped else np.full(len(ready_s), compute_s),
+        compute_s=compute_s,
+    )
+
+
+def _ready(plan: StepPlan) -> FloatArray:
+    """When each message of gradients leaves, if the worker waits for nothing."""
+    ends = np.cumsum([segment.duration_s for segment in plan.segments])
+    return np.repeat(ends, [len(segment.sends) for segment in plan.segments])
+
+
+def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: float = 0.0) -> float:
+    """Simulated seconds of an iteration, differences between steps left out."""
+    run = prepared.run
+    count = len(run.devices)
+    rate = link_named(run.link).bytes_per_s * link.share_of(count)
+    if not run.num_servers:
+        ring = RingSpec(bytes_per_s=rate, tensor_s=link.tensor_s, update_s=prepared.update_s)
+        _, ends = passing(ring, prepared.sizes, prepared.tensors, prepared.ready_s)
+        return max(prepared.compute_s, float(ends[-1])) + max(prepared.update_s)
+    spec = ClusterSpec(
+        worker_machine=tuple(range(count)),
+        server_machine=tuple(range(count, count + run.num_servers)),
+        link_bytes_per_s=rate,
+        bridge_bytes_per_s=rate,
+        message_s=link.tensor_s,
+        apply_s_per_byte=apply_s_per_byte,
+        synchronous=True,
+    )
+    return simulate_cluster(spec, prepared.plans, _STEPS)[0].iteration_time_s
+
+
+def fit_link(runs: Sequence[Prepared], start: LinkEfficiency = _START) -> LinkEfficiency:
+    """The efficiency of the link that these runs share.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        from scipy.optimize import least_squares  # an extra, loaded when needed
+    except ImportError as error:
+        raise MissingExtraError(
+            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
+        ) from error
+    measured = np.array([item.run.seconds for item in runs])
+    begin = np.log([start.share, start.tensor_s, start.sharing])
+
+    def residuals(logs: FloatArray) -> FloatArray:
+        link = LinkEfficiency(*np.exp(logs).tolist())
+        found = np.array([seconds_on(item, link) for item in runs])
+        return np.concatenate([np.log(found / measured) / _NOISE, (logs - begin) / _PRIOR])
+
+    most = [0.0, np.inf, np.inf]  # none passes more than its nominal rate
+    found = least_squares(
+        residuals, begin, bounds=(-np.inf, most), loss="soft_l1", diff_step=0.03, max_nfev=40
+    )
+    return LinkEfficiency(*np.exp(found.x).tolist())
+
+
+def by_link(runs: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:
+    """Runs by the kind of their link."""
+    found: dict[str, list[Prepared]] = {}
+    for item in runs:
+        found.setdefault(link_kind(item.run.link), []).append(item)
+    return found

@@ -1,0 +1,240 @@
+"""Ops as arrays: what decides how long their kernels take, whichever device runs them.
+
+OpSignature -> FLOPs, bytes (opcost) -> sides of a matrix product, kinds -> OpTable
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.graph.signature import OpSignature
+from driple.opcost import cost_of_op
+from driple.opcost.einsum import index_sizes, indices_of
+
+__all__ = [
+    "BIAS_GRADIENT",
+    "MATMUL",
+    "MEMORY_KINDS",
+    "PRODUCT_KINDS",
+    "WINDOW5",
+    "OpTable",
+    "product_of",
+]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+PRODUCT_KINDS = ("pointwise", "window3", "window5", "oblong", "first", "other", "matmul")
+MEMORY_KINDS = (
+    "elementwise", "norm", "norm_gradient", "pool", "pool_gradient", "bias_gradient", "product",
+)  # fmt: skip
+_POINTWISE, _WINDOW3, WINDOW5, _OBLONG, _FIRST, _OTHER, MATMUL = range(len(PRODUCT_KINDS))
+BIAS_GRADIENT, _PRODUCT = MEMORY_KINDS.index("bias_gradient"), MEMORY_KINDS.index("product")
+_MEMORY_KIND_OF = {
+    "FusedBatchNorm": "norm", "FusedBatchNormV2": "norm", "FusedBatchNormV3": "norm",
+    "FusedBatchNormGrad": "norm_gradient", "FusedBatchNormGradV2": "norm_gradient",
+    "FusedBatchNormGradV3": "norm_gradient",
+    "MaxPool": "pool", "AvgPool": "pool", "MaxPoolGrad": "pool_gradient",
+    "AvgPoolGrad": "pool_gradient", "BiasAddGrad": "bias_gradient",
+}  # fmt: skip
+_LEAST_FIRST = 7  # windows this large belong to a first layer, whose images have few channels
+
+# Windows of 3 x 3: Winograd's tiles of 4 x 4 outputs, of which each of the 6 x 6 transformed points
+# is a product over the channels (Lavin and Gray, CVPR 2016). Windows of 5 x 5: tiles of 32 x 32
+# points under FFT, of which 32 x 17 are complex products, that is four real ones, for 28 x 28
+# outputs. Side of a tile's outputs, and products over the channels for a tile.
+_SAVING_TILES = {3: (4, 6 * 6), 5: (28, 32 * 17 * 4)}
+
+_HALF = frozenset({14, 19})  # data types that tensor cores multiply: BFLOAT16, HALF
+_CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D"})
+_INPUT_GRADIENTS = frozenset({"Conv2DBackpropInput"})
+_FILTER_GRADIENTS = frozenset({"Conv2DBackpropFilter"})
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A matrix product: `count` times [m, k] x [k, n]."""
+
+    m: float
+    n: float
+    k: float
+    count: float = 1.0
+
+
+def product_of(op: OpSignature, flops: float) -> Product | None:
+    """The matrix product that an op comes to; None if it is none, or its shapes are unknown.
+
+    Args:
+        op: what it computes on.
+        flops: its floating-point operations, 2 m n k.
+    """
+    if flops <= 0 or not op.outputs or op.outputs[0].shape is None:
+        return None
+    if op.op_type == "Einsum":
+        return _einsum(op)
+    if op.op_type.endswith(("MatMul", "MatMulV2", "MatMulV3")):
+        shape = [max(n, 1) for n in op.outputs[0].shape]
+        m, n = float(shape[-2]), float(shape[-1])
+        count = float(prod(shape[:-2]))
+        return Product(m, n, flops / (2 * m * n * count), count)
+    return _convolution(op, flops)
+
+
+def _convolution(op: OpSignature, flops: float) -> Product | None:
+    """The product of a convolution, or of one of its gradients."""
+    window = [max(n, 1) for n in _window(op) or ()]
+    if not window:
+        return None
+    if op.op_type in _FILTER_GRADIENTS:
+        m, n = float(prod(window[:-1])), float(window[-1])
+        return Product(m, n, flops / (2 * m * n))
+    if op.op_type in _CONVOLUTIONS | _INPUT_GRADIENTS:
+        n = float(window[2] if op.op_type in _INPUT_GRADIENTS else window[3])
+        m = op.outputs[0].elements / n
+        return Product(m, n, flops / (2 * m * n)) if m else None
+    return None
+
+
+def _einsum(op: OpSignature) -> Product | None:
+    """The product of an Einsum of two inputs: which indices they share decides the sides."""
+    found, sizes = indices_of(op), index_sizes(op)
+    if found is None or sizes is None or len(op.inputs) != 2:
+        return None
+    left, right = found[0]
+    sides = dict.fromkeys("mnkc", 1.0)
+    for name, size in sizes.items():
+        where = name in left, name in right, name in found[1]
+        side = {(True, False, True): "m", (False, True, True): "n", (True, True, True): "c"}
+        sides[side.get(where, "k")] *= size
+    return Product(sides["m"], sides["n"], sides["k"], sides["c"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpTable:
+    """What decides the time of a kernel, for many ops, as arrays of length n.
+
+    Attributes:
+        moved: bytes read and written.
+        sides: shape [n, 4], m, n, k and count of the matrix product; zeros where there is none.
+        half: whether it computes in half precision.
+        product_kind: int64, position in `PRODUCT_KINDS`, if it is a product.
+        gradient: int64, 1 for a convolution's gradient by its input, 2 by its filter, else 0.
+        saved_sides: shape [n, 4], m, n, k and count of the products that are left of a convolution
+            by Winograd's algorithm or FFT; zeros where its window or stride forbids it.
+        memory_kind: int64, position in `MEMORY_KINDS`.
+    """
+
+    moved: FloatArray
+    sides: FloatArray
+    half: BoolArray
+    product_kind: IntArray
+    gradient: IntArray
+    saved_sides: FloatArray
+    memory_kind: IntArray
+
+    def take(self, rows: IntArray) -> OpTable:
+        """Some of the ops."""
+        return OpTable(**{name: getattr(self, name)[rows] for name in OpTable.__dataclass_fields__})
+
+    @classmethod
+    def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
+        """The table of some ops."""
+        costs = [cost_of_op(op) for op in signatures]
+        products = [product_of(op, c.flops) for op, c in zip(signatures, costs, strict=True)]
+        saved = [_saved_product(op) for op in signatures]
+        return cls(
+            moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),
+            sides=_sides(products),
+            saved_sides=_sides(saved),
+            half=np.array(
+                [bool(op.outputs) and op.outputs[0].dtype in _HALF for op in signatures],
+                dtype=np.bool_,
+            ),
+            product_kind=np.array([_product_kind(op) for op in signatures], dtype=np.int64),
+            gradient=np.array([_gradient(op) for op in signatures], dtype=np.int64),
+            memory_kind=np.array(
+                [
+                    _PRODUCT
+                    if p
+                    else MEMORY_KINDS.index(_MEMORY_KIND_OF.get(op.op_type, "elementwise"))
+                    for op, p in zip(signatures, products, strict=True)
+                ],
+                dtype=np.int64,
+            ),
+        )
+
+
+def _product_kind(op: OpSignature) -> int:
+    """Position in `PRODUCT_KINDS`; of what is no convolution, that of matrix products."""
+    if op.op_type not in _CONVOLUTIONS | _INPUT_GRADIENTS | _FILTER_GRADIENTS:
+        return MATMUL
+    window = _window(op)
+    if window is None:
+        return _OTHER
+    height, width = window[:2]
+    if height != width:
+        return _OBLONG
+    if height >= _LEAST_FIRST:
+        return _FIRST
+    return {1: _POINTWISE, 3: _WINDOW3, 5: WINDOW5}.get(height, _OTHER)
+
+
+def _window(op: OpSignature) -> tuple[int, ...] | None:
+    """Height, width, channels in and out of a convolution's window, if they are known."""
+    if op.op_type in _FILTER_GRADIENTS:
+        shape = op.outputs[0].shape if op.outputs else None
+    else:
+        shape = op.inputs[1].shape if len(op.inputs) > 1 else None
+    return shape if shape is not None and len(shape) == 4 else None
+
+
+def _sides(products: Sequence[Product | None]) -> FloatArray:
+    """Shape [n, 4]; zeros where there is no product."""
+    rows = [(p.m, p.n, p.k, p.count) if p else (0.0,) * 4 for p in products]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def _saved_product(op: OpSignature) -> Product | None:
+    """What is left of a convolution with a small window where multiplications are saved."""
+    window = _window(op)
+    if window is None or _product_kind(op) not in {_WINDOW3, WINDOW5}:
+        return None
+    made = op.outputs[0].shape if op.op_type in _CONVOLUTIONS else op.inputs[2].shape
+    if made is None or len(made) != 4 or not _keeps_size(op, window):
+        return None
+    # The sides that are no channels, wherever the layout puts them.
+    image, channels = sorted(max(n, 1) for n in made[1:]), window[3]
+    image.remove(channels) if channels in image else image.pop()
+    tile, points = _SAVING_TILES[window[0]]
+    tiles = float(max(made[0], 1) * prod(ceil(side / tile) for side in image))
+    inner, outer = float(window[2]), float(window[3])
+    if op.op_type in _FILTER_GRADIENTS:
+        return Product(inner, outer, tiles, float(points))
+    if op.op_type in _INPUT_GRADIENTS:
+        return Product(tiles, inner, outer, float(points))
+    return Product(tiles, outer, inner, float(points))
+
+
+def _gradient(op: OpSignature) -> int:
+    """1 for a convolution's gradient by its input, 2 by its filter, else 0."""
+    return 1 if op.op_type in _INPUT_GRADIENTS else 2 if op.op_type in _FILTER_GRADIENTS else 0
+
+
+def _keeps_size(op: OpSignature, window: Sequence[int]) -> bool:
+    """Whether a convolution, or its gradient, keeps height and width about: its stride is 1."""
+    inner, outer = window[2], window[3]
+    if op.op_type in _FILTER_GRADIENTS:
+        image, made = op.inputs[0].shape, op.inputs[2].shape if len(op.inputs) > 2 else None
+    elif op.op_type in _INPUT_GRADIENTS:
+        image, made = op.outputs[0].shape, op.inputs[2].shape if len(op.inputs) > 2 else None
+    else:
+        image, made = op.inputs[0].shape, op.outputs[0].shape
+    if image is None or made is None:
+        return False
+    return 2 * prod(made) * inner > prod(image) * outer

@@ -1,0 +1,59 @@
+"""Which server holds each variable, as TensorFlow's `replica_device_setter` decides it.
+
+parameters in the order of the program -> round robin, or always to the emptiest -> server of each
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_choice
+
+__all__ = ["STRATEGIES", "Strategy", "gradients_to", "place_variables"]
+
+Strategy = Literal["round_robin", "greedy"]
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+
+
+def place_variables(
+    nbytes: npt.NDArray[np.int64], num_servers: int, strategy: Strategy = "round_robin"
+) -> npt.NDArray[np.int64]:
+    """Server of each variable.
+
+    Args:
+        nbytes: shape [v], in the order in which the variables were made.
+        num_servers: servers to choose from.
+        strategy: in turn (TensorFlow's default), or to the server with fewest bytes so far.
+    """
+    check_choice("--placement", strategy, STRATEGIES)
+    if strategy == "round_robin":
+        return np.arange(len(nbytes)) % num_servers
+    loads = np.zeros(num_servers)
+    found = np.empty(len(nbytes), dtype=np.int64)
+    for i, size in enumerate(nbytes.tolist()):
+        found[i] = int(loads.argmin())
+        loads[found[i]] += size
+    return found
+
+
+def gradients_to(
+    gradient_bytes: npt.NDArray[np.int64],
+    variable_bytes: npt.NDArray[np.int64],
+    servers: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Server of each gradient: that of a variable of its size, each variable taken once.
+
+    Gradients come in the reverse order of the layers, so the last variable of a size goes with the
+    first gradient of it. A gradient of no variable's size, such as indices, goes to server 0.
+    """
+    waiting: defaultdict[int, deque[int]] = defaultdict(deque)
+    for size, server in zip(variable_bytes.tolist(), servers.tolist(), strict=True):
+        waiting[size].appendleft(server)
+    return np.array(
+        [waiting[size].popleft() if waiting[size] else 0 for size in gradient_bytes.tolist()],
+        dtype=np.int64,
+    )

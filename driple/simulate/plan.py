@@ -1,0 +1,195 @@
+"""What one worker does in a step: parameters it waits for, computing, gradients it sends.
+
+    OpGraph, seconds of each op -> order of execution -> segments between arrivals and departures
+
+What cannot interact is put together: ops between two points at which a parameter must have come or
+a gradient leaves are one segment, and small neighbouring tensors travel as one message.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.graph.opgraph import OpGraph
+
+__all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Messages of a step and direction: more would follow single tensors closer, at the price of events.
+MOST_MESSAGES = 40
+_LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpTimes:
+    """How long each op of a graph keeps the device, all its turns together.
+
+    Attributes:
+        duration_s: shape [num_nodes], from the start of the op to that of the next.
+        busy_s: shape [num_nodes], a kernel runs; the rest waits for the next launch.
+        memory_s: shape [num_nodes], a kernel reads or writes device memory.
+    """
+
+    duration_s: FloatArray
+    busy_s: FloatArray
+    memory_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Tensors that travel together.
+
+    Attributes:
+        server: number of the parameter server that they come from or go to.
+        nbytes: bytes of all of them.
+        tensors: how many there are.
+    """
+
+    server: int
+    nbytes: float
+    tensors: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """Ops that run one after another without waiting for the network.
+
+    Attributes:
+        needs: messages of parameters, in order, that must have come before it starts.
+        duration_s: seconds of the device.
+        busy_s: seconds in which a kernel runs.
+        memory_s: seconds in which a kernel uses device memory.
+        sends: gradients that leave at its end.
+    """
+
+    needs: int
+    duration_s: float
+    busy_s: float
+    memory_s: float
+    sends: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepPlan:
+    """One step of one worker.
+
+    Attributes:
+        pulls: messages of parameters in the order in which they are needed.
+        segments: what it computes.
+    """
+
+    pulls: tuple[Message, ...]
+    segments: tuple[Segment, ...]
+
+    @property
+    def compute_s(self) -> float:
+        """Seconds of the device in a step."""
+        return sum(segment.duration_s for segment in self.segments)
+
+
+def execution_order(graph: OpGraph) -> npt.NDArray[np.int64]:
+    """Positions of the nodes in the order in which one stream runs them.
+
+    A node becomes ready when all that it reads is done; among ready nodes the first in the file
+    runs first, as TensorFlow adds ops to a graph in the order of the program.
+    """
+    readers: list[list[int]] = [[] for _ in range(graph.num_nodes)]
+    waiting = [0] * graph.num_nodes
+    back = [op in _LOOP_BACK for op in graph.op_types]
+    for source, target in graph.edges.tolist():
+        if not back[source]:
+            readers[source].append(target)
+            waiting[target] += 1
+    ready = [i for i, count in enumerate(waiting) if not count]
+    order = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for target in readers[node]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                heapq.heappush(ready, target)
+    return np.array(order, dtype=np.int64)
+
+
+def plan_step(
+    graph: OpGraph,
+    times: OpTimes,
+    pulled_from: Sequence[int],
+    pushed_to: Sequence[int],
+    order: npt.NDArray[np.int64] | None = None,
+) -> StepPlan:
+    """The step of a worker, as segments and messages.
+
+    Args:
+        graph: of the worker.
+        times: of its ops on the worker's device.
+        pulled_from: server of each tensor in `graph.traffic.received_bytes`.
+        pushed_to: server of each tensor in `graph.traffic.sent_bytes`.
+        order: of its execution, if it is known already.
+    """
+    order = execution_order(graph) if order is None else order
+    place = np.empty(graph.num_nodes, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    traffic = graph.traffic
+    first_use = np.full(len(traffic.received_bytes), len(order), dtype=np.int64)
+    np.minimum.at(first_use, traffic.readers[:, 0], place[traffic.readers[:, 1]])
+    pulls = _messages(first_use, traffic.received_bytes, pulled_from, last=False)
+    pushes = _messages(place[traffic.senders] + 1, traffic.sent_bytes, pushed_to, last=True)
+    ends = np.unique([*(at for at, _ in pulls), *(at for at, _ in pushes), 0, len(order)])
+    sums = [
+        np.concatenate(([0.0], np.cumsum(values[order])))
+        for values in (times.duration_s, times.busy_s, times.memory_s)
+    ]
+    leaving: dict[int, list[Message]] = {}
+    for at, message in pushes:
+        leaving.setdefault(at, []).append(message)
+    gates = np.array([at for at, _ in pulls], dtype=np.int64)
+    segments = tuple(
+        Segment(
+            needs=int(np.searchsorted(gates, begin, side="right")),
+            duration_s=float(sums[0][end] - sums[0][begin]),
+            busy_s=float(sums[1][end] - sums[1][begin]),
+            memory_s=float(sums[2][end] - sums[2][begin]),
+            sends=tuple(leaving.get(end, ())),
+        )
+        for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    )
+    return StepPlan(pulls=tuple(message for _, message in pulls), segments=segments)
+
+
+def _messages(
+    places: npt.NDArray[np.int64],
+    nbytes: npt.NDArray[np.int64],
+    servers: Sequence[int],
+    *,
+    last: bool,
+) -> list[tuple[int, Message]]:
+    """Tensors of one server, small neighbours together, in order of their place.
+
+    A message of parameters must be there for the first of its tensors; one of gradients leaves
+    when the last of them is made.
+    """
+    least = nbytes.sum() / MOST_MESSAGES
+    made: list[tuple[int, Message]] = []
+    # By server: place, bytes and tensors so far.
+    gathered: dict[int, tuple[int, float, int]] = {}
+    for i in np.argsort(places, kind="stable").tolist():
+        server, place = servers[i], int(places[i])
+        at, amount, count = gathered.get(server, (place, 0.0, 0))
+        if amount >= least and amount > 0 and place != at:
+            made.append((at, Message(server, amount, count)))
+            at, amount, count = place, 0.0, 0
+        gathered[server] = (place if last else at, amount + float(nbytes[i]), count + 1)
+    made += [
+        (at, Message(server, amount, count))
+        for server, (at, amount, count) in gathered.items()
+        if amount
+    ]
+    return sorted(made, key=lambda item: item[0])

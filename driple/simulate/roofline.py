@@ -1,0 +1,74 @@
+"""The plain model that the simulator has to beat: a roofline with three numbers per device.
+
+seconds = sum over ops of max(FLOPs / (a peak FLOP/s), bytes / (b peak bytes/s)) + c per op
+(Williams, Waterman and Patterson, CACM 2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import MissingExtraError
+from driple.hardware import Device
+from driple.simulate.calibrate import StepRows
+
+__all__ = ["Roofline", "fit_roofline"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_START = (0.5, 0.6, 1e-5)
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """One device.
+
+    Attributes:
+        compute: share of peak FLOP/s.
+        memory: share of peak bytes/s.
+        op_s: seconds of each op besides.
+    """
+
+    compute: float
+    memory: float
+    op_s: float
+
+    def seconds(self, device: Device, rows: StepRows) -> FloatArray:
+        """Seconds of each step."""
+        table = rows.units.table
+        flops = 2 * table.sides.prod(axis=1)
+        peak = np.where(table.half, device.half_flops, device.matrix_flops)
+        bound_s = np.maximum(
+            flops / (peak * self.compute), table.moved / (device.bytes_per_s * self.memory)
+        )
+        each_s = np.where(table.moved > 0, bound_s + self.op_s, 0.0)
+        sums = np.add.reduceat(each_s * rows.executions, rows.starts)
+        cases: FloatArray = sums + rows.update_s / self.memory
+        return cases[rows.case_of]
+
+
+def fit_roofline(device: Device, rows: StepRows) -> Roofline:
+    """The three numbers with the least squares of the logarithm of simulated over measured time.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        from scipy.optimize import least_squares  # an extra, loaded when needed
+    except ImportError as error:
+        raise MissingExtraError(
+            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
+        ) from error
+
+    def residuals(steps: FloatArray) -> FloatArray:
+        logs: FloatArray = np.log(_moved(steps).seconds(device, rows) / rows.seconds)
+        return np.concatenate([logs, steps * 1e-3])
+
+    return _moved(least_squares(residuals, np.zeros(3), loss="soft_l1", f_scale=0.1).x)
+
+
+def _moved(steps: FloatArray) -> Roofline:
+    return Roofline(*(np.array(_START) * np.exp(steps)).tolist())

@@ -1,0 +1,138 @@
+"""A graph on a setting: simulated steps, traces as DriplePerf would have taken them, targets.
+
+    OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
+
+Entry point: `simulate`. The same code labels these traces as labels measured ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driple.checks import check_whole
+from driple.graph.opgraph import OpGraph
+from driple.label import label_trace, targets_of
+from driple.settings import Setting
+from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
+from driple.simulate.counters import traces_of_worker
+from driple.simulate.device import Calibration
+from driple.simulate.job import Job, is_synchronous
+from driple.simulate.placement import Strategy
+from driple.simulate.ring import RingSpec, simulate_ring
+from driple.simulate.scene import Scene, scene_of
+from driple.targets import UNITS, Targets
+from driple.trace import Trace
+
+__all__ = ["Simulation", "simulate"]
+
+_LEAST_STEPS = 2
+# Sampling period of the traces: as many samples in an iteration, within these bounds.
+_SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Simulation:
+    """What came out.
+
+    Attributes:
+        setting: that was simulated.
+        targets: of the setting's own worker.
+        patterns: of each of its resources: BIB, B or I.
+        iteration_time_s: mean time of its steps after the first.
+        traces: of its four resources, from the end of the first step.
+        records: what every worker did, the setting's own first.
+        scene: the machines.
+    """
+
+    setting: Setting
+    targets: Targets
+    patterns: Mapping[str, str]
+    iteration_time_s: float
+    traces: Mapping[str, Trace]
+    records: tuple[WorkerRecord, ...]
+    scene: Scene
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """As `driple simulate --json` prints it: like a prediction, without a checkpoint."""
+        return {
+            "setting": self.setting.name,
+            "targets": self.targets.to_dict(),
+            "units": dict(UNITS),
+            "iteration_time_s": self.iteration_time_s,
+            "provenance": "simulated",
+            "workers": [
+                {"device": device, "iteration_time_s": record.iteration_time_s}
+                for device, record in zip(self.scene.devices, self.records, strict=True)
+            ],
+        }
+
+
+def simulate(
+    job: Job | OpGraph,
+    setting: Setting,
+    calibration: Calibration,
+    *,
+    num_steps: int = 100,
+    seed: int = 0,
+    placement: Strategy = "round_robin",
+) -> Simulation:
+    """Simulate training steps of a graph on a setting.
+
+    Args:
+        job: the training job, or its graph; one that is simulated often is made a job once.
+        setting: where it runs.
+        calibration: what devices and links reach of their peaks.
+        num_steps: steps of each worker; the first is left out of the results.
+        seed: of the differences between steps.
+        placement: how variables are spread over servers.
+
+    Raises:
+        ConfigError: fewer than two steps.
+        GraphError: the graph does not tell what its ops compute on.
+        SettingError: an unknown device, or workers that nobody described.
+    """
+    check_whole("--steps", num_steps, _LEAST_STEPS)
+    job = Job(job) if isinstance(job, OpGraph) else job
+    scene = scene_of(setting)
+    devices = [calibration.device(name) for name in scene.devices]
+    plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
+    link = calibration.link(scene.link)
+    rate = scene.link_bytes_per_s * link.share_of(scene.num_machines)
+    if scene.server_machine:
+        cluster = ClusterSpec(
+            worker_machine=scene.worker_machine,
+            server_machine=scene.server_machine,
+            link_bytes_per_s=rate,
+            bridge_bytes_per_s=calibration.bridge_bytes_per_s,
+            message_s=link.tensor_s,
+            apply_s_per_byte=calibration.apply_s_per_byte,
+            synchronous=is_synchronous(job.graph),
+            jitter=calibration.jitter,
+        )
+        records = simulate_cluster(cluster, plans, num_steps, seed)
+    else:
+        ring = RingSpec(
+            bytes_per_s=scene.link_bytes_per_s * link.share_of(setting.num_workers),
+            tensor_s=link.tensor_s,
+            update_s=tuple(job.update_seconds(device) for device in devices),
+            jitter=calibration.jitter,
+        )
+        records = simulate_ring(ring, plans, num_steps, seed)
+    own = records[0]
+    start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
+    period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
+    traces = traces_of_worker(own, period_s=period_s, start_s=start_s, end_s=end_s)
+    labels = {name: label_trace(trace) for name, trace in traces.items()}
+    return Simulation(
+        setting=setting,
+        targets=targets_of(labels),
+        patterns={name: label.pattern for name, label in labels.items()},
+        iteration_time_s=own.iteration_time_s,
+        traces=traces,
+        records=tuple(records),
+        scene=scene,
+    )

@@ -1,0 +1,113 @@
+"""From the name of a setting to machines: who runs where, on what, joined by which links.
+
+    2080Ti-P4w4/he-40G -> two machines, each with two servers, a 2080 Ti and a Titan RTX, 40 GbE
+
+Table 6 of the paper names the machines of its settings and what the unlike workers are; settings
+that it does not name get a machine per role, or one for all where they are co-located.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driple.errors import SettingError
+from driple.hardware import device_named, link_named
+from driple.settings import Setting
+
+__all__ = ["Scene", "scene_of"]
+
+# Devices of all workers in the heterogeneous settings of Table 6, by topology; its machines hold
+# two V100 (two of them) or three 2080 Ti and a Titan RTX (three of them).
+_UNLIKE: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
+    (2, 2): (("2080Ti", "TitanRTX"), ("CPU", "CPU25")),
+    (1, 2): (("CPU", "CPU25"),),
+    (4, 4): (("2080Ti", "TitanRTX", "2080Ti", "TitanRTX"),),
+    (5, 5): (("V100", "V100", "2080Ti", "2080Ti", "2080Ti"),),
+    (5, 10): (("V100",) * 4 + ("2080Ti",) * 6,),
+}
+_PCIE = {"Ampere": "PCIe4", "Hopper": "PCIe5"}
+_NVLINK = {
+    "Volta": "NVLink-V100",
+    "Turing": "NVLink-Turing",
+    "Ampere": "NVLink-A100",
+    "Hopper": "NVLink-H100",
+}
+# Machines that share the roles of a topology (Table 6, "# of GPU machines").
+_MACHINES = {(2, 2): 2, (4, 4): 2, (5, 5): 5, (5, 10): 5}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scene:
+    """A cluster, role by role.
+
+    Attributes:
+        devices: device of each worker; the setting's own worker comes first.
+        worker_machine: machine of each worker.
+        server_machine: machine of each server; empty for a ring.
+        link: name of what joins machines, or the roles of the only one.
+        link_bytes_per_s: nominal rate of that link, each way.
+    """
+
+    devices: tuple[str, ...]
+    worker_machine: tuple[int, ...]
+    server_machine: tuple[int, ...]
+    link: str
+    link_bytes_per_s: float
+
+    @property
+    def num_machines(self) -> int:
+        """How many machines there are."""
+        return 1 + max((*self.worker_machine, *self.server_machine))
+
+
+def scene_of(setting: Setting) -> Scene:
+    """The machines of a setting.
+
+    Raises:
+        SettingError: unlike workers of which the paper does not tell the devices.
+    """
+    devices = _devices(setting)
+    num_workers, num_servers = setting.num_workers, setting.num_servers
+    machines = 1  # co-located
+    if setting.bits_per_s is not None:
+        machines = _MACHINES.get((num_servers, num_workers), 0)
+    if not machines or setting.device.startswith("CPU"):  # each role on its own
+        workers = tuple(range(num_workers))
+        servers = tuple(range(num_workers, num_workers + num_servers))
+    else:
+        workers = tuple(i * machines // num_workers for i in range(num_workers))
+        servers = tuple(i * machines // num_servers for i in range(num_servers))
+    link = _link_name(setting)
+    return Scene(
+        devices=devices,
+        worker_machine=workers,
+        server_machine=servers,
+        link=link,
+        link_bytes_per_s=link_named(link).bytes_per_s,
+    )
+
+
+def _link_name(setting: Setting) -> str:
+    """Name of the link in the catalogue: NVLink and PCIe are those of the device's generation."""
+    if setting.network == "PCIe" and not setting.device.startswith("CPU"):
+        return _PCIE.get(device_named(setting.device).generation, "PCIe3")
+    if setting.network != "NVLink":
+        return setting.network
+    generation = device_named(setting.device).generation
+    if generation not in _NVLINK:
+        raise SettingError(f"{setting.device} has no NVLink; give another network, such as PCIe")
+    return _NVLINK[generation]
+
+
+def _devices(setting: Setting) -> tuple[str, ...]:
+    """Device of each worker, the setting's own first."""
+    if setting.homogeneous:
+        return (setting.device,) * setting.num_workers
+    for mixture in _UNLIKE.get((setting.num_servers, setting.num_workers), ()):
+        if setting.device in mixture:
+            own = mixture.index(setting.device)
+            return (setting.device, *mixture[:own], *mixture[own + 1 :])
+    raise SettingError(
+        f"what the other workers of {setting.name} are is not known; choose a homogeneous (ho) "
+        "setting, or one of the paper's Table 6"
+    )

@@ -1,0 +1,258 @@
+"""How far simulated iteration times are from published ones, on rows that nothing was fitted to.
+
+published runs -> each model, then each device, held out in turn: fit on the rest, predict it
+               -> errors by source, beside those of a plain roofline fitted to the same rows
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from driple.graph.opgraph import OpGraph
+from driple.hardware import DEVICES, link_named
+from driple.simulate.batched import BatchedGraph
+from driple.simulate.calibrate import Fit
+from driple.simulate.device import LinkEfficiency, nearest_link
+from driple.simulate.fits import Fits, fit_links, prepare_runs
+from driple.simulate.kernels import Efficiency
+from driple.simulate.links import Prepared, seconds_on
+from driple.simulate.published import Kind, PublishedRun, read_published
+from driple.simulate.singles import read_ops
+from driple.zoo.store import GraphStore
+from driple.zoo.workload import Workload
+
+__all__ = [
+    "HeldOut",
+    "Prediction",
+    "Summary",
+    "error_rows",
+    "predict_clusters",
+    "predict_singles",
+    "read_graphs",
+    "summarise",
+    "validate",
+]
+
+HeldOut = Literal["nothing", "model", "device"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prediction:
+    """One published run and what two models say of it.
+
+    Attributes:
+        run: the measurement.
+        held_out: what the fit had not seen: nothing, this model, or this device.
+        simulated_s: by the simulator.
+        roofline_s: by a roofline fitted to the same rows; of a cluster, the longer of the step
+            that it tells and of the bytes at the link's nominal rate.
+    """
+
+    run: PublishedRun
+    held_out: HeldOut
+    simulated_s: float
+    roofline_s: float
+
+    @property
+    def error(self) -> float:
+        """|simulated - measured| / measured."""
+        return abs(self.simulated_s / self.run.seconds - 1)
+
+    @property
+    def roofline_error(self) -> float:
+        """The same of the roofline."""
+        return abs(self.roofline_s / self.run.seconds - 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """Errors of some predictions, as shares."""
+
+    rows: int
+    median: float
+    p90: float
+    roofline_median: float
+    roofline_p90: float
+
+
+def read_graphs(folder: Path) -> dict[tuple[str, bool], BatchedGraph]:
+    """Graphs of the published models by name and precision, from a store with two batch sizes each.
+
+    Raises:
+        DatasetError: no such store.
+    """
+    found: dict[tuple[str, bool], list[tuple[int, OpGraph]]] = defaultdict(list)
+    for name, graph in GraphStore.open(folder).graphs():
+        job = Workload.parse(name)
+        found[job.model, job.precision == "fp16"].append((job.batch_size, graph))
+    made = {}
+    for key, pairs in found.items():
+        small, large = sorted(pairs, key=lambda pair: pair[0])
+        made[key] = BatchedGraph.of(small, large)
+    return made
+
+
+def summarise(predictions: Iterable[Prediction]) -> Summary:
+    """Median and 90th percentile of the errors."""
+    found = list(predictions)
+    errors = [item.error for item in found]
+    roofline = [item.roofline_error for item in found]
+    return Summary(
+        rows=len(found),
+        median=float(np.median(errors)),
+        p90=float(np.percentile(errors, 90)),
+        roofline_median=float(np.median(roofline)),
+        roofline_p90=float(np.percentile(roofline, 90)),
+    )
+
+
+def error_rows(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+    """Errors in percent by kind of cluster, what was held out, and source; all sources last."""
+    rows = []
+    for kind, held_out in product(get_args(Kind), get_args(HeldOut)):
+        some = [p for p in predictions if p.run.kind == kind and p.held_out == held_out]
+        sources: dict[str, list[Prediction]] = defaultdict(list)
+        for item in some:
+            sources[item.run.source].append(item)
+        for source, found in [*sorted(sources.items()), *([("all", some)] if some else [])]:
+            errors = asdict(summarise(found))
+            count = errors.pop("rows")
+            percents = {f"{name}_pct": 100 * value for name, value in errors.items()}
+            rows.append(
+                {"kind": kind, "held_out": held_out, "source": source, "rows": count, **percents}
+            )
+    return rows
+
+
+def validate(
+    tables: Path, graphs: Path, progress: Callable[[str], None] = lambda _: None
+) -> list[Prediction]:
+    """Predictions of every published run, in every way of holding out.
+
+    Args:
+        tables: folder of published measurements.
+        graphs: store of their models' graphs.
+        progress: told what is being fitted.
+
+    Raises:
+        ConfigError: a table is missing or damaged.
+        DatasetError: no such store.
+    """
+    known = read_graphs(graphs)
+    runs = [run for run in read_published(tables) if (run.model, run.half) in known]
+    fits = Fits(runs, known, read_ops(tables), progress)
+    return [*predict_singles(fits), *predict_clusters(fits, runs)]
+
+
+def predict_singles(fits: Fits) -> list[Prediction]:
+    """Predict every run on one device: by a fit to all, without its model, without its device.
+
+    What is the only model or device there is cannot be left out.
+    """
+    predictions = _singles(fits, fits.runs, "nothing", fits.without())
+    for model in sorted({run.model for run in fits.runs}):
+        left = [run for run in fits.runs if run.model == model]
+        if fits.has_others(model=model):
+            predictions += _singles(fits, left, "model", fits.without(model=model))
+    for device in sorted({run.device for run in fits.runs}):
+        left = [run for run in fits.runs if run.device == device]
+        if fits.has_others(device=device):
+            predictions += _singles(fits, left, "device", fits.without(device=device))
+    return predictions
+
+
+def predict_clusters(fits: Fits, runs: Sequence[PublishedRun]) -> list[Prediction]:
+    """Predict every run on a ring or on servers, in the same three ways.
+
+    Held out are the runs of the model, or with the device, from the fits of devices and of links.
+    """
+    clusters = [run for run in runs if run.kind != "single"]
+    predictions = _clusters(fits, clusters, clusters, "nothing", "")
+    for model in sorted({run.model for run in clusters}):
+        left = [run for run in clusters if run.model == model]
+        rest = [run for run in clusters if run.model != model]
+        if fits.has_others(model=model):
+            predictions += _clusters(fits, left, rest, "model", model)
+    for device in sorted({name for run in clusters for name in run.devices}):
+        left = [run for run in clusters if device in run.devices]
+        rest = [run for run in clusters if device not in run.devices]
+        if fits.has_others(device=device):
+            predictions += _clusters(fits, left, rest, "device", device)
+    return predictions
+
+
+def _singles(
+    fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, fit: Fit
+) -> list[Prediction]:
+    simulated = fit.simulated(fits.rows(runs)).tolist()
+    return [
+        Prediction(
+            run=run,
+            held_out=held_out,
+            simulated_s=seconds,
+            roofline_s=_plain_s(fits, run, run.device, _left_out(run, held_out)),
+        )
+        for run, seconds in zip(runs, simulated, strict=True)
+    ]
+
+
+def _left_out(run: PublishedRun, held_out: HeldOut) -> dict[str, str]:
+    """What the roofline of a run on one device has not seen."""
+    names = {"model": run.model, "device": run.device}
+    return {f"without_{held_out}": names[held_out]} if held_out in names else {}
+
+
+def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, str]) -> float:
+    """Seconds of a step on a device by its roofline, fitted to the same rows."""
+    roofline = fits.roofline(device, fused=run.fused, **left_out)
+    alone = replace(run, devices=(device,))
+    return float(roofline.seconds(DEVICES[device], fits.rows([alone]))[0])
+
+
+def _clusters(
+    fits: Fits,
+    runs: Sequence[PublishedRun],
+    fitted_to: Sequence[PublishedRun],
+    held_out: HeldOut,
+    name: str,
+) -> list[Prediction]:
+    fit = fits.without(**({held_out: name} if name else {}))
+
+    def efficiency_of(device: str, fused: bool) -> Efficiency:
+        return fit.efficiency(device, fused=fused)
+
+    links = fit_links(prepare_runs(fitted_to, fits.graphs, efficiency_of))
+    return [
+        Prediction(
+            run=item.run,
+            held_out=held_out,
+            simulated_s=seconds_on(item, link),
+            roofline_s=_roofline_s(fits, item, {f"without_{held_out}": name} if name else {}),
+        )
+        for item in prepare_runs(runs, fits.graphs, efficiency_of)
+        if (link := _link_of(item, links)) is not None
+    ]
+
+
+def _link_of(item: Prepared, links: Mapping[str, LinkEfficiency]) -> LinkEfficiency | None:
+    """The efficiency of a run's link, or of its nearest relative; None where there is none."""
+    kind = nearest_link(item.run.link, links)
+    return links.get(kind)
+
+
+def _roofline_s(fits: Fits, item: Prepared, left_out: Mapping[str, str]) -> float:
+    run = item.run
+    computing = max(_plain_s(fits, run, name, left_out) for name in set(run.devices))
+    count = len(run.devices)
+    nbytes = fits.graphs[run.model, run.half].graph.received_bytes
+    # A ring passes nearly twice the gradients; a server takes those of all workers, and sends as
+    # many parameters.
+    times = 2 * count / run.num_servers if run.num_servers else 2 * (count - 1) / count
+    return max(computing, times * nbytes / link_named(run.link).bytes_per_s)

@@ -1,0 +1,77 @@
+"""What receiving a tensor costs besides its bytes on the wire: alpha * size + beta (section 3.2.1).
+
+sizes, seconds beyond the transfer -> Overhead, R^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import TraceError
+
+__all__ = ["Overhead", "OverheadFit", "fit_overhead"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_LEAST_POINTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """Seconds to parse a received tensor.
+
+    Attributes:
+        s_per_byte: alpha of the paper.
+        s: beta of the paper.
+    """
+
+    s_per_byte: float = 0.0
+    s: float = 0.0
+
+    def of(self, nbytes: npt.ArrayLike) -> FloatArray:
+        """Seconds for tensors of these sizes."""
+        return self.s_per_byte * np.asarray(nbytes, dtype=np.float64) + self.s
+
+
+@dataclass(frozen=True, slots=True)
+class OverheadFit:
+    """A fitted line.
+
+    Attributes:
+        overhead: the line.
+        r_squared: share of the variance that it explains.
+    """
+
+    overhead: Overhead
+    r_squared: float
+
+
+def fit_overhead(sizes: FloatArray, seconds: FloatArray) -> OverheadFit:
+    """The line through measured overheads, with neither number below zero.
+
+    Args:
+        sizes: bytes of each tensor.
+        seconds: from the last byte until the tensor could be used.
+
+    Raises:
+        TraceError: too few points, or all of one size.
+    """
+    if len(sizes) < _LEAST_POINTS or np.ptp(sizes) == 0:
+        raise TraceError(
+            f"parsing overhead needs {_LEAST_POINTS} tensors of different sizes or more, got "
+            f"{len(sizes)}"
+        )
+    # Relative to the largest, so that the squares are of one magnitude.
+    scale = float(sizes.max())
+    slope, offset = np.polyfit(sizes / scale, seconds, 1)
+    if offset < 0:
+        slope, offset = float((sizes / scale) @ seconds / np.square(sizes / scale).sum()), 0.0
+    if slope < 0:
+        slope, offset = 0.0, float(max(seconds.mean(), 0.0))
+    found = Overhead(float(slope) / scale, float(offset))
+    rest = np.square(seconds - found.of(sizes)).sum()
+    spread = np.square(seconds - seconds.mean()).sum()
+    return OverheadFit(found, float(1 - rest / spread) if spread > 0 else 1.0)

@@ -1,0 +1,199 @@
+"""Many workers: simulated steps of each, their throughput, and how sure it is (section 3.4).
+
+CompiledJob, Cluster -> run_steps -> ends of all steps -> Throughput (examples/s, interval)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_number, check_whole
+from driple.errors import ConfigError
+from driple.throughput.compiled import CompiledJob
+from driple.throughput.order import Order, downlink_ranks
+
+if TYPE_CHECKING:
+    from driple.throughput.events import Job, Links
+
+__all__ = ["MOST_WORKERS", "Chunk", "Cluster", "Throughput", "event_tables", "simulate_workers"]
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST_WORKERS = 1000
+WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section 3.2.2)
+WARM_UP_STEPS = 50  # in which workers get out of step with each other (section 4.1)
+_BATCHES = 20  # of the time after it, whose means are compared
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """Where the job would run.
+
+    Attributes:
+        num_workers: how many.
+        bytes_per_s: rate of each server's link, each way.
+        window_bytes: what a stream may send in its first service; None: streams go whole, as with
+            flow control disabled (section 3.3).
+        order: in which a step's parameters come.
+        synchronous: whether all workers wait for each other at the end of a step.
+        slowness: factor on the computing time of each worker; empty: all as profiled.
+        worker_bytes_per_s: rate of each worker's link; empty: as the servers'.
+
+    Raises:
+        ConfigError: a value that makes no sense; the message names the flag.
+    """
+
+    num_workers: int
+    bytes_per_s: float
+    window_bytes: float | None = WINDOW_BYTES
+    order: Order = "recorded"
+    synchronous: bool = False
+    slowness: tuple[float, ...] = ()
+    worker_bytes_per_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_whole("--workers", self.num_workers, 1)
+        if self.num_workers > MOST_WORKERS:
+            raise ConfigError(f"--workers must be {MOST_WORKERS} or less, got {self.num_workers}")
+        check_number("--bandwidth", self.bytes_per_s, above=0)
+        if self.window_bytes is not None:
+            check_number("--window", self.window_bytes, above=0)
+        for name, values in (
+            ("--slowness", self.slowness),
+            ("--worker-bandwidth", self.worker_bytes_per_s),
+        ):
+            for value in values:
+                check_number(name, value, above=0)
+            if len(values) not in {0, self.num_workers}:
+                raise ConfigError(
+                    f"{name} needs one number for each of the {self.num_workers} workers, got "
+                    f"{len(values)}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One op, or part of a transfer, that a worker ran on a resource."""
+
+    worker: int
+    resource: int
+    op: int
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Throughput:
+    """What all workers together get through.
+
+    Attributes:
+        num_workers: how many.
+        examples_per_s: mean after the first steps.
+        interval: of 95 %, by the means of successive parts of the simulated time.
+        step_s: mean seconds of a worker's step.
+        num_events: that were simulated.
+        chunks: the first ones, if asked for.
+    """
+
+    num_workers: int
+    examples_per_s: float
+    interval: tuple[float, float]
+    step_s: float
+    num_events: int
+    chunks: tuple[Chunk, ...] = ()
+
+
+def simulate_workers(
+    job: CompiledJob,
+    cluster: Cluster,
+    *,
+    num_steps: int = 1000,
+    seed: int = 0,
+    keep_chunks: int = 0,
+) -> Throughput:
+    """Simulate steps that are sampled from the profiled ones, with replacement.
+
+    Args:
+        job: one worker's steps.
+        cluster: where they run.
+        num_steps: of each worker; the first tenth, 50 at most, is left out of the result.
+        seed: of the sampling, and of a random order.
+        keep_chunks: how many chunks to keep, to draw them.
+    """
+    from driple.throughput.events import run_steps  # compiles, so only when it is needed
+
+    check_whole("--steps", num_steps, _BATCHES)
+    random = np.random.default_rng(seed)
+    workers = cluster.num_workers
+    keep = np.empty((keep_chunks, 5))
+    ends, num_events, kept = run_steps(
+        *event_tables(job, cluster, seed),
+        random.integers(len(job.amount), size=(workers, num_steps)),
+        cluster.synchronous,
+        keep,
+    )
+    chunks = tuple(
+        Chunk(int(w), int(r), int(op), begin, end) for w, r, op, begin, end in keep[:kept].tolist()
+    )
+    per_s, interval, step_s = _rates(ends)
+    return Throughput(
+        num_workers=workers,
+        examples_per_s=per_s * job.batch_size,
+        interval=(interval[0] * job.batch_size, interval[1] * job.batch_size),
+        step_s=step_s,
+        num_events=int(num_events),
+        chunks=chunks,
+    )
+
+
+def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
+    """A job and the links of a cluster, as the event loop takes them."""
+    from driple.throughput.events import Job, Links
+
+    counts = np.bincount(job.edges[:, 0], minlength=job.num_ops)
+    order = np.argsort(job.edges[:, 0], kind="stable")
+    table = Job(
+        resource=job.resource,
+        amount=job.amount,
+        num_waits=np.bincount(job.edges[:, 1], minlength=job.num_ops),
+        first=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        dependents=job.edges[order, 1],
+        link_key=downlink_ranks(job, cluster.order, seed),
+    )
+    own = cluster.worker_bytes_per_s or [cluster.bytes_per_s] * cluster.num_workers
+    links = Links(
+        server_rate=np.full(job.num_servers, cluster.bytes_per_s, dtype=np.float64),
+        worker_rate=np.array(own, dtype=np.float64),
+        slowness=np.array(cluster.slowness or [1.0] * cluster.num_workers, dtype=np.float64),
+        window=float(np.inf if cluster.window_bytes is None else cluster.window_bytes),
+    )
+    return table, links
+
+
+def _rates(ends: FloatArray) -> tuple[float, tuple[float, float], float]:
+    """Steps per second of all workers, its interval, and seconds of a worker's step.
+
+    Args:
+        ends: shape [workers, steps], when each step ended.
+    """
+    num_workers, num_steps = ends.shape
+    skipped = min(WARM_UP_STEPS, num_steps // 10)
+    begin_s, end_s = float(ends[:, skipped].max()), float(ends[:, -1].min())
+    if end_s <= begin_s:  # workers so unlike that the fastest ends before the slowest begins
+        begin_s, end_s = 0.0, float(ends[:, -1].min())
+    edges = np.linspace(begin_s, end_s, _BATCHES + 1)
+    # A step that runs over an edge counts in both parts, by its share.
+    progress = sum(
+        np.interp(edges, np.concatenate(([0.0], row)), np.arange(num_steps + 1.0)) for row in ends
+    )
+    means = np.diff(progress) / np.diff(edges)
+    mean = float(means.mean())
+    error = float(means.std(ddof=1)) / np.sqrt(_BATCHES)
+    width = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * error
+    return mean, (mean - width, mean + width), num_workers / mean

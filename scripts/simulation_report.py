@@ -1,0 +1,157 @@
+"""Make docs/simulation.md and its pictures: how far the simulation is from what others measured.
+
+python scripts/simulation_report.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib import pyplot as plt
+from shipped import DOCS, ROOT, plain, save
+
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.hardware import DEVICES, LINKS
+from driple.simulate.device import shipped_calibration
+from driple.simulate.facts import Fact, check_facts, read_facts, workloads_of
+from driple.simulate.job import Job
+from driple.simulate.validate import Prediction, error_rows, validate
+from driple.zoo.store import GraphStore
+
+TABLES = ROOT / "data" / "published"
+CALIBRATION = ROOT / "data" / "calibration"
+KINDS = {
+    "single": "One device",
+    "ring": "All-reduce in a ring",
+    "servers": "Parameter servers",
+}
+HELD_OUT = {"nothing": "nothing", "model": "the model", "device": "the device"}
+
+
+def error_table(rows: Sequence[dict[str, object]], kind: str) -> list[str]:
+    """Errors on one kind of cluster."""
+    lines = [
+        "| held out | source | rows | median | 90th percentile | roofline: median | 90th |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["kind"] == kind:
+            errors = " | ".join(
+                f"{row[name]:.1f} %"
+                for name in ("median_pct", "p90_pct", "roofline_median_pct", "roofline_p90_pct")
+            )
+            name = HELD_OUT[str(row["held_out"])]
+            lines.append(f"| {name} | {row['source']} | {row['rows']} | {errors} |")
+    return lines
+
+
+def by(predictions: Sequence[Prediction], what: str) -> list[str]:
+    """Errors of single devices by device or by model, where it was held out."""
+    lines = [
+        f"| {what} held out | rows | median | 90th percentile | simulated / measured, median |",
+        "|---|---|---|---|---|",
+    ]
+    some = [p for p in predictions if p.run.kind == "single" and p.held_out == what]
+    for name in sorted({getattr(p.run, what) for p in some}):
+        found = [p for p in some if getattr(p.run, what) == name]
+        errors = 100 * np.array([p.error for p in found])
+        ratio = np.median([p.simulated_s / p.run.seconds for p in found])
+        lines.append(
+            f"| {name} | {len(found)} | {np.median(errors):.1f} % | "
+            f"{np.percentile(errors, 90):.1f} % | {ratio:.2f} |"
+        )
+    return lines
+
+
+def scatter(predictions: Sequence[Prediction], path: Path) -> None:
+    """Simulated against measured iteration times, the model held out."""
+    drawn, axes = plt.subplots(1, len(KINDS), figsize=(12, 4.2))
+    for axis, (kind, words) in zip(axes, KINDS.items(), strict=True):
+        some = [p for p in predictions if p.run.kind == kind and p.held_out == "model"]
+        for source in sorted({p.run.source for p in some}):
+            found = [p for p in some if p.run.source == source]
+            axis.scatter(
+                [p.run.seconds for p in found],
+                [p.simulated_s for p in found],
+                s=9,
+                alpha=0.6,
+                linewidths=0,
+                label=f"{source} ({len(found)})",
+            )
+        ends = np.array([p.run.seconds for p in some])
+        span = np.array([ends.min() / 1.3, ends.max() * 1.3])
+        axis.plot(span, span, color="#444444", linewidth=0.8)
+        for share in (0.8, 1.25):
+            axis.plot(span, share * span, color="#aaaaaa", linewidth=0.6, linestyle="--")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_title(f"{words} (dashed: 25 %)", fontsize=9)
+        axis.set_xlabel("published iteration time (s)", fontsize=8)
+        axis.legend(fontsize=7, frameon=False)
+        plain(axis)
+    axes[0].set_ylabel("simulated, the model held out (s)", fontsize=8)
+    drawn.tight_layout()
+    save(drawn, path)
+
+
+def fact_table(facts: Sequence[Fact]) -> list[str]:
+    """The figures of the Driple paper beside ours."""
+    lines = ["| section | what | paper | simulated | open in the paper |", "|---|---|---|---|---|"]
+    for fact in facts:
+        ours = "-" if fact.simulated is None else f"{fact.simulated:.3g} {fact.unit}"
+        lines.append(
+            f"| {fact.section} | {fact.what} | {fact.paper:g} {fact.unit} | {ours} | {fact.note} |"
+        )
+    return lines
+
+
+def devices() -> list[str]:
+    """The catalogue, and whose measurements each device was fitted to."""
+    calibration = shipped_calibration()
+    lines = [
+        "| device | fp32, TFLOP/s | half, TFLOP/s | GB/s | efficiency from | source of the peaks |",
+        "|---|---|---|---|---|---|",
+    ]
+    for device in DEVICES.values():
+        origin = calibration.device(device.name).measured_on
+        whose = "itself" if origin == device.name else origin or "all"
+        lines.append(
+            f"| {device.name} | {device.fp32_flops / 1e12:g} | {device.half_flops / 1e12:g} | "
+            f"{device.bytes_per_s / 1e9:g} | {whose} | "
+            f"{device.source} |"
+        )
+    lines += ["", "| link | GB/s each way | share reached by two | source |", "|---|---|---|---|"]
+    for link in LINKS.values():
+        reached = calibration.link(link.name).share_of(2)
+        lines.append(
+            f"| {link.name} | {link.bytes_per_s / 1e9:g} | {100 * reached:.0f} % | {link.source} |"
+        )
+    return lines
+
+
+def main() -> None:
+    """Fit, predict, write."""
+    predictions = validate(TABLES, CALIBRATION / "graphs", lambda what: print(what, flush=True))
+    facts_rows = read_facts(TABLES / "driple_paper.csv")
+    store = GraphStore.open(CALIBRATION / "paper")
+    jobs = {name: Job(store.graph(name)) for name in workloads_of(facts_rows)}
+    facts = check_facts(facts_rows, jobs, shipped_calibration())
+    rows = error_rows(predictions)
+    text = (DOCS / "simulation.head.md").read_text().rstrip()
+    lines = [text]
+    scatter(predictions, DOCS / "pictures" / "simulation.png")
+    lines += ["", "![simulated against published](pictures/simulation.png)"]
+    for kind, words in KINDS.items():
+        lines += ["", f"### {words}", "", *error_table(rows, kind)]
+    lines += ["", "### One device, by device", "", *by(predictions, "device")]
+    lines += ["", "### One device, by model", "", *by(predictions, "model")]
+    lines += ["", "## The figures of the Driple paper", "", *fact_table(facts)]
+    lines += ["", "## Devices and links", "", *devices(), ""]
+    write_whole(DOCS / "simulation.md", "\n".join(lines).encode(), error=DripleError)
+
+
+if __name__ == "__main__":
+    main()

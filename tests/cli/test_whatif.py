@@ -1,0 +1,30 @@
+"""`driple whatif` on the shipped graph of ResNet-50."""
+
+import json
+from pathlib import Path
+
+from tests.cli.test_main import EXAMPLE, driple, refused
+
+
+def test_a_faster_link_saves_time_until_the_device_holds_back() -> None:
+    done = driple("whatif", EXAMPLE, "--bandwidth", "1G,10G,100G", "--workers", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    columns = found["columns"]
+    assert columns["iteration_time_s"] == sorted(columns["iteration_time_s"], reverse=True)
+    assert columns["bottleneck"] == ["server_nic", "server_nic", "compute"]
+    assert found["provenance"] == "simulated"
+
+
+def test_the_table_names_what_holds_back(tmp_path: Path) -> None:
+    picture = tmp_path / "whatif.png"
+    done = driple("whatif", EXAMPLE, "--workers", "1-4", "--bandwidth", "1G,10G", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    assert "held back by" in done.stdout
+    assert picture.stat().st_size > 10_000
+
+
+def test_bad_input_gets_one_line() -> None:
+    assert "--workers" in refused("whatif", EXAMPLE, "--workers", "few")
+    assert "--bandwidth" in refused("whatif", EXAMPLE, "--bandwidth", "fast")
+    assert "--compress" in refused("whatif", EXAMPLE, "--compress", "all")

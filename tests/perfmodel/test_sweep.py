@@ -1,0 +1,168 @@
+"""Limits, monotony and sums of the vectorised iteration time; it agrees with simulations."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from driple.errors import ConfigError
+from driple.perfmodel.sweep import (
+    Compression,
+    Points,
+    Profile,
+    bottleneck,
+    gain_of_doubling,
+    iteration_seconds,
+)
+from driple.simulate.cluster import ClusterSpec, simulate_cluster
+from driple.simulate.plan import Message, Segment, StepPlan
+
+MB = 1e6
+JOB = Profile(
+    forward_s=0.1,
+    backward_s=np.array([0.02, 0.05, 0.13]),
+    bucket_bytes=np.array([40.0, 10.0, 5.0]) * MB,
+    update_s=0.01,
+)
+AT = Points(workers=4, servers=1, worker_bytes_per_s=100 * MB, server_bytes_per_s=100 * MB)
+
+
+def total(**changed: object) -> float:
+    return float(iteration_seconds(JOB, replace(AT, **changed)).total_s)
+
+
+def test_parts_sum_to_the_iteration() -> None:
+    found = iteration_seconds(JOB, replace(AT, deviation=0.1, server_s_per_byte=1e-9))
+    parts = (found.compute_s, found.push_s, found.aggregate_s, found.pull_s, found.straggler_s)
+    assert sum(float(part) for part in parts) == pytest.approx(float(found.total_s))
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "rising"),
+    [
+        ("workers", [1, 2, 4, 8, 64], True),
+        ("servers", [1, 2, 4, 8], False),
+        ("worker_bytes_per_s", [1e7, 1e8, 1e9, 1e10], False),
+        ("server_bytes_per_s", [1e7, 1e8, 1e9, 1e10], False),
+        ("compute_rate", [0.5, 1, 2, 4], False),
+        ("server_s_per_byte", [0, 1e-9, 1e-8], True),
+        ("message_s", [0, 1e-3, 1e-2], True),
+        ("deviation", [0, 0.05, 0.2], True),
+        ("compression", [0, 0.3, 0.9], False),
+    ],
+)
+def test_more_of_a_resource_never_hurts(field: str, values: list[float], *, rising: bool) -> None:
+    times = np.array([total(**{field: value}) for value in values])
+    steps = np.diff(times) if rising else -np.diff(times)
+    assert (steps >= -1e-12).all()
+    assert steps.max() > 0
+
+
+def test_limits_of_a_fast_network_and_of_fast_devices() -> None:
+    fast = {"worker_bytes_per_s": 1e15, "server_bytes_per_s": 1e15}
+    assert total(**fast) == pytest.approx(JOB.compute_s)
+    # The first bucket is the largest: the others are pushed while it comes back.
+    moving = 4 * JOB.bucket_bytes / (100 * MB)
+    assert total(compute_rate=1e12) == pytest.approx(moving.sum() + moving[0])
+
+
+def test_links_of_workers_and_servers_bind_each_where_it_is_narrow() -> None:
+    names = bottleneck(
+        iteration_seconds(
+            JOB,
+            Points(
+                workers=np.array([1, 8, 1, 1, 50]),
+                servers=np.array([8, 1, 8, 1, 50]),
+                worker_bytes_per_s=np.array([10 * MB, 1e9, 1e12, 1e12, 1e12]),
+                server_bytes_per_s=np.array([1e9, 10 * MB, 1e12, 1e12, 1e12]),
+                server_s_per_byte=np.array([0, 0, 0, 1e-6, 0]),
+                deviation=np.array([0, 0, 0, 0, 2.0]),
+            ),
+        )
+    )
+    assert names.tolist() == ["worker_nic", "server_nic", "compute", "server_cpu", "stragglers"]
+
+
+def test_doubling_helps_most_at_the_bottleneck() -> None:
+    gains = {
+        name: float(gain_of_doubling(JOB, AT, name))
+        for name in ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
+    }
+    assert gains["server_bytes_per_s"] == pytest.approx(gains["servers"])
+    assert gains["worker_bytes_per_s"] == pytest.approx(0)
+    assert 0 < gains["compute_rate"] < gains["servers"] < 0.5
+    with pytest.raises(ConfigError, match="cannot be doubled"):
+        gain_of_doubling(JOB, AT, "luck")
+
+
+def test_compression_pays_up_to_where_it_costs_more() -> None:
+    ratios = np.linspace(0, 0.95, 96)
+    free = iteration_seconds(JOB, replace(AT, compression=ratios)).total_s
+    assert free.argmin() == len(ratios) - 1
+    dear = iteration_seconds(
+        JOB, replace(AT, compression=ratios), Compression(s_per_byte=2e-8)
+    ).total_s
+    assert 0 < ratios[dear.argmin()] < 0.95
+    assert dear[0] == pytest.approx(free[0])
+
+
+def test_points_follow_broadcasting() -> None:
+    grid = replace(AT, workers=np.arange(1, 6)[:, None], compression=np.array([0, 0.5]))
+    found = iteration_seconds(JOB, grid)
+    for field in fields(found):
+        assert getattr(found, field.name).shape == (5, 2)
+    assert found.total_s[3, 1] == pytest.approx(total(workers=4, compression=0.5))
+    many = replace(AT, workers=np.arange(1, 20_001))  # more than are worked on at once
+    assert iteration_seconds(JOB, many).total_s[3] == pytest.approx(total())
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_equal_workers_without_variance_push_as_in_the_simulation(workers: int) -> None:
+    """The simulation's servers add up and do not send back, so pulls are left out."""
+    plan = StepPlan(
+        pulls=(),
+        segments=tuple(
+            Segment(
+                needs=0,
+                duration_s=seconds,
+                busy_s=seconds,
+                memory_s=0,
+                sends=(Message(0, nbytes),),
+            )
+            for seconds, nbytes in zip(
+                [JOB.forward_s + JOB.backward_s[0], *JOB.backward_s[1:]],
+                JOB.bucket_bytes.tolist(),
+                strict=True,
+            )
+        ),
+    )
+    spec = ClusterSpec(
+        worker_machine=tuple(range(workers)),
+        server_machine=(workers,),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=100 * MB,
+        synchronous=True,
+    )
+    simulated = simulate_cluster(spec, [plan] * workers, 3)[0].iteration_time_s
+    found = iteration_seconds(JOB, replace(AT, workers=workers))
+    ours = found.total_s - found.pull_s - JOB.update_s
+    assert float(ours) == pytest.approx(simulated, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("workers", 0, "--workers"),
+        ("servers", np.array([1, -1]), "--ps"),
+        ("server_bytes_per_s", -1, "--bandwidth"),
+        ("worker_bytes_per_s", np.nan, "--bandwidth"),
+        ("compression", 1.0, "--compress"),
+        ("compression", -0.1, "--compress"),
+        ("deviation", -0.1, "--deviation"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(field: str, value: object, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        replace(AT, **{field: value})

@@ -1,0 +1,31 @@
+"""Two batch sizes tell every other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driple.errors import GraphError
+from driple.hardware import device_named
+from driple.simulate.batched import BatchedGraph
+from driple.simulate.device import CalibratedDevice
+from driple.simulate.job import Job
+from tests.simulate.jobs import EFFICIENCY, net
+
+V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
+
+
+@pytest.mark.parametrize("batch_size", [8, 16, 48, 512])
+def test_times_are_those_of_the_graph_at_that_batch_size(batch_size: int) -> None:
+    graph = BatchedGraph.of((16, net(16)), (32, net(32)))
+    wanted = Job(net(batch_size)).times(V100)
+    found = graph.times(batch_size, V100.spec, V100.efficiency)
+    for name in ("duration_s", "busy_s", "memory_s"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-9)
+
+
+def test_other_pairs_are_refused() -> None:
+    with pytest.raises(GraphError, match="one model at growing batch sizes"):
+        BatchedGraph.of((16, net(16)), (32, net(32, depth=4)))
+    with pytest.raises(GraphError, match="growing"):
+        BatchedGraph.of((32, net(32)), (16, net(16)))

@@ -1,0 +1,169 @@
+"""Closed forms of small clusters, and what must hold in all of them."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from driple.simulate.cluster import ClusterSpec, simulate_cluster
+from driple.simulate.engine import EventQueue
+from driple.simulate.network import SharedNetwork, max_min_rates
+from driple.simulate.plan import Message, Segment, StepPlan
+
+MB = 1e6
+
+
+def plan(pull_mb: float, compute_s: float, push_mb: float) -> StepPlan:
+    """One message of parameters, one segment, one message of gradients."""
+    return StepPlan(
+        pulls=(Message(0, pull_mb * MB),),
+        segments=(
+            Segment(
+                needs=1,
+                duration_s=compute_s,
+                busy_s=compute_s,
+                memory_s=compute_s / 2,
+                sends=(Message(0, push_mb * MB),),
+            ),
+        ),
+    )
+
+
+def cluster(workers: int, servers: int = 1, *, rate_mb: float = 100, **more: Any) -> ClusterSpec:
+    """Every role on a machine of its own."""
+    return ClusterSpec(
+        worker_machine=tuple(range(workers)),
+        server_machine=tuple(range(workers, workers + servers)),
+        link_bytes_per_s=rate_mb * MB,
+        bridge_bytes_per_s=1e15,
+        **more,
+    )
+
+
+def test_events_run_in_order_of_time_priority_and_arrival() -> None:
+    queue, seen = EventQueue(), []
+    for name, time_s, priority in (("c", 2, 0), ("b", 1, 1), ("a", 1, 0), ("d", 2, 0)):
+        queue.at(time_s, lambda name=name: seen.append(name), priority)
+    queue.run()
+    assert seen == ["a", "b", "c", "d"]
+    assert (queue.now_s, queue.num_events) == (2, 4)
+
+
+def test_one_worker_pulls_computes_and_pushes() -> None:
+    """50 MB in at 100 MB/s, 0.3 s, 20 MB out: 0.5 + 0.3 + 0.2 s."""
+    (record,) = simulate_cluster(cluster(1), [plan(50, 0.3, 20)], num_steps=4)
+    assert record.step_ends_s == pytest.approx([1.0, 2.0, 3.0, 4.0])
+    assert record.iteration_time_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_workers_share_the_servers_link(workers: int) -> None:
+    """All pull together: each gets its share of the server's 100 MB/s."""
+    spec = cluster(workers, synchronous=True)
+    records = simulate_cluster(spec, [plan(50, 0.3, 20)] * workers, num_steps=3)
+    for record in records:
+        assert record.iteration_time_s == pytest.approx(workers * (0.5 + 0.2) + 0.3)
+
+
+def test_synchronous_workers_wait_for_the_slowest() -> None:
+    spec = cluster(2, synchronous=True, rate_mb=1000)
+    slow, fast = simulate_cluster(spec, [plan(10, 2.0, 10), plan(10, 0.5, 10)], num_steps=3)
+    assert slow.step_ends_s == pytest.approx(fast.step_ends_s)
+    assert slow.iteration_time_s == pytest.approx(0.02 + 2.0 + 0.01)
+
+
+def test_asynchronous_workers_do_not() -> None:
+    spec = cluster(2, rate_mb=1e6)
+    slow, fast = simulate_cluster(spec, [plan(10, 2.0, 10), plan(10, 0.5, 10)], num_steps=3)
+    times = (slow.iteration_time_s, fast.iteration_time_s)
+    assert times == pytest.approx((2.0, 0.5), abs=1e-3)
+
+
+def test_two_servers_send_side_by_side() -> None:
+    """Four workers share the link of one server, or of two, which halves the transfers' time."""
+    work = (Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0),)
+    times = []
+    for servers in (1, 2):
+        halves = StepPlan(pulls=(Message(0, 10 * MB), Message(servers - 1, 10 * MB)), segments=work)
+        spec = cluster(4, servers, synchronous=True)
+        times.append(simulate_cluster(spec, [halves] * 4, num_steps=2)[0].iteration_time_s)
+    assert times == pytest.approx([0.9, 0.5])
+
+
+def test_roles_of_one_machine_use_its_bridge_and_share_its_link() -> None:
+    """Worker 0 is beside the server; workers 1 and 2 share a link into another machine."""
+    spec = ClusterSpec(
+        worker_machine=(0, 1, 1),
+        server_machine=(0,),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=1000 * MB,
+    )
+    records = simulate_cluster(spec, [plan(50, 0.1, 0)] * 3, num_steps=1)
+    assert records[0].step_ends_s == pytest.approx([0.15])
+    assert records[1].step_ends_s == records[2].step_ends_s == pytest.approx([1.1])
+    assert max(rate for _, rate in records[1].rx) == pytest.approx(50 * MB)
+
+
+def test_computing_overlaps_with_what_still_comes() -> None:
+    """Two layers: the second's parameters come while the first computes."""
+    layers = StepPlan(
+        pulls=(Message(0, 10 * MB), Message(0, 10 * MB)),
+        segments=(
+            Segment(needs=1, duration_s=0.1, busy_s=0.1, memory_s=0),
+            Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0),
+        ),
+    )
+    (record,) = simulate_cluster(cluster(1), [layers], num_steps=2)
+    assert record.iteration_time_s == pytest.approx(0.1 + 0.1 + 0.1)
+
+
+def test_the_server_works_off_one_gradient_after_another() -> None:
+    """Two gradients come at once, each takes half a second."""
+    spec = cluster(2, rate_mb=1e6, apply_s_per_byte=0.5 / (20 * MB))
+    records = simulate_cluster(spec, [plan(10, 0.1, 20)] * 2, num_steps=1)
+    ends = [record.step_ends_s[0] for record in records]
+    assert ends == pytest.approx([0.6, 1.1], abs=1e-3)
+
+
+def test_every_byte_arrives_and_links_are_never_overloaded() -> None:
+    spec = cluster(3, jitter=0.2)
+    records = simulate_cluster(spec, [plan(30, 0.2, 10)] * 3, num_steps=20, seed=4)
+    for record in records:
+        for rates, each in ((record.rx, 30 * MB), (record.tx, 10 * MB)):
+            assert max(rate for _, rate in rates) <= 100 * MB * (1 + 1e-9)
+            total = sum(rate * (after - at) for (at, rate), (after, _) in pairwise(rates))
+            assert total == pytest.approx(20 * each)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    spec = cluster(3, jitter=0.1)
+    runs = [simulate_cluster(spec, [plan(30, 0.2, 10)] * 3, 10, seed=s) for s in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "capacities", "expected"),
+    [
+        ([(0, 1)], [10, 4], [4]),
+        ([(0, 1), (0, 2)], [10, 4, 100], [4, 6]),
+        ([(0, 2), (1, 2), (1, 3)], [100, 10, 8, 100], [4, 4, 6]),
+        ([], [1], []),
+    ],
+)
+def test_fair_shares(
+    pairs: list[tuple[int, int]], capacities: list[float], expected: list[float]
+) -> None:
+    assert max_min_rates(pairs, capacities) == pytest.approx(expected)
+
+
+def test_messages_of_a_stream_keep_their_order() -> None:
+    queue, seen = EventQueue(), []
+    network = SharedNetwork(queue, [10.0, 10.0], 0)
+    stream = network.stream((0, 1))
+    for name, nbytes in (("a", 100.0), ("b", 0.001), ("c", 50.0)):
+        network.send(stream, nbytes, lambda name=name: seen.append((name, queue.now_s)))
+    queue.run()
+    assert [name for name, _ in seen] == ["a", "b", "c"]
+    assert math.isclose(seen[-1][1], 15.0001)

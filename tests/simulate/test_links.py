@@ -1,0 +1,66 @@
+"""Links: what a fit puts together is what a simulation does, and it finds the link of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from driple.simulate.batched import BatchedGraph
+from driple.simulate.device import LinkEfficiency, nearest_link
+from driple.simulate.links import Prepared, fit_link, prepare_run, seconds_on
+from driple.simulate.published import Kind, PublishedRun
+from driple.simulate.ring import RingSpec, simulate_ring
+from tests.simulate.jobs import EFFICIENCY, net
+
+GRAPH = BatchedGraph.of((16, net(16)), (32, net(32)))
+TRUE = LinkEfficiency(share=0.35, tensor_s=8e-5, sharing=0.4)
+
+
+def prepared(
+    devices: tuple[str, ...], batch_size: int, kind: Kind = "ring", link: str = "10G"
+) -> Prepared:
+    run = PublishedRun(
+        source="made up",
+        kind=kind,
+        model="net",
+        batch_size=batch_size,
+        half=False,
+        fused=False,
+        devices=devices,
+        num_servers=int(kind == "servers"),
+        gpus_per_machine=len(devices),
+        link=link,
+        overlapped=True,
+        seconds=1.0,
+    )
+    return prepare_run(run, GRAPH, lambda _: EFFICIENCY)
+
+
+@pytest.mark.parametrize("devices", [("V100",) * 2, ("V100",) * 8, ("V100", "K80", "T4")])
+def test_a_ring_in_one_sum_is_the_simulated_ring(devices: tuple[str, ...]) -> None:
+    item = prepared(devices, 64)
+    rate = 1.25e9 * TRUE.share_of(len(devices))
+    spec = RingSpec(bytes_per_s=rate, tensor_s=TRUE.tensor_s, update_s=item.update_s)
+    simulated = simulate_ring(spec, item.plans, 3)[0].iteration_time_s
+    assert seconds_on(item, TRUE) == pytest.approx(simulated, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["ring", "servers"])
+def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
+    items = [prepared(("V100",) * n, batch, kind) for n in (2, 4, 8) for batch in (4, 64)]
+    items = [replace(item, run=replace(item.run, seconds=seconds_on(item, TRUE))) for item in items]
+    found = fit_link(items)
+    for item in items:
+        assert seconds_on(item, found) == pytest.approx(item.run.seconds, rel=0.02)
+    assert found.share_of(4) == pytest.approx(TRUE.share_of(4), rel=0.15)
+
+
+def test_an_unmeasured_link_takes_its_nearest_relative() -> None:
+    measured = ["Ethernet", "NVLink-V100", "NVLink-A100", "PCIe3", "PCIe4-host", "InfiniBand-FDR"]
+    assert nearest_link("40G", measured) == "Ethernet"
+    assert nearest_link("NVLink-H100", measured) == "NVLink-A100"
+    assert nearest_link("PCIe5", measured) == "PCIe3"
+    assert nearest_link("PCIe3-host", measured) == "PCIe4-host"
+    assert nearest_link("InfiniBand-HDR", measured) == "InfiniBand-FDR"
+    assert nearest_link("NVLink-V100", ["Ethernet"]) == "Ethernet"

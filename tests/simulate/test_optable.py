@@ -1,0 +1,91 @@
+"""What a kernel computes on, from the shapes of its op."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driple.graph.signature import OpSignature, Tensor
+from driple.opcost import cost_of_op
+from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS, OpTable, product_of
+
+FLOAT, INT, HALF = 1, 3, 19
+
+
+def op(
+    op_type: str,
+    *inputs: tuple[int, ...],
+    out: tuple[int, ...],
+    dtype: int = FLOAT,
+    equation: str = "",
+) -> OpSignature:
+    return OpSignature(
+        op_type,
+        tuple(Tensor(shape, dtype) for shape in inputs),
+        (Tensor(out, dtype),),
+        (("equation", tuple(map(ord, equation))),) if equation else (),
+    )
+
+
+IMAGE, WINDOW, MADE = (8, 28, 28, 64), (3, 3, 64, 128), (8, 14, 14, 128)
+CONV = op("Conv2D", IMAGE, WINDOW, out=MADE)
+TO_INPUT = op("Conv2DBackpropInput", (4,), WINDOW, MADE, out=IMAGE)
+TO_FILTER = op("Conv2DBackpropFilter", IMAGE, (4,), MADE, out=WINDOW)
+SAME = op("Conv2D", IMAGE, (3, 3, 64, 64), out=IMAGE)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        CONV,
+        TO_INPUT,
+        TO_FILTER,
+        op("MatMul", (32, 64), (64, 10), out=(32, 10)),
+        op("BatchMatMulV2", (4, 8, 16, 32), (4, 8, 32, 5), out=(4, 8, 16, 5)),
+        op("Einsum", (8, 3, 5), (8, 5, 7), out=(8, 3, 7), equation="bij,bjk->bik"),
+        op("Einsum", (16, 16), (4, 16, 9), out=(4, 16, 9), equation="tu,bud->btd"),
+        op("Einsum", (4, 16, 9), (4, 16, 9), out=(16, 16), equation="btd,bud->tu"),
+    ],
+)
+def test_a_product_has_the_flops_of_its_op(one: OpSignature) -> None:
+    flops = cost_of_op(one).flops
+    made = product_of(one, flops)
+    assert made is not None
+    assert 2 * made.m * made.n * made.k * made.count == pytest.approx(flops)
+
+
+def test_sides_are_those_of_the_output() -> None:
+    forward, to_filter = (product_of(one, cost_of_op(one).flops) for one in (CONV, TO_FILTER))
+    assert forward is not None
+    assert to_filter is not None
+    assert (forward.m, forward.n) == (8 * 14 * 14, 128)
+    assert (to_filter.m, to_filter.n) == (3 * 3 * 64, 128)
+    batched = op("Einsum", (8, 3, 5), (8, 5, 7), out=(8, 3, 7), equation="bij,bjk->bik")
+    made = product_of(batched, cost_of_op(batched).flops)
+    assert made is not None
+    assert (made.m, made.n, made.k, made.count) == (3, 7, 5, 8)
+
+
+def test_kinds() -> None:
+    table = OpTable.of(
+        [
+            CONV,
+            SAME,
+            TO_INPUT,
+            op("Conv2D", IMAGE, (1, 7, 64, 64), out=IMAGE),
+            op("Conv2D", (8, 224, 224, 3), (11, 11, 3, 64), out=(8, 55, 55, 64)),
+            op("MatMul", (32, 64), (64, 10), out=(32, 10), dtype=HALF),
+            op("Relu", IMAGE, out=IMAGE),
+            op("MaxPool", IMAGE, out=MADE),
+        ]
+    )
+    kinds = [PRODUCT_KINDS[i] for i in table.product_kind[:6]]
+    assert kinds == ["window3", "window3", "window3", "oblong", "first", "matmul"]
+    assert table.gradient.tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
+    # Of a 3 x 3 window, 36 points of tiles of 4 x 4 are left; a stride saves none.
+    assert table.saved_sides[1].tolist() == [8 * 7 * 7, 64, 64, 36]
+    assert not np.delete(table.saved_sides, 1, axis=0).any()
+    assert table.half.tolist() == [False] * 5 + [True] + [False] * 2
+    memory = [MEMORY_KINDS[i] for i in table.memory_kind]
+    assert memory == ["product"] * 6 + ["elementwise", "pool"]
+    np.testing.assert_array_equal(table.sides[6:], 0.0)

@@ -1,0 +1,85 @@
+"""Closed forms of a ring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from driple.simulate.plan import Message, Segment, StepPlan
+from driple.simulate.ring import RingSpec, simulate_ring
+
+MB = 1e6
+
+
+def plan(*parts: tuple[float, float]) -> StepPlan:
+    """Segments of so many seconds, each of which ends with so many MB of gradients."""
+    return StepPlan(
+        pulls=(Message(0, 9 * MB),),
+        segments=tuple(
+            Segment(
+                needs=1,
+                duration_s=seconds,
+                busy_s=seconds,
+                memory_s=seconds / 2,
+                sends=(Message(0, size * MB),),
+            )
+            for seconds, size in parts
+        ),
+    )
+
+
+def ring(workers: int, *, update_s: float = 0.0, tensor_s: float = 0.0) -> RingSpec:
+    return RingSpec(bytes_per_s=100 * MB, tensor_s=tensor_s, update_s=(update_s,) * workers)
+
+
+@pytest.mark.parametrize("workers", [2, 4, 8])
+def test_a_message_passes_each_worker_twice_but_once(workers: int) -> None:
+    records = simulate_ring(ring(workers), [plan((0.3, 50))] * workers, num_steps=3)
+    passed_s = 2 * (workers - 1) / workers * 0.5
+    for record in records:
+        assert record.iteration_time_s == pytest.approx(0.3 + passed_s)
+        sent = sum(
+            rate * (end - begin)
+            for (begin, rate), (end, _) in zip(record.tx, record.tx[1:], strict=False)
+        )
+        assert sent == pytest.approx(3 * passed_s * 100 * MB)
+        assert record.tx == record.rx
+
+
+def test_one_worker_exchanges_nothing() -> None:
+    (record,) = simulate_ring(ring(1, update_s=0.1), [plan((0.3, 50))], num_steps=4)
+    assert record.step_ends_s == pytest.approx([0.4, 0.8, 1.2, 1.6])
+    assert record.tx == [(0.0, 0.0)]
+
+
+def test_messages_go_round_while_the_device_computes() -> None:
+    """50 MB are ready at 0.2 s and take 0.5 s; the next 50 MB, ready at 0.3 s, wait for them."""
+    records = simulate_ring(ring(2), [plan((0.2, 50), (0.1, 50))] * 2, num_steps=2)
+    assert records[0].iteration_time_s == pytest.approx(0.2 + 0.5 + 0.5)
+    records = simulate_ring(ring(2), [plan((0.2, 50), (0.9, 50))] * 2, num_steps=2)
+    assert records[0].iteration_time_s == pytest.approx(1.1 + 0.5)
+
+
+def test_tensors_and_updates_cost_time() -> None:
+    spec = ring(4, update_s=0.05, tensor_s=0.01)
+    records = simulate_ring(spec, [plan((0.3, 0))] * 4, num_steps=2)
+    assert records[0].iteration_time_s == pytest.approx(0.3 + 0.01 + 0.05)
+    several = StepPlan(pulls=(), segments=(replace(plan((0.3, 0)).segments[0],
+                                                   sends=(Message(0, 0, 7),)),))  # fmt: skip
+    records = simulate_ring(spec, [several] * 4, num_steps=2)
+    assert records[0].iteration_time_s == pytest.approx(0.3 + 7 * 0.01 + 0.05)
+
+
+def test_all_wait_for_the_slowest() -> None:
+    records = simulate_ring(ring(2), [plan((0.3, 50)), plan((0.7, 50))], num_steps=3)
+    assert [record.iteration_time_s for record in records] == pytest.approx([1.2, 1.2])
+
+
+def test_same_seed_same_steps_and_jitter_slows_the_ring() -> None:
+    plans = [plan((0.3, 50))] * 4
+    still = ring(4)
+    shaky = RingSpec(bytes_per_s=100 * MB, tensor_s=0, update_s=(0.0,) * 4, jitter=0.1)
+    times = [simulate_ring(shaky, plans, 50, seed)[0].iteration_time_s for seed in (1, 1, 2)]
+    assert times[0] == times[1] != times[2]
+    assert times[0] > simulate_ring(still, plans, 50)[0].iteration_time_s

@@ -1,0 +1,186 @@
+"""A graph on a setting: same seed same traces, and what more of everything must change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple.dataset import graph_hash, read_dataset
+from driple.dataset.graphtable import graphs_to_table
+from driple.dataset.tables import write_table
+from driple.errors import ConfigError, DatasetError, GraphError, SettingError
+from driple.settings import Setting
+from driple.simulate.calibrate import DEVICE, KERNELS
+from driple.simulate.collect import SimulationPlan, simulate_store
+from driple.simulate.device import Calibration, LinkEfficiency, Reached
+from driple.simulate.job import Job
+from driple.simulate.run import Simulation, simulate
+from driple.targets import TARGET_NAMES
+from driple.zoo.store import GraphStore
+from tests.simulate.jobs import net
+
+CALIBRATION = Calibration(
+    kernels=KERNELS,
+    devices=Reached(
+        measured={"V100": DEVICE},
+        generations={"Volta": DEVICE},
+        usual=DEVICE,
+        tensor_fall=0.5,
+    ),
+    links={
+        "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),
+        "PCIe3": LinkEfficiency(0.6, 1e-5, 0.3),
+    },
+    bridge_bytes_per_s=3e9,
+    apply_s_per_byte=2e-10,
+    jitter=0.01,
+    errors={"servers": {"rows": 20, "median_pct": 8.0, "p90_pct": 20.0}},
+    about={"source": "made up"},
+)
+
+
+def on(name: str, **more: object) -> Simulation:
+    graph = net(32, sync=bool(more.pop("sync", False)))
+    return simulate(graph, Setting.parse(name), CALIBRATION, num_steps=20, **more)  # type: ignore[arg-type]
+
+
+def test_same_seed_same_traces_other_seed_others() -> None:
+    first, again, other = (on("V100-P1w2/ho-1G", seed=seed) for seed in (3, 3, 4))
+    for name, trace in first.traces.items():
+        np.testing.assert_array_equal(trace.amount, again.traces[name].amount)
+    assert first.targets.flat.tolist() == again.targets.flat.tolist()
+    assert first.iteration_time_s != other.iteration_time_s
+
+
+def test_targets_are_finite_and_the_iteration_is_one_burst_and_gap_of_rx() -> None:
+    made = on("V100-P1w2/ho-1G", sync=True)
+    assert np.isfinite(made.targets.flat).all()
+    assert (made.targets.flat >= 0).all()
+    assert made.targets.iteration_time_s == pytest.approx(made.iteration_time_s, rel=0.15)
+
+
+def test_bytes_on_the_wire_are_those_of_the_graph() -> None:
+    made = on("V100-P1w2/ho-1G")
+    record = made.records[0]
+    steps, start_s, end_s = 19, record.step_ends_s[0], record.step_ends_s[-1]
+    for meter, nbytes in ((record.tx, "sent_bytes"), (record.rx, "received_bytes")):
+        times = np.array([time for time, _ in meter] + [end_s])
+        rates = np.array([rate for _, rate in meter])
+        spans = np.clip(np.diff(np.clip(times, start_s, end_s)), 0, None)
+        passed = float((spans * rates).sum())
+        assert passed == pytest.approx(steps * getattr(net(32), nbytes), rel=0.02)
+
+
+def test_a_slower_link_takes_longer_and_two_servers_less_long() -> None:
+    slow, fast = on("V100-P1w2/ho-1G"), on("V100-P1w2/ho-10G")
+    two = on("V100-P2w2/ho-1G")
+    assert slow.iteration_time_s > fast.iteration_time_s
+    assert two.iteration_time_s < slow.iteration_time_s
+
+
+def test_rings_have_no_servers_and_one_worker_no_traffic() -> None:
+    ring, alone = on("V100-R4/ho-10G"), on("V100-R1/ho-PCIe")
+    assert ring.iteration_time_s > alone.iteration_time_s
+    assert not alone.traces["net_tx"].amount.any()
+    assert ring.traces["net_tx"].amount.any()
+
+
+def test_sync_workers_end_their_steps_together() -> None:
+    records = on("V100-P1w2/ho-1G", sync=True).records
+    assert records[0].step_ends_s == records[1].step_ends_s
+    records = on("V100-P1w2/ho-1G").records
+    assert records[0].step_ends_s != records[1].step_ends_s
+
+
+def test_unmeasured_devices_take_the_efficiency_of_their_generation_or_the_usual_one() -> None:
+    assert CALIBRATION.device("V100").measured_on == "V100"
+    assert CALIBRATION.device("V100-SXM2").measured_on == "Volta"
+    assert CALIBRATION.device("2080Ti").measured_on == ""
+    assert on("2080Ti-P1w2/ho-1G").iteration_time_s > 0
+
+
+def test_odd_input_is_refused() -> None:
+    graph, setting = net(8), Setting.parse("V100-P1w2/ho-1G")
+    with pytest.raises(ConfigError, match="--steps"):
+        simulate(graph, setting, CALIBRATION, num_steps=1)
+    bare = replace(graph, signatures=(), signature_of=np.zeros(0, dtype=np.int32))
+    with pytest.raises(GraphError, match="read it from its GraphDef again"):
+        simulate(bare, setting, CALIBRATION)
+    with pytest.raises(SettingError, match="no device in the catalogue"):
+        simulate(graph, Setting.parse("Abacus-P1w2/ho-1G"), CALIBRATION)
+
+
+def test_a_calibration_comes_back_from_its_file() -> None:
+    text = json.dumps(CALIBRATION.to_json_dict())
+    assert Calibration.from_json(text) == CALIBRATION
+    assert CALIBRATION.error_of(Setting.parse("V100"))["rows"] == 20
+    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe")) == {}
+    for odd in (
+        "{}",
+        "[]",
+        "no json",
+        text.replace("V100", "Abacus"),
+        text.replace('"saving"', '"r"'),
+    ):
+        with pytest.raises(ConfigError):
+            Calibration.from_json(odd)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GraphStore:
+    """Two workloads of the zoo's names, with small graphs."""
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    names = ("resnet50/imagenet/b32/sgd/sync", "alexnet/imagenet/b64/adam/async")
+    places = {}
+    for i, name in enumerate(names):
+        graph = net(16 * (i + 1), sync=not i)
+        table, encodings = graphs_to_table({graph_hash(graph): graph})
+        write_table(table, folder / f"shard-{i}.parquet", encodings)
+        places[name] = [f"shard-{i}.parquet", graph_hash(graph)]
+    index = {"format": 1, "setting": "V100-P1w2/ho-PCIe", "workloads": places}
+    (folder / "index.json").write_text(json.dumps(index))
+    return GraphStore.open(folder)
+
+
+def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None:
+    settings = tuple(map(Setting.parse, ("V100-P1w2/ho-1G", "V100-P2w2/ho-1G")))
+    plan = SimulationPlan(settings=settings, num_steps=20)
+    seen: list[tuple[int, int]] = []
+    out = tmp_path / "sets"
+    folders = simulate_store(
+        store, plan, CALIBRATION, out, processes=1, progress=lambda *now: seen.append(now)
+    )
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+    assert (out / "zoo" / "graphs.parquet").exists()
+    for setting, folder in zip(settings, folders, strict=True):
+        data = read_dataset(folder)
+        assert data.setting == setting.name
+        assert {item.label_source for item in data.examples} == {"simulated"}
+        assert {item.family for item in data.examples} == {"resnet", "alexnet"}
+        assert not (folder / "graphs.parquet").exists()
+        assert data.about["iteration_time_error"]["median_pct"] == 8.0
+        job = next(item for item in data.examples if item.family == "alexnet")
+        made = simulate(Job(net(32)), setting, CALIBRATION, num_steps=20)
+        assert dict(zip(TARGET_NAMES, job.targets.flat, strict=True)) == pytest.approx(
+            dict(zip(TARGET_NAMES, made.targets.flat, strict=True))
+        )
+    seen.clear()
+    simulate_store(store, plan, CALIBRATION, out, processes=1, progress=lambda *n: seen.append(n))
+    assert seen == [(2, 2)]  # nothing is simulated again
+
+
+def test_shared_graphs_lie_beside_the_data_set_or_nowhere(
+    store: GraphStore, tmp_path: Path
+) -> None:
+    plan = SimulationPlan(settings=(Setting.parse("V100-P1w2/ho-1G"),), num_steps=20)
+    (folder,) = simulate_store(store, plan, CALIBRATION, tmp_path / "sets", processes=1)
+    about = json.loads((folder / "dataset.json").read_text())
+    for odd in ("../zoo", "..", "", "/etc", 3):
+        (folder / "dataset.json").write_text(json.dumps({**about, "graphs_in": odd}))
+        with pytest.raises(DatasetError, match="a folder beside it"):
+            read_dataset(folder)

@@ -1,0 +1,109 @@
+"""What is held out is held out: a run's own model or device does not touch its prediction."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from driple.errors import ConfigError
+from driple.simulate.batched import BatchedGraph
+from driple.simulate.calibrate import DEVICE, KERNELS, step_rows
+from driple.simulate.fits import Fits
+from driple.simulate.published import Kind, PublishedRun
+from driple.simulate.validate import Prediction, predict_clusters, predict_singles, summarise
+from tests.simulate.jobs import net
+
+DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
+GRAPHS = {
+    (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))
+    for name, depth in DEPTHS.items()
+}
+TRUE = {
+    "V100": replace(DEVICE, memory=0.6, start_s=1.2e-5),
+    "T4": replace(DEVICE, memory=0.65, start_s=1e-5),
+}
+
+
+def a_run(model: str, batch_size: int, devices: tuple[str, ...], kind: Kind) -> PublishedRun:
+    return PublishedRun(
+        source="made up",
+        kind=kind,
+        model=model,
+        batch_size=batch_size,
+        half=False,
+        fused=False,
+        devices=devices,
+        num_servers=0,
+        gpus_per_machine=len(devices),
+        link="10G",
+        overlapped=True,
+        seconds=1.0,
+    )
+
+
+def timed(run: PublishedRun, factor: float = 1.0) -> PublishedRun:
+    """The run with the time that the true device takes, plus a slow link."""
+    rows = step_rows([run], GRAPHS)
+    reached = {name: np.array([value]) for name, value in asdict(TRUE[run.device]).items()}
+    step_s = float(rows.simulated(KERNELS, reached)[0])
+    nbytes = GRAPHS[run.model, False].graph.received_bytes
+    return replace(run, seconds=factor * (step_s + (len(run.devices) - 1) * nbytes / 0.6e9))
+
+
+SINGLES = [
+    timed(a_run(model, batch, (device,), "single"))
+    for model in DEPTHS
+    for batch in (4, 16, 64)
+    for device in ("V100", "T4")
+]
+RINGS = [timed(a_run(model, 16, ("V100",) * 2, "ring")) for model in DEPTHS]
+
+
+def of_thick(predictions: list[Prediction], held_out: str) -> list[float]:
+    return [
+        item.simulated_s
+        for item in predictions
+        if item.run.model == "thick" and item.held_out == held_out and item.run.device == "V100"
+    ]
+
+
+def test_a_model_held_out_does_not_touch_its_own_prediction() -> None:
+    odd = [replace(run, seconds=run.seconds * (9 if run.model == "thick" else 1))
+           for run in SINGLES]  # fmt: skip
+    plain = predict_singles(Fits(SINGLES, GRAPHS))
+    changed = predict_singles(Fits(odd, GRAPHS))
+    assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
+    assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.05)
+
+
+def test_a_device_held_out_does_not_touch_its_own_prediction() -> None:
+    odd = [replace(run, seconds=run.seconds * (9 if run.device == "V100" else 1))
+           for run in SINGLES]  # fmt: skip
+    plain = predict_singles(Fits(SINGLES, GRAPHS))
+    changed = predict_singles(Fits(odd, GRAPHS))
+    assert of_thick(plain, "device") == pytest.approx(of_thick(changed, "device"), rel=1e-9)
+
+
+def test_times_of_true_devices_are_told_before_they_are_seen() -> None:
+    found = predict_singles(Fits(SINGLES, GRAPHS))
+    held_out = [item for item in found if item.held_out == "model"]
+    assert len(held_out) == len(SINGLES)
+    assert summarise(held_out).median < 0.05
+
+
+def test_links_are_fitted_without_the_model_too() -> None:
+    fits = Fits(SINGLES, GRAPHS)
+    odd = [*RINGS[:2], replace(RINGS[2], seconds=9 * RINGS[2].seconds)]
+    assert odd[2].model == "thick"
+    plain, changed = (predict_clusters(fits, runs) for runs in (RINGS, odd))
+    assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
+    assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.05)
+    errors = [item.error for item in plain if item.held_out == "nothing"]
+    assert np.median(errors) < 0.1
+
+
+def test_without_runs_on_one_device_there_is_nothing_to_fit() -> None:
+    with pytest.raises(ConfigError, match="no published run on a single device"):
+        Fits(RINGS, GRAPHS)

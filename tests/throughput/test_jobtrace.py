@@ -1,0 +1,91 @@
+"""Traces survive their file, and what makes no sense is refused in one line."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple.errors import TraceError
+from driple.throughput import jobtrace
+from driple.throughput.jobtrace import JobTrace, read_job_trace, write_job_trace
+from tests.throughput.jobs import job_of, trace_of
+
+
+def a_trace(steps: int = 2) -> JobTrace:
+    job = job_of([(2, [4e6] * steps, []), (0, [0.3] * steps, [0]), (3, [1e6] * steps, [1])])
+    return trace_of(job, [{0: (0.0, 0.04), 1: (0.04, 0.34), 2: (0.34, 0.35)}] * steps)
+
+
+def test_a_trace_comes_back_as_it_was(tmp_path: Path) -> None:
+    trace = replace(a_trace(3), about={"model": "resnet50", "ps": [1]})
+    write_job_trace(trace, tmp_path / "job.npz")
+    found = read_job_trace(tmp_path / "job.npz")
+    for name in JobTrace.__dataclass_fields__:
+        one, other = getattr(found, name), getattr(trace, name)
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype
+            assert one == pytest.approx(other, abs=1e-6)
+        else:
+            assert one == other
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"edges": np.array([[0, 1], [1, 2], [2, 0]], dtype=np.int32)}, "3 ops wait .* circle"),
+        ({"edges": np.array([[0, 7]], dtype=np.int32)}, "edges"),
+        ({"bytes_per_s": 0.0}, "bandwidth"),
+        ({"batch_size": 0}, "batch size"),
+        ({"end_s": np.full((2, 3), np.nan)}, "op0 of step 0"),
+        ({"end_s": np.zeros((2, 3))}, "op1 of step 0"),
+        ({"start_s": np.full((2, 3), -1.0)}, "op0 of step 0"),
+        ({"step_s": np.zeros(2)}, "no time"),
+        ({"step_s": np.ones(1)}, "shape"),
+        ({"resources": np.full(3, 9, dtype=np.int8)}, "unknown resource"),
+        ({"sizes": np.full(3, -1)}, "bytes"),
+    ],
+)
+def test_traces_that_make_no_sense_are_refused(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(TraceError, match=told):
+        replace(a_trace(), **fields)
+
+
+def test_one_step_is_too_few() -> None:
+    with pytest.raises(TraceError, match="1 step"):
+        a_trace(1)
+
+
+def test_damaged_other_and_swollen_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "job.npz"
+    with pytest.raises(TraceError, match="no job trace"):
+        read_job_trace(file)
+    file.write_bytes(b"PK no zip")
+    with pytest.raises(TraceError, match="driple throughput profile"):
+        read_job_trace(file)
+    write_job_trace(a_trace(), file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TraceError, match="no job trace"):
+        read_job_trace(file)
+    monkeypatch.setattr(jobtrace, "FORMAT", 99)
+    write_job_trace(a_trace(), file)
+    monkeypatch.undo()
+    with pytest.raises(TraceError, match="format 99"):
+        read_job_trace(file)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("names.npy", bytes(600 * 2**20))
+    with pytest.raises(TraceError, match="600 MiB"):
+        read_job_trace(file)
+
+
+def test_objects_in_a_file_are_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "job.npz"
+    np.savez(file, about=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(TraceError, match="no job trace"):
+        read_job_trace(file)
