@@ -54,7 +54,14 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
         for row, resource in enumerate(RESOURCES):
             axis = axes[row, column]
             times = fine[resource].time_s - start_s
-            axis.fill_between(times, fine[resource].amount, color=_FINE, linewidth=0, step="pre")
+            axis.fill_between(
+                times,
+                fine[resource].amount,
+                color=_FINE,
+                linewidth=0,
+                step="pre",
+                label="each moment",
+            )
             if seen[resource].counter_period_s:
                 axis.plot(times, seen[resource].amount, color=_SEEN, linewidth=1, label="NVML")
             for end in ends[: last + 1]:
@@ -67,9 +74,10 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
                 axis.set_ylabel(f"{TITLES[resource]}\n({UNITS[resource]})", fontsize=8)
     for axis in axes[-1]:
         axis.set_xlabel("time (s)", fontsize=8)
-    axes[0, 0].legend(fontsize=7, loc="lower right")
     more = len(made.records) - len(workers)
     rest = f" (first {len(workers)} of {len(made.records)} workers)" if more else ""
     figure.suptitle(f"{title} on {made.setting.name}: simulated{rest}", fontsize=11)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper right", fontsize=7, frameon=False)
     figure.tight_layout()
     save_picture(figure, path)

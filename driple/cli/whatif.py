@@ -92,7 +92,10 @@ def whatif(
     profile = profile_of(job, calibration.device(wanted.device))
     scene = scene_of(wanted)
     link = calibration.link(scene.link)
-    own_rate = scene.link_bytes_per_s
+    # Roles of one machine talk over its bridge, unless a rate is asked about.
+    bridged = not bandwidth and bool(scene.server_machine) and scene.num_machines == 1
+    own_rate = calibration.bridge_bytes_per_s if bridged else scene.link_bytes_per_s
+    share = 1.0 if bridged else link.share
     grids = np.meshgrid(
         _rates(bandwidth) or [own_rate],
         _wholes("--workers", workers) or [wanted.num_workers],
@@ -109,8 +112,8 @@ def whatif(
     points = Points(
         workers=counts,
         servers=servers,
-        worker_bytes_per_s=rates * link.share,
-        server_bytes_per_s=rates * link.share,
+        worker_bytes_per_s=rates * share,
+        server_bytes_per_s=rates * share,
         server_s_per_byte=calibration.apply_s_per_byte,
         message_s=link.tensor_s,
         deviation=deviation,

@@ -122,6 +122,9 @@ class Calibration:
         bridge_bytes_per_s: rate between two containers of one machine, each way.
         apply_s_per_byte: seconds of a server for a byte of a gradient.
         jitter: standard deviation of the logarithm of a step's computing time.
+        server_bytes_per_s: what a role passes at most to and from parameter servers, each way,
+            however fast its link is.
+        memory_activity: how much longer memory is seen in use than its bytes take.
         errors: of simulated iteration times against published ones that were held out, by kind of
             cluster (`single`, `ring`, `servers`): rows, median_pct, p90_pct.
         about: sources, date.
@@ -133,6 +136,8 @@ class Calibration:
     bridge_bytes_per_s: float
     apply_s_per_byte: float
     jitter: float
+    server_bytes_per_s: float
+    memory_activity: float
     errors: Mapping[str, Mapping[str, float]]
     about: Mapping[str, Any]
 
@@ -144,7 +149,10 @@ class Calibration:
         """
         spec = device_named(name)
         reached, origin = self.devices.of(spec)
-        return CalibratedDevice(spec, Efficiency(kernels=self.kernels, device=reached), origin)
+        efficiency = Efficiency(
+            kernels=self.kernels, device=reached, memory_activity=self.memory_activity
+        )
+        return CalibratedDevice(spec, efficiency, origin)
 
     def link(self, name: str) -> LinkEfficiency:
         """What a link reaches, or its nearest relative that was measured.

@@ -121,11 +121,14 @@ class Efficiency:
         kernels: what holds for every device.
         device: what this one reaches.
         fused: whether a compiler fuses ops (XLA).
+        memory_activity: how much longer memory is seen in use than its bytes take at the rate that
+            kernels reach.
     """
 
     kernels: Kernels
     device: DeviceEfficiency
     fused: bool = False
+    memory_activity: float = 1.0
 
 
 def read_numbers(kind: type[Any], values: Mapping[str, Any]) -> Any:
@@ -239,7 +242,9 @@ def kernel_times(table: OpTable, device: Device, efficiency: Efficiency) -> Floa
     """Seconds of one execution of each op: in all, kernel running, memory in use; shape [n, 3]."""
     units = unit_times(table, device)
     kernel_s, start_s = units.seconds(efficiency.kernels, efficiency.device, efficiency.fused)
-    return np.stack([kernel_s + start_s, kernel_s, np.minimum(units.memory_s, kernel_s)], axis=1)
+    active_s = units.memory_s / efficiency.device.memory * efficiency.memory_activity
+    active_s = active_s * np.array(efficiency.kernels.memory)[table.memory_kind]
+    return np.stack([kernel_s + start_s, kernel_s, np.minimum(active_s, kernel_s)], axis=1)
 
 
 def op_times(

@@ -106,7 +106,7 @@ def simulate(
         cluster = ClusterSpec(
             worker_machine=scene.worker_machine,
             server_machine=scene.server_machine,
-            link_bytes_per_s=rate,
+            link_bytes_per_s=min(rate, calibration.server_bytes_per_s),
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
             message_s=link.tensor_s,
             apply_s_per_byte=calibration.apply_s_per_byte,

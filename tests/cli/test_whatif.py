@@ -28,3 +28,12 @@ def test_bad_input_gets_one_line() -> None:
     assert "--workers" in refused("whatif", EXAMPLE, "--workers", "few")
     assert "--bandwidth" in refused("whatif", EXAMPLE, "--bandwidth", "fast")
     assert "--compress" in refused("whatif", EXAMPLE, "--compress", "all")
+
+
+def test_the_closed_form_comes_near_the_simulation_on_one_machine() -> None:
+    """Both have the bridge of the containers between the roles."""
+    closed = driple("whatif", EXAMPLE, "--setting", "V100-P1w2", "--json")
+    simulated = driple("simulate", EXAMPLE, "--setting", "V100-P1w2", "--steps", 20, "--json")
+    (found,) = json.loads(closed.stdout)["columns"]["iteration_time_s"]
+    # The closed form lets more of the transfers pass beside the computing.
+    assert 0.5 < found / json.loads(simulated.stdout)["iteration_time_s"] < 1.05

@@ -38,6 +38,8 @@ CALIBRATION = Calibration(
     bridge_bytes_per_s=3e9,
     apply_s_per_byte=2e-10,
     jitter=0.01,
+    server_bytes_per_s=1e9,
+    memory_activity=1.5,
     errors={"servers": {"rows": 20, "median_pct": 8.0, "p90_pct": 20.0}},
     about={"source": "made up"},
 )
@@ -80,6 +82,20 @@ def test_a_slower_link_takes_longer_and_two_servers_less_long() -> None:
     two = on("V100-P2w2/ho-1G")
     assert slow.iteration_time_s > fast.iteration_time_s
     assert two.iteration_time_s < slow.iteration_time_s
+
+
+def test_a_server_passes_no_more_however_fast_its_link_is() -> None:
+    fast, faster = on("V100-P1w2/ho-40G"), on("V100-P1w2/ho-100G")
+    assert fast.iteration_time_s == pytest.approx(faster.iteration_time_s, rel=1e-9)
+    assert fast.traces["net_rx"].amount.max() < 1.01e3  # MB/s
+
+
+def test_memory_is_seen_in_use_longer_than_its_bytes_take_but_never_without_a_kernel() -> None:
+    device = CALIBRATION.device("V100")
+    times = Job(net(32)).times(device)
+    still = replace(device, efficiency=replace(device.efficiency, memory_activity=1.0))
+    assert times.memory_s.sum() > 1.2 * Job(net(32)).times(still).memory_s.sum()
+    assert (times.memory_s <= times.busy_s).all()
 
 
 def test_rings_have_no_servers_and_one_worker_no_traffic() -> None:
