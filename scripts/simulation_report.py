@@ -129,6 +129,12 @@ def devices() -> list[str]:
         lines.append(
             f"| {link.name} | {link.bytes_per_s / 1e9:g} | {100 * reached:.0f} % | {link.source} |"
         )
+    lines += [
+        "",
+        f"Between two containers of one machine: {calibration.bridge_bytes_per_s / 1e6:.0f} MB/s. "
+        f"To or from servers at most: {calibration.server_bytes_per_s / 1e6:.0f} MB/s. Memory is "
+        f"seen in use {calibration.memory_activity:.2f} times as long as its bytes take.",
+    ]
     return lines
 
 
