@@ -22,11 +22,10 @@ from driple.files import write_whole
 from driple.hardware import DEVICES
 from driple.simulate.calibrate import Fit
 from driple.simulate.device import Calibration
-from driple.simulate.fits import Fits, Graphs, fit_links, prepare_runs
+from driple.simulate.fits import Graphs, fit_links, prepare_runs
 from driple.simulate.kernels import kernel_times
-from driple.simulate.published import read_published, read_rows
-from driple.simulate.singles import read_ops
-from driple.simulate.validate import predict_clusters, predict_singles, read_graphs, summarise
+from driple.simulate.published import read_rows
+from driple.simulate.validate import load_fits, predict_clusters, predict_singles, summarise
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "data" / "published"
@@ -73,15 +72,10 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
 
 def main() -> None:
     """Fit everything and write it down."""
-    graphs = read_graphs(GRAPHS)
-    runs = [run for run in read_published(TABLES) if (run.model, run.half) in graphs]
-    fits = Fits(runs, graphs, read_ops(TABLES), lambda what: print(what, flush=True))
+    fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True))
     best = fits.without()
     clusters = [run for run in runs if run.kind != "single"]
-    prepared = prepare_runs(
-        clusters, graphs, lambda name, fused: best.efficiency(name, fused=fused)
-    )
-    links = fit_links(prepared)
+    links = fit_links(prepare_runs(clusters, fits.graphs, best))
     held_out = [
         item
         for item in (*predict_singles(fits), *predict_clusters(fits, runs))
@@ -103,7 +97,7 @@ def main() -> None:
         apply_s_per_byte=0.0,
         jitter=JITTER,
         server_bytes_per_s=most_passed_by_servers(),
-        memory_activity=memory_activity(graphs, best),
+        memory_activity=memory_activity(fits.graphs, best),
         errors=errors,
         about={
             "sources": sorted({run.source for run in runs} | {"driple_paper", "neusight"}),

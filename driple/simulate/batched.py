@@ -8,7 +8,7 @@ them all; structure, parameters and gradients do not depend on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -80,17 +80,13 @@ class BatchedGraph:
         few, many = self.batch_sizes
         share = (batch_size - few) / (many - few)
         one, other = self.tables
-        return OpTable(
-            moved=np.maximum(one.moved + share * (other.moved - one.moved), 0.0),
-            sides=np.maximum(one.sides + share * (other.sides - one.sides), 0.0),
-            saved_sides=np.maximum(
-                one.saved_sides + share * (other.saved_sides - one.saved_sides), 0.0
-            ),
-            half=one.half,
-            product_kind=one.product_kind,
-            gradient=one.gradient,
-            memory_kind=one.memory_kind,
-        )
+        between = {
+            name: np.maximum(
+                getattr(one, name) + share * (getattr(other, name) - getattr(one, name)), 0.0
+            )
+            for name in ("moved", "sides", "saved_sides")
+        }
+        return replace(one, **between)
 
     def times(self, batch_size: int, device: Device, efficiency: Efficiency) -> OpTimes:
         """Times of the nodes at a batch size, as `kernels.op_times` gives them."""

@@ -150,9 +150,12 @@ def step_rows(
         units.append(unit_times(table.take(some), device))
         executions.append(graph.runs[some])
         update_s.append(_ACCESSES_OF_SGD * graph.graph.received_bytes / device.bytes_per_s)
-    for name, some_ops in _by_device(ops).items():
+    by_device: dict[str, list[PublishedOp]] = {}
+    for op in ops:
+        by_device.setdefault(op.device, []).append(op)
+    for name, some_ops in by_device.items():
         units.append(unit_times(OpTable.of([op.signature for op in some_ops]), DEVICES[name]))
-    ordered = [op for some_ops in _by_device(ops).values() for op in some_ops]
+    ordered = [op for some_ops in by_device.values() for op in some_ops]
     executions += [np.ones(1)] * len(ordered)
     update_s += [0.0] * len(ordered)
     lengths = [len(rows) for rows in executions]
@@ -175,13 +178,6 @@ def step_rows(
         update_s=np.array(update_s),
         seconds=np.array([run.seconds for run in runs] + [op.seconds for op in ordered]),
     )
-
-
-def _by_device(ops: Sequence[PublishedOp]) -> dict[str, list[PublishedOp]]:
-    found: dict[str, list[PublishedOp]] = {}
-    for op in ops:
-        found.setdefault(op.device, []).append(op)
-    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,13 +7,13 @@ runs on clusters + these -> efficiency of each kind of link
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from driple.errors import ConfigError
 from driple.hardware import DEVICES
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import Fit, StepRows, fit_steps, step_rows
 from driple.simulate.device import LinkEfficiency, nearest_relative
-from driple.simulate.kernels import Efficiency
 from driple.simulate.links import Prepared, by_link, fit_link, prepare_run
 from driple.simulate.published import PublishedRun
 from driple.simulate.roofline import Roofline, fit_roofline
@@ -102,24 +102,16 @@ class Fits:
         return step_rows(runs, self.graphs)
 
 
-def prepare_runs(
-    runs: Sequence[PublishedRun],
-    graphs: Graphs,
-    efficiency_of: Callable[[str, bool], Efficiency],
-) -> list[Prepared]:
+def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list[Prepared]:
     """Runs on clusters, with the steps of their devices.
 
     Args:
         runs: on clusters.
         graphs: of their models.
-        efficiency_of: of a device by name, and whether ops are fused.
+        fit: what their devices reach.
     """
     return [
-        prepare_run(
-            run,
-            graphs[run.model, run.half],
-            lambda name, fused=run.fused: efficiency_of(name, fused),  # type: ignore[misc]  # bound now
-        )
+        prepare_run(run, graphs[run.model, run.half], partial(fit.efficiency, fused=run.fused))
         for run in runs
     ]
 

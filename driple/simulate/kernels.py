@@ -195,8 +195,8 @@ class UnitTimes:
         factor = np.where(self.tensor, on_tensor / np.asarray(reached["tensor"]), plain)
         base_s = self.product_s * gradient * factor
         left_s = self.saved_s * gradient * plain
-        memory_s = self.memory_s / np.asarray(reached["memory"])
-        memory_s = memory_s * np.array(kernels.memory)[table.memory_kind]
+        moved_s = self.memory_s / np.asarray(reached["memory"])
+        memory_s = moved_s * np.array(kernels.memory)[table.memory_kind]
         fused_memory = np.array(kernels.fused_memory)[table.memory_kind]
         memory_s = memory_s * np.where(fused, fused_memory, 1.0)
         # A compiler joins the sums over biases with what comes before, half precision or not.
@@ -204,7 +204,7 @@ class UnitTimes:
         half_memory = np.array(kernels.half_memory)[table.memory_kind]
         memory_s = memory_s * np.where(table.half & ~joined, half_memory, 1.0)
         turned = self.tensor & (table.product_kind != MATMUL) & ~np.asarray(fused)
-        turning_s = np.where(turned, self.memory_s / np.asarray(reached["memory"]), 0.0)
+        turning_s = np.where(turned, moved_s, 0.0)
         direct_s = np.maximum(base_s * np.array(kernels.product)[table.product_kind], memory_s)
         direct_s = direct_s + turning_s * kernels.layout
         window = (table.product_kind == WINDOW5).astype(np.int64)

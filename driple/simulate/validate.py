@@ -18,10 +18,8 @@ import numpy as np
 from driple.graph.opgraph import OpGraph
 from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.calibrate import Fit
 from driple.simulate.device import LinkEfficiency, nearest_link
 from driple.simulate.fits import Fits, fit_links, prepare_runs
-from driple.simulate.kernels import Efficiency
 from driple.simulate.links import Prepared, seconds_on
 from driple.simulate.published import Kind, PublishedRun, read_published
 from driple.simulate.singles import read_ops
@@ -33,6 +31,7 @@ __all__ = [
     "Prediction",
     "Summary",
     "error_rows",
+    "load_fits",
     "predict_clusters",
     "predict_singles",
     "read_graphs",
@@ -145,10 +144,17 @@ def validate(
         ConfigError: a table is missing or damaged.
         DatasetError: no such store.
     """
+    fits, runs = load_fits(tables, graphs, progress)
+    return [*predict_singles(fits), *predict_clusters(fits, runs)]
+
+
+def load_fits(
+    tables: Path, graphs: Path, progress: Callable[[str], None] = lambda _: None
+) -> tuple[Fits, list[PublishedRun]]:
+    """Fits to the published runs whose graphs there are, and all these runs; as `validate`."""
     known = read_graphs(graphs)
     runs = [run for run in read_published(tables) if (run.model, run.half) in known]
-    fits = Fits(runs, known, read_ops(tables), progress)
-    return [*predict_singles(fits), *predict_clusters(fits, runs)]
+    return Fits(runs, known, read_ops(tables), progress), runs
 
 
 def predict_singles(fits: Fits) -> list[Prediction]:
@@ -156,15 +162,15 @@ def predict_singles(fits: Fits) -> list[Prediction]:
 
     What is the only model or device there is cannot be left out.
     """
-    predictions = _singles(fits, fits.runs, "nothing", fits.without())
+    predictions = _singles(fits, fits.runs, "nothing", "")
     for model in sorted({run.model for run in fits.runs}):
         left = [run for run in fits.runs if run.model == model]
         if fits.has_others(model=model):
-            predictions += _singles(fits, left, "model", fits.without(model=model))
+            predictions += _singles(fits, left, "model", model)
     for device in sorted({run.device for run in fits.runs}):
         left = [run for run in fits.runs if run.device == device]
         if fits.has_others(device=device):
-            predictions += _singles(fits, left, "device", fits.without(device=device))
+            predictions += _singles(fits, left, "device", device)
     return predictions
 
 
@@ -189,24 +195,24 @@ def predict_clusters(fits: Fits, runs: Sequence[PublishedRun]) -> list[Predictio
 
 
 def _singles(
-    fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, fit: Fit
+    fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, name: str
 ) -> list[Prediction]:
+    fit = fits.without(**({held_out: name} if name else {}))
     simulated = fit.simulated(fits.rows(runs)).tolist()
     return [
         Prediction(
             run=run,
             held_out=held_out,
             simulated_s=seconds,
-            roofline_s=_plain_s(fits, run, run.device, _left_out(run, held_out)),
+            roofline_s=_plain_s(fits, run, run.device, _left_out(held_out, name)),
         )
         for run, seconds in zip(runs, simulated, strict=True)
     ]
 
 
-def _left_out(run: PublishedRun, held_out: HeldOut) -> dict[str, str]:
-    """What the roofline of a run on one device has not seen."""
-    names = {"model": run.model, "device": run.device}
-    return {f"without_{held_out}": names[held_out]} if held_out in names else {}
+def _left_out(held_out: HeldOut, name: str) -> dict[str, str]:
+    """What a roofline has not seen."""
+    return {f"without_{held_out}": name} if name else {}
 
 
 def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, str]) -> float:
@@ -224,19 +230,15 @@ def _clusters(
     name: str,
 ) -> list[Prediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-
-    def efficiency_of(device: str, fused: bool) -> Efficiency:
-        return fit.efficiency(device, fused=fused)
-
-    links = fit_links(prepare_runs(fitted_to, fits.graphs, efficiency_of))
+    links = fit_links(prepare_runs(fitted_to, fits.graphs, fit))
     return [
         Prediction(
             run=item.run,
             held_out=held_out,
             simulated_s=seconds_on(item, link),
-            roofline_s=_roofline_s(fits, item, {f"without_{held_out}": name} if name else {}),
+            roofline_s=_roofline_s(fits, item, _left_out(held_out, name)),
         )
-        for item in prepare_runs(runs, fits.graphs, efficiency_of)
+        for item in prepare_runs(runs, fits.graphs, fit)
         if (link := _link_of(item, links)) is not None
     ]
 
