@@ -1,25 +1,31 @@
-"""Make checkpoints/: both presets on every measured setting, trained anew and transferred.
+"""Make checkpoints/: both presets on every setting of datasets/.
 
-    python scripts/make_checkpoints.py [--threads 2] [--presets default,paper]
+    python scripts/make_checkpoints.py [--labels measured] [--presets default,paper] [--threads 2]
 
-    <setting>/default.safetensors, paper.safetensors            random split of seed 0
-    <setting>/default-transferred.safetensors, ...              from the first setting's checkpoints
+    <measured setting>/default.safetensors, paper.safetensors   trained anew
+    <measured setting>/default-transferred.safetensors, ...     from the first measured setting's
+    V100-P1w2_ho-PCIe/default.safetensors, paper.safetensors    trained anew on simulated labels
+    <other simulated setting>/default.safetensors, ...          from those, with 320 labels
 
-Trainings lie where `driple evaluate --work docs/evaluation` looks for them: what one has trained,
-the other does not train again. Stop it at any time, the same command goes on.
+All are tested on the test part of the random split of seed 0. Trainings on measured labels lie
+where `driple evaluate --work docs/evaluation` looks for them: what one has trained, the other does
+not train again. Stop it at any time, the same command goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from shipped import FIRST, ROOT, measured_datasets, run_folder
+from shipped import FIRST, FIRST_SIMULATED, ROOT, measured_datasets, run_folder, simulated_datasets
 
 from driple.dataset.example import Dataset, fingerprint
-from driple.dataset.split import random_split
+from driple.dataset.split import limited_split, random_split
 from driple.errors import DripleError
 from driple.files import write_whole
+from driple.inputs import Groupings
 from driple.inspector.checkpoint import load_checkpoint
 from driple.settings import Setting
 from driple.training.config import preset_named
@@ -28,6 +34,7 @@ from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.transfer import transfer, transfer_config
 
 CHECKPOINTS = ROOT / "checkpoints"
+TRANSFERRED_LABELS = 320  # the paper's, for every setting but the first (section 4.2.1)
 
 
 def file_of(setting: str, name: str) -> Path:
@@ -35,41 +42,67 @@ def file_of(setting: str, name: str) -> Path:
     return CHECKPOINTS / Setting.parse(setting).file_name / f"{name}.safetensors"
 
 
-def anew(dataset: Dataset, preset: str, threads: int) -> Path:
+def anew(dataset: Dataset, preset: str, options: RunOptions, groupings: Groupings) -> Path:
     """Train a preset; its checkpoint."""
     split, chosen = random_split(dataset.workloads, 0), preset_named(preset)
     folder = run_folder(dataset, fingerprint(dataset), split, chosen)
-    train(dataset, split, chosen, folder, options=RunOptions(resume=True, threads=threads))
+    train(dataset, split, chosen, folder, options=options, groupings=groupings)
     return folder / CHECKPOINT_FILE
 
 
-def transferred(dataset: Dataset, preset: str, threads: int) -> Path:
-    """Carry the first setting's inspector over; its checkpoint."""
+def transferred(
+    dataset: Dataset,
+    preset: str,
+    options: RunOptions,
+    groupings: Groupings,
+    *,
+    source: str,
+    labels: int = 0,
+) -> Path:
+    """Carry the inspector of the setting `source` over; its checkpoint."""
     folder = ROOT / "runs" / f"checkpoint-{Setting.parse(dataset.setting).file_name}-{preset}"
+    split = random_split(dataset.workloads, 0)
+    if labels:
+        split = limited_split(split, dataset.workloads, labels, 0)
     transfer(
-        load_checkpoint(file_of(FIRST, preset)),
+        load_checkpoint(file_of(source, preset)),
         dataset,
-        random_split(dataset.workloads, 0),
+        split,
         transfer_config(preset),
         folder,
-        options=RunOptions(resume=True, threads=threads),
+        options=options,
+        groupings=groupings,
     )
     return folder / CHECKPOINT_FILE
 
 
+def ways_of(
+    dataset: Dataset, preset: str, labels: str
+) -> Iterator[tuple[str, Callable[..., Path]]]:
+    """What is made of a data set: the names of the files, and how."""
+    if labels == "measured":
+        yield preset, anew
+        if dataset.setting != FIRST:
+            yield f"{preset}-transferred", partial(transferred, source=FIRST)
+    elif dataset.setting == FIRST_SIMULATED:
+        yield preset, anew
+    else:
+        yield preset, partial(transferred, source=FIRST_SIMULATED, labels=TRANSFERRED_LABELS)
+
+
 def main() -> None:
-    """Make what is missing; the first setting comes first, since transfers start from it."""
+    """Make them; the first setting comes first, since transfers start from it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--labels", default="measured", choices=("measured", "simulated"))
     parser.add_argument("--presets", default="default,paper")
+    parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
+    datasets = measured_datasets() if arguments.labels == "measured" else simulated_datasets()
+    options, groupings = RunOptions(resume=True, threads=arguments.threads), Groupings()
     for preset in arguments.presets.split(","):
-        for dataset in measured_datasets():
-            ways = {preset: anew}
-            if dataset.setting != FIRST:
-                ways[f"{preset}-transferred"] = transferred
-            for name, make in ways.items():
-                made = make(dataset, preset, arguments.threads)
+        for dataset in datasets:
+            for name, make in ways_of(dataset, preset, arguments.labels):
+                made = make(dataset, preset, options, groupings)
                 target = file_of(dataset.setting, name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(target, made.read_bytes(), error=DripleError)

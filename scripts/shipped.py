@@ -1,4 +1,4 @@
-"""What the reports share: the measured data sets, where trainings lie, how pictures look."""
+"""What the reports share: the shipped data sets, where trainings lie, how pictures look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import matplotlib as mpl
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split
-from driple.dataset.store import read_dataset
+from driple.dataset.store import read_datasets
 from driple.files import replacing
 from driple.training.config import Preset
 from driple.training.evaluate import fold_key
@@ -20,17 +20,27 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FOLDS = DOCS / "evaluation"  # of `driple evaluate`, whose unfinished and finished runs lie in runs/
+DATASETS = ROOT / "datasets"
+SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
 FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
+FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start
 
 
-def measured_datasets(folder: Path = ROOT / "datasets") -> list[Dataset]:
+def measured_datasets(folder: Path = DATASETS) -> list[Dataset]:
     """The data sets of all measured settings, the first setting first."""
-    found = [read_dataset(file.parent) for file in sorted(folder.glob("CPU*/dataset.json"))]
+    return _datasets(folder, "CPU*/dataset.json", FIRST)
+
+
+def simulated_datasets() -> list[Dataset]:
+    """The data sets of the simulated settings, the paper's first setting first."""
+    return _datasets(DATASETS, "[!C]*/dataset.json", FIRST_SIMULATED)
+
+
+def _datasets(folder: Path, pattern: str, first: str) -> list[Dataset]:
+    found = read_datasets(file.parent for file in sorted(folder.glob(pattern)))
     if not found:
-        raise SystemExit(
-            f"no measured data set in {folder}; run driple measure, then dataset build"
-        )
-    return sorted(found, key=lambda item: item.setting != FIRST)
+        raise SystemExit(f"no data set {pattern} in {folder}; restore it from git")
+    return sorted(found, key=lambda item: item.setting != first)
 
 
 def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:

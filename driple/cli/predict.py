@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_targets
+from driple.cli.show import note, print_json, print_simulator_error, print_targets
 
 if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["predict"]
 
-_DEFAULT_SETTING = "CPU-P1w2/ho-200M"
+_DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MAX_MIB = 512
 
 
@@ -49,7 +49,7 @@ def predict(
 
       driple predict datasets/examples/resnet50.pbtxt
 
-      driple predict graph.pb.gz --setting CPU-P1w2 --json
+      driple predict graph.pb.gz --setting 2080Ti --setting CPU-P1w2 --json
 
       driple predict graph.pbtxt --plot pattern.png
     """
@@ -114,7 +114,7 @@ def _warn(prediction: Prediction, tensor_bytes: int) -> None:
 
 def _print(prediction: Prediction, name: str) -> None:
     trained = prediction.trained_on
-    print(f"{name} on {prediction.setting}")
+    print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
     print_targets(prediction.targets, prediction.iteration_time_s)
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
@@ -123,6 +123,7 @@ def _print(prediction: Prediction, name: str) -> None:
         f"{prediction.num_groups} groups"
     )
     print(
-        f"checkpoint: {prediction.provenance} labels, "
+        "checkpoint: "
         f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{tested}"
     )
+    print_simulator_error(trained.get("label_error"))

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
     from driple.targets import Targets
 
-__all__ = ["note", "print_json", "print_table", "print_targets", "progress_bar"]
+__all__ = [
+    "note",
+    "print_json",
+    "print_simulator_error",
+    "print_table",
+    "print_targets",
+    "progress_bar",
+]
 
 
 def note(message: str) -> None:
@@ -52,6 +59,18 @@ def print_targets(targets: Targets, iteration_time_s: float) -> None:
     ]
     print_table(["", "burst amount", "burst duration", "idle duration"], rows)
     print(f"iteration time {iteration_time_s:.3f} s")
+
+
+def print_simulator_error(error: object) -> None:
+    """How far simulated iteration times are from published ones; nothing if that is not known."""
+    names = ("rows", "median_pct", "p90_pct")
+    if not isinstance(error, dict) or not all(isinstance(error.get(n), int | float) for n in names):
+        return
+    rows, median, worst = (error[name] for name in names)
+    print(
+        f"the simulator's error, on {rows:.0f} published iteration times that it was not fitted "
+        f"to: median {median:.0f} %, 90th percentile {worst:.0f} %"
+    )
 
 
 @contextmanager

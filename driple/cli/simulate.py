@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
+from driple.cli.show import (
+    note,
+    print_json,
+    print_simulator_error,
+    print_table,
+    print_targets,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from driple.simulate.device import Calibration
@@ -146,7 +153,8 @@ def _simulate_graph(
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
         if json:
-            print_json({**made.to_json_dict(), "error": _error(calibration, made)})
+            error = calibration.error_of(made.setting)
+            print_json({**made.to_json_dict(), "error": error})
         else:
             _print(made, calibration, graph.name)
 
@@ -177,11 +185,6 @@ def _simulate_all(
         note(f"wrote {place}: {len(store.places)} workloads, simulated")
 
 
-def _error(calibration: Calibration, made: Simulation) -> dict[str, float]:
-    """Error of the iteration time against published measurements of the same kind of cluster."""
-    return calibration.error_of(made.setting)
-
-
 def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     print(f"{name} on {made.setting.name}: simulated")
     print_targets(made.targets, made.iteration_time_s)
@@ -191,13 +194,7 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
         for i, (device, seconds) in enumerate(zip(made.scene.devices, times, strict=True))
     ]
     print_table(["", "device", "iteration"], rows)
-    error = _error(calibration, made)
-    if error:
-        print(
-            f"error of simulated iteration times against {error['rows']:.0f} published ones that "
-            f"it was not fitted to: median {error['median_pct']:.0f} %, "
-            f"90th percentile {error['p90_pct']:.0f} %"
-        )
+    print_simulator_error(calibration.error_of(made.setting))
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from driple.dataset.example import Dataset, Example, fingerprint, graph_hash, merge_examples
 from driple.dataset.split import Split, family_splits, random_split
-from driple.dataset.store import read_dataset, write_dataset
+from driple.dataset.store import read_dataset, read_datasets, write_dataset
 
 __all__ = [
     "Dataset",
@@ -20,5 +20,6 @@ __all__ = [
     "merge_examples",
     "random_split",
     "read_dataset",
+    "read_datasets",
     "write_dataset",
 ]

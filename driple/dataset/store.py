@@ -5,15 +5,16 @@
                  graphs.parquet      one row per graph, stored once, under its content hash
              ->  Dataset
 
-Entry points: `read_dataset`, `write_dataset`. All three files are written in full and flushed
-under temporary names before the first takes its place, so a full disk or a kill leaves the old data
-set. `graphs.parquet` takes its place first: whoever only adds workloads can be killed even
-between the renames, and the folder still reads.
+Entry points: `read_dataset`, `read_datasets`, `write_dataset`. All three files are written in full
+and flushed under temporary names before the first takes its place, so a full disk or a kill leaves
+the old data set. `graphs.parquet` takes its place first: whoever only adds workloads can be killed
+even between the renames, and the folder still reads.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMAT", "read_dataset", "write_dataset"]
+__all__ = ["FORMAT", "read_dataset", "read_datasets", "write_dataset"]
 
 FORMAT = 2  # of the folder; raise it when an older Driple could not read what is written
 
@@ -102,13 +103,29 @@ def read_dataset(path: str | Path) -> Dataset:
             Driple, a label is NaN, infinite or negative, a graph is missing or altered.
         MissingExtraError: pyarrow is not installed.
     """
-    folder = Path(path)
+    return read_datasets([path])[0]
+
+
+def read_datasets(paths: Iterable[str | Path]) -> list[Dataset]:
+    """Read several folders; those that share a file of graphs share the graphs themselves.
+
+    Raises:
+        DatasetError, MissingExtraError: as for `read_dataset`.
+    """
+    files: dict[Path, dict[str, AnyGraph]] = {}
+    return [_read(Path(path), files) for path in paths]
+
+
+def _read(folder: Path, files: dict[Path, dict[str, AnyGraph]]) -> Dataset:
+    """One data set; the graphs of every file that is read are put into `files`."""
     about = _read_about(folder)
     examples_table = read_table(folder / EXAMPLES_FILE)
     graphs_file = folder / GRAPHS_FILE
     if SHARED_KEY in about:
         graphs_file = _shared_file(folder, about[SHARED_KEY])
-    graphs = _read_graphs(graphs_file)
+    if graphs_file not in files:
+        files[graphs_file] = _read_graphs(graphs_file)
+    graphs = files[graphs_file]
     try:
         return Dataset(
             name=about["name"],

@@ -3,7 +3,8 @@
     GraphStore, settings -> processes, one shard of graphs at a time -> FOLDER/parts/*.json
                          -> FOLDER/SETTING/ (labels), FOLDER/zoo/ (graphs, stored once for all)
 
-A part that is written is not simulated again, so a run that was stopped goes on there.
+A part that is written is not simulated again, so a run that was stopped goes on there. The parts
+are deleted when all data sets are written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -121,6 +123,8 @@ def simulate_store(
             "calibration": dict(calibration.about),
         }
         places.append(_write(folder, setting, rows, graphs, about))
+    with told_as(DatasetError, f"delete {parts}"):
+        shutil.rmtree(parts)
     return places
 
 

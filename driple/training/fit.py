@@ -155,6 +155,8 @@ def trained_on_facts(
 ) -> dict[str, Any]:
     """What a checkpoint records of the data it saw: set, sizes, sources, range of the graphs.
 
+    Of simulated labels it also records how far the simulator is from published iteration times.
+
     Args:
         dataset: the data set.
         mark: its fingerprint.
@@ -166,6 +168,7 @@ def trained_on_facts(
         "num_nodes": [graph.num_nodes for graph in graphs],
         "tensor_bytes": [int(graph.tensor_bytes.sum()) for graph in graphs],
     }
+    error = dataset.about.get("iteration_time_error")
     return {
         "data_set": dataset.name,
         "fingerprint": mark,
@@ -175,6 +178,7 @@ def trained_on_facts(
         "range": {name: [min(values), max(values)] for name, values in sizes.items()},
         "epochs": len(fitted.history),
         "best_epoch": fitted.best_epoch,
+        **({"label_error": error} if error else {}),
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.dataset import graph_hash, read_dataset
+from driple.dataset import graph_hash, read_dataset, read_datasets
 from driple.dataset.graphtable import graphs_to_table
 from driple.dataset.tables import write_table
 from driple.errors import ConfigError, DatasetError, GraphError, SettingError
@@ -173,8 +173,9 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
     )
     assert seen == [(0, 2), (1, 2), (2, 2)]
     assert (out / "zoo" / "graphs.parquet").exists()
-    for setting, folder in zip(settings, folders, strict=True):
-        data = read_dataset(folder)
+    sets = read_datasets(folders)
+    assert sets[0].examples[0].graph is sets[1].examples[0].graph
+    for setting, folder, data in zip(settings, folders, sets, strict=True):
         assert data.setting == setting.name
         assert {item.label_source for item in data.examples} == {"simulated"}
         assert {item.family for item in data.examples} == {"resnet", "alexnet"}
@@ -185,9 +186,26 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
         assert dict(zip(TARGET_NAMES, job.targets.flat, strict=True)) == pytest.approx(
             dict(zip(TARGET_NAMES, made.targets.flat, strict=True))
         )
-    seen.clear()
-    simulate_store(store, plan, CALIBRATION, out, processes=1, progress=lambda *n: seen.append(n))
-    assert seen == [(2, 2)]  # nothing is simulated again
+    assert {path.name for path in out.iterdir()} == {"zoo", *(path.name for path in folders)}
+
+
+def test_what_was_simulated_before_a_stop_is_not_simulated_again(
+    store: GraphStore, tmp_path: Path
+) -> None:
+    plan = SimulationPlan(settings=(Setting.parse("V100-P1w2/ho-1G"),), num_steps=20)
+
+    def stop(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate_store(store, plan, CALIBRATION, tmp_path, processes=1, progress=stop)
+    seen: list[tuple[int, int]] = []
+    simulate_store(
+        store, plan, CALIBRATION, tmp_path, processes=1, progress=lambda *now: seen.append(now)
+    )
+    assert seen[0][0] >= 1
+    assert seen[-1] == (2, 2)
 
 
 def test_shared_graphs_lie_beside_the_data_set_or_nowhere(
