@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from shipped import DOCS, FIRST, ROOT, run_folder
@@ -89,12 +90,31 @@ def experiments(targets: list[str]) -> Iterable[Experiment]:
                     yield Experiment(**same, **{**usual, "layers": PAPERS, "share": share})
 
 
+def inspector_file(setting: str, preset: str) -> Path:
+    """The shipped checkpoint of a setting."""
+    return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{preset}.safetensors"
+
+
 def run(
-    item: Experiment, dataset: Dataset, mark: str, groupings: Groupings, threads: int
+    item: Experiment,
+    dataset: Dataset,
+    mark: str,
+    groupings: Groupings,
+    threads: int,
+    *,
+    source: Path | None = None,
 ) -> dict[str, object]:
     """Train, score, and say what it took.
 
     With one thread, seconds are those of the processor: others that use it do not count.
+
+    Args:
+        item: what to train.
+        dataset: the labels of its target.
+        mark: their fingerprint.
+        groupings: those of other experiments on the same graphs.
+        threads: of torch.
+        source: checkpoint that is transferred; by default the first measured setting's.
     """
     began = time.perf_counter(), time.process_time()
     split = random_split(dataset.workloads, item.seed)
@@ -104,8 +124,7 @@ def run(
             item.preset, tuned_share=item.share, layers=item.layers, align=item.aligned
         )
         config = replace(config, train=replace(config.train, seed=item.seed))
-        source = ROOT / "checkpoints" / Setting.parse(FIRST).file_name
-        checkpoint = load_checkpoint(source / f"{item.preset}.safetensors")
+        checkpoint = load_checkpoint(source or inspector_file(FIRST, item.preset))
         with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
             options = RunOptions(threads=threads)
             result = transfer(

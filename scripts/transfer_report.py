@@ -1,10 +1,12 @@
 """Make docs/transfer.md and its pictures: Figures 11, 12, 15 and 16 of the paper on measured data.
 
-    python scripts/transfer_report.py [--threads 2] [--presets default,paper] [--report-only]
+    python scripts/transfer_report.py [--threads 2] [--presets default,paper] [--targets S,S]
+        [--report-only]
 
 Experiments that are not yet in docs/transfer/results.jsonl are run first, one line each; stop it at
-any time, the same command goes on. All errors are on the test part of the target setting, NRMSE is
-over the largest label of the whole training part, so that sizes compare.
+any time, the same command goes on; several may run at once, with different targets. All errors are
+on the test part of the target setting, NRMSE is over the largest label of the whole training part,
+so that sizes compare.
 """
 
 from __future__ import annotations
@@ -291,6 +293,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--presets", default="default,paper", help="run these only")
+    parser.add_argument("--targets", help="run these settings only")
     parser.add_argument("--report-only", action="store_true")
     arguments = parser.parse_args()
     datasets = {item.setting: item for item in measured_datasets() if item.setting != FIRST}
@@ -301,7 +304,10 @@ def main() -> None:
     groupings = Groupings()
     HOME.mkdir(parents=True, exist_ok=True)
     presets = [] if arguments.report_only else arguments.presets.split(",")
-    wanted = [item for item in experiments(list(datasets)) if item.preset in presets]
+    targets = arguments.targets.split(",") if arguments.targets else list(datasets)
+    if unknown := set(targets) - set(datasets):
+        raise SystemExit(f"--targets: {', '.join(unknown)} is none of {', '.join(datasets)}")
+    wanted = [item for item in experiments(targets) if item.preset in presets]
     for i, item in enumerate(wanted):
         key = key_of(json.loads(json.dumps(asdict(item))), marks)
         if key in done:
@@ -312,7 +318,7 @@ def main() -> None:
             file.write(json.dumps(line) + "\n")
         done[key] = line
         print(f"{i + 1}/{len(wanted)} {item.preset} {item.target} {line['nrmse']:.4f}", flush=True)
-    report(Results(done.values()), datasets)
+    report(Results(load_results(marks).values()), datasets)
 
 
 if __name__ == "__main__":
