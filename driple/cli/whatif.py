@@ -87,7 +87,7 @@ def whatif(
 
         check_picture(plot)
     wanted = Setting.parse(setting)
-    calibration = shipped_calibration()
+    calibration = shipped_calibration(wanted)
     job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
     profile = profile_of(job, calibration.device(wanted.device))
     scene = scene_of(wanted)

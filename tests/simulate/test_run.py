@@ -169,7 +169,12 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
     seen: list[tuple[int, int]] = []
     out = tmp_path / "sets"
     folders = simulate_store(
-        store, plan, CALIBRATION, out, processes=1, progress=lambda *now: seen.append(now)
+        store,
+        plan,
+        out,
+        calibration=CALIBRATION,
+        processes=1,
+        progress=lambda *now: seen.append(now),
     )
     assert seen == [(0, 2), (1, 2), (2, 2)]
     assert (out / "zoo" / "graphs.parquet").exists()
@@ -199,10 +204,15 @@ def test_what_was_simulated_before_a_stop_is_not_simulated_again(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        simulate_store(store, plan, CALIBRATION, tmp_path, processes=1, progress=stop)
+        simulate_store(store, plan, tmp_path, calibration=CALIBRATION, processes=1, progress=stop)
     seen: list[tuple[int, int]] = []
     simulate_store(
-        store, plan, CALIBRATION, tmp_path, processes=1, progress=lambda *now: seen.append(now)
+        store,
+        plan,
+        tmp_path,
+        calibration=CALIBRATION,
+        processes=1,
+        progress=lambda *now: seen.append(now),
     )
     assert seen[0][0] >= 1
     assert seen[-1] == (2, 2)
@@ -212,7 +222,7 @@ def test_shared_graphs_lie_beside_the_data_set_or_nowhere(
     store: GraphStore, tmp_path: Path
 ) -> None:
     plan = SimulationPlan(settings=(Setting.parse("V100-P1w2/ho-1G"),), num_steps=20)
-    (folder,) = simulate_store(store, plan, CALIBRATION, tmp_path / "sets", processes=1)
+    (folder,) = simulate_store(store, plan, tmp_path / "sets", calibration=CALIBRATION, processes=1)
     about = json.loads((folder / "dataset.json").read_text())
     for odd in ("../zoo", "..", "", "/etc", 3):
         (folder / "dataset.json").write_text(json.dumps({**about, "graphs_in": odd}))
