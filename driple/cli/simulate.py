@@ -73,7 +73,7 @@ def simulate(
     Devices and links are those of published data sheets, and what training reaches of them was
     fitted to published measurements: see docs/simulation.md. With --validate, the fits are made
     again without each model and each device in turn, and say what they would have predicted of it.
-    With --all, a data set of every setting is written, by default for all settings of the paper;
+    With --all, a data set of every setting is written, by default for all known GPU settings;
     the same command goes on where it was stopped.
 
     Examples:
@@ -165,9 +165,12 @@ def _simulate_all(
     """Write a data set of every setting."""
     from driple.settings import KNOWN_SETTINGS, Setting
     from driple.simulate.collect import SimulationPlan, simulate_store
+    from driple.simulate.device import is_cpu
     from driple.zoo.store import GraphStore
 
     wanted = tuple(Setting.parse(name) for name in names or KNOWN_SETTINGS)
+    if not names:
+        wanted = tuple(setting for setting in wanted if not is_cpu(setting.device))
     plan = SimulationPlan(settings=wanted, num_steps=steps, seed=seed)
     store = GraphStore.open(graphs)
     with progress_bar() as bar:

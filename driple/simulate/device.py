@@ -27,6 +27,7 @@ __all__ = [
     "Calibration",
     "LinkEfficiency",
     "Reached",
+    "is_cpu",
     "link_kind",
     "nearest_link",
     "nearest_relative",

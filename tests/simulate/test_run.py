@@ -16,7 +16,7 @@ from driple.errors import ConfigError, DatasetError, GraphError, SettingError
 from driple.settings import Setting
 from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import Calibration, LinkEfficiency, Reached
+from driple.simulate.device import Calibration, LinkEfficiency, Reached, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.run import Simulation, simulate
 from driple.targets import TARGET_NAMES
@@ -144,6 +144,16 @@ def test_a_calibration_comes_back_from_its_file() -> None:
     ):
         with pytest.raises(ConfigError):
             Calibration.from_json(odd)
+
+
+def test_cpus_and_gpus_have_calibrations_of_their_own() -> None:
+    """Kernels of one say nothing of the other's."""
+    gpu, cpu = (shipped_calibration(Setting.parse(name)) for name in ("V100", "CPU-P1w3"))
+    assert gpu == shipped_calibration()
+    assert gpu.kernels != cpu.kernels
+    assert cpu.device("CPU").measured_on == "CPU"
+    with pytest.raises(SettingError):
+        shipped_calibration(Setting.parse("Abacus-P1w2/ho-1G"))
 
 
 @pytest.fixture
