@@ -54,7 +54,7 @@ class Stall:
         """As JSON holds it."""
         return {
             "seconds": self.seconds,
-            "interval_s": self.interval_s,
+            "interval_s": None if self.interval_s is None else list(self.interval_s),
             "pct": self.pct,
             "of_step": self.base_step,
             "repeats": self.repeats,

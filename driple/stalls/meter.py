@@ -118,7 +118,7 @@ class Meter:
             lambda loader: self.watch(loader, lambda: original_iter(loader)),
         )
         _replace(DistributedDataParallel, "__init__", wrap)
-        register_optimizer_step_post_hook(self._stepped)
+        register_optimizer_step_post_hook(self.stepped)
 
     def watch(self, loader: Any, batches: Callable[[], Iterable[Any]]) -> Iterator[Any]:
         """The loader's batches without end, one after another, each timed.
@@ -171,7 +171,7 @@ class Meter:
         if "batch_size" not in self._facts:
             self._facts["batch_size"] = _rows(batch)
 
-    def _stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer took a step: the loader in use trains."""
         if self._gradients is not None:
             self._gradients.stepped(optimizer)
@@ -245,7 +245,7 @@ class Meter:
         begin_s = self._clock()
         for _ in range(_EMPTY_ROUNDS - 1):
             next(batches)
-            twin._stepped(None)  # type: ignore[arg-type]
+            twin.stepped(None)  # type: ignore[arg-type]
         return (self._clock() - begin_s) / (_EMPTY_ROUNDS - 1)
 
 

@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--classes", type=int, default=1000, help="of images")
     parser.add_argument("--workers", type=int, default=0, help="processes that load data")
     parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--bucket-mb", type=float, default=25, help="of DDP, MiB")
+    parser.add_argument("--bucket-mb", type=float, help="of DDP, MiB; its own default otherwise")
     parser.add_argument("--model", help="MODULE:FUNCTION that builds a model, for a workload")
     parser.add_argument("--dataset", help="MODULE:FUNCTION that builds a data set")
     parser.add_argument("--loss", help="MODULE:FUNCTION of outputs and labels; cross entropy")
