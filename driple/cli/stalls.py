@@ -10,23 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_torch
+from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.stalls_cost import cost, fit, predict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.stalls.profiler import Profile
 
-__all__ = ["rate_of", "stalls_app"]
+__all__ = ["stalls_app"]
 
 stalls_app = typer.Typer(
     help="How much of training is waiting, for what, and which instance to rent (Stash).",
     rich_markup_mode=None,
 )
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
-_FACTORS = {"m": 1e6, "g": 1e9}
 _STEPS = re.compile(r"[1-5](,[1-5])*")
 _STOPPED = 143  # what a shell calls the end by SIGTERM
+
+stalls_app.command()(cost)
+stalls_app.command()(fit)
+stalls_app.command()(predict)
 
 
 @stalls_app.command("run")
@@ -171,19 +175,6 @@ def data_(
     else:
         make_images(place, samples, image_size, classes)
     note(f"wrote {place}: {samples} samples")
-
-
-def rate_of(flag: str, text: str) -> float:
-    """Bits per second from `100M` or `25G`.
-
-    Raises:
-        ConfigError: it is no rate above 0.
-    """
-    match = _RATE.fullmatch(text.strip())
-    rate = float(match[1]) * _FACTORS[match[2].lower()] if match else 0.0
-    if rate <= 0:
-        raise ConfigError(f"{flag} needs a rate in bit/s such as 100M or 10G, got '{text}'")
-    return rate
 
 
 def _show(profile: Profile, *, json: bool, plot: Path | None) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.cli.plot import save_picture
 
 if TYPE_CHECKING:
+    from driple.stalls.cost import Offer
     from driple.stalls.profiler import Profile
 
-__all__ = ["COLOURS", "plot_profile"]
+__all__ = ["COLOURS", "plot_offers", "plot_profile"]
 
 COLOURS = {
     "compute": "#9aa5b1",
@@ -70,5 +72,46 @@ def plot_profile(profile: Profile, path: Path) -> None:
         fontsize=8, ncols=len(COLOURS), frameon=False, loc="lower left", bbox_to_anchor=(0, 0.99),
     )  # fmt: skip
     axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    save_picture(figure, path)
+
+
+def plot_offers(offers: Sequence[Offer], path: Path) -> None:
+    """Draw what an epoch costs against how long it takes; down and to the left is better.
+
+    Raises:
+        ConfigError: the picture cannot be written.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    priced = [(offer.epoch_s / 3600, offer.epoch_cost, offer) for offer in offers
+              if offer.epoch_cost is not None]  # fmt: skip
+    figure, axis = plt.subplots(figsize=(8, 4.5))
+    for hours, dollars, offer in priced:
+        filled = offer.provenance == "measured"
+        axis.plot(hours, dollars, "o", color=COLOURS["interconnect"], markersize=6,
+                  fillstyle="full" if filled else "none")  # fmt: skip
+    best, cheapest = [], float("inf")
+    for hours, dollars, _ in sorted(priced, key=lambda item: (item[0], item[1])):
+        if dollars < cheapest:
+            best.append((hours, dollars))
+            cheapest = dollars
+    axis.plot(*zip(*best, strict=True), color=COLOURS["fetch"], linewidth=1, drawstyle="steps-post",
+              label="nothing is faster for less")  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    for place, (hours, dollars, offer) in enumerate(sorted(priced, key=lambda item: item[0])):
+        above = 6 if place % 2 else -12
+        axis.annotate(offer.name, (hours, dollars), xytext=(5, above), fontsize=7,
+                      textcoords="offset points")  # fmt: skip
+    axis.set_xlabel("hours of an epoch")
+    axis.set_ylabel("$ of an epoch")
+    axis.set_title("circles: simulated; dots: measured", fontsize=9, loc="left")
+    axis.legend(fontsize=8, frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.margins(0.12)
     figure.tight_layout()
     save_picture(figure, path)
