@@ -77,7 +77,7 @@ def plot_profile(profile: Profile, path: Path) -> None:
 
 
 def plot_offers(offers: Sequence[Offer], path: Path) -> None:
-    """Draw what an epoch costs against how long it takes; down and to the left is better.
+    """Draw time and cost of an epoch on every instance, the cheapest on top; as in figures 10, 12.
 
     Raises:
         ConfigError: the picture cannot be written.
@@ -86,32 +86,40 @@ def plot_offers(offers: Sequence[Offer], path: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.patches import Patch
 
-    priced = [(offer.epoch_s / 3600, offer.epoch_cost, offer) for offer in offers
-              if offer.epoch_cost is not None]  # fmt: skip
-    figure, axis = plt.subplots(figsize=(8, 4.5))
-    for hours, dollars, offer in priced:
-        filled = offer.provenance == "measured"
-        axis.plot(hours, dollars, "o", color=COLOURS["interconnect"], markersize=6,
-                  fillstyle="full" if filled else "none")  # fmt: skip
-    best, cheapest = [], float("inf")
-    for hours, dollars, _ in sorted(priced, key=lambda item: (item[0], item[1])):
-        if dollars < cheapest:
-            best.append((hours, dollars))
-            cheapest = dollars
-    axis.plot(*zip(*best, strict=True), color=COLOURS["fetch"], linewidth=1, drawstyle="steps-post",
-              label="nothing is faster for less")  # fmt: skip
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    for place, (hours, dollars, offer) in enumerate(sorted(priced, key=lambda item: item[0])):
-        above = 6 if place % 2 else -12
-        axis.annotate(offer.name, (hours, dollars), xytext=(5, above), fontsize=7,
-                      textcoords="offset points")  # fmt: skip
-    axis.set_xlabel("hours of an epoch")
-    axis.set_ylabel("$ of an epoch")
-    axis.set_title("circles: simulated; dots: measured", fontsize=9, loc="left")
-    axis.legend(fontsize=8, frameon=False)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.margins(0.12)
+    rows = range(len(offers))
+    figure, (time, cost) = plt.subplots(
+        1, 2, sharey=True, figsize=(9, 1.4 + 0.24 * len(offers)), width_ratios=(1, 1)
+    )
+    hours = [offer.epoch_s / 3600 for offer in offers]
+    alone = [
+        long / (1 + (offer.communication_pct or 0.0) / 100)
+        for long, offer in zip(hours, offers, strict=True)
+    ]
+    waiting = [long - one for long, one in zip(hours, alone, strict=True)]
+    time.barh(rows, alone, color=COLOURS["compute"])
+    time.barh(rows, waiting, left=alone, color=COLOURS["network"])
+    dollars = [offer.epoch_cost or 0.0 for offer in offers]
+    cost.barh(rows, dollars, color=COLOURS["interconnect"])
+    for row, offer in zip(rows, offers, strict=True):
+        time.annotate(f" {hours[row]:.2g}", (hours[row], row), va="center", fontsize=7)
+        price = "no price" if offer.epoch_cost is None else f"{offer.epoch_cost:.2f}"
+        cost.annotate(f" {price}", (dollars[row], row), va="center", fontsize=7)
+    marks = {"simulated": "", "measured": " (measured)"}
+    names = [f"{offer.name}{marks.get(offer.provenance, '')}" for offer in offers]
+    time.set_yticks(rows, names, fontsize=8)
+    time.invert_yaxis()
+    time.set_xlabel("hours of an epoch", fontsize=9)
+    cost.set_xlabel("$ of an epoch", fontsize=9)
+    parts = {"compute": "one device alone", "network": "added by exchange of gradients"}
+    time.legend(
+        handles=[Patch(color=COLOURS[key], label=label) for key, label in parts.items()],
+        fontsize=8, ncols=2, frameon=False, loc="lower left", bbox_to_anchor=(0, 1),
+    )  # fmt: skip
+    for axis in (time, cost):
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(x=0.12)
+        axis.margins(y=0.02)
     figure.tight_layout()
     save_picture(figure, path)

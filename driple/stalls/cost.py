@@ -92,8 +92,9 @@ def simulated_offer(
     )
     one_s = simulate(job, alone, calibration, num_steps=_STEPS).iteration_time_s
     # A ring over machines crosses their interconnects too: the slowest link counts (IV-B2).
-    inside = replace(alone, num_workers=setting.num_workers)
-    rings = [] if setting.num_workers == 1 else list(dict.fromkeys([setting, inside]))
+    rings = [setting] if setting.num_workers > 1 else []
+    if machines > 1 and instance.devices > 1:
+        rings.append(replace(alone, num_workers=setting.num_workers))
     found = [simulate(job, ring, calibration, num_steps=_STEPS).iteration_time_s for ring in rings]
     all_s = max([one_s, *found])
     return _offer(
