@@ -12,11 +12,12 @@ import typer
 from driple.cli.extras import require_torch
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.stalls_cost import cost, fit, predict
+from driple.cli.stalls_cost import cost
+from driple.cli.stalls_links import fit, predict
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.stalls.profiler import Profile
+    from driple.stalls.record import Profile
 
 __all__ = ["stalls_app"]
 
@@ -91,9 +92,13 @@ def run(
     if not _STEPS.fullmatch(steps):
         raise ConfigError(f"--steps needs numbers from 1 to 5 such as 1,2,5, got '{steps}'")
     require_torch("profiling")
+    from driple.stalls.caches import check_data
     from driple.stalls.machines import Group
-    from driple.stalls.profiler import default_processes, follow, profile_script
+    from driple.stalls.profiler import check_command, default_processes, follow, profile_script
     from driple.stalls.steps import Plan
+
+    check_command(command or [])
+    check_data(data or [])
 
     plan = Plan(
         processes=default_processes() if processes is None else processes,
@@ -142,7 +147,7 @@ def show(
 
       driple stalls show runs/stalls --plot stalls.png
     """
-    from driple.stalls.profiler import read_profile
+    from driple.stalls.record import read_profile
 
     if plot is not None:
         from driple.cli.plot import check_picture

@@ -10,7 +10,7 @@ from driple.cli.plot import save_picture
 
 if TYPE_CHECKING:
     from driple.stalls.cost import Offer
-    from driple.stalls.profiler import Profile
+    from driple.stalls.record import Profile
 
 __all__ = ["COLOURS", "plot_offers", "plot_profile"]
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from driple.stalls.api import profile
-    from driple.stalls.profiler import Profile
+    from driple.stalls.record import Profile
 
 __all__ = ["Profile", "batches", "profile"]
 
-_HOMES = {"Profile": "driple.stalls.profiler", "profile": "driple.stalls.api"}
+_HOMES = {"Profile": "driple.stalls.record", "profile": "driple.stalls.api"}
 _Batch = TypeVar("_Batch")
 
 

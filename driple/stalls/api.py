@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError
-from driple.stalls.profiler import Profile, Progress, default_processes, profile_script
+from driple.stalls.profiler import Progress, default_processes, profile_script
+from driple.stalls.record import Profile
 from driple.stalls.steps import STEPS, Plan
 
 __all__ = ["profile", "reference_of"]

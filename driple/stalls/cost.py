@@ -20,7 +20,7 @@ from driple.simulate.device import Calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.stalls.instances import Instance
-from driple.stalls.profiler import Profile
+from driple.stalls.record import Profile
 
 __all__ = ["IMAGENET_SAMPLES", "Offer", "measured_offer", "recommendation", "simulated_offer"]
 

@@ -30,7 +30,7 @@ from driple.stalls.communication import (
     bucketed,
     communication_stall,
 )
-from driple.stalls.profiler import Profile
+from driple.stalls.record import Profile
 
 __all__ = ["LinkFit", "Observation", "fit_link", "observations_of", "read_channels",
            "write_channels"]  # fmt: skip

@@ -17,7 +17,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,111 +25,15 @@ from driple.errors import ConfigError, MeasureError
 from driple.files import told_as, write_whole
 from driple.measure.machine import busy_time, host_facts
 from driple.stalls.caches import CLEARERS, check_data, choose_clearer
-from driple.stalls.estimate import Stall, Times, stalls_of, warnings_of
 from driple.stalls.launch import Launch, cores_of_devices, run_launch
 from driple.stalls.machines import Group, free_port, own_machine, stand_in_machines
+from driple.stalls.record import FORMAT, Profile, read_profile
 from driple.stalls.steps import STEPS, Plan, Step
 
-__all__ = ["Profile", "Progress", "default_processes", "follow", "profile_script", "read_profile"]
-
-FORMAT = 1
-_OTHER_CORES = 0.3  # cores that others may use before a reader is told
+__all__ = ["Progress", "check_command", "default_processes", "follow", "profile_script"]
 
 # Called with what is done now, the launches done, and the launches in all.
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Profile:
-    """A profile, whole or not.
-
-    Attributes:
-        folder: that holds it.
-        about: what was profiled, how and where.
-        launches: what each launch measured, by step and repetition.
-        left_out: why, for each step that this machine cannot do.
-    """
-
-    folder: Path
-    about: dict[str, Any]
-    launches: dict[tuple[int, int], dict[str, Any]]
-    left_out: dict[int, str]
-
-    @property
-    def times(self) -> Times:
-        """Seconds of an iteration, by step and repetition."""
-        found: dict[int, dict[int, float]] = {}
-        for (step, repeat), launch in sorted(self.launches.items()):
-            found.setdefault(step, {})[repeat] = launch["iteration_s"]
-        return found
-
-    @property
-    def batches_per_epoch(self) -> int | None:
-        """Iterations of an epoch with all devices; None if the script's loader has no length."""
-        found = [launch["batches_per_epoch"] for (step, _), launch in self.launches.items()
-                 if step != 1]  # fmt: skip
-        return next((count for count in found if count is not None), None)
-
-    @property
-    def gradients(self) -> dict[str, Any] | None:
-        """Bytes of each gradient and when it is ready, from the first launch of step 1."""
-        found = [launch["gradients"] for (step, _), launch in sorted(self.launches.items())
-                 if step == 1]  # fmt: skip
-        return next((one for one in found if one is not None), None)
-
-    def stalls(self) -> dict[str, Stall]:
-        """The stalls that can be told from what is measured."""
-        return stalls_of(self.times)
-
-    def warnings(self) -> list[str]:
-        """What a reader must know before believing the figures."""
-        lines = warnings_of(self.stalls())
-        busy = sorted({step for (step, _), launch in self.launches.items()
-                       if launch["other_cores"] > _OTHER_CORES})  # fmt: skip
-        if busy:
-            most = max(launch["other_cores"] for launch in self.launches.values())
-            lines.append(
-                f"other programs used up to {most:.1f} cores during step(s) "
-                f"{', '.join(map(str, busy))}: do not trust these figures; measure again on a "
-                "quiet machine"
-            )
-        if any(step != 1 and not launch["wrapped"] for (step, _), launch in self.launches.items()):
-            lines.append(
-                "the script made no DistributedDataParallel: its processes may not exchange "
-                "gradients, and stalls of communication are not those of data parallelism"
-            )
-        versions = {launch["script"] for launch in self.launches.values()}
-        if len(versions) > 1:
-            lines.append("the script changed between steps; give another --out to measure all anew")
-        return lines
-
-    def overhead_pct(self) -> float:
-        """What the profiler itself took, at most, in percent of a launch."""
-        return max((launch["overhead_pct"] for launch in self.launches.values()), default=0.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `driple stalls run --json` prints it."""
-        per_epoch = self.batches_per_epoch
-        return {
-            "command": self.about["command"],
-            "plan": self.about["plan"],
-            "host": self.about["host"],
-            "steps": {
-                str(step): {
-                    "title": STEPS[step].title,
-                    "iteration_s": sum(values.values()) / len(values),
-                    "repeats": len(values),
-                    "epoch_s": None
-                    if per_epoch is None
-                    else per_epoch * sum(values.values()) / len(values),
-                }
-                for step, values in self.times.items()
-            },
-            "stalls": {name: stall.to_dict(per_epoch) for name, stall in self.stalls().items()},
-            "left_out": {str(step): why for step, why in self.left_out.items()},
-            "warnings": self.warnings(),
-            "overhead_pct": self.overhead_pct(),
-        }
 
 
 def default_processes() -> int:
@@ -165,7 +69,7 @@ def profile_script(
         MeasureError: the script crashed, hung or cannot be profiled in one of the steps, or the
             folder holds another profile; finished launches are kept.
     """
-    _check_command(command)
+    check_command(command)
     check_data(data)
     run = _Run(tuple(command), plan, folder, tuple(data), group)
     try:
@@ -182,30 +86,9 @@ def follow(group: Group, command: Sequence[str], plan: Plan, folder: Path) -> in
     Raises:
         MeasureError: the leader is gone.
     """
-    _check_command(command)
+    check_command(command)
     run = _Run(tuple(command), plan, folder, (), group)
     return group.follow(lambda port, _: run.group_launch(port))
-
-
-def read_profile(folder: Path) -> Profile:
-    """The profile of a folder.
-
-    Raises:
-        MeasureError: it holds none, or a damaged one.
-    """
-    try:
-        about = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
-        launches = {}
-        for file in folder.glob("step*.r*.json"):
-            step, repeat = file.name.removeprefix("step").removesuffix(".json").split(".r")
-            launches[int(step), int(repeat)] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise MeasureError(
-            f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
-            f"{folder}"
-        ) from error
-    left_out = {int(step): why for step, why in about.get("left_out", {}).items()}
-    return Profile(folder=folder, about=about, launches=launches, left_out=left_out)
 
 
 class _Run:
@@ -308,7 +191,7 @@ class _Run:
             step=STEPS[5],
             plan=self.plan,
             # Gloo and NCCL find the way to the other machines, or the user's environment tells.
-            places=tuple(_without_interface(place) for place in places),
+            places=tuple(replace(place, environment={}) for place in places),
             master=(self.group.master, port),
             first_rank=self.group.rank * each,
             world_size=self.plan.processes,
@@ -411,7 +294,8 @@ class _Run:
         )
 
 
-def _check_command(command: Sequence[str]) -> None:
+def check_command(command: Sequence[str]) -> None:
+    """Raise ConfigError unless there is a script that can be profiled."""
     if not command or list(command) == ["-m"]:
         raise ConfigError("no script to profile; give one after --, as in: -- train.py --epochs 1")
     if command[0] != "-m" and not Path(command[0]).is_file():
@@ -429,9 +313,3 @@ def _children_s() -> float:
     """CPU seconds of the processes that were started here and have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _without_interface(place: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(place, environment={})

@@ -15,7 +15,8 @@ import pytest
 from driple.errors import MeasureError
 from driple.stalls.caches import choose_clearer
 from driple.stalls.machines import stand_in_machines
-from driple.stalls.profiler import Profile, profile_script
+from driple.stalls.profiler import profile_script
+from driple.stalls.record import Profile
 from driple.stalls.steps import Plan
 
 SLEEP_S = 0.3  # of a batch

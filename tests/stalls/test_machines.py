@@ -12,7 +12,7 @@ import pytest
 from driple.errors import MeasureError
 from driple.stalls.launch import cores_of_devices
 from driple.stalls.machines import Group, free_port, own_machine, stand_in_machines
-from driple.stalls.profiler import read_profile
+from driple.stalls.record import read_profile
 
 
 class Store:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError, MeasureError
-from driple.stalls.profiler import profile_script, read_profile
+from driple.stalls.profiler import profile_script
+from driple.stalls.record import read_profile
 from driple.stalls.steps import Plan
 
 QUICK = Plan(processes=1, iterations=2, warmup=3, repeats=1, timeout_s=100)
