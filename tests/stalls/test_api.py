@@ -37,5 +37,5 @@ def test_how_other_processes_find_a_function() -> None:
 
     def inner() -> None: ...
 
-    with pytest.raises(ConfigError, match="build_dataset is .*inner"):
+    with pytest.raises(ConfigError, match=r"build_dataset is .*inner"):
         reference_of("build_dataset", inner)

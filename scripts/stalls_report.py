@@ -1,0 +1,471 @@
+"""Measure the stalls of the built-in workloads on this machine, and make docs/stalls.md of them.
+
+    sudo OMP_NUM_THREADS=1 python scripts/stalls_report.py
+
+The machine must be quiet: nothing else may run for the hours that this takes. It needs root (network
+namespaces, clearing of caches), iproute2 and the extras `stalls`, `plot` and `tensorflow`; two
+cores are enough. Stop it at any time; the same command goes on. Profiles are kept in
+runs/stalls-report; `--docs-only` makes the report of those that are there, whole or not.
+
+To try it in some minutes, with figures that mean nothing:
+
+    python scripts/stalls_report.py --macro resnet18 squeezenet shufflenet --micro resnet18 \\
+        --rates 200M 1G --repeats 1 --iterations 2 --warmup 3 --image-size 64 --batch-size 2 \\
+        --images 64 --work /tmp/stalls --docs /tmp/stalls-docs
+
+What is measured (Stash, sections V and VI): the five steps for each model of Table II with one and
+two processes of a core each, and two namespaces at three rates; for the models of figure 16 the
+steps on synthetic data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from shipped import DOCS, ROOT, plain, save
+
+from driple.cli.rates import rate_of
+from driple.cli.show import progress_bar
+from driple.cli.stalls_plot import COLOURS, plot_profile
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.stalls.communication import paper_time
+from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_of, write_channels
+from driple.stalls.profiler import profile_script
+from driple.stalls.record import Profile, read_profile
+from driple.stalls.steps import DIFFERENCES, Plan
+from driple.stalls.workloads import MACRO, MICRO, WORKLOADS
+
+# BERT-large has 1.3 GB of gradients, 54 s of a link of 200 Mbit/s: BERT-base stands in for it.
+MODELS = tuple("bert-base" if name == "bert-large" else name for name in MACRO)
+RATES = ("200M", "1G", "5G")
+EXAMPLE = "resnet18"  # whose five steps are shown in full
+TOKENS = 32  # of a sample, and a batch a quarter as large: a core does 0.2 TFLOP/s at best
+DEEP, WIDE = "resnet152", "vgg16"  # compared in the paper's section VI-A2
+INTERCONNECT = "loopback"
+FAMILY_COLOURS = {"resnet": "#3b6ea8", "vgg": "#b5542d"}
+# Workloads of the zoo that are models of Table II: their cost on rented instances is simulated.
+RENTED = ("alexnet/imagenet/b32/momentum/sync", "resnet50/imagenet/b32/momentum/sync",
+          "vgg11/imagenet/b32/momentum/sync")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One profile of the campaign."""
+
+    model: str
+    rate: str
+    steps: tuple[int, ...]
+    kind: str  # macro or micro
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}-{self.rate}"
+
+
+def runs_of(options: argparse.Namespace) -> Iterator[Run]:
+    """All profiles; the first rate of a model has the steps with real data."""
+    for model in options.macro:
+        for i, rate in enumerate(options.rates):
+            yield Run(model, rate, (1, 2, 3, 4, 5) if i == 0 else (1, 2, 5), "macro")
+    for model in options.micro:
+        if model not in options.macro:
+            for rate in options.rates[:2]:
+                yield Run(model, rate, (1, 2, 5), "micro")
+
+
+def command_of(run: Run, options: argparse.Namespace) -> list[str]:
+    """The training script's."""
+    train = ["-m", "driple.stalls.train", run.model, "--epochs", "1000000"]
+    if WORKLOADS[run.model].kind == "tokens":
+        train += ["--length", str(TOKENS), "--batch-size", str(max(options.batch_size // 4, 1))]
+        data = options.work / "tokens.npy"
+    else:
+        train += ["--image-size", str(options.image_size), "--batch-size", str(options.batch_size)]
+        data = options.work / "images"
+    return [*train, "--data", str(data)] if 3 in run.steps else train
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Run what is not there yet."""
+    from driple.stalls.samples import make_images, make_tokens
+
+    tokens, images = options.work / "tokens.npy", options.work / "images"
+    if not images.is_dir():
+        make_images(images, options.images, 2 * options.image_size)
+    if not tokens.exists():
+        make_tokens(tokens, options.images, TOKENS)
+    wanted = [*runs_of(options)]
+    with progress_bar() as bar:
+        task = bar.add_task("measuring", total=len(wanted))
+        for done, run in enumerate(wanted):
+            plan = Plan(
+                processes=2,
+                network_bits_per_s=rate_of("--rates", run.rate),
+                iterations=options.iterations,
+                warmup=options.warmup,
+                repeats=options.repeats,
+                timeout_s=3600,
+            )
+            data = [tokens if WORKLOADS[run.model].kind == "tokens" else images]
+            bar.update(task, description=run.name, completed=done)
+            try:
+                profile_script(
+                    command_of(run, options),
+                    plan,
+                    options.work / run.name,
+                    data=data if 3 in run.steps else [],
+                    steps=run.steps,
+                )
+            except DripleError as error:
+                bar.console.print(f"{run.name}: {error}", highlight=False)
+        bar.update(task, completed=len(wanted))
+
+
+def profiles_of(options: argparse.Namespace) -> dict[Run, Profile]:
+    """What is there."""
+    found = {}
+    for run in runs_of(options):
+        if (options.work / run.name / "profile.json").exists():
+            profile = read_profile(options.work / run.name)
+            if 1 in profile.times and 2 in profile.times:
+                found[run] = profile
+    if not found:
+        raise SystemExit(f"no profiles in {options.work}; run without --docs-only")
+    return found
+
+
+def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
+    """`12.3 (11.0 to 13.6) ms`."""
+    if bounds is None:
+        return f"{1e3 * seconds:.1f} ms"
+    low, high = bounds
+    return f"{1e3 * seconds:.1f} ({1e3 * low:.1f} to {1e3 * high:.1f}) ms"
+
+
+def example_section(found: dict[Run, Profile], docs: Path) -> list[str]:
+    """A profile in full."""
+    run = next((run for run in found if run.model == EXAMPLE and 3 in run.steps), None)
+    if run is None:
+        return []
+    profile = found[run]
+    plot_profile(profile, docs / "stalls" / "example.png")
+    told = json.dumps(profile.to_dict(), indent=1).encode()
+    write_whole(docs / "stalls" / "example.json", told, error=DripleError)
+    words = " ".join(profile.about["command"])
+    host, per_epoch = profile.about["host"], profile.batches_per_epoch or 0
+    lines = [
+        f"## A profile in full: {EXAMPLE}", "",
+        f"    driple stalls run --network {run.rate} --data ... -- {words}", "",
+        f"Two processes of one core each ({host['cpu']}, {host['cores']} cores, kernel "
+        f"{host['kernel']}), {profile.about['plan']['iterations']} iterations timed in a launch. "
+        f"All figures: [example.json](stalls/example.json).", "",
+        "![where the time goes](stalls/example.png)", "",
+        "| stall | of an iteration (95 % interval) | of an epoch | share |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for name, stall in profile.stalls().items():
+        lines.append(
+            f"| {name} | {interval(stall.seconds, stall.interval_s)} | "
+            f"{per_epoch * stall.seconds:.1f} s | {stall.pct:.1f} % of step {stall.base_step} |"
+        )
+    for why in profile.left_out.values():
+        lines += ["", f"Left out: {why}."]
+    lines += ["", *(f"- {line}" for line in profile.warnings()), ""]
+    wall_s = sum(launch["wall_s"] for launch in profile.launches.values())
+    return [*lines, f"The profile took {wall_s:.0f} s; the profiler itself at most "
+            f"{profile.overhead_pct():.2f} % of a launch.", ""]  # fmt: skip
+
+
+def macro_section(found: dict[Run, Profile], options: argparse.Namespace) -> list[str]:
+    """Section V: stalls and epochs of every model."""
+    names = [difference.name for difference in DIFFERENCES if difference.name != "network"]
+    head = ["model", *names, *(f"network {rate}" for rate in options.rates), "epoch, 1 device",
+            "2 devices"]  # fmt: skip
+    lines = [
+        "## All models (section V)", "",
+        "In percent, as the paper relates them: interconnect of one device's time, network of one "
+        "machine's, prep and fetch of all time on cold data. `~`: within the noise.", "",
+        "![stalls of all models](stalls/macro.png)", "",
+        "| " + " | ".join(head) + " |", "|---" * len(head) + "|",
+    ]  # fmt: skip
+    for model in options.macro:
+        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
+        if not mine:
+            continue
+        first = mine.get(options.rates[0]) or next(iter(mine.values()))
+        cells = [model]
+        for name in names:
+            cells.append(share_of(first, name))
+        cells += [share_of(mine[rate], "network") if rate in mine else "-"
+                  for rate in options.rates]  # fmt: skip
+        times, count = first.times, first.batches_per_epoch or 0
+        one, two = (float(np.mean([*times[step].values()])) for step in (1, 2))
+        cells += [f"{2 * count * one:.0f} s", f"{count * two:.0f} s"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def share_of(profile: Profile, name: str) -> str:
+    """A stall in percent."""
+    stall = profile.stalls().get(name)
+    if stall is None:
+        return "-"
+    return f"{'~' if stall.in_noise else ''}{stall.pct:.0f} %"
+
+
+def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
+    """Bars of an iteration: what computes, and what waits for what."""
+    models = [model for model in options.macro if any(run.model == model for run in found)]
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1 + 0.4 * len(models)), sharey=True)
+    for row, model in enumerate(models):
+        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
+        first = mine.get(options.rates[0]) or next(iter(mine.values()))
+        base = float(np.mean([*first.times[1].values()]))
+        left = 0.0
+        for name in ("interconnect", "prep", "fetch"):
+            stall = first.stalls().get(name)
+            wide = 100 * max(stall.seconds, 0.0) / base if stall else 0.0
+            axes[0].barh(row, wide, left=left, color=COLOURS[name], height=0.7,
+                         label=name if row == 0 else None)  # fmt: skip
+            left += wide
+        for place, rate in enumerate(options.rates):
+            stall = mine[rate].stalls().get("network") if rate in mine else None
+            if stall is not None:
+                high = 0.8 / len(options.rates)
+                axes[1].barh(row - 0.4 + (place + 0.5) * high, max(stall.pct, 0.1), height=high,
+                             color=COLOURS["network"], alpha=1 - 0.3 * place,
+                             label=f"{rate}bit/s" if row == 0 else None)  # fmt: skip
+    axes[0].set_yticks(range(len(models)), models, fontsize=8)
+    axes[0].invert_yaxis()
+    axes[0].set_xlabel("stalls of one machine, % of one device's time", fontsize=8)
+    axes[1].set_xlabel("network stall, % of one machine's time", fontsize=8)
+    axes[1].set_xscale("log")
+    for axis in axes:
+        axis.legend(fontsize=7, frameon=False)
+        plain(axis)
+    figure.tight_layout()
+    return figure
+
+
+def micro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
+    """Figure 16: stalls against depth, ResNets and VGGs."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4))
+    for axis, name, rate in zip(axes, ("interconnect", "network"), (None, options.rates[0]),
+                                strict=True):  # fmt: skip
+        for run, profile in found.items():
+            family = run.model.rstrip("0123456789").split("-")[0].rstrip("0123456789")
+            gradients, stall = profile.gradients, profile.stalls().get(name)
+            if family not in FAMILY_COLOURS or gradients is None or stall is None:
+                continue
+            if run.rate != (rate or options.rates[0]):
+                continue
+            layers, ms = len(gradients["nbytes"]), 1e3 * stall.seconds
+            changed = "-" in run.model
+            axis.plot(layers, ms, "o", color=FAMILY_COLOURS[family],
+                      fillstyle="none" if changed else "full")  # fmt: skip
+            if stall.interval_s is not None:
+                low, high = (1e3 * bound for bound in stall.interval_s)
+                axis.plot([layers, layers], [low, high], color=FAMILY_COLOURS[family], linewidth=1)
+            axis.annotate(run.model, (layers, ms), xytext=(4, 3), fontsize=7,
+                          textcoords="offset points")  # fmt: skip
+        axis.set_xlabel("gradients (two for a layer with a norm or bias)", fontsize=8)
+        axis.set_ylabel(f"{name} stall of an iteration, ms", fontsize=8)
+        axis.margins(0.15)
+        plain(axis)
+    axes[1].set_title(f"{options.rates[0]}bit/s", fontsize=9, loc="left")
+    figure.tight_layout()
+    return figure
+
+
+def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]]:
+    """A channel for each link that three models or more were measured on."""
+    seen: list[Observation] = []
+    for run, profile in found.items():
+        seen += observations_of(profile, run.model, INTERCONNECT)
+    links = list(dict.fromkeys(item.link for item in seen))
+    fits = []
+    for link in links:
+        mine = [item for item in seen if item.link == link]
+        if len({item.model for item in mine}) >= 3:
+            fits.append(fit_link(mine))
+    return fits, seen
+
+
+def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
+    """Section VI-A: the fitted numbers, their error, and the two conclusions."""
+    if not fits:
+        return []
+    lines = [
+        "## The model T = L (tau + G / (L B)) (section VI-A)", "",
+        "Fitted to the stalls of all models, with DDP's buckets. The form is the one, of four, "
+        "that is best on models that were left out.", "",
+        "![measured and predicted](stalls/model.png)", "",
+        "| link | tau | B | exchange | median error on left-out models | other forms |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for fit in fits:
+        one = fit.channel
+        others = ", ".join(f"{form} {error:.0f} %" for form, error in fit.errors_pct.items())
+        when = "hidden by the backward pass" if one.overlap else "after the backward pass"
+        lines.append(
+            f"| {one.name} | {1e3 * one.latency_s:.3f} ms per {one.latency_per} | "
+            f"{one.bytes_per_s / 1e6:.1f} MB/s | {when} | {fit.error_pct:.0f} % | {others} |"
+        )
+    return [*lines, "", *conclusion_lines(fits, seen), ""]
+
+
+def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
+    """The paper's two conclusions, with the fitted numbers of a deep and a wide model."""
+    sizes = {item.model: item.gradients for item in seen if item.model in {DEEP, WIDE}}
+    if set(sizes) != {DEEP, WIDE}:
+        return [f"(The two conclusions need {DEEP} and {WIDE}.)"]
+    lines = ["| link | model | L | G | L tau | G / B | T | measured stall |", "|---" * 8 + "|"]
+    total: dict[tuple[str, str], float] = {}
+    for fit in fits:
+        one = fit.channel
+        for model, gradients in sizes.items():
+            per = len(gradients.nbytes)
+            if one.latency_per == "bucket":
+                per = len(next(item for item in seen if item.model == model).buckets.nbytes)
+            nbytes = float(gradients.nbytes.sum())
+            time = paper_time(per, nbytes, one.latency_s, one.bytes_per_s)
+            total[one.name, model] = time
+            true = [item.stall_s for item in seen
+                    if item.model == model and item.link == one.name]  # fmt: skip
+            told = f"{1e3 * float(np.mean(true)):.0f} ms" if true else "-"
+            lines.append(
+                f"| {one.name} | {model} | {per} | {nbytes / 1e6:.0f} MB | "
+                f"{1e3 * per * one.latency_s:.1f} ms | {1e3 * nbytes / one.bytes_per_s:.0f} ms | "
+                f"{1e3 * time:.0f} ms | {told} |"
+            )
+    ranked = sorted(fits, key=lambda fit: fit.channel.bytes_per_s)
+    slow, fast = ranked[0].channel.name, ranked[-1].channel.name
+    wide_waits = total[slow, WIDE] > total[slow, DEEP]
+    deep_waits = total[fast, DEEP] > total[fast, WIDE]
+    return [
+        *lines, "",
+        f"- Large gradients wait for bandwidth on slow links: on {slow}, {WIDE} waits "
+        f"{total[slow, WIDE] / total[slow, DEEP]:.1f} times as long as {DEEP}. "
+        f"{'It holds here.' if wide_waits else 'It does not hold here.'}",
+        f"- Deep models wait for latency on fast links: on {fast}, {DEEP} waits "
+        f"{total[fast, DEEP] / total[fast, WIDE]:.2f} times as long as {WIDE}. "
+        + ("It holds here." if deep_waits else "It does not hold here: the fastest link of this "
+           "machine, Gloo over loopback, is not fast enough for latency to matter more than "
+           "bytes; NVLink is some hundred times faster."),
+    ]  # fmt: skip
+
+
+def model_picture(fits: Sequence[LinkFit]) -> Figure:
+    """Measured stalls against those that fits without the model predict."""
+    figure, axis = plt.subplots(figsize=(5, 4.5))
+    values: list[float] = []
+    for i, fit in enumerate(fits):
+        pairs = [pair for pair in fit.left_out.values() if min(pair) > 0]
+        for true, predicted in pairs:
+            axis.plot(1e3 * true, 1e3 * predicted, "osD^v"[i % 5], color=f"C{i}", fillstyle="none")
+            values += [1e3 * true, 1e3 * predicted]
+        axis.plot([], [], "osD^v"[i % 5], color=f"C{i}", fillstyle="none", label=fit.channel.name)
+    if values:
+        ends = [min(values), max(values)]
+        axis.plot(ends, ends, color="#888888", linewidth=0.8)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+    axis.set_xlabel("measured stall, ms", fontsize=8)
+    axis.set_ylabel("predicted by a fit without the model, ms", fontsize=8)
+    axis.legend(fontsize=8, frameon=False)
+    plain(axis)
+    figure.tight_layout()
+    return figure
+
+
+def rented_section(options: argparse.Namespace) -> list[str]:
+    """Epoch time and cost on instances to rent, simulated, and the recommendation."""
+    from driple.cli.jobs import job_of
+    from driple.simulate.device import shipped_calibration
+    from driple.stalls.cost import recommendation, simulated_offer
+    from driple.stalls.instances import read_instances
+
+    calibration, known = shipped_calibration(), read_instances()
+    lines = [
+        "## Which instance to rent (sections V-A to V-C)", "",
+        "Simulated (`driple stalls cost`): nobody here has these machines. ImageNet, batches of 32 "
+        "per device, newest prices of the catalogue. No stalls of CPU and disk in them. The paper "
+        "measured far higher interconnect stalls on P2 (750 % for ResNet50): its K80 share PCIe "
+        "in a way of which no published ring tells the simulator, so P2 is told too well.", "",
+    ]  # fmt: skip
+    for name in options.rented:
+        job, size = job_of(name)
+        offers = [
+            simulated_offer(job, item, calibration, batch_size=size or 32, machines=count)
+            for item in known.values()
+            for count in ((1, 2) if item.devices > 1 else (1,))
+        ]
+        offers.sort(key=lambda offer: offer.epoch_cost or 0.0)
+        lines += [f"### {name}", "", recommendation(offers), "",
+                  "| instance | iteration | exchange adds | epoch | $ of an epoch |",
+                  "|---|---|---|---|---|"]  # fmt: skip
+        for offer in offers:
+            lines.append(
+                f"| {offer.name} | {1e3 * offer.iteration_s:.0f} ms | "
+                f"{offer.communication_pct or 0:.0f} % | {offer.epoch_s / 3600:.2f} h | "
+                f"{offer.epoch_cost or 0:.2f} |"
+            )
+        lines.append("")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "stalls-report")
+    parser.add_argument("--docs", type=Path, default=DOCS)
+    parser.add_argument("--docs-only", action="store_true", help="measure nothing")
+    parser.add_argument("--macro", nargs="*", default=list(MODELS))
+    parser.add_argument("--micro", nargs="*", default=list(MICRO))
+    parser.add_argument("--rented", nargs="*", default=list(RENTED))
+    parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=8)
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--image-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--images", type=int, default=2048)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    if not options.docs_only:
+        measure(options)
+    found = profiles_of(options)
+    (options.docs / "stalls").mkdir(parents=True, exist_ok=True)
+    fits, seen = fits_of(found)
+    save(macro_picture(found, options), options.docs / "stalls" / "macro.png")
+    save(micro_picture(found, options), options.docs / "stalls" / "micro.png")
+    if fits:
+        save(model_picture(fits), options.docs / "stalls" / "model.png")
+        write_channels(fits, options.docs / "stalls" / "links.json")
+    busy = max(launch["other_cores"] for one in found.values() for launch in one.launches.values())
+    lines = [
+        "# Where the time of distributed training goes", "",
+        "Made by `python scripts/stalls_report.py`. Measured on CPUs of one machine with Gloo: two "
+        "processes of one core each, two network namespaces for two machines. Other programs used "
+        f"up to {busy:.1f} cores meanwhile.", "",
+        *example_section(found, options.docs),
+        *macro_section(found, options),
+        "## Layers and gradients (section VI, figure 16)", "",
+        "![stalls against gradients](stalls/micro.png)", "",
+        "Circles: without residuals (nores) or batch normalisation (nonorm).", "",
+        *model_section(fits, seen),
+        *rented_section(options),
+    ]  # fmt: skip
+    text = "\n".join(lines).rstrip() + "\n"
+    write_whole(options.docs / "stalls.md", text.encode(), error=DripleError)
+    print(f"wrote {options.docs / 'stalls.md'}")
+
+
+if __name__ == "__main__":
+    main()
