@@ -56,7 +56,7 @@ def run(
     ] = None,
     machines: Annotated[int, typer.Option(help="that namespaces stand in for in step 5")] = 2,
     steps: Annotated[str, typer.Option(help="of the profile, such as 1,2,5")] = "1,2,3,4,5",
-    iterations: Annotated[int, typer.Option(help="timed in a launch")] = 20,
+    iterations: Annotated[int, typer.Option(help="timed in a launch")] = 10,
     warmup: Annotated[int, typer.Option(help="iterations before them")] = 5,
     repeats: Annotated[int, typer.Option(help="launches of each step, interleaved")] = 3,
     timeout: Annotated[float, typer.Option(help="seconds for a launch")] = 600.0,

@@ -27,7 +27,7 @@ def profile(
     network_bits_per_s: float | None = None,
     data: Sequence[Path | str] = (),
     steps: Sequence[int] = tuple(STEPS),
-    iterations: int = 20,
+    iterations: int = 10,
     warmup: int = 5,
     repeats: int = 3,
     timeout_s: float = 600.0,

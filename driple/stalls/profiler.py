@@ -113,7 +113,7 @@ class _Run:
                 f"--processes {plan.processes} are more than the {gpus} GPUs of this machine"
             )
         self.clearer = ""
-        self.last: tuple[int, int] | None = None  # launch that ran just before
+        self.cached = False  # the real data was read since this began, always in the same order
         if group is not None and plan.processes % group.size:
             raise ConfigError(
                 f"{plan.processes} processes cannot be shared among the {group.size} machines that "
@@ -139,10 +139,10 @@ class _Run:
         """One launch, kept when it is whole."""
         if step.cold:
             CLEARERS[self.clearer](self.data)
-        elif not step.synthetic and self.last != (3, repeat):
+        elif not step.synthetic and not self.cached:
             self._launch(step)  # fills the caches, and is not kept
         found = self._launch(step)
-        self.last = (step.number, repeat)
+        self.cached = self.cached or not step.synthetic
         self._check_batch(step, found)
         found["cleared"] = self.clearer if step.cold else None
         write_whole(self._file(step, repeat), json.dumps(found).encode(), error=MeasureError)

@@ -102,7 +102,7 @@ class Plan:
     processes: int
     machines: int = 2
     network_bits_per_s: float | None = None
-    iterations: int = 20
+    iterations: int = 10
     warmup: int = 5
     repeats: int = 3
     timeout_s: float = 600.0
