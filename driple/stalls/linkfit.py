@@ -41,6 +41,11 @@ FORMAT = 1
 _LEAST_MODELS = 3  # one can be left out of as many, and two numbers still be fitted
 _RELATIVE = 0.1  # deviation of a stall that the model cannot follow
 _OF_STEP = 0.01  # and of the step
+# Latency in seconds, bytes/s: where fits begin, and how far they go. Where the overlap hides all
+# the slope is zero; slow links to begin with avoid that.
+_STARTS = ((1e-3, 1e7), (1e-3, 1e9), (1e-5, 1e7), (1e-5, 1e9))
+_LEAST, _MOST = (1e-8, 1e5), (1.0, 1e12)
+_INSIDE = 1e-3  # of the logarithms: a start must not lie on a bound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,19 +161,24 @@ def fit_link(seen: Sequence[Observation]) -> LinkFit:
         for per in LATENCIES
         for overlap in (True, False)
     ]
-    left_out = {_form(form): _left_out(form, seen, models) for form in forms}
+    fits = {_form(form): _fit(form, seen, _STARTS) for form in forms}
+    left_out = {name: _left_out(fitted, seen, models) for name, fitted in fits.items()}
     errors = {name: _median_error(pairs) for name, pairs in left_out.items()}
-    best = min(forms, key=lambda form: errors[_form(form)])
-    return LinkFit(channel=_fit(best, seen), left_out=left_out[_form(best)], errors_pct=errors)
+    best = min(errors, key=lambda name: errors[name])
+    return LinkFit(channel=fits[best], left_out=left_out[best], errors_pct=errors)
 
 
 def _left_out(
-    form: Channel, seen: Sequence[Observation], models: Sequence[str]
+    fitted: Channel, seen: Sequence[Observation], models: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """Measured and predicted stall of each model, by a fit to all others."""
+    """Measured and predicted stall of each model, by a fit to all others.
+
+    Such a fit is near the one to all, and begins there.
+    """
     found = {}
+    start = [(fitted.latency_s, fitted.bytes_per_s)]
     for model in models:
-        channel = _fit(form, [item for item in seen if item.model != model])
+        channel = _fit(fitted, [item for item in seen if item.model != model], start)
         mine = [item for item in seen if item.model == model]
         found[model] = (
             float(np.mean([item.stall_s for item in mine])),
@@ -177,8 +187,10 @@ def _left_out(
     return found
 
 
-def _fit(form: Channel, seen: Sequence[Observation]) -> Channel:
-    """The form with the latency and rate that fit best."""
+def _fit(
+    form: Channel, seen: Sequence[Observation], starts: Sequence[tuple[float, float]]
+) -> Channel:
+    """The form with the latency and rate that fit best, of those found from some starts."""
     try:
         from scipy.optimize import least_squares
     except ImportError as error:
@@ -198,11 +210,15 @@ def _fit(form: Channel, seen: Sequence[Observation]) -> Channel:
         found = np.array([item.predicted_s(channel) for item in seen])
         return np.asarray((found - measured) / scale)
 
-    # Where the overlap hides everything the slope is zero; a slow link to begin with avoids that.
-    starts = [np.log([latency_s, rate]) for latency_s in (1e-3, 1e-5) for rate in (1e7, 1e9)]
-    bounds = (np.log([1e-8, 1e5]), np.log([1.0, 1e12]))
+    low, high = np.log(_LEAST), np.log(_MOST)
     fits = [
-        least_squares(residuals, start, bounds=bounds, loss="soft_l1", diff_step=0.01)
+        least_squares(
+            residuals,
+            np.clip(np.log(start), low + _INSIDE, high - _INSIDE),
+            bounds=(low, high),
+            loss="soft_l1",
+            diff_step=0.01,
+        )
         for start in starts
     ]
     return channel_of(min(fits, key=lambda fit: float(fit.cost)).x)
