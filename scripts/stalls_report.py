@@ -2,7 +2,7 @@
 
     sudo OMP_NUM_THREADS=1 python scripts/stalls_report.py
 
-The machine must be quiet: nothing else may run for the some three hours that it takes. It needs root
+The machine must be quiet: nothing else may run for the three hours or so. It needs root
 (network namespaces, clearing of caches), iproute2 and the extras `stalls`, `plot` and `tensorflow`;
 two cores are enough. Stop it at any time; the same command goes on. Profiles are kept in
 runs/stalls-report; `--docs-only` makes the report of those that are there, whole or not.

@@ -220,7 +220,8 @@ def _why(launch: Launch, folder: Path, rank: int, status: int) -> str:
         return (
             f"{launch.title}: the script ended before {needed} training iterations were seen; let "
             "it iterate over a torch DataLoader (or driple.stalls.batches(...)) and step an "
-            f"optimizer as often, or give fewer --iterations; see {log}"
+            "optimizer as often, in the process that was started and not in ones of its own, or "
+            f"give fewer --iterations; see {log}"
         )
     how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
     return (

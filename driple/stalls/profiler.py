@@ -21,6 +21,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from driple.checks import check_whole
 from driple.errors import ConfigError, MeasureError
 from driple.files import told_as, write_whole
 from driple.measure.machine import busy_time, host_facts
@@ -71,6 +72,8 @@ def profile_script(
     """
     check_command(command)
     check_data(data)
+    for number in steps:
+        check_whole("a step", number, min(STEPS), max(STEPS))
     run = _Run(tuple(command), plan, folder, tuple(data), group)
     try:
         run.go([STEPS[number] for number in sorted(set(steps))], progress)

@@ -80,6 +80,8 @@ def test_what_is_not_there_is_told_before_anything_runs(tmp_path: Path) -> None:
         profile_script([], QUICK, tmp_path / "out")
     with pytest.raises(ConfigError, match=r"missing\.py is not there"):
         profile_script([str(tmp_path / "missing.py")], QUICK, tmp_path / "out")
+    with pytest.raises(ConfigError, match="a step must be a whole number from 1 to 5"):
+        profile_script(command, QUICK, tmp_path / "out", steps=[6])
     with pytest.raises(ConfigError, match="--data"):
         profile_script(command, QUICK, tmp_path / "out", data=[tmp_path / "none"])
     with pytest.raises(MeasureError, match="no stall profile"):
