@@ -19,9 +19,10 @@ from driple.stalls.profiler import profile_script
 from driple.stalls.record import Profile
 from driple.stalls.steps import Plan
 
-SLEEP_S = 0.3  # of a batch
+# Injected delays are long beside what other load on the machine adds to an exchange of gradients.
+SLEEP_S = 0.6  # of a batch
 NUM_FILES, FILE_BYTES, BATCH = 64, 2**19, 4
-DISK_BYTES_PER_S = 8 * 2**20
+DISK_BYTES_PER_S = 4 * 2**20
 WIDTH = 1200  # of a square matrix: 5.8 MB of gradients
 LINK_BITS_PER_S = 100e6
 WITHIN = 0.15
@@ -107,7 +108,8 @@ def profile(slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactor
 
 def test_a_data_set_that_sleeps_is_a_prep_stall(profile: Profile) -> None:
     """Every batch sleeps as long in the main process, on one machine."""
-    assert profile.stalls()["prep"].seconds == pytest.approx(SLEEP_S, rel=WITHIN)
+    found_s = profile.stalls()["prep"].seconds
+    assert found_s == pytest.approx(SLEEP_S, rel=WITHIN), profile.warnings()
 
 
 def test_a_slow_disk_is_a_fetch_stall(profile: Profile, slow_disk: tuple[Path, str]) -> None:
@@ -115,7 +117,8 @@ def test_a_slow_disk_is_a_fetch_stall(profile: Profile, slow_disk: tuple[Path, s
     if slow_disk[1] == "-":
         pytest.skip("limiting a disk's rate needs root, blkio control groups and a disk")
     injected_s = 2 * BATCH * FILE_BYTES / DISK_BYTES_PER_S
-    assert profile.stalls()["fetch"].seconds == pytest.approx(injected_s, rel=WITHIN)
+    found_s = profile.stalls()["fetch"].seconds
+    assert found_s == pytest.approx(injected_s, rel=WITHIN), profile.warnings()
     assert profile.launches[3, 0]["cleared"] == choose_clearer([slow_disk[0]])
 
 
@@ -124,7 +127,8 @@ def test_a_slow_link_is_a_network_stall(profile: Profile) -> None:
     if 5 in profile.left_out:
         pytest.skip(profile.left_out[5])
     injected_s = 8 * 4 * WIDTH**2 / LINK_BITS_PER_S
-    assert profile.stalls()["network"].seconds == pytest.approx(injected_s, rel=WITHIN)
+    found_s = profile.stalls()["network"].seconds
+    assert found_s == pytest.approx(injected_s, rel=WITHIN), profile.warnings()
 
 
 def test_the_profile_tells_what_it_is(profile: Profile) -> None:
