@@ -70,7 +70,7 @@ def run(
     1 one device, 2 all devices, both on synthetic data; 3 real data with cleared caches, 4 the same
     cached; 5 several machines, synthetic. Interconnect stall = 2 - 1, network stall = 5 - 2, prep
     (CPU) stall = 4 - 2, fetch (disk) stall = 3 - 4. The script must train with
-    DistributedDataParallel as torchrun has it (init_process_group without arguments), from a
+    DistributedDataParallel as torchrun starts it (rank and world size of the environment), from a
     DataLoader. Steps that this machine cannot do are left out and named. Stop it at any time; the
     same command goes on. On several machines, let torchrun start it on each, one per machine.
 
