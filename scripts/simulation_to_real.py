@@ -1,11 +1,12 @@
 """Make docs/simulation-to-real.md: what an inspector of simulated labels is worth on measured ones.
 
-    python scripts/simulation_to_real.py [--threads 2]
+    python scripts/simulation_to_real.py [--threads 2] [--targets S,S]
 
 Every measured setting was simulated too (datasets/simulated-cpu). An inspector of preset `default`
 is trained on the simulated labels and tuned on 20, 40 or 80 measured ones, beside an inspector that
 is trained on these alone and ones that come from other settings. Experiments that are not yet in
 docs/simulation-to-real/results.jsonl are run first; stop it at any time, the same command goes on.
+With --targets some settings are run alone, and nothing is written but their results.
 """
 
 from __future__ import annotations
@@ -252,6 +253,7 @@ def main() -> None:
     """Run what is missing, then write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--targets", help="run these settings only")
     arguments = parser.parse_args()
     measured = measured_datasets()
     folders = [SIMULATED_CPU / Setting.parse(item.setting).file_name for item in measured]
@@ -260,6 +262,11 @@ def main() -> None:
         for item, twin in zip(measured, read_datasets(folders), strict=True)
     ]
     HOME.mkdir(parents=True, exist_ok=True)
+    if arguments.targets:
+        for bench in benches:
+            if bench.measured.setting in arguments.targets.split(","):
+                run_missing(bench)
+        return
     rows = [row for bench in benches for row in run_missing(bench)]
     report(rows, [item.setting for item in measured])
 
