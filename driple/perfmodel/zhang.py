@@ -10,6 +10,8 @@ Parameter Server". Each function is one equation of it. The processes are IO (lo
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -222,6 +224,7 @@ def completed_aggregation_seconds(
     return _array(delay_s) + _array(num_workers) * granules * _array(one_s)
 
 
+@cache
 def _largest_of_normals(count: int) -> float:
     """Mean of the largest of so many standard normals: integral of x dF(x)^n."""
     from math import erf, sqrt

@@ -1,43 +1,125 @@
-"""What a job's worker computes and sends in an iteration, for the closed forms.
+"""A job and a setting as the closed forms want them.
 
-Job, device -> step plan -> seconds and bytes of each bucket of gradients -> Profile
+Job, device -> step plan -> Profile            Setting, Calibration -> Scene -> Points
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from driple.errors import GraphError
-from driple.perfmodel.sweep import Profile
-from driple.simulate.device import CalibratedDevice
+from driple.errors import GraphError, SettingError
+from driple.perfmodel.sweep import Points, Profile
+from driple.settings import Setting
+from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.job import Job
+from driple.simulate.placement import place_variables
+from driple.simulate.plan import StepPlan
+from driple.simulate.scene import Scene, scene_of
 
-__all__ = ["profile_of"]
+__all__ = ["imbalance", "points_of", "profile_of", "profile_of_plan", "slowest_device"]
 
 
 def profile_of(job: Job, device: CalibratedDevice) -> Profile:
-    """The buckets of a job on a device; the forward pass counts to the first of them.
+    """What a worker with this device computes, needs and sends, as if one server held all.
 
     Raises:
         GraphError: the job sends no gradients.
     """
-    seconds: list[float] = []
-    nbytes: list[float] = []
-    since = 0.0
-    for segment in job.plan(device, 1, "round_robin").segments:
-        since += segment.duration_s
-        if segment.sends:
-            seconds.append(since)
-            nbytes.append(sum(message.nbytes for message in segment.sends))
-            since = 0.0
-    if not seconds:
+    return profile_of_plan(job.plan(device, 1, "round_robin"))
+
+
+def profile_of_plan(plan: StepPlan) -> Profile:
+    """The same of a step plan.
+
+    Raises:
+        GraphError: nothing is sent.
+    """
+    made = Profile(
+        segment_s=np.array([segment.duration_s for segment in plan.segments]),
+        push_bytes=np.array(
+            [float(sum(one.nbytes for one in segment.sends)) for segment in plan.segments]
+        ),
+        pull_bytes=np.array([message.nbytes for message in plan.pulls], dtype=np.float64),
+        needs=np.array([segment.needs for segment in plan.segments], dtype=np.int64),
+    )
+    if not made.push_bytes.any():
         raise GraphError(
             "the graph sends no gradients to a parameter server; give the graph of a worker of "
             "distributed training"
         )
-    return Profile(
-        forward_s=0.0,
-        backward_s=np.array(seconds),
-        bucket_bytes=np.array(nbytes),
-        update_s=since,
+    return made
+
+
+def imbalance(job: Job, num_servers: int) -> float:
+    """How many times its even share of the parameters the fullest server holds.
+
+    TensorFlow gives variables to servers in turn, whatever their size: with two servers and a bias
+    after each weight, one gets all weights.
+    """
+    nbytes = job.graph.traffic.received_bytes
+    loads = np.bincount(place_variables(nbytes, num_servers), nbytes, num_servers)
+    return float(loads.max() / loads.mean()) if loads.any() else 1.0
+
+
+def slowest_device(job: Job, setting: Setting, calibration: Calibration) -> CalibratedDevice:
+    """The device of the setting that all workers wait for.
+
+    Raises:
+        SettingError: an unknown device, or workers that nobody described.
+    """
+    devices = [calibration.device(name) for name in dict.fromkeys(scene_of(setting).devices)]
+    return max(devices, key=lambda device: job.plan(device, 1, "round_robin").compute_s)
+
+
+def points_of(
+    job: Job, setting: Setting, calibration: Calibration, deviation: float | None = None
+) -> Points:
+    """The setting as a point: rates that links reach, shared as its machines share them.
+
+    Args:
+        job: whose parameters are spread over the servers.
+        setting: with parameter servers.
+        calibration: what links reach.
+        deviation: of a worker's computing time, as a share of it; that of the simulator by default.
+
+    Raises:
+        SettingError: no parameter servers, or workers that nobody described.
+    """
+    if not setting.num_servers:
+        raise SettingError(
+            f"{setting.name} is a ring, and the closed forms are of parameter servers; give a "
+            "setting such as V100-P1w2, or use driple simulate"
+        )
+    scene = scene_of(setting)
+    link = calibration.link(scene.link)
+    rate = min(
+        scene.link_bytes_per_s * link.share_of(scene.num_machines), calibration.server_bytes_per_s
     )
+    worker_load, server_load = _loads(scene, rate, calibration.bridge_bytes_per_s)
+    return Points(
+        workers=setting.num_workers,
+        servers=setting.num_servers,
+        worker_bytes_per_s=1 / worker_load,
+        server_bytes_per_s=setting.num_workers / setting.num_servers / server_load,
+        imbalance=imbalance(job, setting.num_servers),
+        server_s_per_byte=calibration.apply_s_per_byte,
+        message_s=link.tensor_s,
+        deviation=calibration.jitter if deviation is None else deviation,
+    )
+
+
+def _loads(scene: Scene, link: float, bridge: float) -> tuple[float, float]:
+    """Seconds for each byte of every worker's gradients, spread evenly: workers' side, servers'.
+
+    Roles of one machine talk over ports of its bridge; all others share their machines' links.
+    """
+    workers, servers = np.array(scene.worker_machine), np.array(scene.server_machine)
+    here = workers[:, None] == servers[None, :]
+    share = 1 / len(servers)
+    at_worker = [share * here.sum(axis=1).max() / bridge]
+    at_server = [share * here.sum(axis=0).max() / bridge]
+    for machine in range(scene.num_machines):
+        away = ~here
+        at_worker.append(share * away[workers == machine].sum() / link)
+        at_server.append(share * away[:, servers == machine].sum() / link)
+    return max(at_worker), max(at_server)
