@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,7 +13,7 @@ from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.perfmodel.sweep import Breakdown, Points, Profile
+    from driple.perfmodel.sweep import Breakdown, Compression, Exchange, Points, Profile
     from driple.settings import Setting
 
 __all__ = ["whatif"]
@@ -20,6 +21,7 @@ __all__ = ["whatif"]
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MOST_POINTS = 4_000_000
 _MOST_ROWS = 40
+_MEASURED_MACHINES = 4  # on one switch, with servers: those of the published runs
 _RANGE = re.compile(r"(?P<low>[\d.]+)\s*-\s*(?P<high>[\d.]+)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
 _FACTORS = {"m": 1e6, "g": 1e9}
@@ -44,6 +46,19 @@ def whatif(
     deviation: Annotated[
         float, typer.Option(help="of a worker's computing time, as a share of it")
     ] = 0.02,
+    exchange: Annotated[
+        str,
+        typer.Option(
+            help="when parameters come: step (at the next step's beginning, TensorFlow) or layer "
+            "(as soon as a layer is added up, BytePS)"
+        ),
+    ] = "step",
+    limit: Annotated[
+        bool,
+        typer.Option(
+            "--limit/--no-limit", help="servers pass no more than the fastest published one"
+        ),
+    ] = True,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw examples/s against workers (.png, .svg, .pdf)")
@@ -67,37 +82,30 @@ def whatif(
     """
     import numpy as np
 
+    from driple.checks import check_choice
     from driple.graph import read_graph
     from driple.perfmodel.sweep import (
+        EXCHANGES,
         RESOURCES,
         Compression,
-        Points,
         bottleneck,
         gain_of_doubling,
         iteration_seconds,
     )
     from driple.settings import Setting
-    from driple.simulate.device import shipped_calibration
+    from driple.simulate.device import ETHERNET, shipped_calibration
     from driple.simulate.job import Job
-    from driple.simulate.profile import profile_of
-    from driple.simulate.scene import scene_of
+    from driple.simulate.profile import imbalance, points_of, profile_of, slowest_device
 
     if plot is not None:
         from driple.cli.plot import check_picture
 
         check_picture(plot)
+    check_choice("--exchange", exchange, EXCHANGES)
     wanted = Setting.parse(setting)
     calibration = shipped_calibration()
-    job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
-    profile = profile_of(job, calibration.device(wanted.device))
-    scene = scene_of(wanted)
-    link = calibration.link(scene.link)
-    # Roles of one machine talk over its bridge, unless a rate is asked about.
-    bridged = not bandwidth and bool(scene.server_machine) and scene.num_machines == 1
-    own_rate = calibration.bridge_bytes_per_s if bridged else scene.link_bytes_per_s
-    share = 1.0 if bridged else link.share
     grids = np.meshgrid(
-        _rates(bandwidth) or [own_rate],
+        _rates(bandwidth) or [0.0],
         _wholes("--workers", workers) or [wanted.num_workers],
         _wholes("--ps", ps) or [max(wanted.num_servers, 1)],
         _shares(compress),
@@ -109,24 +117,43 @@ def whatif(
             f"{len(rates)} points are more than {_MOST_POINTS}; give fewer values, or narrower "
             "ranges"
         )
-    points = Points(
+    job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
+    own = points_of(job, wanted, calibration, deviation=deviation, limited=limit)
+    how = cast("Exchange", exchange)
+    profile = profile_of(job, slowest_device(job, wanted, calibration))
+    known, which = np.unique(servers, return_inverse=True)
+    reached = {
+        "worker_bytes_per_s": own.worker_bytes_per_s,
+        "server_bytes_per_s": own.server_bytes_per_s,
+    }
+    if bandwidth:  # every role on a machine of its own
+        share = calibration.links[ETHERNET].share_of(_MEASURED_MACHINES)
+        most = calibration.server_bytes_per_s if limit else np.inf
+        each = np.minimum(rates * share, most)
+        reached = {"worker_bytes_per_s": each, "server_bytes_per_s": each}
+        if limit and (each == most).any():
+            note(
+                f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so "
+                "faster links bring nothing; --no-limit lets servers use all of them"
+            )
+    else:
+        rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
+    points = replace(
+        own,
         workers=counts,
         servers=servers,
-        worker_bytes_per_s=rates * share,
-        server_bytes_per_s=rates * share,
-        server_s_per_byte=calibration.apply_s_per_byte,
-        message_s=link.tensor_s,
-        deviation=deviation,
+        imbalance=np.array([imbalance(job, int(count)) for count in known])[which],
         compression=ratios,
+        **reached,
     )
     cost = Compression(s_per_byte=compress_cost / 1e9)
-    found = iteration_seconds(profile, points, cost)
+    found = iteration_seconds(profile, points, cost, how)
     names = bottleneck(found)
     if json:
-        gains = {name: gain_of_doubling(profile, points, name, cost) for name in RESOURCES}
-        print_json(_as_json(wanted, points, rates, found, names, gains))
+        gains = {name: gain_of_doubling(profile, points, name, cost, how) for name in RESOURCES}
+        print_json({**_as_json(wanted, points, rates, found, names, gains), "exchange": how})
     else:
-        _print(points, rates, found, names, profile, cost)
+        _print(points, rates, found, names, profile, (cost, how))
     if plot is not None:
         from driple.cli.whatif_plot import plot_whatif
 
@@ -172,7 +199,7 @@ def _print(
     found: Breakdown,
     names: Any,
     profile: Profile,
-    cost: Any,
+    how: tuple[Compression, Exchange],
 ) -> None:
     import numpy as np
 
@@ -180,7 +207,8 @@ def _print(
 
     flat = points.arrays()
     shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
-    gains = {name: gain_of_doubling(profile, points, name, cost) for name in RESOURCES}
+    shown_points = points.at(shown)
+    gains = {name: gain_of_doubling(profile, shown_points, name, *how) for name in RESOURCES}
     rows = [
         [
             f"{8 * rates[i] / 1e9:g}G",
@@ -190,10 +218,10 @@ def _print(
             f"{found.total_s[i]:.4f} s",
             f"{100 * found.compute_s[i] / found.total_s[i]:.0f} %",
             f"{100 * (found.push_s[i] + found.pull_s[i]) / found.total_s[i]:.0f} %",
-            *(f"{100 * gains[name][i]:.0f} %" for name in RESOURCES),
+            *(f"{100 * gains[name][row]:.0f} %" for name in RESOURCES),
             BOTTLENECKS[str(names[i])],
         ]
-        for i in shown.tolist()
+        for row, i in enumerate(shown.tolist())
     ]
     print_table(
         ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network",

@@ -180,6 +180,10 @@ class Points:
         values = np.broadcast_arrays(*(np.asarray(getattr(self, n), np.float64) for n in names))
         return {name: value.ravel() for name, value in zip(names, values, strict=True)}
 
+    def at(self, rows: npt.NDArray[np.int64]) -> Points:
+        """Some of the points, by their positions among all, flat."""
+        return Points(**{name: values[rows] for name, values in self.arrays().items()})
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of all fields together."""
@@ -289,11 +293,10 @@ def _evaluate(
     worker_s, server_s = 1 / at["worker_bytes_per_s"], share / at["server_bytes_per_s"]
     squeezed = cost.seconds(at["compression"], float(profile.push_bytes.sum()))
     compute_s = profile.compute_s / at["compute_rate"]
-    ends = _pipeline(profile, at, squeezed, exchange, at["compute_rate"])
-    slower = _slowest_rate(at)
+    ends = _pipeline(profile, at, squeezed, exchange)
     total_s = ends[3]
-    if (slower != at["compute_rate"]).any():
-        total_s = _pipeline(profile, at, squeezed, exchange, slower)[3]
+    if at["deviation"].any():
+        total_s = np.maximum(total_s, _slowest_end(profile, at, squeezed, exchange))
     pushed = float(profile.push_bytes.sum()) * (1 - at["compression"])
     moved = pushed + (float(profile.pull_bytes.sum()) if exchange == "step" else 0.0)
     return {
@@ -314,15 +317,28 @@ def _pipeline(
     at: Mapping[str, FloatArray],
     squeezed: FloatArray,
     exchange: Exchange,
-    compute_rate: FloatArray,
+    slowest: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """When computing, FC, AG and the iteration end, segment by segment (equation 4)."""
+    """When computing, FC, AG and the iteration end, segment by segment (equation 4).
+
+    Args:
+        profile: of a worker.
+        at: points.
+        squeezed: seconds to compress all gradients.
+        exchange: when parameters come.
+        slowest: factor on the time of computing of a worker that pushes when all others have; by
+            default all push at the same time.
+    """
+    slowness = (1.0 if slowest is None else slowest) / at["compute_rate"]
+    pushing = 1.0 if slowest is None else 1 / np.maximum(at["workers"], 1)
     share = _share(at)
     byte_s = np.maximum(1 / at["worker_bytes_per_s"], share / at["server_bytes_per_s"])
     late_s = at["message_s"]
-    slowness = 1 / compute_rate
-    kept_s = byte_s * (1 - at["compression"])
-    adding_s = share * at["server_s_per_byte"] * (1 - at["compression"])
+    kept = 1 - at["compression"]
+    kept_s = kept * np.maximum(
+        1 / at["worker_bytes_per_s"], pushing * share / at["server_bytes_per_s"]
+    )
+    adding_s = kept * pushing * share * at["server_s_per_byte"]
     squeeze_s = squeezed / max(float(profile.push_bytes.sum()), 1.0)  # for each byte
     come, computed, pushed, added, back = (np.zeros_like(byte_s) for _ in range(5))
     pulled = 0
@@ -360,11 +376,14 @@ def _share(at: Mapping[str, FloatArray]) -> FloatArray:
     return at["workers"] / at["servers"] * at["imbalance"]
 
 
-def _slowest_rate(at: Mapping[str, FloatArray]) -> FloatArray:
-    """Speed of the slowest of the workers, on average (equations 7 to 9)."""
-    rate = at["compute_rate"]
-    if not at["deviation"].any():
-        return rate
-    counts, which = np.unique(np.rint(at["workers"]), return_inverse=True)
-    extra = np.array([expected_maximum(0.0, 1.0, max(int(count), 1)) for count in counts])
-    return np.asarray(rate / (1 + at["deviation"] * extra[which]), dtype=np.float64)
+def _slowest_end(
+    profile: Profile, at: Mapping[str, FloatArray], squeezed: FloatArray, exchange: Exchange
+) -> FloatArray:
+    """When the slowest of workers with normal times ends, on average (equations 7 to 9).
+
+    Its gradients come when those of all others are through, so it has the servers to itself.
+    """
+    count = np.maximum(np.rint(at["workers"]), 1)
+    counts, which = np.unique(count, return_inverse=True)
+    slowest = np.array([expected_maximum(0.0, 1.0, int(n)) for n in counts])[which]
+    return _pipeline(profile, at, squeezed, exchange, 1 + at["deviation"] * slowest)[3]

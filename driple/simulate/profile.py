@@ -72,7 +72,12 @@ def slowest_device(job: Job, setting: Setting, calibration: Calibration) -> Cali
 
 
 def points_of(
-    job: Job, setting: Setting, calibration: Calibration, deviation: float | None = None
+    job: Job,
+    setting: Setting,
+    calibration: Calibration,
+    *,
+    deviation: float | None = None,
+    limited: bool = True,
 ) -> Points:
     """The setting as a point: rates that links reach, shared as its machines share them.
 
@@ -81,6 +86,7 @@ def points_of(
         setting: with parameter servers.
         calibration: what links reach.
         deviation: of a worker's computing time, as a share of it; that of the simulator by default.
+        limited: whether servers pass no more than published ones did, however fast their links.
 
     Raises:
         SettingError: no parameter servers, or workers that nobody described.
@@ -92,9 +98,9 @@ def points_of(
         )
     scene = scene_of(setting)
     link = calibration.link(scene.link)
-    rate = min(
-        scene.link_bytes_per_s * link.share_of(scene.num_machines), calibration.server_bytes_per_s
-    )
+    rate = scene.link_bytes_per_s * link.share_of(scene.num_machines)
+    if limited:
+        rate = min(rate, calibration.server_bytes_per_s)
     worker_load, server_load = _loads(scene, rate, calibration.bridge_bytes_per_s)
     return Points(
         workers=setting.num_workers,

@@ -284,9 +284,7 @@ def fit_zeng(runs: Sequence[ZengRun]) -> ZengFit:
         raise MissingExtraError(
             "fitting needs scipy, which is not installed; pip install 'driple[train]'"
         ) from error
-    kinds = sorted(
-        {f"{'cpu' if cpu else 'gpu'}/{run.model}" for run in runs for cpu in run.on_cpu}
-    )
+    kinds = sorted({f"{'cpu' if cpu else 'gpu'}/{run.model}" for run in runs for cpu in run.on_cpu})
     begin = np.array(
         [np.log(value) for _, value, _ in _NUMBERS]
         + [np.log(value / (1 - value)) for _, value, _ in _SHARES]
@@ -308,7 +306,9 @@ def fit_zeng(runs: Sequence[ZengRun]) -> ZengFit:
 def _from_vector(values: FloatArray, kinds: Sequence[str]) -> ZengFit:
     """The numbers of a fit from their logarithms and logits."""
     count = len(_NUMBERS)
-    logs = dict(zip((name for name, _, _ in _NUMBERS), np.exp(values[:count]).tolist(), strict=True))
+    logs = dict(
+        zip((name for name, _, _ in _NUMBERS), np.exp(values[:count]).tolist(), strict=True)
+    )
     logits = values[count : count + len(_SHARES)]
     shares = dict(
         zip((name for name, _, _ in _SHARES), (1 / (1 + np.exp(-logits))).tolist(), strict=True)

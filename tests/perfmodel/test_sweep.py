@@ -54,7 +54,6 @@ def test_parts_sum_to_the_iteration(exchange: Exchange) -> None:
         ("compute_rate", [0.5, 1, 2, 4], False),
         ("server_s_per_byte", [0, 1e-9, 1e-8], True),
         ("message_s", [0, 1e-3, 1e-2], True),
-        ("deviation", [0, 0.05, 0.2], True),
         ("compression", [0, 0.3, 0.9], False),
     ],
 )
@@ -65,6 +64,16 @@ def test_more_of_a_resource_never_hurts(
     steps = np.diff(times) if rising else -np.diff(times)
     assert (steps >= -1e-12).all()
     assert steps.max() > 0
+
+
+def test_stragglers_cost_where_workers_decide_and_nothing_where_the_network_does() -> None:
+    fast = {"worker_bytes_per_s": 1e15, "server_bytes_per_s": 1e15}
+    times = [total("step", deviation=value, **fast) for value in (0, 0.05, 0.2)]
+    slowest = 1.0293753730039642  # mean of the largest of four standard normals
+    assert times == pytest.approx([JOB.compute_s * (1 + d * slowest) for d in (0, 0.05, 0.2)])
+    assert total("step", deviation=0.2) == total("step")
+    many = [total("step", deviation=0.1, workers=n, **fast) for n in (1, 2, 8, 64)]
+    assert (np.diff(many) > 0).all()
 
 
 def test_limits_of_a_fast_network_and_of_fast_devices() -> None:
