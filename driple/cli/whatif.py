@@ -59,6 +59,10 @@ def whatif(
             "--limit/--no-limit", help="servers pass no more than the fastest published one"
         ),
     ] = True,
+    measured: Annotated[
+        float | None,
+        typer.Option(help="seconds of an iteration that you measured on --setting itself"),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw examples/s against workers (.png, .svg, .pdf)")
@@ -70,7 +74,8 @@ def whatif(
     """Ask what another cluster would bring for the job of GRAPH, and what holds it back.
 
     A closed form (Zhang et al.) of synchronous training with parameter servers, each role on a link
-    of its own. Every point tells its bottleneck, and what doubling each resource would save.
+    of its own. Every point tells its bottleneck, and what doubling each resource would save. With
+    --measured, devices are taken to be as fast as an iteration on the setting itself showed.
 
     Examples:
 
@@ -79,19 +84,20 @@ def whatif(
       driple whatif graph.pbtxt --setting 2080Ti-P2w2/ho-40G --ps 1-8 --compress 0-0.9 --json
 
       driple whatif graph.pbtxt --workers 1-32 --bandwidth 1G,10G --plot whatif.png
+
+      driple whatif graph.pbtxt --setting CPU-P1w2 --measured 0.412 --workers 1-8
     """
     import numpy as np
 
     from driple.checks import check_choice
     from driple.graph import read_graph
-    from driple.perfmodel.sweep import (
-        EXCHANGES,
+    from driple.perfmodel.advice import (
         RESOURCES,
-        Compression,
         bottleneck,
         gain_of_doubling,
-        iteration_seconds,
+        rate_from_measured,
     )
+    from driple.perfmodel.sweep import EXCHANGES, Compression, iteration_seconds
     from driple.settings import Setting
     from driple.simulate.device import ETHERNET, shipped_calibration
     from driple.simulate.job import Job
@@ -121,6 +127,8 @@ def whatif(
     own = points_of(job, wanted, calibration, deviation=deviation, limited=limit)
     how = cast("Exchange", exchange)
     profile = profile_of(job, slowest_device(job, wanted, calibration))
+    if measured is not None:
+        own = replace(own, compute_rate=rate_from_measured(profile, own, measured, how))
     known, which = np.unique(servers, return_inverse=True)
     reached = {
         "worker_bytes_per_s": own.worker_bytes_per_s,
@@ -169,7 +177,7 @@ def _as_json(
     names: Any,
     gains: dict[str, Any],
 ) -> dict[str, Any]:
-    from driple.perfmodel.sweep import BOTTLENECKS
+    from driple.perfmodel.advice import BOTTLENECKS
 
     return {
         "setting": setting.name,
@@ -203,7 +211,7 @@ def _print(
 ) -> None:
     import numpy as np
 
-    from driple.perfmodel.sweep import BOTTLENECKS, RESOURCES, gain_of_doubling
+    from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
     flat = points.arrays()
     shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
@@ -228,6 +236,13 @@ def _print(
          "2x device", "2x worker link", "2x server link", "2x servers", "held back by"],
         rows,
     )  # fmt: skip
+    if len(np.unique(flat["compression"])) > 1:
+        best = int(found.total_s.argmin())
+        print(
+            f"fastest: {100 * flat['compression'][best]:.0f} % of the gradients not sent, "
+            f"{8 * rates[best] / 1e9:g}G, {flat['workers'][best]:.0f} workers, "
+            f"{flat['servers'][best]:.0f} ps: {found.total_s[best]:.4f} s"
+        )
     if len(shown) < len(rates):
         note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
 

@@ -1,7 +1,7 @@
 """Iteration time of synchronous parameter-server training over any number of configurations.
 
 Profile (what a worker computes, needs and sends, segment by segment), Points (configurations)
-    -> the pipeline of Zhang et al. (equations 1, 4 and 6), vectorised -> Breakdown, bottleneck
+    -> the pipeline of Zhang et al. (equations 1, 4 and 6), vectorised -> Breakdown
 
 The processes of an iteration are backward communication of the parameters (BC), computing (FP and
 BP), forward communication of the gradients (FC) and aggregation (AG). Each is a process of type II:
@@ -13,8 +13,7 @@ it needs. `layer`: as soon as a layer's gradients are added up, as in BytePS and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,16 +24,12 @@ from driple.errors import ConfigError
 from driple.perfmodel.zhang import expected_maximum
 
 __all__ = [
-    "BOTTLENECKS",
     "EXCHANGES",
-    "RESOURCES",
     "Breakdown",
     "Compression",
     "Exchange",
     "Points",
     "Profile",
-    "bottleneck",
-    "gain_of_doubling",
     "iteration_seconds",
 ]
 
@@ -46,19 +41,6 @@ EXCHANGES: tuple[str, ...] = get_args(Exchange)
 
 # Points of a sweep that are worked on at once: their arrays stay in the cache.
 _AT_ONCE = 8192
-
-# What an iteration can be bound by, in the order in which ties are told.
-BOTTLENECKS: Mapping[str, str] = MappingProxyType(
-    {
-        "compute": "the workers' devices",
-        "worker_nic": "the network link of a worker",
-        "server_nic": "the network links of the parameter servers",
-        "server_cpu": "adding up gradients on the parameter servers",
-        "stragglers": "waiting for the slowest worker",
-    }
-)
-# What can be doubled.
-RESOURCES = ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,42 +229,6 @@ def iteration_seconds(
     return Breakdown(
         **{name: np.concatenate(some).reshape(points.shape) for name, some in parts.items()}
     )
-
-
-def bottleneck(found: Breakdown) -> npt.NDArray[np.str_]:
-    """Which resource each point is bound by: the one that is busy, or waited for, longest."""
-    busy = np.stack(
-        [
-            found.compute_s,
-            found.worker_nic_s,
-            found.server_nic_s,
-            found.server_cpu_s,
-            found.straggler_s,
-        ]
-    )
-    names: npt.NDArray[np.str_] = np.array(list(BOTTLENECKS))[busy.argmax(axis=0)]
-    return names
-
-
-def gain_of_doubling(
-    profile: Profile,
-    points: Points,
-    resource: str,
-    compression: Compression | None = None,
-    exchange: Exchange = "step",
-) -> FloatArray:
-    """Share of the iteration that is saved if there is twice as much of a resource.
-
-    Raises:
-        ConfigError: no such resource.
-    """
-    if resource not in RESOURCES:
-        raise ConfigError(f"'{resource}' cannot be doubled; choose of {', '.join(RESOURCES)}")
-    twice = replace(points, **{resource: 2 * np.asarray(getattr(points, resource))})
-    before, after = (
-        iteration_seconds(profile, one, compression, exchange) for one in (points, twice)
-    )
-    return 1 - after.total_s / before.total_s
 
 
 def _evaluate(

@@ -10,12 +10,9 @@ import pytest
 from driple.errors import ConfigError
 from driple.perfmodel.sweep import (
     EXCHANGES,
-    Compression,
     Exchange,
     Points,
     Profile,
-    bottleneck,
-    gain_of_doubling,
     iteration_seconds,
 )
 
@@ -96,46 +93,6 @@ def test_twice_the_work_on_twice_the_resources_takes_the_same_time() -> None:
     twice = {"worker_bytes_per_s": 200 * MB, "server_bytes_per_s": 200 * MB, "compute_rate": 2}
     found = iteration_seconds(heavy, replace(AT, **twice))
     assert float(found.total_s) == pytest.approx(total("step"))
-
-
-def test_links_of_workers_and_servers_bind_each_where_it_is_narrow() -> None:
-    names = bottleneck(
-        iteration_seconds(
-            JOB,
-            Points(
-                workers=np.array([1, 8, 1, 1, 50]),
-                servers=np.array([8, 1, 8, 1, 50]),
-                worker_bytes_per_s=np.array([10 * MB, 1e9, 1e12, 1e12, 1e12]),
-                server_bytes_per_s=np.array([1e9, 10 * MB, 1e12, 1e12, 1e12]),
-                server_s_per_byte=np.array([0, 0, 0, 1e-6, 0]),
-                deviation=np.array([0, 0, 0, 0, 2.0]),
-            ),
-        )
-    )
-    assert names.tolist() == ["worker_nic", "server_nic", "compute", "server_cpu", "stragglers"]
-
-
-def test_doubling_helps_most_at_the_bottleneck() -> None:
-    gains = {
-        name: float(gain_of_doubling(JOB, AT, name))
-        for name in ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
-    }
-    assert gains["server_bytes_per_s"] == pytest.approx(gains["servers"])
-    assert gains["worker_bytes_per_s"] == pytest.approx(0)
-    assert 0 < gains["compute_rate"] < gains["servers"] < 0.5
-    with pytest.raises(ConfigError, match="cannot be doubled"):
-        gain_of_doubling(JOB, AT, "luck")
-
-
-def test_compression_pays_up_to_where_it_costs_more() -> None:
-    ratios = np.linspace(0, 0.95, 96)
-    free = iteration_seconds(JOB, replace(AT, compression=ratios)).total_s
-    assert free.argmin() == len(ratios) - 1
-    dear = iteration_seconds(
-        JOB, replace(AT, compression=ratios), Compression(s_per_byte=2e-8)
-    ).total_s
-    assert 0 < ratios[dear.argmin()] < 0.95
-    assert dear[0] == pytest.approx(free[0])
 
 
 def test_points_follow_broadcasting() -> None:
