@@ -15,6 +15,7 @@ from driple.errors import ConfigError
 if TYPE_CHECKING:
     from driple.perfmodel.sweep import Breakdown, Compression, Exchange, Points, Profile
     from driple.settings import Setting
+    from driple.simulate.device import Calibration
 
 __all__ = ["whatif"]
 
@@ -99,9 +100,10 @@ def whatif(
     )
     from driple.perfmodel.sweep import EXCHANGES, Compression, iteration_seconds
     from driple.settings import Setting
-    from driple.simulate.device import ETHERNET, shipped_calibration
+    from driple.simulate.device import shipped_calibration
     from driple.simulate.job import Job
     from driple.simulate.profile import imbalance, points_of, profile_of, slowest_device
+    from driple.simulate.scene import scene_of
 
     if plot is not None:
         from driple.cli.plot import check_picture
@@ -124,36 +126,19 @@ def whatif(
             "ranges"
         )
     job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
-    own = points_of(job, wanted, calibration, deviation=deviation, limited=limit)
+    scene = scene_of(wanted)
+    own = points_of(job, scene, calibration, deviation=deviation, limited=limit)
     how = cast("Exchange", exchange)
-    profile = profile_of(job, slowest_device(job, wanted, calibration))
+    profile = profile_of(job, slowest_device(job, scene, calibration))
     if measured is not None:
         own = replace(own, compute_rate=rate_from_measured(profile, own, measured, how))
-    known, which = np.unique(servers, return_inverse=True)
-    reached = {
-        "worker_bytes_per_s": own.worker_bytes_per_s,
-        "server_bytes_per_s": own.server_bytes_per_s,
-    }
-    if bandwidth:  # every role on a machine of its own
-        share = calibration.links[ETHERNET].share_of(_MEASURED_MACHINES)
-        most = calibration.server_bytes_per_s if limit else np.inf
-        each = np.minimum(rates * share, most)
-        reached = {"worker_bytes_per_s": each, "server_bytes_per_s": each}
-        if limit and (each == most).any():
-            note(
-                f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so "
-                "faster links bring nothing; --no-limit lets servers use all of them"
-            )
+    if bandwidth:
+        own = _on_ethernet(own, rates, calibration, limit=limit)
     else:
         rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
-    points = replace(
-        own,
-        workers=counts,
-        servers=servers,
-        imbalance=np.array([imbalance(job, int(count)) for count in known])[which],
-        compression=ratios,
-        **reached,
-    )
+    known, which = np.unique(servers, return_inverse=True)
+    uneven = np.array([imbalance(job, int(count)) for count in known])[which]
+    points = replace(own, workers=counts, servers=servers, imbalance=uneven, compression=ratios)
     cost = Compression(s_per_byte=compress_cost / 1e9)
     found = iteration_seconds(profile, points, cost, how)
     names = bottleneck(found)
@@ -167,6 +152,25 @@ def whatif(
 
         plot_whatif(rates, counts, servers, ratios, found, names, plot, title=graph.name)
         note(f"wrote {plot}")
+
+
+def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bool) -> Points:
+    """Every role on a machine of its own, joined by Ethernet of these rates."""
+    import numpy as np
+
+    from driple.simulate.device import ETHERNET
+
+    link = calibration.links[ETHERNET]
+    most = calibration.server_bytes_per_s if limit else np.inf
+    reached = np.minimum(rates * link.share_of(_MEASURED_MACHINES), most)
+    if limit and (reached == most).any():
+        note(
+            f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
+            "links bring nothing; --no-limit lets servers use all of them"
+        )
+    return replace(
+        own, worker_bytes_per_s=reached, server_bytes_per_s=reached, message_s=link.tensor_s
+    )
 
 
 def _as_json(

@@ -1,6 +1,6 @@
-"""A job and a setting as the closed forms want them.
+"""A job and a cluster as the closed forms want them.
 
-Job, device -> step plan -> Profile            Setting, Calibration -> Scene -> Points
+Job, device -> step plan -> Profile            Job, Scene, Calibration -> Points
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ import numpy as np
 
 from driple.errors import GraphError, SettingError
 from driple.perfmodel.sweep import Points, Profile
-from driple.settings import Setting
 from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.job import Job
 from driple.simulate.placement import place_variables
 from driple.simulate.plan import StepPlan
-from driple.simulate.scene import Scene, scene_of
+from driple.simulate.scene import Scene
 
-__all__ = ["imbalance", "points_of", "profile_of", "profile_of_plan", "slowest_device"]
+__all__ = [
+    "imbalance",
+    "link_loads",
+    "points_of",
+    "profile_of",
+    "profile_of_plan",
+    "slowest_device",
+]
 
 
 def profile_of(job: Job, device: CalibratedDevice) -> Profile:
@@ -61,71 +67,78 @@ def imbalance(job: Job, num_servers: int) -> float:
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
-def slowest_device(job: Job, setting: Setting, calibration: Calibration) -> CalibratedDevice:
-    """The device of the setting that all workers wait for.
+def slowest_device(job: Job, scene: Scene, calibration: Calibration) -> CalibratedDevice:
+    """The device that all workers wait for.
 
     Raises:
-        SettingError: an unknown device, or workers that nobody described.
+        SettingError: an unknown device.
     """
-    devices = [calibration.device(name) for name in dict.fromkeys(scene_of(setting).devices)]
+    devices = [calibration.device(name) for name in dict.fromkeys(scene.devices)]
     return max(devices, key=lambda device: job.plan(device, 1, "round_robin").compute_s)
 
 
 def points_of(
     job: Job,
-    setting: Setting,
+    scene: Scene,
     calibration: Calibration,
     *,
     deviation: float | None = None,
     limited: bool = True,
 ) -> Points:
-    """The setting as a point: rates that links reach, shared as its machines share them.
+    """A cluster as a point: rates that links reach, shared as its machines share them.
 
     Args:
         job: whose parameters are spread over the servers.
-        setting: with parameter servers.
+        scene: with parameter servers.
         calibration: what links reach.
         deviation: of a worker's computing time, as a share of it; that of the simulator by default.
         limited: whether servers pass no more than published ones did, however fast their links.
 
     Raises:
-        SettingError: no parameter servers, or workers that nobody described.
+        SettingError: no parameter servers.
     """
-    if not setting.num_servers:
-        raise SettingError(
-            f"{setting.name} is a ring, and the closed forms are of parameter servers; give a "
-            "setting such as V100-P1w2, or use driple simulate"
-        )
-    scene = scene_of(setting)
+    num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
     link = calibration.link(scene.link)
     rate = scene.link_bytes_per_s * link.share_of(scene.num_machines)
     if limited:
         rate = min(rate, calibration.server_bytes_per_s)
-    worker_load, server_load = _loads(scene, rate, calibration.bridge_bytes_per_s)
+    worker_load, server_load = link_loads(scene, rate, calibration.bridge_bytes_per_s)
     return Points(
-        workers=setting.num_workers,
-        servers=setting.num_servers,
+        workers=num_workers,
+        servers=num_servers,
         worker_bytes_per_s=1 / worker_load,
-        server_bytes_per_s=setting.num_workers / setting.num_servers / server_load,
-        imbalance=imbalance(job, setting.num_servers),
+        server_bytes_per_s=num_workers / num_servers / server_load,
+        imbalance=imbalance(job, num_servers),
         server_s_per_byte=calibration.apply_s_per_byte,
         message_s=link.tensor_s,
         deviation=calibration.jitter if deviation is None else deviation,
     )
 
 
-def _loads(scene: Scene, link: float, bridge: float) -> tuple[float, float]:
+def link_loads(scene: Scene, link: float, bridge: float) -> tuple[float, float]:
     """Seconds for each byte of every worker's gradients, spread evenly: workers' side, servers'.
 
     Roles of one machine talk over ports of its bridge; all others share their machines' links.
+
+    Args:
+        scene: with parameter servers.
+        link: bytes/s of a machine's link, each way.
+        bridge: bytes/s of a port of a machine's bridge, each way.
+
+    Raises:
+        SettingError: no parameter servers.
     """
+    if not scene.server_machine:
+        raise SettingError(
+            "this setting is a ring, and the closed forms are of parameter servers; give a setting "
+            "such as V100-P1w2, or use driple simulate"
+        )
     workers, servers = np.array(scene.worker_machine), np.array(scene.server_machine)
     here = workers[:, None] == servers[None, :]
     share = 1 / len(servers)
     at_worker = [share * here.sum(axis=1).max() / bridge]
     at_server = [share * here.sum(axis=0).max() / bridge]
     for machine in range(scene.num_machines):
-        away = ~here
-        at_worker.append(share * away[workers == machine].sum() / link)
-        at_server.append(share * away[:, servers == machine].sum() / link)
+        at_worker.append(share * (~here)[workers == machine].sum() / link)
+        at_server.append(share * (~here)[:, servers == machine].sum() / link)
     return max(at_worker), max(at_server)

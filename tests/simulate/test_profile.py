@@ -24,6 +24,7 @@ from driple.simulate.profile import (
     slowest_device,
 )
 from driple.simulate.run import simulate
+from driple.simulate.scene import scene_of
 
 MB = 1e6
 RATE = 100 * MB
@@ -88,8 +89,10 @@ def test_a_setting_of_one_server_gives_the_simulators_time(job: Job) -> None:
     calibration = replace(shipped_calibration(), jitter=0.0)
     setting = Setting.parse("V100-P1w2/ho-PCIe")
     wanted = simulate(job, setting, calibration, num_steps=3).iteration_time_s
-    at = points_of(job, setting, calibration)
-    found = iteration_seconds(profile_of(job, slowest_device(job, setting, calibration)), at)
+    at = points_of(job, scene_of(setting), calibration)
+    found = iteration_seconds(
+        profile_of(job, slowest_device(job, scene_of(setting), calibration)), at
+    )
     assert float(found.total_s) == pytest.approx(wanted, rel=1e-9)
 
 
@@ -97,8 +100,10 @@ def test_a_setting_of_one_server_gives_the_simulators_time(job: Job) -> None:
 def test_settings_of_several_servers_come_near(job: Job, name: str) -> None:
     calibration, setting = shipped_calibration(), Setting.parse(name)
     wanted = simulate(job, setting, calibration, num_steps=6).iteration_time_s
-    device = slowest_device(job, setting, calibration)
-    found = iteration_seconds(profile_of(job, device), points_of(job, setting, calibration))
+    device = slowest_device(job, scene_of(setting), calibration)
+    found = iteration_seconds(
+        profile_of(job, device), points_of(job, scene_of(setting), calibration)
+    )
     assert float(found.total_s) == pytest.approx(wanted, rel=0.12)
 
 
@@ -109,7 +114,7 @@ def test_variables_in_turn_load_servers_unevenly(job: Job) -> None:
 
 def test_rings_and_graphs_that_send_nothing_are_refused(job: Job) -> None:
     with pytest.raises(SettingError, match="ring"):
-        points_of(job, Setting.parse("2080Ti-R4"), shipped_calibration())
+        points_of(job, scene_of(Setting.parse("2080Ti-R4")), shipped_calibration())
     lonely = replace(PLAN, segments=tuple(replace(s, sends=()) for s in PLAN.segments))
     with pytest.raises(GraphError, match="no gradients"):
         profile_of_plan(lonely)
