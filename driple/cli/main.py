@@ -15,6 +15,7 @@ from driple.cli.env import env
 from driple.cli.evaluate import evaluate
 from driple.cli.graph import graph_app
 from driple.cli.measure import measure
+from driple.cli.model import model_app
 from driple.cli.predict import predict
 from driple.cli.simulate import simulate
 from driple.cli.throughput import throughput_app
@@ -48,6 +49,7 @@ app.command()(env)
 app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(zoo_app, name="zoo")
+app.add_typer(model_app, name="model")
 app.add_typer(throughput_app, name="throughput")
 
 

@@ -200,53 +200,64 @@ def _peak_seconds(run: ZengRun, device: str, flops: float) -> float:
     return float(zeng.gpu_seconds(flops, *_GPU_CLOCK_AND_CORES[device]))
 
 
-def repaired_s(run: ZengRun, fit: ZengFit) -> float:
-    """Seconds by the repaired model."""
-    return float(repaired_parts(run, fit).total_s)
+def repaired_s(runs: Sequence[ZengRun], fit: ZengFit) -> FloatArray:
+    """Seconds of each run by the repaired model."""
+    found = np.empty(len(runs))
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, run in enumerate(runs):
+        key = (*run.workers, "alone" if not run.bytes_per_s else "")
+        alike.setdefault(key, []).append(place)
+    for places in alike.values():
+        found[places] = _repaired([runs[place] for place in places], fit).total_s
+    return found
 
 
-def repaired_parts(run: ZengRun, fit: ZengFit) -> Parts:
-    """The iteration by the repaired model, part by part."""
-    forward, backward, copies = [], [], []
-    how = fit.exchange
-    for device, cpu in zip(run.workers, run.on_cpu, strict=True):
-        factor = fit.models.get(f"{'cpu' if cpu else 'gpu'}/{run.model}", 1.0)
-        if not cpu and run.batch_size < _SMALL_BATCH:
-            factor *= fit.small_batch
-        flops_per_s = PEAKS[device] * fit.efficiency[device] / factor
-        shared = bool(run.bytes_per_s) and not cpu  # parameters come and go through the host
-        copies.append(how.copy_s_per_byte * run.nbytes * shared)
-        images = 0.0 if cpu else run.batch_size * _IMAGE_BYTES
-        forward.append(
-            repaired.forward_seconds(
-                run.batch_size,
-                run.forward_flops,
-                flops_per_s,
-                copied_bytes=images + run.nbytes * shared,
-                copy_s_per_byte=how.copy_s_per_byte,
-            )
-        )
-        backward.append(
-            repaired.backward_seconds(
-                run.batch_size,
-                run.forward_flops,
-                flops_per_s,
-                parameters=run.weights,
-                parameter_s=fit.parameter_s[device],
-            )
-        )
+def _repaired(runs: Sequence[ZengRun], fit: ZengFit) -> Parts:
+    """Iterations on the same workers, all alone or all with a server."""
+    how, first = fit.exchange, runs[0]
+
+    def each(name: str) -> FloatArray:
+        return np.array([getattr(run, name) for run in runs], dtype=np.float64)[:, None]
+
+    batch, nbytes = each("batch_size"), each("nbytes")
+    on_gpu = ~np.array(first.on_cpu)
+    factor = np.array(
+        [
+            [fit.models.get(f"{'cpu' if cpu else 'gpu'}/{run.model}", 1.0) for cpu in run.on_cpu]
+            for run in runs
+        ]
+    )
+    factor = factor * np.where(on_gpu & (batch < _SMALL_BATCH), fit.small_batch, 1.0)
+    reached = np.array([PEAKS[name] * fit.efficiency[name] for name in first.workers]) / factor
+    # Parameters and gradients come and go through the host, where there is a server.
+    shared = nbytes * (on_gpu if first.bytes_per_s else 0.0 * on_gpu)
+    forward = repaired.forward_seconds(
+        batch,
+        each("forward_flops"),
+        reached,
+        copied_bytes=batch * _IMAGE_BYTES * on_gpu + shared,
+        copy_s_per_byte=how.copy_s_per_byte,
+    )
+    backward = repaired.backward_seconds(
+        batch,
+        each("forward_flops"),
+        reached,
+        parameters=each("weights"),
+        parameter_s=np.array([fit.parameter_s[name] for name in first.workers]),
+    )
+    pushes = each("num_pushes")[:, 0]
     link_s, server_s = (
-        repaired.transfer_seconds(run.nbytes, run.bytes_per_s, run.num_pushes, how)
-        if run.bytes_per_s
-        else (0.0, 0.0)
+        repaired.transfer_seconds(nbytes[:, 0], each("bytes_per_s")[:, 0], pushes, how)
+        if first.bytes_per_s
+        else (np.zeros(len(runs)), np.zeros(len(runs)))
     )
     return repaired.iteration_parts(
         forward,
         backward,
         link_s,
         server_s,
-        num_pushes=run.num_pushes,
-        copy_s=copies,
+        num_pushes=pushes,
+        copy_s=shared * how.copy_s_per_byte,
         exposed=how.exposed,
     )
 
@@ -297,8 +308,8 @@ def fit_zeng(runs: Sequence[ZengRun]) -> ZengFit:
 
     def residuals(values: FloatArray) -> FloatArray:
         fit = _from_vector(values, kinds)
-        found = np.array([repaired_s(run, fit) for run in runs])
-        return np.concatenate([np.log(found / measured) / _NOISE, (values - begin) / deviations])
+        logs = np.log(repaired_s(runs, fit) / measured)
+        return np.concatenate([logs / _NOISE, (values - begin) / deviations])
 
     return _from_vector(least_squares(residuals, begin, loss="soft_l1").x, kinds)
 
