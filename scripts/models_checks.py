@@ -43,11 +43,13 @@ class Halves:
 
     Attributes:
         runs: the rows.
+        repaired_s: seconds by the repaired model.
         repaired: of the repaired model.
         published: of the published one.
     """
 
     runs: list[ZengRun]
+    repaired_s: FloatArray
     repaired: FloatArray
     published: FloatArray
 
@@ -61,9 +63,11 @@ def held_out(fitted: Sequence[ZengRun], others: Sequence[ZengRun]) -> tuple[Zeng
     """Fit to some rows, and say what that makes of others."""
     fit = fit_zeng(fitted)
     measured = [run.measured_s for run in others]
+    made = repaired_s(others, fit)
     return fit, Halves(
         runs=list(others),
-        repaired=error(repaired_s(others, fit), measured),
+        repaired_s=made,
+        repaired=error(made, measured),
         published=error([as_published_s(run) for run in others], measured),
     )
 

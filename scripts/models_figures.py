@@ -1,6 +1,6 @@
 """Pictures of docs/models.md: figures 5 and 6 of Zhang et al., and repaired against measured.
 
-Profile of VGG-16, ResNet-50, AlexNet on a V100 -> speed-up, communication / computation, compression
+Profiles of three models on a V100 -> speed-up, communication / computation, compression
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.ticker import NullLocator
 from models_checks import Halves
 from shipped import plain, save
 
@@ -20,7 +21,7 @@ from driple.perfmodel.sweep import Compression, Points, Profile, iteration_secon
 COLOURS = {"vgg16": "#3b6ea8", "resnet50": "#c8612c", "alexnet": "#5b9e5b"}
 NAMES = {"vgg16": "VGG-16", "resnet50": "ResNet-50", "alexnet": "AlexNet"}
 # The cluster of both figures: one server, two workers, a V100 each.
-WORKERS, GBIT = 2, 10
+WORKERS, GBIT, FAST_GBIT = 2, 10, 100
 COST = Compression(s_per_byte=0.5e-9)  # half a second for a GB to a half
 CASES = ((1, 2), (10, 2), (100, 2), (10, 8))  # Gbit/s, workers
 
@@ -40,7 +41,7 @@ def scalability(profiles: Mapping[str, Profile], path: Path) -> None:
         ("bandwidth (Gbit/s)", gbits,
          replace(cluster(), worker_bytes_per_s=rates, server_bytes_per_s=rates)),
         ("speed of the device (V100 = 1)", factors, replace(cluster(), compute_rate=factors)),
-        ("workers", counts, replace(cluster(), workers=counts)),
+        (f"workers, {FAST_GBIT} Gbit/s", counts, replace(cluster(FAST_GBIT), workers=counts)),
     )  # fmt: skip
     drawn, axes = plt.subplots(2, 3, figsize=(11, 6), sharex="col")
     for column, (words, x, points) in enumerate(sweeps):
@@ -55,12 +56,16 @@ def scalability(profiles: Mapping[str, Profile], path: Path) -> None:
         axes[1, column].axhline(1, color="#999999", linewidth=0.8)
         axes[1, column].set_yscale("log")
         axes[1, column].set_xlabel(words, fontsize=9)
-        if words != "workers":
+        if x is not counts:
             axes[1, column].set_xscale("log")
+            ticks = (0.5, 2, 10, 50, 200) if x is gbits else (0.125, 0.5, 1, 2, 8)
+            axes[1, column].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes[1, column].xaxis.set_minor_locator(NullLocator())
             axes[0, column].set_ylim(0, WORKERS * 1.05)
         for axis in axes[:, column]:
             plain(axis)
     axes[0, 2].plot(counts, counts, color="#999999", linewidth=0.8)
+    axes[0, 2].set_ylim(0, 12)
     axes[0, 0].set_ylabel("speed-up", fontsize=9)
     axes[1, 0].set_ylabel("communication / computation", fontsize=9)
     axes[0, 0].legend(fontsize=8, frameon=False)
@@ -118,7 +123,8 @@ def halves_picture(halves: Sequence[Halves], path: Path) -> None:
             axis.scatter(place + shift + spread, errors, s=8, color=colour, linewidths=0)
             axis.hlines(np.mean(errors), place + shift - 0.14, place + shift + 0.14, color="black",
                         linewidth=1.2)  # fmt: skip
-    axis.set_xticks(range(len(platforms)), platforms, fontsize=8)
+    words = [name.replace("-gpu", "\ngpu").replace("-cpu", "\ncpu") for name in platforms]
+    axis.set_xticks(range(len(platforms)), words, fontsize=8)
     axis.set_ylabel("error (%), line: mean", fontsize=8)
     axis.set_title("Zeng et al.: published (grey) and repaired (held-out rows)", fontsize=9)
     axis.set_ylim(bottom=0)

@@ -147,6 +147,22 @@ def halves_table(halves: Sequence[Halves]) -> list[str]:
     return lines
 
 
+def worst_table(halves: Sequence[Halves], count: int = 8) -> list[str]:
+    """The held-out rows that are furthest off."""
+    lines = ["| platform | model | batch | measured (s) | repaired |", "|---|---|---|---|---|"]
+    rows = [
+        (run, float(value) / run.measured_s - 1)
+        for half in halves
+        for run, value in zip(half.runs, half.repaired_s, strict=True)
+    ]
+    for run, off in sorted(rows, key=lambda row: -abs(row[1]))[:count]:
+        lines.append(
+            f"| {run.platform} | {run.model} | {run.batch_size} | {run.measured_s:.4g} | "
+            f"{100 * off:+.1f} % |"
+        )
+    return lines
+
+
 def fit_table(fit: ZengFit) -> list[str]:
     """The fitted numbers in words."""
     how = fit.exchange
@@ -203,19 +219,19 @@ def measured_table(found: Sequence[OnMeasured]) -> list[str]:
         errors = {name: np.abs(values - 1).mean() for name, values in row.methods.items()}
         file = ROOT / "checkpoints" / Setting.parse(row.setting).file_name / "default.safetensors"
         inspector = load_checkpoint(file).metrics["test_iteration_time_mape_pct"]
-        own = row is found_first(found)
+        own = row is found[0]
         lines.append(
             f"| {row.setting} | {pct(errors['zeng'], 0)} | {pct(errors['zeng-repaired'], 0)} | "
             f"{pct(errors['simulator'], 0)} | {pct(errors['zhang'], 0)} | "
-            f"{'the run itself' if own else pct(np.abs(row.from_run - 1).mean(), 0)} | "
+            f"{'the run itself' if own else from_run(row)} | "
             f"{'-' if own else pct(np.abs(row.run_itself - 1).mean(), 0)} | {inspector:.0f} % |"
         )
     return lines
 
 
-def found_first(found: Sequence[OnMeasured]) -> OnMeasured:
-    """The setting whose runs the speeds come from."""
-    return found[0]
+def from_run(row: OnMeasured) -> str:
+    """Mean error, and the median of predicted over measured."""
+    return f"{pct(np.abs(row.from_run - 1).mean(), 0)} ({np.median(row.from_run):.2f})"
 
 
 def compression_table(best: dict[tuple[str, int, int], BestCompression]) -> list[str]:
@@ -320,6 +336,14 @@ def main() -> None:
         "LAYER": f"{100 * min(row.layer for row in one):.0f} to "
         f"{100 * max(row.layer for row in one):+.0f} %",
         "UNFIT": str(measured[0].unfit),
+        "SERVERS_SIMULATOR": "median {median_pct:g} % ({p90_pct:g} %)".format(
+            **calibration.errors["servers"]
+        ),
+        "MEGABYTES": ", ".join(
+            f"{NAMES[name]} {profile.push_bytes.sum() / 1e6:.0f} MB in "
+            f"{1e3 * profile.compute_s:.0f} ms"
+            for name, profile in profiles.items()
+        ),
         "COST": f"{COST.s_per_byte * 1e9:g}",
     }
     for kind, methods in errors.items():
@@ -330,6 +354,7 @@ def main() -> None:
         "MEANS": means,
         "HALVES": halves_table(halves),
         "FIT": fit_table(fit),
+        "WORST": worst_table(halves),
         "SIMULATION": simulation_table(simulated),
         "MEASURED": measured_table(measured),
         "COMPRESSION": compression_table(best),
