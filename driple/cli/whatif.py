@@ -22,7 +22,7 @@ __all__ = ["whatif"]
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MOST_POINTS = 4_000_000
 _MOST_ROWS = 40
-_MEASURED_MACHINES = 4  # on one switch, with servers: those of the published runs
+_MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published runs
 _RANGE = re.compile(r"(?P<low>[\d.]+)\s*-\s*(?P<high>[\d.]+)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
 _FACTORS = {"m": 1e6, "g": 1e9}
@@ -162,7 +162,7 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
 
     link = calibration.links[ETHERNET]
     most = calibration.server_bytes_per_s if limit else np.inf
-    reached = np.minimum(rates * link.share_of(_MEASURED_MACHINES), most)
+    reached = np.minimum(rates * link.share_of(_MEASURED_WORKERS), most)
     if limit and (reached == most).any():
         note(
             f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "

@@ -99,7 +99,7 @@ def points_of(
     """
     num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
     link = calibration.link(scene.link)
-    rate = scene.link_bytes_per_s * link.share_of(scene.num_machines)
+    rate = scene.link_bytes_per_s * link.share_of(scene.num_sharing)
     if limited:
         rate = min(rate, calibration.server_bytes_per_s)
     worker_load, server_load = link_loads(scene, rate, calibration.bridge_bytes_per_s)
