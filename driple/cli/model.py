@@ -199,10 +199,11 @@ def _show(
 ) -> None:
     """A table, or JSON, and a picture."""
     from driple.simulate.closed import PARTS, shipped_closed_forms
+    from driple.simulate.scene import scene_of
 
+    scene = scene_of(setting)
     errors = {
-        form.method: dict(shipped_closed_forms().error_of(setting.device, form.method))
-        for form in forms
+        form.method: dict(shipped_closed_forms().error_of(scene, form.method)) for form in forms
     }
     if plot is not None:
         from driple.cli.model_plot import plot_parts
@@ -226,7 +227,9 @@ def _show(
     rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
     print_table(["", *(METHODS[form.method] for form in forms)], rows)
     for method, error in errors.items():
-        if error:
+        if not error:
+            print(f"error of {METHODS[method]}: not known, no measurement of such a cluster")
+        else:
             print(
                 f"error of {METHODS[method]}, on {error['rows']:.0f} measured iterations: mean "
                 f"{error['mean_pct']:.0f} %, 90th percentile {error['p90_pct']:.0f} %"

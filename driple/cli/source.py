@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,8 @@ def read_source(source: str, setting: Setting, *, max_mib: float) -> OpGraph:
         except ConfigError as error:
             raise ConfigError(f"'{source}' is no file, and as a workload: {error}") from error
         require_tensorflow("building a workload's graph")
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        logging.getLogger("tensorflow").setLevel(logging.CRITICAL)  # what a graph leaves unused
         from driple.zoo.training import (
             ClusterShape,
             build_training_step,

@@ -162,14 +162,18 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
 
     link = calibration.links[ETHERNET]
     most = calibration.server_bytes_per_s if limit else np.inf
-    reached = np.minimum(rates * link.share_of(_MEASURED_WORKERS), most)
-    if limit and (reached == most).any():
+    reached = rates * link.share_of(_MEASURED_WORKERS)
+    if (reached > most).any():
         note(
             f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
             "links bring nothing; --no-limit lets servers use all of them"
         )
     return replace(
-        own, worker_bytes_per_s=reached, server_bytes_per_s=reached, message_s=link.tensor_s
+        own,
+        worker_bytes_per_s=np.minimum(reached, most),
+        server_bytes_per_s=reached,
+        server_limit_bytes_per_s=most,
+        message_s=link.tensor_s,
     )
 
 

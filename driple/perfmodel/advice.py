@@ -44,7 +44,7 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "compute": "the workers' devices",
         "worker_nic": "the network link of a worker",
         "server_nic": "the network links of the parameter servers",
-        "server_cpu": "adding up gradients on the parameter servers",
+        "server_cpu": "the processors of the parameter servers",
         "stragglers": "waiting for the slowest worker",
     }
 )

@@ -107,6 +107,7 @@ class Points:
         server_bytes_per_s: rate of a server's link, each way.
         imbalance: how many times its even share of the parameters the fullest server holds.
         compute_rate: factor on the speed of the workers' devices.
+        server_limit_bytes_per_s: what a server's processor passes, each way, however fast its link.
         server_s_per_byte: seconds of a server to add up a byte.
         message_s: seconds from the end of a message until the other side can use it.
         deviation: standard deviation of a worker's computing time, as a share of it.
@@ -122,6 +123,7 @@ class Points:
     server_bytes_per_s: Numbers
     imbalance: Numbers = 1.0
     compute_rate: Numbers = 1.0
+    server_limit_bytes_per_s: Numbers = np.inf
     server_s_per_byte: Numbers = 0.0
     message_s: Numbers = 0.0
     deviation: Numbers = 0.0
@@ -144,6 +146,8 @@ class Points:
             ("compression", "--compress"),
         ):
             self._check(name, flag, least=0.0)
+        if not (np.asarray(self.server_limit_bytes_per_s) > 0).all():
+            raise ConfigError("server_limit_bytes_per_s must be above 0")
         if (np.asarray(self.compression) >= 1).any():
             raise ConfigError("--compress must be below 1: something has to be sent")
 
@@ -186,7 +190,7 @@ class Breakdown:
         worker_nic_s: a worker's link is busy: both directions one after the other where
             parameters come at the step's beginning, else the longer one.
         server_nic_s: the same of a server's link.
-        server_cpu_s: a server adds up.
+        server_cpu_s: a server's processor passes and adds up.
     """
 
     total_s: FloatArray
@@ -236,7 +240,6 @@ def _evaluate(
 ) -> dict[str, FloatArray]:
     """The breakdown of flat arrays of points."""
     share = _share(at)
-    worker_s, server_s = 1 / at["worker_bytes_per_s"], share / at["server_bytes_per_s"]
     squeezed = cost.seconds(at["compression"], float(profile.push_bytes.sum()))
     compute_s = profile.compute_s / at["compute_rate"]
     ends = _pipeline(profile, at, squeezed, exchange)
@@ -252,9 +255,10 @@ def _evaluate(
         "aggregate_s": ends[2] - ends[1],
         "pull_s": (ends[0] - compute_s) + (ends[3] - ends[2]),
         "straggler_s": total_s - ends[3],
-        "worker_nic_s": moved * worker_s,
-        "server_nic_s": moved * server_s,
-        "server_cpu_s": pushed * share * at["server_s_per_byte"],
+        "worker_nic_s": moved / at["worker_bytes_per_s"],
+        "server_nic_s": moved * share / at["server_bytes_per_s"],
+        "server_cpu_s": share
+        * (moved / at["server_limit_bytes_per_s"] + pushed * at["server_s_per_byte"]),
     }
 
 
@@ -278,12 +282,11 @@ def _pipeline(
     slowness = (1.0 if slowest is None else slowest) / at["compute_rate"]
     pushing = 1.0 if slowest is None else 1 / np.maximum(at["workers"], 1)
     share = _share(at)
-    byte_s = np.maximum(1 / at["worker_bytes_per_s"], share / at["server_bytes_per_s"])
+    server_s = share / np.minimum(at["server_bytes_per_s"], at["server_limit_bytes_per_s"])
+    byte_s = np.maximum(1 / at["worker_bytes_per_s"], server_s)
     late_s = at["message_s"]
     kept = 1 - at["compression"]
-    kept_s = kept * np.maximum(
-        1 / at["worker_bytes_per_s"], pushing * share / at["server_bytes_per_s"]
-    )
+    kept_s = kept * np.maximum(1 / at["worker_bytes_per_s"], pushing * server_s)
     adding_s = kept * pushing * share * at["server_s_per_byte"]
     squeeze_s = squeezed / max(float(profile.push_bytes.sum()), 1.0)  # for each byte
     come, computed, pushed, added, back = (np.zeros_like(byte_s) for _ in range(5))

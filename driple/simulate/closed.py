@@ -129,10 +129,12 @@ class ClosedForms:
                 f"no file of closed forms ({error}); make it again: scripts/models_report.py"
             ) from error
 
-    def error_of(self, device: str, method: str) -> Mapping[str, float]:
-        """Error of a method on clusters with such workers; empty if it is not known."""
-        kind = "CPU" if device.startswith("CPU") else "servers"
-        return self.errors.get(kind, {}).get(method, {})
+    def error_of(self, scene: Scene, method: str) -> Mapping[str, float]:
+        """Error of a method on such clusters; empty if it is not known, as on one machine."""
+        on_cpu = scene.devices[0].startswith("CPU")
+        if scene.num_machines == 1 and not on_cpu:
+            return {}
+        return self.errors.get("CPU" if on_cpu else "servers", {}).get(method, {})
 
 
 @cache

@@ -100,14 +100,17 @@ def points_of(
     num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
     link = calibration.link(scene.link)
     rate = scene.link_bytes_per_s * link.share_of(scene.num_sharing)
-    if limited:
-        rate = min(rate, calibration.server_bytes_per_s)
-    worker_load, server_load = link_loads(scene, rate, calibration.bridge_bytes_per_s)
+    bridge = calibration.bridge_bytes_per_s
+    most = calibration.server_bytes_per_s if limited else np.inf
+    worker_load, limit_load = link_loads(scene, min(rate, most), bridge)
+    _, server_load = link_loads(scene, rate, bridge)
+    each = num_workers / num_servers  # workers of a server
     return Points(
         workers=num_workers,
         servers=num_servers,
         worker_bytes_per_s=1 / worker_load,
-        server_bytes_per_s=num_workers / num_servers / server_load,
+        server_bytes_per_s=each / server_load,
+        server_limit_bytes_per_s=each / limit_load if rate > most else np.inf,
         imbalance=imbalance(job, num_servers),
         server_s_per_byte=calibration.apply_s_per_byte,
         message_s=link.tensor_s,

@@ -56,6 +56,7 @@ def test_servers_pass_no_more_than_published_ones_unless_told_to() -> None:
     limited = driple("whatif", EXAMPLE, *options)
     (slow, same) = json.loads(limited.stdout)["columns"]["iteration_time_s"]
     assert slow == same
+    assert json.loads(limited.stdout)["columns"]["bottleneck"] == ["server_cpu", "server_cpu"]
     assert "--no-limit" in limited.stderr
     free = driple("whatif", EXAMPLE, *options, "--no-limit")
     (slow, fast) = json.loads(free.stdout)["columns"]["iteration_time_s"]
