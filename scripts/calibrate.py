@@ -1,4 +1,4 @@
-"""Fit the simulator to published measurements: writes driple/simulate/calibration.json.
+"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json.
 
     python scripts/calibrate.py
 
@@ -30,7 +30,7 @@ from driple.simulate.validate import load_fits, predict_clusters, predict_single
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "data" / "published"
 GRAPHS = ROOT / "data" / "calibration" / "graphs"
-TARGET = ROOT / "driple" / "simulate" / "calibration.json"
+TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 # The paper's largest burst between two containers of one machine (section 2.4, figure 3).
 BRIDGE_BYTES_PER_S = 799.1e6
 FACTS = TABLES / "network_and_utilisation_facts.csv.gz"

@@ -17,7 +17,7 @@ from driple.errors import DripleError
 from driple.files import write_whole
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
-EXAMPLE = "datasets/examples/resnet20.pbtxt"
+EXAMPLE = "datasets/examples/resnet50.pbtxt"
 
 
 def printed(arguments: str) -> str:
@@ -42,7 +42,7 @@ def main() -> None:
         flags=re.DOTALL,
     )
     write_whole(readme, text.encode(), error=DripleError)
-    printed(f"predict {EXAMPLE} --plot {DOCS / 'pictures' / 'resnet20.png'}")
+    printed(f"predict {EXAMPLE} --plot {DOCS / 'pictures' / 'resnet50.png'}")
 
 
 if __name__ == "__main__":

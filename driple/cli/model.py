@@ -70,7 +70,7 @@ def zeng(
     from driple.simulate.scene import scene_of
 
     wanted, job = _prepare(source, setting, plot, max_mib)
-    scene, calibration = scene_of(wanted), shipped_calibration()
+    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
     forms = [
         zeng_published(job, scene, fma=fma),
         zeng_repaired(job, scene, calibration, shipped_closed_forms().exchange),
@@ -136,7 +136,7 @@ def zhang(
     form = zhang_pipeline(
         job,
         scene_of(wanted),
-        shipped_calibration(),
+        shipped_calibration(wanted),
         exchange=cast("Exchange", exchange),
         background=background,
         measured_s=measured,
@@ -175,7 +175,7 @@ def _prepare(source: str, setting: str, plot: Path | None, max_mib: float) -> tu
     scene = scene_of(wanted)
     link_loads(scene, 1.0, 1.0)
     for device in scene.devices:
-        shipped_calibration().device(device)
+        shipped_calibration(wanted).device(device)
     return wanted, Job(read_source(source, wanted, max_mib=max_mib))
 
 

@@ -62,13 +62,13 @@ def print_targets(targets: Targets, iteration_time_s: float) -> None:
 
 
 def print_simulator_error(error: object) -> None:
-    """How far simulated iteration times are from published ones; nothing if that is not known."""
+    """How far simulated iteration times are from real ones; nothing if that is not known."""
     names = ("rows", "median_pct", "p90_pct")
     if not isinstance(error, dict) or not all(isinstance(error.get(n), int | float) for n in names):
         return
     rows, median, worst = (error[name] for name in names)
     print(
-        f"the simulator's error, on {rows:.0f} published iteration times that it was not fitted "
+        f"the simulator's error, on {rows:.0f} real iteration times that it was not fitted "
         f"to: median {median:.0f} %, 90th percentile {worst:.0f} %"
     )
 

@@ -73,7 +73,7 @@ def simulate(
     Devices and links are those of published data sheets, and what training reaches of them was
     fitted to published measurements: see docs/simulation.md. With --validate, the fits are made
     again without each model and each device in turn, and say what they would have predicted of it.
-    With --all, a data set of every setting is written, by default for all settings of the paper;
+    With --all, a data set of every setting is written, by default for all known GPU settings;
     the same command goes on where it was stopped.
 
     Examples:
@@ -140,14 +140,14 @@ def _simulate_graph(
     if not names:
         note(f"no --setting given; simulating {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in names or [_DEFAULT_SETTING]]
-    calibration = shipped_calibration()
-    for item in wanted:
+    for item in wanted:  # refuses what is unknown before a large graph is read
         for device in scene_of(item).devices:
-            calibration.device(device)  # refuses what is unknown before a large graph is read
+            shipped_calibration(item).device(device)
     op_graph = read_graph(graph, max_bytes=max_bytes)
     for remark in op_graph.report.notes:
         note(remark)
     for item in wanted:
+        calibration = shipped_calibration(item)
         made = simulate_graph(op_graph, item, calibration, **how)
         if plot is not None:
             plot_timeline(made, plot, title=graph.name)
@@ -165,10 +165,12 @@ def _simulate_all(
     """Write a data set of every setting."""
     from driple.settings import KNOWN_SETTINGS, Setting
     from driple.simulate.collect import SimulationPlan, simulate_store
-    from driple.simulate.device import shipped_calibration
+    from driple.simulate.device import is_cpu
     from driple.zoo.store import GraphStore
 
     wanted = tuple(Setting.parse(name) for name in names or KNOWN_SETTINGS)
+    if not names:
+        wanted = tuple(setting for setting in wanted if not is_cpu(setting.device))
     plan = SimulationPlan(settings=wanted, num_steps=steps, seed=seed)
     store = GraphStore.open(graphs)
     with progress_bar() as bar:
@@ -176,7 +178,6 @@ def _simulate_all(
         made = simulate_store(
             store,
             plan,
-            shipped_calibration(),
             output,
             processes=processes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),

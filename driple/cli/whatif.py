@@ -111,7 +111,7 @@ def whatif(
         check_picture(plot)
     check_choice("--exchange", exchange, EXCHANGES)
     wanted = Setting.parse(setting)
-    calibration = shipped_calibration()
+    calibration = shipped_calibration(wanted)
     grids = np.meshgrid(
         _rates(bandwidth) or [0.0],
         _wholes("--workers", workers) or [wanted.num_workers],

@@ -27,7 +27,7 @@ from driple.errors import DatasetError, DripleError
 from driple.files import told_as, write_whole
 from driple.graph.opgraph import OpGraph
 from driple.settings import Setting
-from driple.simulate.device import Calibration
+from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.targets import FIGURES, RESOURCES, Targets
@@ -65,9 +65,9 @@ class SimulationPlan:
 def simulate_store(
     store: GraphStore,
     plan: SimulationPlan,
-    calibration: Calibration,
     out: str | Path,
     *,
+    calibration: Calibration | None = None,
     processes: int = 2,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Path]:
@@ -76,8 +76,8 @@ def simulate_store(
     Args:
         store: the graphs.
         plan: settings and steps.
-        calibration: what devices and links reach of their peaks.
         out: folder of the data sets; made if need be.
+        calibration: what devices and links reach of their peaks; by default as installed.
         processes: how many simulate at the same time.
         progress: called with (shards done, shards in all).
 
@@ -114,13 +114,14 @@ def simulate_store(
     graphs = dict(store.graphs())
     places = []
     for setting in plan.settings:
+        reached = calibration or shipped_calibration(setting)
         about = {
             "label_source": "simulated",
             "licence": "Apache-2.0",
             "steps": plan.steps_on(setting),
             "seed": plan.seed,
-            "iteration_time_error": calibration.error_of(setting),
-            "calibration": dict(calibration.about),
+            "iteration_time_error": reached.error_of(setting),
+            "calibration": dict(reached.about),
         }
         places.append(_write(folder, setting, rows, graphs, about))
     with told_as(DatasetError, f"delete {parts}"):
@@ -128,25 +129,32 @@ def simulate_store(
     return places
 
 
-def _key(store: GraphStore, shard: str, plan: SimulationPlan, calibration: Calibration) -> str:
+def _key(
+    store: GraphStore, shard: str, plan: SimulationPlan, calibration: Calibration | None
+) -> str:
     """Hash of all that decides a part."""
     graphs = sorted((job, key) for job, (place, key) in store.places.items() if place == shard)
     settings = [setting.name for setting in plan.settings]
-    decides = [graphs, settings, plan.num_steps, plan.seed, calibration.to_json_dict()]
+    reached = [calibration or shipped_calibration(setting) for setting in plan.settings]
+    numbers = [one.to_json_dict() for one in reached]
+    decides = [graphs, settings, plan.num_steps, plan.seed, numbers]
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def _simulate_shard(
-    store: GraphStore, shard: str, plan: SimulationPlan, calibration: Calibration, file: Path
+    store: GraphStore,
+    shard: str,
+    plan: SimulationPlan,
+    calibration: Calibration | None,
+    file: Path,
 ) -> None:
     """Simulate the graphs of a shard on all settings, and write the part."""
     rows = []
     for workload, graph in _of_shard(store, shard):
         job = Job(graph)
         for setting in plan.settings:
-            made = simulate(
-                job, setting, calibration, num_steps=plan.steps_on(setting), seed=plan.seed
-            )
+            reached = calibration or shipped_calibration(setting)
+            made = simulate(job, setting, reached, num_steps=plan.steps_on(setting), seed=plan.seed)
             rows.append(
                 {
                     "workload": workload,

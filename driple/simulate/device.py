@@ -1,6 +1,6 @@
 """What devices and links reach of their peaks: the numbers that measurements fixed.
 
-calibration.json -> Calibration -> CalibratedDevice of a name: published peaks + fitted efficiency
+calibration-*.json -> Calibration -> CalibratedDevice of a name: published peaks + fitted efficiency
 
 A device that nobody measured takes the efficiency of its generation's, or the nearest one's.
 """
@@ -28,6 +28,7 @@ __all__ = [
     "Calibration",
     "LinkEfficiency",
     "Reached",
+    "is_cpu",
     "link_kind",
     "nearest_link",
     "nearest_relative",
@@ -38,7 +39,8 @@ FORMAT = 1
 ETHERNET = "Ethernet"  # of any rate
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 # Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
-_GENERATIONS = ("CPU", "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
+_CPU = "CPU"
+_GENERATIONS = (_CPU, "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +203,24 @@ class Calibration:
         return made
 
 
+def shipped_calibration(setting: Setting | None = None) -> Calibration:
+    """The calibration that is installed with Driple: one for GPUs, one for settings of CPUs.
+
+    Raises:
+        SettingError: the setting has a device that is not in the catalogue.
+    """
+    kind = "gpu" if setting is None or not is_cpu(setting.device) else "cpu"
+    return _installed(f"calibration-{kind}.json")
+
+
+def is_cpu(device: str) -> bool:
+    """Whether a device is a share of a CPU core."""
+    return device_named(device).generation == _CPU
+
+
 @cache
-def shipped_calibration() -> Calibration:
-    """The calibration that is installed with Driple."""
-    return Calibration.from_json((files("driple.simulate") / "calibration.json").read_text())
+def _installed(name: str) -> Calibration:
+    return Calibration.from_json((files("driple.simulate") / name).read_text())
 
 
 def _plain(items: Mapping[str, Any]) -> dict[str, Any]:

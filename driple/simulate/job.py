@@ -68,6 +68,11 @@ class Job:
         """Turns of each node in a step; 0 for what nobody reads."""
         return self.graph.executions * executed_nodes(self.graph)
 
+    def forget_times(self) -> None:
+        """Have the next simulation work out all times anew: another calibration is coming."""
+        self._times.clear()
+        self._plans.clear()
+
     def times(self, device: CalibratedDevice) -> OpTimes:
         """Times of its ops on a device."""
         name = device.spec.name

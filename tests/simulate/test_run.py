@@ -16,7 +16,7 @@ from driple.errors import ConfigError, DatasetError, GraphError, SettingError
 from driple.settings import Setting
 from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import Calibration, LinkEfficiency, Reached
+from driple.simulate.device import Calibration, LinkEfficiency, Reached, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.run import Simulation, simulate
 from driple.targets import TARGET_NAMES
@@ -146,6 +146,16 @@ def test_a_calibration_comes_back_from_its_file() -> None:
             Calibration.from_json(odd)
 
 
+def test_cpus_and_gpus_have_calibrations_of_their_own() -> None:
+    """Kernels of one say nothing of the other's."""
+    gpu, cpu = (shipped_calibration(Setting.parse(name)) for name in ("V100", "CPU-P1w3"))
+    assert gpu == shipped_calibration()
+    assert gpu.kernels != cpu.kernels
+    assert cpu.device("CPU").measured_on == "CPU"
+    with pytest.raises(SettingError):
+        shipped_calibration(Setting.parse("Abacus-P1w2/ho-1G"))
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> GraphStore:
     """Two workloads of the zoo's names, with small graphs."""
@@ -169,7 +179,12 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
     seen: list[tuple[int, int]] = []
     out = tmp_path / "sets"
     folders = simulate_store(
-        store, plan, CALIBRATION, out, processes=1, progress=lambda *now: seen.append(now)
+        store,
+        plan,
+        out,
+        calibration=CALIBRATION,
+        processes=1,
+        progress=lambda *now: seen.append(now),
     )
     assert seen == [(0, 2), (1, 2), (2, 2)]
     assert (out / "zoo" / "graphs.parquet").exists()
@@ -199,10 +214,15 @@ def test_what_was_simulated_before_a_stop_is_not_simulated_again(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        simulate_store(store, plan, CALIBRATION, tmp_path, processes=1, progress=stop)
+        simulate_store(store, plan, tmp_path, calibration=CALIBRATION, processes=1, progress=stop)
     seen: list[tuple[int, int]] = []
     simulate_store(
-        store, plan, CALIBRATION, tmp_path, processes=1, progress=lambda *now: seen.append(now)
+        store,
+        plan,
+        tmp_path,
+        calibration=CALIBRATION,
+        processes=1,
+        progress=lambda *now: seen.append(now),
     )
     assert seen[0][0] >= 1
     assert seen[-1] == (2, 2)
@@ -212,7 +232,7 @@ def test_shared_graphs_lie_beside_the_data_set_or_nowhere(
     store: GraphStore, tmp_path: Path
 ) -> None:
     plan = SimulationPlan(settings=(Setting.parse("V100-P1w2/ho-1G"),), num_steps=20)
-    (folder,) = simulate_store(store, plan, CALIBRATION, tmp_path / "sets", processes=1)
+    (folder,) = simulate_store(store, plan, tmp_path / "sets", calibration=CALIBRATION, processes=1)
     about = json.loads((folder / "dataset.json").read_text())
     for odd in ("../zoo", "..", "", "/etc", 3):
         (folder / "dataset.json").write_text(json.dumps({**about, "graphs_in": odd}))

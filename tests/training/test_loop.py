@@ -341,6 +341,18 @@ def test_mixed_labels_are_called_by_the_least_direct(tmp_path: Path) -> None:
     assert result.checkpoint.trained_on["label_sources"] == ["measured", "simulated"]
 
 
+def test_the_error_of_simulated_labels_goes_with_the_checkpoint(
+    finished: Path, tmp_path: Path
+) -> None:
+    """What the data set says of its simulator; nothing where labels are measured."""
+    error = {"rows": 20, "median_pct": 8.0, "p90_pct": 20.0}
+    dataset = replace(DATASET, about={"iteration_time_error": error})
+    result = train(dataset, SPLIT, small_preset(max_epochs=1), tmp_path, options=ONE_THREAD)
+    assert result.checkpoint.trained_on["label_error"] == error
+    measured = load_checkpoint(finished / "checkpoint.safetensors")
+    assert "label_error" not in measured.trained_on
+
+
 def test_progress_counts_graphs_and_epochs(tmp_path: Path) -> None:
     """First every graph, then every epoch with its losses."""
     seen: list[Progress] = []

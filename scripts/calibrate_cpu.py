@@ -1,0 +1,176 @@
+"""Fit the simulator to measured runs of one CPU setting: driple/simulate/calibration-cpu.json.
+
+    python scripts/calibrate_cpu.py [--processes 2]
+
+What kernels of a CPU reach has little to do with those of GPUs, so a CPU gets factors of its own.
+They are fitted to the measured iteration times of CPU-P1w2/ho-200M, workloads of the training and
+validation parts of the random split of seed 0 alone. With them the other CPU settings are
+simulated, of which no measurement is used but to tell the error (docs/simulation-to-real.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares
+from shipped import DATASETS, FIRST, ROOT, measured_datasets
+
+from driple.dataset.split import random_split
+from driple.dataset.store import read_dataset
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.graph.opgraph import OpGraph
+from driple.settings import Setting
+from driple.simulate.device import ETHERNET, Calibration, shipped_calibration
+from driple.simulate.job import Job
+from driple.simulate.kernels import DeviceEfficiency
+from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
+from driple.simulate.run import simulate
+
+TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
+STEPS = 8
+# Where the fit begins, and how far (deviation of the logarithm) it may stray: CPU kernels reach
+# nearly their peaks, a kernel starts in some microseconds.
+START: dict[str, float] = {
+    "compute": 0.7,
+    "memory": 0.5,
+    "start_s": 2e-5,
+    "matmul": 1.0,
+    "norm": 1.0,
+    "norm_gradient": 1.0,
+    "pool": 1.0,
+    "pool_gradient": 1.0,
+    "bias_gradient": 1.0,
+    "link_share": 0.9,
+    "message_s": 1e-4,
+    "apply_s_per_byte": 1e-9,
+}
+STRAY = 1.5
+NOISE = 0.15
+NO_SAVING = 1e6  # oneDNN computes these convolutions directly
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
+    """The shipped calibration with CPU kernels, CPU and link of these numbers."""
+    value = dict(zip(START, np.exp(logs).tolist(), strict=True))
+    kinds = ("norm", "norm_gradient", "pool", "pool_gradient", "bias_gradient")
+    memory = [value[name] if name in kinds else 1.0 for name in MEMORY_KINDS]
+    product = [value["matmul"] if name == "matmul" else 1.0 for name in PRODUCT_KINDS]
+    kernels = replace(
+        base.kernels,
+        product=tuple(product),
+        gradient=(1.0, 1.0),
+        saving=(NO_SAVING, NO_SAVING),
+        memory=tuple(memory),
+    )
+    core = DeviceEfficiency(
+        compute=value["compute"],
+        tensor=value["compute"],
+        memory=value["memory"],
+        start_s=value["start_s"],
+    )
+    link = replace(
+        base.links[ETHERNET],
+        share=value["link_share"],
+        tensor_s=value["message_s"],
+        sharing=0.0,
+    )
+    return replace(
+        base,
+        kernels=kernels,
+        devices=replace(base.devices, measured={}, generations={"CPU": core}),
+        links={ETHERNET: link},
+        apply_s_per_byte=value["apply_s_per_byte"],
+        memory_activity=1.0,
+        jitter=0.0,
+        errors={},
+    )
+
+
+def simulated_s(jobs: Sequence[Job], logs: FloatArray, base: Calibration) -> list[float]:
+    """Simulated iteration times on the first setting."""
+    calibration, setting = calibration_of(logs, base), Setting.parse(FIRST)
+    found = []
+    for job in jobs:
+        job.forget_times()
+        found.append(simulate(job, setting, calibration, num_steps=STEPS).iteration_time_s)
+    return found
+
+
+def errors_elsewhere(calibration: Calibration) -> dict[str, float]:
+    """Errors on the measured settings that were not fitted to."""
+    errors: list[float] = []
+    for data in measured_datasets():
+        if data.setting != FIRST:
+            setting = Setting.parse(data.setting)
+            for item in data.examples:
+                made = simulate(Job(item.graph), setting, calibration, num_steps=STEPS)
+                errors.append(abs(made.iteration_time_s / item.iteration_time_s - 1))
+    return {
+        "rows": float(len(errors)),
+        "median_pct": round(100 * float(np.median(errors)), 2),
+        "p90_pct": round(100 * float(np.percentile(errors, 90)), 2),
+    }
+
+
+_JOBS: list[Job] = []
+
+
+def _load(graphs: Sequence[OpGraph]) -> None:
+    _JOBS.extend(Job(graph) for graph in graphs)
+
+
+def _some(numbers: Sequence[int], logs: FloatArray, base: Calibration) -> list[float]:
+    return simulated_s([_JOBS[i] for i in numbers], logs, base)
+
+
+def main() -> None:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=2)
+    arguments = parser.parse_args()
+    data = read_dataset(DATASETS / Setting.parse(FIRST).file_name)
+    split = random_split(data.workloads, 0)
+    rows = np.concatenate([split.train, split.validation])
+    graphs = [data.examples[i].graph for i in rows]
+    measured_s = data.iteration_times_s()[rows]
+    base, start = shipped_calibration(), np.log(list(START.values()))
+    parts = [list(range(i, len(rows), arguments.processes)) for i in range(arguments.processes)]
+    with ProcessPoolExecutor(arguments.processes, initializer=_load, initargs=(graphs,)) as pool:
+
+        def away(logs: FloatArray) -> FloatArray:
+            found = np.empty(len(rows))
+            jobs = [pool.submit(_some, part, logs, base) for part in parts]
+            for part, job in zip(parts, jobs, strict=True):
+                found[part] = job.result()
+            errors = np.log(found / measured_s)
+            print(f"median error {100 * np.median(np.abs(np.expm1(errors))):.1f} %", flush=True)
+            return np.concatenate([errors / NOISE, (logs - start) / STRAY])
+
+        fit = least_squares(away, start, diff_step=0.02, loss="soft_l1", max_nfev=12, x_scale=0.5)
+    errors = np.abs(np.expm1(fit.fun[: len(rows)] * NOISE))
+    made = calibration_of(fit.x, base)
+    about = {
+        "made_by": "scripts/calibrate_cpu.py",
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "fitted_to": f"measured iteration times of {len(rows)} workloads on {FIRST}",
+        "median_error_pct": round(100 * float(np.median(errors)), 2),
+    }
+    made = replace(made, jitter=base.jitter, about=about)
+    made = replace(made, errors={"servers": errors_elsewhere(made)})
+    text = json.dumps(made.to_json_dict(), indent=1)
+    write_whole(TARGET, text.encode() + b"\n", error=DripleError)
+    print(json.dumps(dict(zip(START, np.exp(fit.x).round(8).tolist(), strict=True)), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What is shipped of simulated settings: data sets and inspectors of the paper's Table 6."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from driple.inspector.checkpoint import load_checkpoint
+from driple.settings import KNOWN_SETTINGS, Setting
+from tests.cli.test_main import ROOT, driple
+
+EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
+SIMULATED = [name for name in KNOWN_SETTINGS if not name.startswith("CPU")]
+FIRST = "V100-P1w2/ho-PCIe"
+
+
+def test_there_are_the_papers_fourteen_and_three_of_today() -> None:
+    assert len(SIMULATED) == 17
+    assert SIMULATED[0] == FIRST
+
+
+@pytest.mark.parametrize("setting", SIMULATED)
+def test_every_data_set_tells_where_it_comes_from(setting: str) -> None:
+    """832 workloads in at most 1.5 MB, called simulated, with the simulator's error."""
+    folder = ROOT / "datasets" / Setting.parse(setting).file_name
+    about = json.loads((folder / "dataset.json").read_text())
+    assert about["setting"] == setting
+    assert about["num_examples"] == 832
+    assert about["label_source"] == "simulated"
+    assert (
+        0 < about["iteration_time_error"]["median_pct"] < about["iteration_time_error"]["p90_pct"]
+    )
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 1.5e6
+
+
+@pytest.mark.parametrize("setting", SIMULATED)
+def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
+    """In words and as JSON."""
+    shown = driple("predict", EXAMPLE, "--setting", setting)
+    assert shown.returncode == 0, shown.stderr
+    assert f"{setting}: learned from simulated labels" in shown.stdout
+    assert "the simulator's error, on" in shown.stdout
+    made = json.loads(driple("predict", EXAMPLE, "--setting", setting, "--json").stdout)
+    assert made["checkpoint"]["provenance"] == "simulated"
+    assert made["checkpoint"]["trained_on"]["label_error"]["median_pct"] > 0
+
+
+def test_without_a_setting_it_is_the_papers_first() -> None:
+    done = driple("predict", EXAMPLE)
+    assert f"no --setting given; predicting for {FIRST}" in done.stderr
+    assert done.stdout == driple("predict", EXAMPLE, "--setting", "V100").stdout
+
+
+@pytest.mark.parametrize("setting", SIMULATED)
+def test_inspectors_come_from_the_first_by_transfer(setting: str) -> None:
+    """With 320 labels, as in the paper (section 4.2.1)."""
+    folder = ROOT / "checkpoints" / Setting.parse(setting).file_name
+    trained = load_checkpoint(folder / "default.safetensors").trained_on
+    origin = trained.get("transferred_from")
+    if setting == FIRST:
+        assert origin is None
+        assert trained["num_train"] == 832 - 2 * 166
+    else:
+        assert isinstance(origin, dict)
+        assert origin["setting"] == FIRST
+        assert trained["num_train"] == 240  # 80 more validate
+
+
+def test_an_inspector_of_v100_is_transferred_to_2080ti(tmp_path: Path) -> None:
+    """The design's example, with few labels."""
+    done = driple(
+        *("transfer", "--from", "V100", "--to", "2080Ti", "--workloads", 20, "--no-curve"),
+        *("--out", tmp_path, "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    made = load_checkpoint(tmp_path / "checkpoint.safetensors")
+    assert made.setting == "2080Ti-P1w2/ho-PCIe"
+    assert made.provenance == "simulated"
