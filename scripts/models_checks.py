@@ -211,13 +211,15 @@ class OnMeasured:
 
     Attributes:
         setting: its name.
-        methods: ratios of each method, from the graph alone.
+        workloads: their names.
+        methods: ratios of each method, from the graph alone; of the simulator for every third.
         from_run: of Zhang's pipeline with the devices' speed taken from a run on the first setting.
         run_itself: of that run's own time, scaled by the median ratio of the two settings.
         unfit: workloads whose run no device speed explains.
     """
 
     setting: str
+    workloads: list[str]
     methods: dict[str, FloatArray]
     from_run: FloatArray
     run_itself: FloatArray
@@ -227,7 +229,7 @@ class OnMeasured:
 def on_measured(
     calibration: Calibration, exchange: Exchange, progress: Callable[[str], None]
 ) -> list[OnMeasured]:
-    """All methods on the measured CPU settings; every sixth workload is simulated too."""
+    """All methods on the measured CPU settings; every third workload is simulated too."""
     datasets = measured_datasets()
     common = set.intersection(*(set(data.workloads) for data in datasets))
     examples = {data.setting: {e.workload: e for e in data.examples} for data in datasets}
@@ -258,7 +260,7 @@ def on_measured(
             form.method: np.array([row[i].iteration_time_s for row in forms]) / times
             for i, form in enumerate(forms[0])
         }
-        some = list(range(0, len(names), 6))
+        some = list(range(0, len(names), 3))
         simulated = [
             simulate(jobs[names[i]], Setting.parse(setting), calibration, num_steps=12)
             for i in some
@@ -273,6 +275,7 @@ def on_measured(
         found.append(
             OnMeasured(
                 setting=setting,
+                workloads=names,
                 methods=methods,
                 from_run=np.array(from_run),
                 run_itself=before / times * np.median(times / before),
@@ -293,6 +296,7 @@ def summary(errors: FloatArray) -> dict[str, float]:
     """As in closed_forms.json."""
     return {
         "rows": len(errors),
+        "median_pct": round(100 * float(np.median(errors)), 1),
         "mean_pct": round(100 * float(errors.mean()), 1),
         "p90_pct": round(100 * float(np.percentile(errors, 90)), 1),
     }

@@ -10,6 +10,7 @@ import sys
 
 import typer
 
+from driple.cli.compare import compare
 from driple.cli.dataset import dataset_app
 from driple.cli.env import env
 from driple.cli.evaluate import evaluate
@@ -45,6 +46,7 @@ app.command()(evaluate)
 app.command()(measure)
 app.command()(simulate)
 app.command()(whatif)
+app.command()(compare)
 app.command()(env)
 app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")
