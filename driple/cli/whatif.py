@@ -245,11 +245,13 @@ def _print(
         rows,
     )  # fmt: skip
     if len(np.unique(flat["compression"])) > 1:
-        best = int(found.total_s.argmin())
+        steps_per_s = flat["workers"] / found.total_s
+        best = int(steps_per_s.argmax())
         print(
-            f"fastest: {100 * flat['compression'][best]:.0f} % of the gradients not sent, "
+            f"most steps per second of all workers, {steps_per_s[best]:.1f}: "
+            f"{100 * flat['compression'][best]:.0f} % of the gradients not sent, "
             f"{8 * rates[best] / 1e9:g}G, {flat['workers'][best]:.0f} workers, "
-            f"{flat['servers'][best]:.0f} ps: {found.total_s[best]:.4f} s"
+            f"{flat['servers'][best]:.0f} ps"
         )
     if len(shown) < len(rates):
         note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
