@@ -41,7 +41,7 @@ FORBIDDEN = {"training": {"measure", "zoo", "simulate"}}
 
 # Optional extras, and the modules (by prefix) that alone may import them.
 EXTRAS = {
-    "torch": ("dataset.released.", "inspector.", "training."),
+    "torch": ("dataset.released.", "inspector.", "stalls.", "training."),
     "torch_geometric": ("inspector.", "training."),
     "tensorflow": ("zoo.", "measure."),
     "pynvml": ("measure.device.",),

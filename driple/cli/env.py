@@ -20,6 +20,7 @@ _EXTRAS = {
     "train": ("torch", "torch_geometric", "sklearn", "category_encoders", "pyarrow", "networkx"),
     "tensorflow": ("tensorflow", "psutil"),
     "gpu": ("pynvml",),
+    "stalls": ("torch", "yaml", "PIL", "scipy"),
 }
 
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from driple.errors import MissingExtraError
 
-__all__ = ["require_numba", "require_tensorflow"]
+__all__ = ["require_numba", "require_tensorflow", "require_torch"]
 
 
 def require_tensorflow(task: str) -> None:
@@ -21,6 +21,11 @@ def require_tensorflow(task: str) -> None:
 def require_numba(task: str) -> None:
     """Raise MissingExtraError if Numba is not installed; nothing is imported."""
     _require("numba", "Numba", "throughput", task)
+
+
+def require_torch(task: str) -> None:
+    """Raise MissingExtraError if PyTorch is not installed; nothing is imported."""
+    _require("torch", "PyTorch", "stalls", task)
 
 
 def _require(module: str, name: str, extra: str, task: str) -> None:

@@ -19,6 +19,7 @@ from driple.cli.measure import measure
 from driple.cli.model import model_app
 from driple.cli.predict import predict
 from driple.cli.simulate import simulate
+from driple.cli.stalls import stalls_app
 from driple.cli.throughput import throughput_app
 from driple.cli.train import train
 from driple.cli.transfer import transfer
@@ -53,6 +54,7 @@ app.add_typer(dataset_app, name="dataset")
 app.add_typer(zoo_app, name="zoo")
 app.add_typer(model_app, name="model")
 app.add_typer(throughput_app, name="throughput")
+app.add_typer(stalls_app, name="stalls")
 
 
 def run(arguments: list[str] | None = None) -> None:

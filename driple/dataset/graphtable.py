@@ -25,7 +25,7 @@ from driple.graph.signature import signatures_from_json, signatures_to_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["graphs_from_table", "graphs_to_table"]
+__all__ = ["HASH_COLUMN", "graphs_from_table", "graphs_to_table"]
 
 HASH_COLUMN = "graph"
 REPORT_COLUMN = "report"

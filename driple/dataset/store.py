@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driple.dataset.example import Dataset, Example, graph_hash
-from driple.dataset.graphtable import graphs_from_table, graphs_to_table
+from driple.dataset.graphtable import HASH_COLUMN, graphs_from_table, graphs_to_table
 from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_groups
 from driple.dataset.tables import read_table, require_pyarrow, write_table
 from driple.errors import DatasetError
@@ -173,9 +173,10 @@ def _shared_file(folder: Path, name: object) -> Path:
 
 def _add_shared(file: Path, graphs: dict[str, AnyGraph]) -> None:
     """Have these graphs in the file, beside those that other data sets put there."""
-    there = _read_graphs(file) if file.exists() else {}
-    if set(graphs) <= set(there):
+    stored = read_table(file, [HASH_COLUMN])[HASH_COLUMN].to_pylist() if file.exists() else []
+    if set(graphs) <= set(stored):
         return
+    there = _read_graphs(file) if stored else {}
     table, encodings = _graphs_to_table({**there, **graphs})
     with told_as(DatasetError, f"write {file}"):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,8 @@ __all__ = ["read_table", "require_pyarrow", "write_table"]
 ZSTD_LEVEL = 12
 
 
-def read_table(file: Path) -> pa.Table:
-    """The table in a Parquet file.
+def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
+    """The table in a Parquet file, or some of its columns.
 
     Raises:
         DatasetError: no such file, or a damaged one.
@@ -26,7 +26,7 @@ def read_table(file: Path) -> pa.Table:
     from pyarrow import parquet  # an extra, loaded when needed
 
     try:
-        return parquet.read_table(file, use_threads=False, partitioning=None)
+        return parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
     except FileNotFoundError:
         raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None
     except (OSError, pa.ArrowException) as error:

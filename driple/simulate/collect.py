@@ -40,7 +40,7 @@ __all__ = ["SHARED_GRAPHS", "SimulationPlan", "simulate_store"]
 SHARED_GRAPHS = "zoo"  # folder of the graphs beside the data sets
 _PARTS = "parts"
 # Workers take turns on the same servers, so many of them tell as much in fewer steps.
-_MOST_WORKER_STEPS = 400
+_MOST_WORKER_STEPS = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

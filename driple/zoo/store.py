@@ -3,9 +3,9 @@
     workloads -> processes with TensorFlow -> OpGraphs -> FOLDER/shard-*.parquet, FOLDER/index.json
     FOLDER, workload -> OpGraph
 
-Entry points: `build_graphs`, `GraphStore`. A shard holds the graphs of a run of workloads under
-their content hashes; the index names shard and hash of each workload, and is written after every
-shard, so a build that was killed goes on there. Reading needs no TensorFlow.
+Entry points: `build_graphs`, `store_graphs`, `GraphStore`. A shard holds the graphs of a run of
+workloads under their content hashes; the index names shard and hash of each workload, and is
+written after every shard, so a build that was killed goes on there. Reading needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import logging
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +30,7 @@ from driple.graph.opgraph import OpGraph
 from driple.settings import Setting
 from driple.zoo.workload import Workload
 
-__all__ = ["GraphStore", "build_graphs"]
+__all__ = ["GraphStore", "build_graphs", "store_graphs"]
 
 FORMAT = 1  # of the index; raise it when an older Driple could not read what is written
 INDEX_FILE = "index.json"
@@ -150,6 +150,21 @@ def build_graphs(
                 report(job.name, done, total)
             store = _with_shard(store, graphs)
     return store
+
+
+def store_graphs(graphs: Mapping[str, OpGraph], setting: Setting, folder: str | Path) -> GraphStore:
+    """Put graphs that are there already into a store, as one shard.
+
+    Args:
+        graphs: by workload.
+        setting: the cluster on which they are placed.
+        folder: made if need be.
+
+    Raises:
+        ConfigError: the folder holds graphs of another setting.
+        DatasetError: the folder cannot be read or written.
+    """
+    return _with_shard(_opened(Path(folder), setting), dict(graphs))
 
 
 def _opened(folder: Path, setting: Setting) -> GraphStore:

@@ -10,7 +10,8 @@ from driple.dataset.example import graph_hash
 from driple.errors import ConfigError, DatasetError
 from driple.settings import Setting
 from driple.zoo import Workload
-from driple.zoo.store import GraphStore, build_graphs
+from driple.zoo.store import GraphStore, build_graphs, store_graphs
+from tests.dataset.examples import chain_graph
 
 SETTING = Setting.parse("V100-P2w2/ho-PCIe")
 JOBS = tuple(
@@ -77,3 +78,16 @@ def test_what_is_damaged_or_missing_is_told(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "index.json").write_text(json.dumps(index))
     with pytest.raises(DatasetError, match="missing"):
         GraphStore.open(tmp_path).graph(JOBS[0].name)
+
+
+def test_graphs_that_are_there_already_are_stored(tmp_path: Path) -> None:
+    """Shard by shard; each comes back under its workload's name."""
+    graphs = {f"net/data/b{n}/sgd/sync": chain_graph(n) for n in (3, 4, 5)}
+    for name, graph in graphs.items():
+        store_graphs({name: graph}, SETTING, tmp_path)
+    store = GraphStore.open(tmp_path)
+    assert {name: graph_hash(graph) for name, graph in store.graphs()} == {
+        name: graph_hash(graph) for name, graph in graphs.items()
+    }
+    with pytest.raises(ConfigError):
+        store_graphs(graphs, Setting.parse("CPU-P1w2"), tmp_path)

@@ -1,0 +1,42 @@
+"""Where the time of distributed training goes: the stalls of Stash (Sharma et al., ICDCS 2023).
+
+    profile = driple.stalls.profile(build_model, build_dataset, batch_size=32, out="runs/stalls")
+    profile.stalls()["interconnect"].pct
+
+`batches(...)` marks what a script trains on, where that is no DataLoader of PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from driple.stalls.api import profile
+    from driple.stalls.record import Profile
+
+__all__ = ["Profile", "batches", "profile"]
+
+_HOMES = {"Profile": "driple.stalls.record", "profile": "driple.stalls.api"}
+_Batch = TypeVar("_Batch")
+
+
+def batches(source: Iterable[_Batch]) -> Iterable[_Batch]:
+    """The source itself; under `driple stalls run`, a source whose iterations are timed.
+
+    Args:
+        source: gives the batches of one pass; it must be iterable more than once, since a profile
+            may need more iterations than one pass has.
+    """
+    import sys
+
+    meters = sys.modules.get("driple.stalls.meter")
+    meter = None if meters is None else meters.active_meter()
+    return source if meter is None else meter.watch(source, lambda: source)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'driple.stalls' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,134 @@
+"""A stall profile as its folder holds it: what was run, what each launch measured.
+
+profile.json, step2.r0.json ... -> Profile -> times, stalls, warnings
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driple.errors import MeasureError
+from driple.stalls.estimate import Stall, Times, stalls_of, warnings_of
+from driple.stalls.steps import STEPS
+
+__all__ = ["FORMAT", "Profile", "read_profile"]
+
+FORMAT = 1
+_OTHER_CORES = 0.3  # cores that others may use before a reader is told
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A profile, whole or not.
+
+    Attributes:
+        folder: that holds it.
+        about: what was profiled, how and where.
+        launches: what each launch measured, by step and repetition.
+        left_out: why, for each step that this machine cannot do.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+    launches: dict[tuple[int, int], dict[str, Any]]
+    left_out: dict[int, str]
+
+    @property
+    def times(self) -> Times:
+        """Seconds of an iteration, by step and repetition."""
+        found: dict[int, dict[int, float]] = {}
+        for (step, repeat), launch in sorted(self.launches.items()):
+            found.setdefault(step, {})[repeat] = launch["iteration_s"]
+        return found
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        """Iterations of an epoch with all devices; None if the script's loader has no length."""
+        found = [launch["batches_per_epoch"] for (step, _), launch in self.launches.items()
+                 if step != 1]  # fmt: skip
+        return next((count for count in found if count is not None), None)
+
+    @property
+    def gradients(self) -> dict[str, Any] | None:
+        """Bytes of each gradient and when it is ready, from the first launch of step 1."""
+        found = [launch["gradients"] for (step, _), launch in sorted(self.launches.items())
+                 if step == 1]  # fmt: skip
+        return next((one for one in found if one is not None), None)
+
+    def stalls(self) -> dict[str, Stall]:
+        """The stalls that can be told from what is measured."""
+        return stalls_of(self.times)
+
+    def warnings(self) -> list[str]:
+        """What a reader must know before believing the figures."""
+        lines = warnings_of(self.stalls())
+        busy = sorted({step for (step, _), launch in self.launches.items()
+                       if launch["other_cores"] > _OTHER_CORES})  # fmt: skip
+        if busy:
+            most = max(launch["other_cores"] for launch in self.launches.values())
+            lines.append(
+                f"other programs used up to {most:.1f} cores during step(s) "
+                f"{', '.join(map(str, busy))}: do not trust these figures; measure again on a "
+                "quiet machine"
+            )
+        if any(step != 1 and not launch["wrapped"] for (step, _), launch in self.launches.items()):
+            lines.append(
+                "the script made no DistributedDataParallel: its processes may not exchange "
+                "gradients, and stalls of communication are not those of data parallelism"
+            )
+        versions = {launch["script"] for launch in self.launches.values()}
+        if len(versions) > 1:
+            lines.append("the script changed between steps; give another --out to measure all anew")
+        return lines
+
+    def overhead_pct(self) -> float:
+        """What the profiler itself took, at most, in percent of a launch."""
+        return max((launch["overhead_pct"] for launch in self.launches.values()), default=0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `driple stalls run --json` prints it."""
+        per_epoch = self.batches_per_epoch
+        return {
+            "command": self.about["command"],
+            "plan": self.about["plan"],
+            "host": self.about["host"],
+            "steps": {
+                str(step): {
+                    "title": STEPS[step].title,
+                    "iteration_s": sum(values.values()) / len(values),
+                    "repeats": len(values),
+                    "epoch_s": None
+                    if per_epoch is None
+                    else per_epoch * sum(values.values()) / len(values),
+                }
+                for step, values in self.times.items()
+            },
+            "stalls": {name: stall.to_dict(per_epoch) for name, stall in self.stalls().items()},
+            "left_out": {str(step): why for step, why in self.left_out.items()},
+            "warnings": self.warnings(),
+            "overhead_pct": self.overhead_pct(),
+        }
+
+
+def read_profile(folder: Path) -> Profile:
+    """The profile of a folder.
+
+    Raises:
+        MeasureError: it holds none, or a damaged one.
+    """
+    try:
+        about = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
+        launches = {}
+        for file in folder.glob("step*.r*.json"):
+            step, repeat = file.name.removeprefix("step").removesuffix(".json").split(".r")
+            launches[int(step), int(repeat)] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MeasureError(
+            f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
+            f"{folder}"
+        ) from error
+    left_out = {int(step): why for step, why in about.get("left_out", {}).items()}
+    return Profile(folder=folder, about=about, launches=launches, left_out=left_out)

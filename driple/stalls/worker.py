@@ -1,0 +1,60 @@
+"""One training process of a stall profile: `python -m driple.stalls.worker JOB -- SCRIPT ARGS`.
+
+JOB is a file that `launch.py` wrote. The script runs unchanged, with the environment that torchrun
+would give it, while a meter times its iterations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str]) -> None:
+    """Run a script under a meter; it ends the process when enough was timed."""
+    from driple.measure.orphans import die_with_parent
+
+    die_with_parent()
+    job: dict[str, Any] = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    rank = int(os.environ["RANK"])
+    local = int(os.environ["LOCAL_RANK"])
+    if job["cores"] is not None:
+        os.sched_setaffinity(0, job["cores"][rank - job["first_rank"]])
+
+    import torch
+
+    from driple.stalls.meter import Meter
+
+    random.seed(job["seed"])
+    torch.manual_seed(job["seed"])
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local)
+    meter = Meter(
+        Path(job["folder"]) / f"rank{rank}.json",
+        synthetic=job["synthetic"],
+        warmup=job["warmup"],
+        iterations=job["iterations"],
+        world_size=int(os.environ["WORLD_SIZE"]),
+        time_gradients=job["time_gradients"] and rank == 0,
+    )
+    meter.install()
+    script, *rest = arguments[2:]
+    if script == "-m":
+        sys.argv = rest
+        sys.path.insert(0, "")
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [script, *rest]
+        sys.path.insert(0, str(Path(script).resolve().parent))
+        runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,390 @@
+"""Measure the stalls of the built-in workloads on this machine, and make docs/stalls.md of them.
+
+    sudo OMP_NUM_THREADS=1 python scripts/stalls_report.py
+
+The machine must be quiet: nothing else may run for the three hours or so. It needs root
+(network namespaces, clearing of caches), iproute2 and the extras `stalls`, `plot` and `tensorflow`;
+two cores are enough. Stop it at any time; the same command goes on. Profiles are kept in
+runs/stalls-report; `--docs-only` makes the report of those that are there, whole or not.
+
+To try it in some minutes, with figures that mean nothing, add `--macro resnet18 squeezenet
+shufflenet --micro resnet18 --rates 1G 5G --repeats 1 --iterations 2 --warmup 3 --batch-size 2
+--images 64 --work /tmp/stalls --docs /tmp/stalls-docs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from shipped import DOCS, ROOT, plain, save
+from stalls_campaign import MODELS, RATES, Run, measure, runs_of
+
+from driple.cli.stalls_plot import COLOURS, plot_profile
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.hardware import link_named
+from driple.simulate.device import shipped_calibration
+from driple.stalls.communication import calibrated_channel, paper_time
+from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_of, write_channels
+from driple.stalls.record import Profile, read_profile
+from driple.stalls.steps import DIFFERENCES
+from driple.stalls.workloads import MICRO
+
+EXAMPLE = "resnet18"  # whose five steps are shown in full
+DEEP, WIDE = "resnet152", "vgg16"  # compared in the paper's section VI-A2
+INTERCONNECT = "loopback"
+FAST = "NVLink-V100"  # of the paper's P3 instances
+FAMILY_COLOURS = {"resnet": "#3b6ea8", "vgg": "#b5542d"}
+# Workloads of the zoo that are models of Table II: their cost on rented instances is simulated.
+RENTED = ("alexnet/imagenet/b32/momentum/sync", "resnet50/imagenet/b32/momentum/sync",
+          "vgg11/imagenet/b32/momentum/sync")  # fmt: skip
+
+
+def profiles_of(options: argparse.Namespace) -> dict[Run, Profile]:
+    """What is there."""
+    found = {}
+    for run in runs_of(options):
+        if (options.work / run.name / "profile.json").exists():
+            profile = read_profile(options.work / run.name)
+            if 1 in profile.times and 2 in profile.times:
+                found[run] = profile
+    if not found:
+        raise SystemExit(f"no profiles in {options.work}; run without --docs-only")
+    return found
+
+
+def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
+    """`12.3 (11.0 to 13.6) ms`."""
+    if bounds is None:
+        return f"{1e3 * seconds:.1f} ms"
+    low, high = bounds
+    return f"{1e3 * seconds:.1f} ({1e3 * low:.1f} to {1e3 * high:.1f}) ms"
+
+
+def example_section(found: dict[Run, Profile], docs: Path) -> list[str]:
+    """A profile in full."""
+    run = next((run for run in found if run.model == EXAMPLE and 3 in run.steps), None)
+    if run is None:
+        return []
+    profile = found[run]
+    plot_profile(profile, docs / "stalls" / "example.png")
+    told = json.dumps(profile.to_dict(), indent=1).encode()
+    write_whole(docs / "stalls" / "example.json", told, error=DripleError)
+    words = " ".join(profile.about["command"])
+    host, per_epoch = profile.about["host"], profile.batches_per_epoch or 0
+    lines = [
+        f"## A profile in full: {EXAMPLE}", "",
+        f"    driple stalls run --network {run.rate} --data ... -- {words}", "",
+        f"Two processes of one core each ({host['cpu']}, {host['cores']} cores, kernel "
+        f"{host['kernel']}), {profile.about['plan']['iterations']} iterations timed in a launch. "
+        f"All figures: [example.json](stalls/example.json).", "",
+        "![where the time goes](stalls/example.png)", "",
+        "| stall | of an iteration (95 % interval) | of an epoch | share |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for name, stall in profile.stalls().items():
+        lines.append(
+            f"| {name} | {interval(stall.seconds, stall.interval_s)} | "
+            f"{per_epoch * stall.seconds:.1f} s | {stall.pct:.1f} % of step {stall.base_step} |"
+        )
+    for why in profile.left_out.values():
+        lines += ["", f"Left out: {why}."]
+    lines += ["", *(f"- {line}" for line in profile.warnings()), ""]
+    wall_s = sum(launch["wall_s"] for launch in profile.launches.values())
+    return [*lines, f"The profile took {wall_s:.0f} s; the profiler itself at most "
+            f"{profile.overhead_pct():.2f} % of a launch.", ""]  # fmt: skip
+
+
+def macro_section(found: dict[Run, Profile], options: argparse.Namespace) -> list[str]:
+    """Section V: stalls and epochs of every model."""
+    names = [difference.name for difference in DIFFERENCES if difference.name != "network"]
+    head = ["model", *names, *(f"network {rate}" for rate in options.rates), "epoch, 1 device",
+            "2 devices"]  # fmt: skip
+    lines = [
+        "## All models (section V)", "",
+        "In percent, as the paper relates them: interconnect of one device's time, network of one "
+        "machine's, prep and fetch of all time on cold data. `~`: within the noise.", "",
+        "![stalls of all models](stalls/macro.png)", "",
+        "| " + " | ".join(head) + " |", "|---" * len(head) + "|",
+    ]  # fmt: skip
+    for model in options.macro:
+        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
+        if not mine:
+            continue
+        first = mine.get(options.rates[0]) or next(iter(mine.values()))
+        cells = [model]
+        for name in names:
+            cells.append(share_of(first, name))
+        cells += [share_of(mine[rate], "network") if rate in mine else "-"
+                  for rate in options.rates]  # fmt: skip
+        times, count = first.times, first.batches_per_epoch or 0
+        one, two = (float(np.mean([*times[step].values()])) for step in (1, 2))
+        cells += [f"{2 * count * one:.0f} s", f"{count * two:.0f} s"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def share_of(profile: Profile, name: str) -> str:
+    """A stall in percent."""
+    stall = profile.stalls().get(name)
+    if stall is None:
+        return "-"
+    return f"{'~' if stall.in_noise else ''}{stall.pct:.0f} %"
+
+
+def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
+    """Bars of an iteration: what computes, and what waits for what."""
+    models = [model for model in options.macro if any(run.model == model for run in found)]
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1 + 0.4 * len(models)), sharey=True)
+    for row, model in enumerate(models):
+        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
+        first = mine.get(options.rates[0]) or next(iter(mine.values()))
+        base = float(np.mean([*first.times[1].values()]))
+        left = 0.0
+        for name in ("interconnect", "prep", "fetch"):
+            stall = first.stalls().get(name)
+            wide = 100 * max(stall.seconds, 0.0) / base if stall else 0.0
+            axes[0].barh(row, wide, left=left, color=COLOURS[name], height=0.7,
+                         label=name if row == 0 else None)  # fmt: skip
+            left += wide
+        for place, rate in enumerate(options.rates):
+            stall = mine[rate].stalls().get("network") if rate in mine else None
+            if stall is not None:
+                high = 0.8 / len(options.rates)
+                axes[1].barh(row - 0.4 + (place + 0.5) * high, max(stall.pct, 0.1), height=high,
+                             color=COLOURS["network"], alpha=1 - 0.3 * place,
+                             label=f"{rate}bit/s" if row == 0 else None)  # fmt: skip
+    axes[0].set_yticks(range(len(models)), models, fontsize=8)
+    axes[0].invert_yaxis()
+    axes[0].set_xlabel("stalls of one machine, % of one device's time", fontsize=8)
+    axes[1].set_xlabel("network stall, % of one machine's time", fontsize=8)
+    axes[1].set_xscale("log")
+    for axis in axes:
+        axis.legend(fontsize=7, frameon=False)
+        plain(axis)
+    figure.tight_layout()
+    return figure
+
+
+def micro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
+    """Figure 16: stalls of ResNets and VGGs of growing depth, and without some of their parts."""
+    shown = [
+        (run.model, profile)
+        for model in options.micro
+        for run, profile in found.items()
+        if run.model == model and run.rate == options.rates[0] and profile.gradients is not None
+    ]
+    names = []
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.3 * len(shown)), sharey=True)
+    for row, (model, profile) in enumerate(shown):
+        sizes = (profile.gradients or {})["nbytes"]
+        names.append(f"{model}: {len(sizes)} gradients, {sum(sizes) / 1e6:.0f} MB")
+        colour = next(c for family, c in FAMILY_COLOURS.items() if model.startswith(family))
+        for axis, name in zip(axes, ("interconnect", "network"), strict=True):
+            stall = profile.stalls().get(name)
+            if stall is None:
+                continue
+            axis.barh(row, 1e3 * stall.seconds, color=colour, alpha=0.55 if "-" in model else 1.0)
+            if stall.interval_s is not None:
+                ends = [1e3 * bound for bound in stall.interval_s]
+                axis.plot(ends, [row, row], color="black", linewidth=1)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
+    titles = ("interconnect stall", f"network stall, {options.rates[0]}bit/s")
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set_xlabel(f"{title}: ms of an iteration", fontsize=8)
+        plain(axis)
+    figure.tight_layout()
+    return figure
+
+
+def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]]:
+    """A channel for each link that three models or more were measured on."""
+    seen: list[Observation] = []
+    for run, profile in found.items():
+        seen += observations_of(profile, run.model, INTERCONNECT)
+    links = list(dict.fromkeys(item.link for item in seen))
+    fits = []
+    for link in links:
+        mine = [item for item in seen if item.link == link]
+        if len({item.model for item in mine}) >= 3:
+            fits.append(fit_link(mine))
+    return fits, seen
+
+
+def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
+    """Section VI-A: the fitted numbers, their error, and the two conclusions."""
+    if not fits:
+        return []
+    lines = [
+        "## The model T = L (tau + G / (L B)) (section VI-A)", "",
+        "Fitted to the stalls of all models, with DDP's buckets. The form is the one, of four, "
+        "that is best on models that were left out.", "",
+        "![measured and predicted](stalls/model.png)", "",
+        "| link | tau | B | exchange | median error on left-out models | other forms |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for fit in fits:
+        one = fit.channel
+        others = ", ".join(f"{form} {error:.0f} %" for form, error in fit.errors_pct.items())
+        when = "hidden by the backward pass" if one.overlap else "after the backward pass"
+        lines.append(
+            f"| {one.name} | {1e3 * one.latency_s:.3f} ms per {one.latency_per} | "
+            f"{one.bytes_per_s / 1e6:.1f} MB/s | {when} | {fit.error_pct:.0f} % | {others} |"
+        )
+    return [*lines, "", *conclusion_lines(fits, seen), ""]
+
+
+def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
+    """The paper's two conclusions, with the fitted numbers of a deep and a wide model."""
+    sizes = {item.model: item for item in seen if item.model in {DEEP, WIDE}}
+    if set(sizes) != {DEEP, WIDE}:
+        return [f"(The two conclusions need {DEEP} and {WIDE}.)"]
+    nominal = link_named(FAST).bytes_per_s
+    channels = [fit.channel for fit in fits]
+    channels.append(calibrated_channel(FAST, nominal, 2, shipped_calibration()))
+    lines = [
+        f"{FAST} is not of this machine: its numbers were fitted to published runs "
+        "([simulation.md](simulation.md)).", "",
+        "| link | model | L | G | L tau | G / B | T | measured stall |", "|---" * 8 + "|",
+    ]  # fmt: skip
+    total: dict[tuple[str, str], float] = {}
+    for one in channels:
+        for model, item in sizes.items():
+            per = len(item.gradients.nbytes if one.latency_per == "gradient"
+                      else item.buckets.nbytes)  # fmt: skip
+            nbytes = float(item.gradients.nbytes.sum())
+            time = paper_time(per, nbytes, one.latency_s, one.bytes_per_s)
+            total[one.name, model] = time
+            true = [other.stall_s for other in seen
+                    if other.model == model and other.link == one.name]  # fmt: skip
+            told = f"{1e3 * float(np.mean(true)):.0f} ms" if true else "-"
+            lines.append(
+                f"| {one.name} | {model} | {per} | {nbytes / 1e6:.0f} MB | "
+                f"{1e3 * per * one.latency_s:.1f} ms | {1e3 * nbytes / one.bytes_per_s:.0f} ms | "
+                f"{1e3 * time:.0f} ms | {told} |"
+            )
+    slow = min(channels, key=lambda one: one.bytes_per_s).name
+    told = {True: "as the paper says", False: "which is not what the paper says"}
+    wide = total[slow, WIDE] / total[slow, DEEP]
+    deep = total[FAST, DEEP] / total[FAST, WIDE]
+    return [
+        *lines, "",
+        f"- Large gradients wait for bandwidth on slow links: on {slow}, {WIDE} waits {wide:.1f} "
+        f"times as long as {DEEP}, {told[wide > 1]}.",
+        f"- Deep models wait for latency on fast links: on {FAST}, {DEEP} waits {deep:.1f} times "
+        f"as long as {WIDE}, {told[deep > 1]}.",
+    ]  # fmt: skip
+
+
+def model_picture(fits: Sequence[LinkFit]) -> Figure:
+    """Measured stalls against those that fits without the model predict."""
+    figure, axis = plt.subplots(figsize=(5, 4.5))
+    values: list[float] = []
+    for i, fit in enumerate(fits):
+        pairs = [pair for pair in fit.left_out.values() if min(pair) > 0]
+        for true, predicted in pairs:
+            axis.plot(1e3 * true, 1e3 * predicted, "osD^v"[i % 5], color=f"C{i}", fillstyle="none")
+            values += [1e3 * true, 1e3 * predicted]
+        axis.plot([], [], "osD^v"[i % 5], color=f"C{i}", fillstyle="none", label=fit.channel.name)
+    if values:
+        ends = [min(values), max(values)]
+        axis.plot(ends, ends, color="#888888", linewidth=0.8)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+    axis.set_xlabel("measured stall, ms", fontsize=8)
+    axis.set_ylabel("predicted by a fit without the model, ms", fontsize=8)
+    axis.legend(fontsize=8, frameon=False)
+    plain(axis)
+    figure.tight_layout()
+    return figure
+
+
+def rented_section(options: argparse.Namespace) -> list[str]:
+    """Epoch time and cost on instances to rent, simulated, and the recommendation."""
+    from driple.cli.jobs import job_of
+    from driple.stalls.cost import recommendation, simulated_offer
+    from driple.stalls.instances import read_instances
+
+    calibration, known = shipped_calibration(), read_instances()
+    lines = [
+        "## Which instance to rent (sections V-A to V-C)", "",
+        "Simulated (`driple stalls cost`): nobody here has these machines. ImageNet, batches of 32 "
+        "per device, newest prices of the catalogue. No stalls of CPU and disk in them. The paper "
+        "measured far higher interconnect stalls on P2 (750 % for ResNet50): its K80 share PCIe "
+        "in a way of which no published ring tells the simulator, so P2 is told too well.", "",
+    ]  # fmt: skip
+    for name in options.rented:
+        job, size = job_of(name)
+        offers = [
+            simulated_offer(job, item, calibration, batch_size=size or 32, machines=count)
+            for item in known.values()
+            for count in ((1, 2) if item.devices > 1 else (1,))
+        ]
+        offers.sort(key=lambda offer: offer.epoch_cost or 0.0)
+        lines += [f"### {name}", "", recommendation(offers), "",
+                  "| instance | iteration | exchange adds | epoch | $ of an epoch |",
+                  "|---|---|---|---|---|"]  # fmt: skip
+        for offer in offers:
+            lines.append(
+                f"| {offer.name} | {1e3 * offer.iteration_s:.0f} ms | "
+                f"{offer.communication_pct or 0:.0f} % | {offer.epoch_s / 3600:.2f} h | "
+                f"{offer.epoch_cost or 0:.2f} |"
+            )
+        lines.append("")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "stalls-report")
+    parser.add_argument("--docs", type=Path, default=DOCS)
+    parser.add_argument("--docs-only", action="store_true", help="measure nothing")
+    parser.add_argument("--macro", nargs="*", default=list(MODELS))
+    parser.add_argument("--micro", nargs="*", default=list(MICRO))
+    parser.add_argument("--rented", nargs="*", default=list(RENTED))
+    parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=6)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--image-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--images", type=int, default=2048)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    if not options.docs_only:
+        measure(options)
+    found = profiles_of(options)
+    (options.docs / "stalls").mkdir(parents=True, exist_ok=True)
+    fits, seen = fits_of(found)
+    save(macro_picture(found, options), options.docs / "stalls" / "macro.png")
+    save(micro_picture(found, options), options.docs / "stalls" / "micro.png")
+    if fits:
+        save(model_picture(fits), options.docs / "stalls" / "model.png")
+        write_channels(fits, options.docs / "stalls" / "links.json")
+    busy = max(launch["other_cores"] for one in found.values() for launch in one.launches.values())
+    lines = [
+        "# Where the time of distributed training goes", "",
+        "Made by `python scripts/stalls_report.py`. Measured on CPUs of one machine with Gloo: two "
+        "processes of one core each, two network namespaces for two machines. Other programs used "
+        f"up to {busy:.1f} cores meanwhile.", "",
+        *example_section(found, options.docs),
+        *macro_section(found, options),
+        "## Layers and gradients (section VI, figure 16)", "",
+        "![stalls of ResNets and VGGs](stalls/micro.png)", "",
+        "Pale: without residuals (nores) or batch norms (nonorm). Lines: 95 % intervals.", "",
+        *model_section(fits, seen),
+        *rented_section(options),
+    ]  # fmt: skip
+    text = "\n".join(lines).rstrip() + "\n"
+    write_whole(options.docs / "stalls.md", text.encode(), error=DripleError)
+    print(f"wrote {options.docs / 'stalls.md'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""`driple stalls`, from the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.test_main import ROOT, driple, refused
+from tests.stalls.profiles import write_profile
+
+RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
+SCRIPT = ROOT / "scripts/bench.py"
+TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
+
+
+def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -> None:
+    """One device, its steps with and without synthetic data; step 1 and 5 are named as left out."""
+    command = [
+        *("stalls", "run", "--out", tmp_path / "out", "--processes", 1, "--steps", "1,2,5"),
+        *("--iterations", 2, "--warmup", 3, "--repeats", 1, "--json"),
+        *("--", "-m", "driple.stalls.train", "bert-tiny", "--length", 8, "--batch-size", 2),
+    ]
+    done = driple(*command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found["steps"]) == {"2"}
+    assert set(found["left_out"]) == {"1", "5"}
+    assert found["steps"]["2"]["iteration_s"] > 0
+    assert found["overhead_pct"] < 5
+    again = driple(*command)
+    assert json.loads(again.stdout)["steps"] == found["steps"]
+    shown = driple("stalls", "show", tmp_path / "out")
+    assert "step 5 was left out: there is one device" in shown.stdout
+    assert "all devices of a machine" in shown.stdout
+
+
+def test_show_tells_stalls_shares_epochs_and_doubts(tmp_path: Path) -> None:
+    """By hand: 50 ms of 100 are 50 %, and half a second of ten iterations."""
+    folder = write_profile(tmp_path / "p", TIMES, other_cores=1.5)
+    done = driple("stalls", "show", folder, "--plot", tmp_path / "p.png")
+    assert done.returncode == 0, done.stderr
+    lines = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+    assert "50.0 ms" in lines["interconnect"]
+    assert "50.0 % of step 1" in lines["interconnect"]
+    assert "0.5 s" in lines["interconnect"]
+    assert "50.0 % of step 3" in lines["fetch"]
+    assert "not measured" in lines["network"]
+    assert "caches were cleared with fadvise" in done.stdout
+    assert "other programs used up to 1.5 cores" in done.stderr
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("instances: [{name: p3.16xlarge, price_per_hour: 0.01}]")
+    picture = tmp_path / "cost.png"
+    done = driple(
+        *("stalls", "cost", RESNET50, "--batch-size", 32, "--instance", "p3", "--json"),
+        *("--instances", mine, "--plot", picture),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["offers"][0]["name"] == "p3.16xlarge"
+    assert found["recommendation"].startswith("Rent p3.16xlarge")
+    assert {offer["provenance"] for offer in found["offers"]} == {"simulated"}
+    assert picture.stat().st_size > 10_000
+
+
+def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
+    """Measured on p3.8xlarge: ten iterations of 0.2 s at 12.24 an hour; it is not simulated."""
+    folder = write_profile(tmp_path / "p", TIMES)
+    alone = driple("stalls", "cost", "--measured", f"{folder}=p3.8xlarge", "--json")
+    (offer,) = json.loads(alone.stdout)["offers"]
+    assert (offer["name"], offer["provenance"]) == ("p3.8xlarge", "measured")
+    assert offer["epoch_s"] == pytest.approx(2.0)
+    assert offer["epoch_cost"] == pytest.approx(2.0 / 3600 * 12.24)
+    both = driple(
+        *("stalls", "cost", RESNET50, "--batch-size", 32, "--instance", "p3", "--json"),
+        *("--measured", f"{folder}=p3.8xlarge", "--samples", 800),
+    )
+    offers = {offer["name"]: offer for offer in json.loads(both.stdout)["offers"]}
+    assert offers["p3.8xlarge"]["epoch_s"] == pytest.approx(800 / (2 * 4) * 0.2)
+    assert offers["p3.2xlarge"]["provenance"] == "simulated"
+
+
+def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
+    """Profiles of a link of 0.1 s per 10 MB without overlap; the prediction uses that rate."""
+    folders = []
+    for i, (count, nbytes) in enumerate([(60, 2e5), (20, 6e6), (160, 1.6e5), (300, 1e4)]):
+        ready = np.linspace(0.05, 0.1, count).tolist()
+        gradients = {"nbytes": [nbytes] * count, "ready_s": ready, "step_s": 0.1}
+        exchange_s = count * (1e-3 + nbytes / 1e8)
+        times = {1: [0.1], 2: [0.1 + count * 1e-4], 5: [0.1 + exchange_s]}
+        folders.append(
+            write_profile(
+                tmp_path / f"p{i}", times, model=f"m{i}", network_bits_per_s=8e8,
+                gradients=gradients,
+            )
+        )  # fmt: skip
+    links = tmp_path / "links.json"
+    done = driple("stalls", "fit", *folders, "-o", links, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["800M"]["bytes_per_s"] == pytest.approx(1e8, rel=0.05)
+    assert found["800M"]["left_out_error_pct"] < 5
+    table = driple("stalls", "fit", *folders)
+    assert "error on left-out models" in table.stdout
+    predict = ("stalls", "predict", RESNET50, "--setting", "V100-R2/ho-NVLink", "--network", "800M")
+    fitted = json.loads(driple(*predict, "--links", links, "--json").stdout)
+    plain = json.loads(driple(*predict, "--json").stdout)
+    assert fitted["channels"][1]["bytes_per_s"] == found["800M"]["bytes_per_s"]
+    assert fitted["interconnect_stall_s"] == plain["interconnect_stall_s"]
+    assert fitted["network_stall_s"] > 1.02e8 / 1e8
+    assert "network" in driple(*predict).stdout
+
+
+def test_data_is_made(tmp_path: Path) -> None:
+    done = driple("stalls", "data", tmp_path / "images", "--samples", 4, "--image-size", 16)
+    assert done.returncode == 0, done.stderr
+    assert len([*(tmp_path / "images").rglob("*.jpg")]) == 4
+    assert driple("stalls", "data", tmp_path / "t.npy", "--samples", 4).returncode == 0
+    assert np.load(tmp_path / "t.npy").shape == (4, 128)
+
+
+def test_bad_input_gets_one_line(tmp_path: Path) -> None:
+    assert "no script" in refused("stalls", "run", "--out", tmp_path / "o")
+    assert "not there" in refused("stalls", "run", "--out", tmp_path / "o", "--", "none.py")
+    assert "--steps" in refused("stalls", "run", "--steps", "6", "--", "none.py")
+    assert "100M" in refused("stalls", "run", "--network", "fast", "--", SCRIPT)
+    assert "--iterations" in refused("stalls", "run", "--iterations", 0, "--", SCRIPT)
+    assert "no stall profile" in refused("stalls", "show", tmp_path)
+    assert "give a graph" in refused("stalls", "cost")
+    assert "--batch-size" in refused("stalls", "cost", RESNET50)
+    cost = ("stalls", "cost", RESNET50, "--batch-size", 32)
+    assert "p3.8xlarge" in refused(*cost, "--instance", "p99")
+    assert "--machines" in refused(*cost, "--machines", "0")
+    assert "2022-12-31" in refused(*cost, "--on-date", "yesterday")
+    assert "FOLDER=INSTANCE" in refused("stalls", "cost", "--measured", "x")
+    assert "ring" in refused("stalls", "predict", RESNET50, "--setting", "V100-P1w2")
+    assert "no fitted links" in refused("stalls", "predict", RESNET50, "--links", tmp_path / "x")
+    folder = write_profile(tmp_path / "p", TIMES)
+    assert "step 1 with gradients" in refused("stalls", "fit", folder)

@@ -1,0 +1,145 @@
+"""Machines for step 5: orders and answers of a group, and torchrun itself on this machine."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driple.errors import MeasureError
+from driple.stalls.launch import cores_of_devices
+from driple.stalls.machines import Group, free_port, own_machine, stand_in_machines
+from driple.stalls.record import read_profile
+
+
+class Store:
+    """What a group uses of PyTorch's TCPStore, within one process."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.changed = threading.Condition()
+
+    def set(self, key: str, value: str) -> None:
+        with self.changed:
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def get(self, key: str) -> Any:
+        return self.values[key]
+
+    def wait(self, keys: list[str], how_long: Any) -> None:
+        with self.changed:
+            if not self.changed.wait_for(
+                lambda: all(key in self.values for key in keys), how_long.total_seconds()
+            ):
+                raise RuntimeError("wait timeout")
+
+
+def pair() -> tuple[Group, Group]:
+    store = Store()
+    leader, other = (Group(rank=rank, size=2, master="a", store=store) for rank in (0, 1))
+    return leader, other
+
+
+def test_all_machines_launch_and_the_leader_gets_every_rank() -> None:
+    """Two orders, then the end: the follower launched twice at the leader's ports."""
+    leader, other = pair()
+    ports: list[int] = []
+
+    def launch(port: int, number: int) -> list[dict[str, Any]]:
+        ports.append(port)
+        return [{"rank": 1, "order": number}]
+
+    thread = threading.Thread(target=lambda: other.follow(launch))
+    thread.start()
+    for number in range(2):
+        found = leader.order(1000 + number, 10, lambda: [{"rank": 0}])
+        assert found == [{"rank": 0}, {"rank": 1, "order": number}]
+    leader.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert ports == [1000, 1001]
+
+
+def test_a_machine_that_fails_is_named() -> None:
+    leader, other = pair()
+
+    def launch(port: int, number: int) -> list[dict[str, Any]]:
+        raise MeasureError("the script crashed")
+
+    thread = threading.Thread(target=lambda: other.follow(launch), daemon=True)
+    thread.start()
+    with pytest.raises(MeasureError, match="machine 1: the script crashed"):
+        leader.order(1, 10, list)
+    leader.stop()
+    thread.join(10)
+
+
+def test_a_machine_that_does_not_answer_is_named() -> None:
+    leader, _ = pair()
+    with pytest.raises(MeasureError, match="machine 1 does not answer"):
+        leader.order(1, 0.01, list)
+
+
+def test_the_environment_of_torchrun_makes_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None without it; several profilers on a machine are refused."""
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert Group.of_environment() is None
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    with pytest.raises(MeasureError, match="--nproc-per-node 1"):
+        Group.of_environment()
+
+
+def test_without_root_there_are_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(MeasureError, match="need root"), stand_in_machines(2, 2, 1e9):
+        pass
+
+
+def test_devices_share_no_core() -> None:
+    """As many cores for each, none twice; no pinning where there are more devices than cores."""
+    mine = os.sched_getaffinity(0)
+    cores = cores_of_devices(len(mine))
+    assert cores is not None
+    assert sorted(core for device in cores for core in device) == sorted(mine)
+    assert cores_of_devices(len(mine) + 1) is None
+    (place,), (host, port) = own_machine(3)
+    assert (place.processes, host) == (3, "127.0.0.1")
+    assert 0 < port < 65536
+
+
+@pytest.mark.slow
+def test_torchrun_joins_two_machines(tmp_path: Path) -> None:
+    """Two profilers, both here: machine 0 has the result of step 5 with both ranks in it."""
+    port = free_port()
+
+    def machine(rank: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"),
+                *("--node-rank", str(rank), "--nproc-per-node", "1"),
+                *("--master-addr", "127.0.0.1", "--master-port", str(port)),
+                *("-m", "driple.cli.main", "stalls", "run", "--out", str(tmp_path / str(rank))),
+                *("--processes", "2", "--steps", "2,5", "--repeats", "1", "--iterations", "3"),
+                *("--warmup", "3", "--timeout", "120", "--"),
+                *("-m", "driple.stalls.train", "bert-tiny", "--length", "8", "--batch-size", "2"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    machines = [machine(0), machine(1)]
+    told = [one.communicate(timeout=300)[0] for one in machines]
+    assert [one.returncode for one in machines] == [0, 0], told
+    profile = read_profile(tmp_path / "0")
+    assert profile.launches[5, 0]["processes"] == 2
+    assert len(profile.launches[5, 0]["ranks_s"]) == 2
+    assert set(profile.stalls()) == {"network"}
+    assert "took part in 1 launches" in told[1]
