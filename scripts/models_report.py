@@ -78,7 +78,9 @@ def table_1(store: GraphStore) -> list[str]:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in read_rows(TABLES / "zeng_flops.csv.gz"):
-        model = {"inception1": "googlenet"}.get(row["model"], row["model"])
+        if not row["paper_table1_agrees"]:
+            continue  # of the workbook alone
+        model = row["model"]
         name = f"{model}/imagenet/b32/sgd/async/nchw"
         theirs = float(row["forward_conv_flops_per_image"])
         ours = "-", "-", "-"
