@@ -10,11 +10,13 @@ import sys
 
 import typer
 
+from driple.cli.compare import compare
 from driple.cli.dataset import dataset_app
 from driple.cli.env import env
 from driple.cli.evaluate import evaluate
 from driple.cli.graph import graph_app
 from driple.cli.measure import measure
+from driple.cli.model import model_app
 from driple.cli.predict import predict
 from driple.cli.simulate import simulate
 from driple.cli.stalls import stalls_app
@@ -45,10 +47,12 @@ app.command()(evaluate)
 app.command()(measure)
 app.command()(simulate)
 app.command()(whatif)
+app.command()(compare)
 app.command()(env)
 app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(zoo_app, name="zoo")
+app.add_typer(model_app, name="model")
 app.add_typer(throughput_app, name="throughput")
 app.add_typer(stalls_app, name="stalls")
 

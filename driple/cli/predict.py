@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
 
-__all__ = ["predict"]
+__all__ = ["beyond_training", "predict"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MAX_MIB = 512
@@ -92,17 +92,26 @@ def _checkpoints(
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
 
 
+def beyond_training(prediction: Prediction, tensor_bytes: int) -> list[str]:
+    """In what a graph is outside of the graphs that the inspector has learned from, in words."""
+    known = prediction.trained_on.get("range")
+    if not isinstance(known, dict):
+        return []
+    found = []
+    for what, value in (("num_nodes", prediction.num_nodes), ("tensor_bytes", tensor_bytes)):
+        least, most = known[what]
+        if not least <= value <= most:
+            found.append(
+                f"{what} is {value:,}, the inspector has learned from graphs with {least:,} to "
+                f"{most:,}"
+            )
+    return found
+
+
 def _warn(prediction: Prediction, tensor_bytes: int) -> None:
     """Say what the checkpoint has never seen: op types, and graphs of such a size."""
-    known = prediction.trained_on.get("range")
-    if isinstance(known, dict):
-        for what, value in (("num_nodes", prediction.num_nodes), ("tensor_bytes", tensor_bytes)):
-            least, most = known[what]
-            if not least <= value <= most:
-                note(
-                    f"{what} is {value:,}, the inspector has learned from graphs with {least:,} to "
-                    f"{most:,}; take this prediction for {prediction.setting} as a guess"
-                )
+    for words in beyond_training(prediction, tensor_bytes):
+        note(f"{words}; take this prediction for {prediction.setting} as a guess")
     unknown = prediction.unknown_op_types
     if unknown:
         most = sorted(unknown, key=lambda name: -unknown[name])[:5]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,14 +13,16 @@ from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.perfmodel.sweep import Breakdown, Points, Profile
+    from driple.perfmodel.sweep import Breakdown, Compression, Exchange, Points, Profile
     from driple.settings import Setting
+    from driple.simulate.device import Calibration
 
 __all__ = ["whatif"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MOST_POINTS = 4_000_000
 _MOST_ROWS = 40
+_MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published runs
 _RANGE = re.compile(r"(?P<low>[\d.]+)\s*-\s*(?P<high>[\d.]+)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
 _FACTORS = {"m": 1e6, "g": 1e9}
@@ -44,6 +47,23 @@ def whatif(
     deviation: Annotated[
         float, typer.Option(help="of a worker's computing time, as a share of it")
     ] = 0.02,
+    exchange: Annotated[
+        str,
+        typer.Option(
+            help="when parameters come: step (at the next step's beginning, TensorFlow) or layer "
+            "(as soon as a layer is added up, BytePS)"
+        ),
+    ] = "step",
+    limit: Annotated[
+        bool,
+        typer.Option(
+            "--limit/--no-limit", help="servers pass no more than the fastest published one"
+        ),
+    ] = True,
+    measured: Annotated[
+        float | None,
+        typer.Option(help="seconds of an iteration that you measured on --setting itself"),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw examples/s against workers (.png, .svg, .pdf)")
@@ -55,7 +75,8 @@ def whatif(
     """Ask what another cluster would bring for the job of GRAPH, and what holds it back.
 
     A closed form (Zhang et al.) of synchronous training with parameter servers, each role on a link
-    of its own. Every point tells its bottleneck, and what doubling each resource would save.
+    of its own. Every point tells its bottleneck, and what doubling each resource would save. With
+    --measured, devices are taken to be as fast as an iteration on the setting itself showed.
 
     Examples:
 
@@ -64,40 +85,35 @@ def whatif(
       driple whatif graph.pbtxt --setting 2080Ti-P2w2/ho-40G --ps 1-8 --compress 0-0.9 --json
 
       driple whatif graph.pbtxt --workers 1-32 --bandwidth 1G,10G --plot whatif.png
+
+      driple whatif graph.pbtxt --setting CPU-P1w2 --measured 0.412 --workers 1-8
     """
     import numpy as np
 
+    from driple.checks import check_choice
     from driple.graph import read_graph
-    from driple.perfmodel.sweep import (
+    from driple.perfmodel.advice import (
         RESOURCES,
-        Compression,
-        Points,
         bottleneck,
         gain_of_doubling,
-        iteration_seconds,
+        rate_from_measured,
     )
+    from driple.perfmodel.sweep import EXCHANGES, Compression, iteration_seconds
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
     from driple.simulate.job import Job
-    from driple.simulate.profile import profile_of
+    from driple.simulate.profile import imbalance, points_of, profile_of, slowest_device
     from driple.simulate.scene import scene_of
 
     if plot is not None:
         from driple.cli.plot import check_picture
 
         check_picture(plot)
+    check_choice("--exchange", exchange, EXCHANGES)
     wanted = Setting.parse(setting)
     calibration = shipped_calibration(wanted)
-    job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
-    profile = profile_of(job, calibration.device(wanted.device))
-    scene = scene_of(wanted)
-    link = calibration.link(scene.link)
-    # Roles of one machine talk over its bridge, unless a rate is asked about.
-    bridged = not bandwidth and bool(scene.server_machine) and scene.num_machines == 1
-    own_rate = calibration.bridge_bytes_per_s if bridged else scene.link_bytes_per_s
-    share = 1.0 if bridged else link.share
     grids = np.meshgrid(
-        _rates(bandwidth) or [own_rate],
+        _rates(bandwidth) or [0.0],
         _wholes("--workers", workers) or [wanted.num_workers],
         _wholes("--ps", ps) or [max(wanted.num_servers, 1)],
         _shares(compress),
@@ -109,29 +125,56 @@ def whatif(
             f"{len(rates)} points are more than {_MOST_POINTS}; give fewer values, or narrower "
             "ranges"
         )
-    points = Points(
-        workers=counts,
-        servers=servers,
-        worker_bytes_per_s=rates * share,
-        server_bytes_per_s=rates * share,
-        server_s_per_byte=calibration.apply_s_per_byte,
-        message_s=link.tensor_s,
-        deviation=deviation,
-        compression=ratios,
-    )
+    job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
+    scene = scene_of(wanted)
+    own = points_of(job, scene, calibration, deviation=deviation, limited=limit)
+    how = cast("Exchange", exchange)
+    profile = profile_of(job, slowest_device(job, scene, calibration))
+    if measured is not None:
+        own = replace(own, compute_rate=rate_from_measured(profile, own, measured, how))
+    if bandwidth:
+        own = _on_ethernet(own, rates, calibration, limit=limit)
+    else:
+        rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
+    known, which = np.unique(servers, return_inverse=True)
+    uneven = np.array([imbalance(job, int(count)) for count in known])[which]
+    points = replace(own, workers=counts, servers=servers, imbalance=uneven, compression=ratios)
     cost = Compression(s_per_byte=compress_cost / 1e9)
-    found = iteration_seconds(profile, points, cost)
+    found = iteration_seconds(profile, points, cost, how)
     names = bottleneck(found)
     if json:
-        gains = {name: gain_of_doubling(profile, points, name, cost) for name in RESOURCES}
-        print_json(_as_json(wanted, points, rates, found, names, gains))
+        gains = {name: gain_of_doubling(profile, points, name, cost, how) for name in RESOURCES}
+        print_json({**_as_json(wanted, points, rates, found, names, gains), "exchange": how})
     else:
-        _print(points, rates, found, names, profile, cost)
+        _print(points, rates, found, names, profile, (cost, how))
     if plot is not None:
         from driple.cli.whatif_plot import plot_whatif
 
         plot_whatif(rates, counts, servers, ratios, found, names, plot, title=graph.name)
         note(f"wrote {plot}")
+
+
+def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bool) -> Points:
+    """Every role on a machine of its own, joined by Ethernet of these rates."""
+    import numpy as np
+
+    from driple.simulate.device import ETHERNET
+
+    link = calibration.links[ETHERNET]
+    most = calibration.server_bytes_per_s if limit else np.inf
+    reached = rates * link.share_of(_MEASURED_WORKERS)
+    if (reached > most).any():
+        note(
+            f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
+            "links bring nothing; --no-limit lets servers use all of them"
+        )
+    return replace(
+        own,
+        worker_bytes_per_s=np.minimum(reached, most),
+        server_bytes_per_s=reached,
+        server_limit_bytes_per_s=most,
+        message_s=link.tensor_s,
+    )
 
 
 def _as_json(
@@ -142,7 +185,7 @@ def _as_json(
     names: Any,
     gains: dict[str, Any],
 ) -> dict[str, Any]:
-    from driple.perfmodel.sweep import BOTTLENECKS
+    from driple.perfmodel.advice import BOTTLENECKS
 
     return {
         "setting": setting.name,
@@ -172,15 +215,16 @@ def _print(
     found: Breakdown,
     names: Any,
     profile: Profile,
-    cost: Any,
+    how: tuple[Compression, Exchange],
 ) -> None:
     import numpy as np
 
-    from driple.perfmodel.sweep import BOTTLENECKS, RESOURCES, gain_of_doubling
+    from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
     flat = points.arrays()
     shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
-    gains = {name: gain_of_doubling(profile, points, name, cost) for name in RESOURCES}
+    shown_points = points.at(shown)
+    gains = {name: gain_of_doubling(profile, shown_points, name, *how) for name in RESOURCES}
     rows = [
         [
             f"{8 * rates[i] / 1e9:g}G",
@@ -190,16 +234,25 @@ def _print(
             f"{found.total_s[i]:.4f} s",
             f"{100 * found.compute_s[i] / found.total_s[i]:.0f} %",
             f"{100 * (found.push_s[i] + found.pull_s[i]) / found.total_s[i]:.0f} %",
-            *(f"{100 * gains[name][i]:.0f} %" for name in RESOURCES),
+            *(f"{100 * gains[name][row]:.0f} %" for name in RESOURCES),
             BOTTLENECKS[str(names[i])],
         ]
-        for i in shown.tolist()
+        for row, i in enumerate(shown.tolist())
     ]
     print_table(
         ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network",
          "2x device", "2x worker link", "2x server link", "2x servers", "held back by"],
         rows,
     )  # fmt: skip
+    if len(np.unique(flat["compression"])) > 1:
+        steps_per_s = flat["workers"] / found.total_s
+        best = int(steps_per_s.argmax())
+        print(
+            f"most steps per second of all workers, {steps_per_s[best]:.1f}: "
+            f"{100 * flat['compression'][best]:.0f} % of the gradients not sent, "
+            f"{8 * rates[best] / 1e9:g}G, {flat['workers'][best]:.0f} workers, "
+            f"{flat['servers'][best]:.0f} ps"
+        )
     if len(shown) < len(rates):
         note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
 

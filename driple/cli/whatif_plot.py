@@ -45,7 +45,7 @@ def plot_whatif(
     from matplotlib import pyplot as plt
     from matplotlib.lines import Line2D
 
-    from driple.perfmodel.sweep import BOTTLENECKS
+    from driple.perfmodel.advice import BOTTLENECKS
 
     kinds = np.stack([rates, servers, ratios], axis=1)
     lines = np.unique(kinds, axis=0)

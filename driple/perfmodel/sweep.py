@@ -1,55 +1,46 @@
 """Iteration time of synchronous parameter-server training over any number of configurations.
 
-Profile (what a worker computes and sends, bucket by bucket), Points (arrays of configurations)
-    -> the layer pipeline of Zhang et al. (equations 4 and 6), vectorised -> Breakdown, bottleneck
+Profile (what a worker computes, needs and sends, segment by segment), Points (configurations)
+    -> the pipeline of Zhang et al. (equations 1, 4 and 6), vectorised -> Breakdown
 
-Backward pass, forward communication (FC), aggregation (AG) and backward communication (BC) form a
-pipeline over buckets of gradients; the forward pass comes before it. A bucket's time on the network
-is that of its barrier link: the worker's, or the servers' where many workers share few of them.
+The processes of an iteration are backward communication of the parameters (BC), computing (FP and
+BP), forward communication of the gradients (FC) and aggregation (AG). Each is a process of type II:
+it waits for itself and for the one before it. When parameters come is a matter of the framework.
+`step`: all at the beginning of the next step, as in TensorFlow, and computing waits for those that
+it needs. `layer`: as soon as a layer's gradients are added up, as in BytePS and in the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_choice
 from driple.errors import ConfigError
-from driple.perfmodel.zhang import expected_maximum, type_two_completion
+from driple.perfmodel.zhang import expected_maximum
 
 __all__ = [
-    "BOTTLENECKS",
-    "RESOURCES",
+    "EXCHANGES",
     "Breakdown",
     "Compression",
+    "Exchange",
     "Points",
     "Profile",
-    "bottleneck",
-    "gain_of_doubling",
     "iteration_seconds",
 ]
 
 Numbers = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
 
+Exchange = Literal["step", "layer"]
+EXCHANGES: tuple[str, ...] = get_args(Exchange)
+
 # Points of a sweep that are worked on at once: their arrays stay in the cache.
 _AT_ONCE = 8192
-
-# What an iteration can be bound by, in the order in which ties are told.
-BOTTLENECKS: Mapping[str, str] = MappingProxyType(
-    {
-        "compute": "the workers' devices",
-        "worker_nic": "the network link of a worker",
-        "server_nic": "the network links of the parameter servers",
-        "server_cpu": "adding up gradients on the parameter servers",
-        "stragglers": "waiting for the slowest worker",
-    }
-)
-# What can be doubled.
-RESOURCES = ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,25 +48,36 @@ class Profile:
     """What one worker does in an iteration.
 
     Attributes:
-        forward_s: seconds before the first gradient is being computed.
-        backward_s: shape [b], seconds of the backward pass up to each bucket.
-        bucket_bytes: shape [b], bytes of the gradients that are sent then.
-        update_s: seconds after the parameters have come back.
+        segment_s: shape [k], seconds of computing between points at which parameters must have
+            come or gradients leave.
+        push_bytes: shape [k], gradients that leave at the end of each segment; may be 0.
+        pull_bytes: shape [p], parameters in the order in which they come; none if they are
+            not to be counted.
+        needs: shape [k], how many of those must have come before each segment begins.
     """
 
-    forward_s: float
-    backward_s: FloatArray
-    bucket_bytes: FloatArray
-    update_s: float = 0.0
+    segment_s: FloatArray
+    push_bytes: FloatArray
+    pull_bytes: FloatArray
+    needs: npt.NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if self.backward_s.shape != self.bucket_bytes.shape or not len(self.backward_s):
-            raise ConfigError("a profile needs one bucket or more, each with seconds and bytes")
+        """Refuse what does not fit together."""
+        count = len(self.segment_s)
+        if not count or self.push_bytes.shape != (count,) or self.needs.shape != (count,):
+            raise ConfigError(
+                "a profile needs one segment or more, each with seconds, bytes and needs; got "
+                f"{count}, {len(self.push_bytes)} and {len(self.needs)}"
+            )
+        if (np.diff(self.needs) < 0).any() or not 0 <= self.needs[-1] <= len(self.pull_bytes):
+            raise ConfigError(
+                f"segments of a profile need parameters in order, from 0 to {len(self.pull_bytes)}"
+            )
 
     @property
     def compute_s(self) -> float:
         """Seconds of the device."""
-        return self.forward_s + float(self.backward_s.sum()) + self.update_s
+        return float(self.segment_s.sum())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,9 +105,11 @@ class Points:
         servers: number of parameter servers.
         worker_bytes_per_s: rate of a worker's link, each way.
         server_bytes_per_s: rate of a server's link, each way.
+        imbalance: how many times its even share of the parameters the fullest server holds.
         compute_rate: factor on the speed of the workers' devices.
+        server_limit_bytes_per_s: what a server's processor passes, each way, however fast its link.
         server_s_per_byte: seconds of a server to add up a byte.
-        message_s: seconds of a bucket besides its bytes.
+        message_s: seconds from the end of a message until the other side can use it.
         deviation: standard deviation of a worker's computing time, as a share of it.
         compression: share of the gradients' bytes that is not sent, from 0 to below 1.
 
@@ -117,7 +121,9 @@ class Points:
     servers: Numbers
     worker_bytes_per_s: Numbers
     server_bytes_per_s: Numbers
+    imbalance: Numbers = 1.0
     compute_rate: Numbers = 1.0
+    server_limit_bytes_per_s: Numbers = np.inf
     server_s_per_byte: Numbers = 0.0
     message_s: Numbers = 0.0
     deviation: Numbers = 0.0
@@ -129,6 +135,7 @@ class Points:
             ("servers", "--ps"),
             ("worker_bytes_per_s", "--bandwidth"),
             ("server_bytes_per_s", "--bandwidth"),
+            ("imbalance", "imbalance"),
             ("compute_rate", "--compute-rate"),
         ):
             self._check(name, flag, least=None)
@@ -139,6 +146,8 @@ class Points:
             ("compression", "--compress"),
         ):
             self._check(name, flag, least=0.0)
+        if not (np.asarray(self.server_limit_bytes_per_s) > 0).all():
+            raise ConfigError("server_limit_bytes_per_s must be above 0")
         if (np.asarray(self.compression) >= 1).any():
             raise ConfigError("--compress must be below 1: something has to be sent")
 
@@ -157,6 +166,10 @@ class Points:
         values = np.broadcast_arrays(*(np.asarray(getattr(self, n), np.float64) for n in names))
         return {name: value.ravel() for name, value in zip(names, values, strict=True)}
 
+    def at(self, rows: npt.NDArray[np.int64]) -> Points:
+        """Some of the points, by their positions among all, flat."""
+        return Points(**{name: values[rows] for name, values in self.arrays().items()})
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of all fields together."""
@@ -170,13 +183,14 @@ class Breakdown:
     Attributes:
         total_s: the iteration; compute, push, aggregate, pull and wait sum to it.
         compute_s: of the mean worker's device.
-        push_s: FC that the backward pass does not hide.
+        push_s: FC that computing does not hide, compression included.
         aggregate_s: AG after the last push.
-        pull_s: BC after that.
-        straggler_s: what the slowest worker takes longer than the mean one.
-        worker_nic_s: a worker's link is busy, the longer direction.
-        server_nic_s: a server's link is busy, the longer direction.
-        server_cpu_s: a server adds up.
+        pull_s: BC that nothing hides: what computing waits for parameters, or what comes after AG.
+        straggler_s: what the slowest worker adds to an iteration of mean workers.
+        worker_nic_s: a worker's link is busy: both directions one after the other where
+            parameters come at the step's beginning, else the longer one.
+        server_nic_s: the same of a server's link.
+        server_cpu_s: a server's processor passes and adds up.
     """
 
     total_s: FloatArray
@@ -191,7 +205,10 @@ class Breakdown:
 
 
 def iteration_seconds(
-    profile: Profile, points: Points, compression: Compression | None = None
+    profile: Profile,
+    points: Points,
+    compression: Compression | None = None,
+    exchange: Exchange = "step",
 ) -> Breakdown:
     """Seconds of an iteration at each point.
 
@@ -199,86 +216,123 @@ def iteration_seconds(
         profile: of one worker's step.
         points: configurations.
         compression: what compressing costs.
+        exchange: when parameters come: at the next step's beginning, or layer by layer.
+
+    Raises:
+        ConfigError: no such exchange.
     """
+    check_choice("--exchange", exchange, EXCHANGES)
     flat = points.arrays()
     count = len(next(iter(flat.values())))
     cost = compression or Compression()
     parts: dict[str, list[FloatArray]] = {field.name: [] for field in fields(Breakdown)}
     for begin in range(0, count, _AT_ONCE):
         some = {name: values[begin : begin + _AT_ONCE] for name, values in flat.items()}
-        for name, values in _evaluate(profile, some, cost).items():
+        for name, values in _evaluate(profile, some, cost, exchange).items():
             parts[name].append(values)
     return Breakdown(
         **{name: np.concatenate(some).reshape(points.shape) for name, some in parts.items()}
     )
 
 
-def bottleneck(found: Breakdown) -> npt.NDArray[np.str_]:
-    """Which resource each point is bound by: the one that is busy, or waited for, longest."""
-    busy = np.stack(
-        [
-            found.compute_s,
-            found.worker_nic_s,
-            found.server_nic_s,
-            found.server_cpu_s,
-            found.straggler_s,
-        ]
-    )
-    names: npt.NDArray[np.str_] = np.array(list(BOTTLENECKS))[busy.argmax(axis=0)]
-    return names
-
-
-def gain_of_doubling(
-    profile: Profile, points: Points, resource: str, compression: Compression | None = None
-) -> FloatArray:
-    """Share of the iteration that is saved if there is twice as much of a resource.
-
-    Raises:
-        ConfigError: no such resource.
-    """
-    if resource not in RESOURCES:
-        raise ConfigError(f"'{resource}' cannot be doubled; choose of {', '.join(RESOURCES)}")
-    twice = replace(points, **{resource: 2 * np.asarray(getattr(points, resource))})
-    before, after = (iteration_seconds(profile, one, compression) for one in (points, twice))
-    return 1 - after.total_s / before.total_s
-
-
 def _evaluate(
-    profile: Profile, at: Mapping[str, FloatArray], cost: Compression
+    profile: Profile, at: Mapping[str, FloatArray], cost: Compression, exchange: Exchange
 ) -> dict[str, FloatArray]:
     """The breakdown of flat arrays of points."""
-    kept = (1 - at["compression"])[:, None]
-    sizes = profile.bucket_bytes[None, :] * kept
-    share = (at["workers"] / at["servers"])[:, None]  # workers' gradients at each server
-    # Gradients of all servers leave through the worker's link, those of all workers come in
-    # through the server's.
-    at_worker = sizes / at["worker_bytes_per_s"][:, None]
-    at_server = share * sizes / at["server_bytes_per_s"][:, None]
-    moving = at["message_s"][:, None] + np.maximum(at_worker, at_server)
-    adding = share * sizes * at["server_s_per_byte"][:, None]
-    squeeze = cost.seconds(at["compression"], float(profile.bucket_bytes.sum()))
-    speed = at["compute_rate"]
-    compute_s = profile.compute_s / speed + squeeze
-    ready = (profile.forward_s + np.cumsum(profile.backward_s)[None, :]) / speed[:, None]
-    ready = ready + squeeze[:, None] * np.linspace(0, 1, ready.shape[1] + 1)[None, 1:]
-    pushed = type_two_completion(ready, moving)
-    added = type_two_completion(pushed, adding)
-    pulled = type_two_completion(added, moving)
-    ends = [values[:, -1] for values in (ready, pushed, added, pulled)]
-    slowest = np.zeros_like(compute_s)
-    spread = at["deviation"] * compute_s
-    if spread.any():
-        for count in np.unique(at["workers"]):
-            rows = at["workers"] == count
-            slowest[rows] = expected_maximum(0.0, spread[rows], max(round(float(count)), 1))
+    share = _share(at)
+    squeezed = cost.seconds(at["compression"], float(profile.push_bytes.sum()))
+    compute_s = profile.compute_s / at["compute_rate"]
+    ends = _pipeline(profile, at, squeezed, exchange)
+    total_s = ends[3]
+    if at["deviation"].any():
+        total_s = np.maximum(total_s, _slowest_end(profile, at, squeezed, exchange))
+    pushed = float(profile.push_bytes.sum()) * (1 - at["compression"])
+    moved = pushed + (float(profile.pull_bytes.sum()) if exchange == "step" else 0.0)
     return {
-        "total_s": ends[3] + profile.update_s / speed + slowest,
+        "total_s": total_s,
         "compute_s": compute_s,
         "push_s": ends[1] - ends[0],
         "aggregate_s": ends[2] - ends[1],
-        "pull_s": ends[3] - ends[2],
-        "straggler_s": slowest,
-        "worker_nic_s": at_worker.sum(axis=1),
-        "server_nic_s": at_server.sum(axis=1),
-        "server_cpu_s": adding.sum(axis=1),
+        "pull_s": (ends[0] - compute_s) + (ends[3] - ends[2]),
+        "straggler_s": total_s - ends[3],
+        "worker_nic_s": moved / at["worker_bytes_per_s"],
+        "server_nic_s": moved * share / at["server_bytes_per_s"],
+        "server_cpu_s": share
+        * (moved / at["server_limit_bytes_per_s"] + pushed * at["server_s_per_byte"]),
     }
+
+
+def _pipeline(
+    profile: Profile,
+    at: Mapping[str, FloatArray],
+    squeezed: FloatArray,
+    exchange: Exchange,
+    slowest: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """When computing, FC, AG and the iteration end, segment by segment (equation 4).
+
+    Args:
+        profile: of a worker.
+        at: points.
+        squeezed: seconds to compress all gradients.
+        exchange: when parameters come.
+        slowest: factor on the time of computing of a worker that pushes when all others have; by
+            default all push at the same time.
+    """
+    slowness = (1.0 if slowest is None else slowest) / at["compute_rate"]
+    pushing = 1.0 if slowest is None else 1 / np.maximum(at["workers"], 1)
+    share = _share(at)
+    server_s = share / np.minimum(at["server_bytes_per_s"], at["server_limit_bytes_per_s"])
+    byte_s = np.maximum(1 / at["worker_bytes_per_s"], server_s)
+    late_s = at["message_s"]
+    kept = 1 - at["compression"]
+    kept_s = kept * np.maximum(1 / at["worker_bytes_per_s"], pushing * server_s)
+    adding_s = kept * pushing * share * at["server_s_per_byte"]
+    squeeze_s = squeezed / max(float(profile.push_bytes.sum()), 1.0)  # for each byte
+    come, computed, pushed, added, back = (np.zeros_like(byte_s) for _ in range(5))
+    pulled = 0
+    for seconds, nbytes, needs in zip(
+        profile.segment_s.tolist(), profile.push_bytes.tolist(), profile.needs.tolist(), strict=True
+    ):
+        if exchange == "step" and needs > pulled:
+            come = come + float(profile.pull_bytes[pulled:needs].sum()) * byte_s
+            pulled = needs
+            computed = np.maximum(computed, come + late_s)
+        computed = computed + seconds * slowness
+        if nbytes:
+            pushed = np.maximum(pushed, computed) + nbytes * (kept_s + squeeze_s)
+            added = np.maximum(added, pushed + late_s) + nbytes * adding_s
+            if exchange == "layer":
+                back = np.maximum(back, added) + nbytes * kept_s
+    # What was hidden ends with what hides it.
+    pushed = np.maximum(pushed, computed)
+    added = np.maximum(added, pushed)
+    end = added
+    if exchange == "step":
+        rest = float(profile.pull_bytes[pulled:].sum())
+        end = np.maximum(added, come + rest * byte_s + late_s * bool(rest))
+    else:
+        end = np.maximum(added, back + late_s)
+    return computed, pushed, added, end
+
+
+def _share(at: Mapping[str, FloatArray]) -> FloatArray:
+    """How many workers' gradients come to the fullest server.
+
+    Those for all servers leave through a worker's link, those of all workers come in through a
+    server's.
+    """
+    return at["workers"] / at["servers"] * at["imbalance"]
+
+
+def _slowest_end(
+    profile: Profile, at: Mapping[str, FloatArray], squeezed: FloatArray, exchange: Exchange
+) -> FloatArray:
+    """When the slowest of workers with normal times ends, on average (equations 7 to 9).
+
+    Its gradients come when those of all others are through, so it has the servers to itself.
+    """
+    count = np.maximum(np.rint(at["workers"]), 1)
+    counts, which = np.unique(count, return_inverse=True)
+    slowest = np.array([expected_maximum(0.0, 1.0, int(n)) for n in counts])[which]
+    return _pipeline(profile, at, squeezed, exchange, 1 + at["deviation"] * slowest)[3]

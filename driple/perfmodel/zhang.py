@@ -10,6 +10,9 @@ Parameter Server". Each function is one equation of it. The processes are IO (lo
 
 from __future__ import annotations
 
+from functools import cache
+from math import erf, sqrt
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +23,8 @@ __all__ = [
     "aggregation_seconds",
     "barrier_link_seconds",
     "completed_aggregation_seconds",
+    "completion_probability",
+    "decoupled_synchronization_seconds",
     "epoch_seconds",
     "expected_maximum",
     "explicit_io_seconds",
@@ -27,6 +32,8 @@ __all__ = [
     "granularity_packets",
     "link_seconds",
     "queue_seconds",
+    "shared_link_bytes_per_s",
+    "slowest_probability",
     "synchronization_seconds",
     "type_one_completion",
     "type_two_completion",
@@ -107,10 +114,24 @@ def explicit_seconds(end: Numbers, previous_end: Numbers) -> FloatArray:
     return _array(end) - _array(previous_end)
 
 
-def expected_maximum(mean: Numbers, deviation: Numbers, num_workers: int) -> FloatArray:
-    """Expected time of the slowest of N workers with normal times (equations 7 to 9).
+def completion_probability(time_s: Numbers, mean: Numbers, deviation: Numbers) -> FloatArray:
+    """Probability that a worker with normal times is done by then (equation 7)."""
+    scaled = (_array(time_s) - _array(mean)) / (_positive("deviation", deviation) * sqrt(2))
+    return _array(0.5 * (1 + _erf(scaled)))
 
-    The mean of the largest of N standard normals by quadrature, scaled and shifted.
+
+def slowest_probability(
+    time_s: Numbers, mean: Numbers, deviation: Numbers, num_workers: Numbers
+) -> FloatArray:
+    """Probability that all of N such workers are done by then (equation 8)."""
+    count = _positive("num_workers", num_workers)
+    return _array(completion_probability(time_s, mean, deviation) ** count)
+
+
+def expected_maximum(mean: Numbers, deviation: Numbers, num_workers: int) -> FloatArray:
+    """Expected time of the slowest of N workers with normal times (equation 9).
+
+    The mean of the largest of N standard normals by quadrature over equation 8, scaled and shifted.
 
     Raises:
         ConfigError: no workers, or a negative deviation.
@@ -162,6 +183,27 @@ def queue_seconds(service_per_s: Numbers, arrivals_per_s: Numbers) -> FloatArray
     return 1 / (served - arriving)
 
 
+def shared_link_bytes_per_s(
+    bytes_per_s: Numbers, packet_bytes: Numbers, background: Numbers
+) -> FloatArray:
+    """Rate of a barrier link for packets that follow each other, beside other traffic.
+
+    Each takes the mean time of equation 11 with the other traffic as arrivals; so a share `u` of
+    the link in use leaves `1 - u` of its rate (docs/decisions/0011).
+
+    Args:
+        bytes_per_s: rate of the link.
+        packet_bytes: of each packet.
+        background: share of the link that other traffic takes, from 0 to below 1.
+
+    Raises:
+        ConfigError: a utilisation of 1 or more.
+    """
+    size = _positive("packet_bytes", packet_bytes)
+    served = _positive("bytes_per_s", bytes_per_s) / size
+    return size / queue_seconds(served, served * _array(background))
+
+
 def barrier_link_seconds(forward_s: Numbers, hops: Numbers) -> FloatArray:
     """Seconds over so many hops of a barrier link (equation 12)."""
     return _array(forward_s) * _array(hops)
@@ -196,6 +238,21 @@ def aggregation_delay_seconds(
     return (size + share * (count - 1) * (size - 1)) / _positive("packets_per_s", packets_per_s)
 
 
+def decoupled_synchronization_seconds(
+    synchronization: Numbers, aggregation: Numbers, last_aggregation: Numbers
+) -> FloatArray:
+    """Slowest synchronization with its aggregation put in place of each worker's (equation 17).
+
+    Args:
+        synchronization: shape [..., workers], of `synchronization_seconds`.
+        aggregation: shape [..., workers], the part of it that is AG.
+        last_aggregation: shape [...], when the last is added up, of
+            `completed_aggregation_seconds`.
+    """
+    before = (_array(synchronization) - _array(aggregation)).max(axis=-1)
+    return _array(before + _array(last_aggregation))
+
+
 def completed_aggregation_seconds(
     delay_s: Numbers,
     *,
@@ -205,7 +262,7 @@ def completed_aggregation_seconds(
     num_servers: Numbers,
     one_s: Numbers,
 ) -> FloatArray:
-    """Seconds until the last granule of the last worker is added up (equations 17 and 18).
+    """Seconds until the last granule of the last worker is added up (equation 18).
 
     Args:
         delay_s: of `aggregation_delay_seconds`.
@@ -222,14 +279,16 @@ def completed_aggregation_seconds(
     return _array(delay_s) + _array(num_workers) * granules * _array(one_s)
 
 
+@cache
 def _largest_of_normals(count: int) -> float:
     """Mean of the largest of so many standard normals: integral of x dF(x)^n."""
-    from math import erf, sqrt
-
     points = np.linspace(-_QUADRATURE_REACH, _QUADRATURE_REACH, _QUADRATURE_POINTS)
-    below = np.array([0.5 * (1 + erf(x / sqrt(2))) for x in points.tolist()]) ** count
+    below = slowest_probability(points, 0.0, 1.0, count)
     # Integration by parts: the mean is the upper end less the integral of the distribution.
     return float(_QUADRATURE_REACH - np.trapezoid(below, points))
+
+
+_erf = np.vectorize(erf, otypes=[np.float64])
 
 
 def _array(values: Numbers) -> FloatArray:

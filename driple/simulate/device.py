@@ -23,6 +23,7 @@ from driple.settings import Setting
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, read_numbers
 
 __all__ = [
+    "ETHERNET",
     "CalibratedDevice",
     "Calibration",
     "LinkEfficiency",

@@ -101,7 +101,7 @@ def simulate(
     devices = [calibration.device(name) for name in scene.devices]
     plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
     link = calibration.link(scene.link)
-    rate = scene.link_bytes_per_s * link.share_of(scene.num_machines)
+    rate = scene.link_bytes_per_s * link.share_of(scene.num_sharing)
     if scene.server_machine:
         cluster = ClusterSpec(
             worker_machine=scene.worker_machine,

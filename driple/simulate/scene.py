@@ -55,6 +55,11 @@ class Scene:
     link_bytes_per_s: float
 
     @property
+    def num_sharing(self) -> int:
+        """Machines with workers, which share the links: what `LinkEfficiency` was fitted by."""
+        return len(set(self.worker_machine))
+
+    @property
     def num_machines(self) -> int:
         """How many machines there are."""
         return 1 + max((*self.worker_machine, *self.server_machine))

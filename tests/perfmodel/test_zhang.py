@@ -53,6 +53,17 @@ def test_slowest_of_normals_by_chance(count: int) -> None:
     assert zhang.expected_maximum(5.0, 2.0, count) == pytest.approx(drawn.mean(), rel=0.01)
 
 
+def test_distributions_by_chance() -> None:
+    """Equations 7 and 8 at the quartiles of what was drawn."""
+    drawn = np.random.default_rng(2).normal(5.0, 2.0, (20_000, 4))
+    for time_s in (4.0, 6.0, 8.0):
+        one = zhang.completion_probability(time_s, 5.0, 2.0)
+        assert one == pytest.approx((drawn[:, 0] <= time_s).mean(), abs=0.01)
+        every = zhang.slowest_probability(time_s, 5.0, 2.0, 4)
+        assert every == pytest.approx((drawn.max(axis=1) <= time_s).mean(), abs=0.01)
+        assert every == pytest.approx(one**4)
+
+
 def test_slowest_of_normals_known_values() -> None:
     """1 / sqrt(pi) for two, 3 / (2 sqrt(pi)) for three; nothing is added without variance."""
     assert zhang.expected_maximum(0.0, 1.0, 1) == pytest.approx(0.0, abs=1e-9)
@@ -69,6 +80,32 @@ def test_a_queue_grows_without_bound_and_then_is_refused() -> None:
         with pytest.raises(ConfigError, match="utilisation"):
             zhang.queue_seconds(100.0, arrivals)
     assert zhang.barrier_link_seconds(waits, 2).tolist() == (2 * waits).tolist()
+
+
+def test_a_queue_by_chance() -> None:
+    """The mean time in a simulated M/M/1 queue (Lindley's recurrence)."""
+    random = np.random.default_rng(3)
+    served, arriving, count = 100.0, 70.0, 200_000
+    gaps = random.exponential(1 / arriving, count)
+    services = random.exponential(1 / served, count)
+    wait, total = 0.0, 0.0
+    for gap, service in zip(gaps.tolist(), services.tolist(), strict=True):
+        wait = max(0.0, wait - gap)
+        total += wait + service
+        wait += service
+    assert zhang.queue_seconds(served, arriving) == pytest.approx(total / count, rel=0.05)
+
+
+def test_other_traffic_takes_its_share_of_a_link() -> None:
+    assert zhang.shared_link_bytes_per_s(1e8, 1500, 0.0) == pytest.approx(1e8)
+    assert zhang.shared_link_bytes_per_s(1e8, 1500, 0.75) == pytest.approx(0.25e8)
+    with pytest.raises(ConfigError, match=r"utilisation is 1\.000"):
+        zhang.shared_link_bytes_per_s(1e8, 1500, 1.0)
+
+
+def test_aggregation_is_decoupled() -> None:
+    sync, own = np.array([[5.0, 7.0, 6.0]]), np.array([[1.0, 3.5, 1.0]])
+    assert zhang.decoupled_synchronization_seconds(sync, own, [4.0]).tolist() == [5.0 + 4.0]
 
 
 def test_links_and_aggregation() -> None:

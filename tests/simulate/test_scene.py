@@ -43,3 +43,12 @@ def test_ten_workers_on_five_machines_are_two_on_each() -> None:
 def test_unlike_workers_that_nobody_described_are_refused() -> None:
     with pytest.raises(SettingError, match="not known"):
         scene_of(Setting.parse("H100-P3w3/he-10G"))
+
+
+@pytest.mark.parametrize(
+    ("name", "sharing"),
+    [("V100-P2w2/ho-PCIe", 1), ("V100-P5w10/he-1G", 5), ("2080Ti-P1w2/ho-10G", 2)],
+)
+def test_links_are_shared_by_machines_with_workers(name: str, sharing: int) -> None:
+    """As in the fit to published clusters; a server on a machine of its own does not count."""
+    assert scene_of(Setting.parse(name)).num_sharing == sharing

@@ -1,0 +1,287 @@
+"""`driple compare`: what every method says of a job on some settings, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driple.cli.show import note, print_json, print_table
+from driple.cli.source import SOURCE_HELP
+
+if TYPE_CHECKING:
+    from driple.dataset.lookup import Found
+    from driple.graph.opgraph import OpGraph
+    from driple.settings import Setting
+    from driple.simulate.compare import Estimate
+    from driple.simulate.job import Job
+
+__all__ = ["compare"]
+
+_WORDS = {
+    "measured": "measured",
+    "inspector": "inspector",
+    "simulator": "simulator",
+    "zhang": "Zhang",
+    "zeng-repaired": "Zeng, repaired",
+    "zeng": "Zeng, as published",
+}
+_DATASETS = Path("datasets")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Compared:
+    """One setting: what methods say, and why others say nothing."""
+
+    setting: Setting
+    estimates: list[Estimate]
+    silent: dict[str, str]
+    measured: Found | None
+
+
+def compare(
+    source: Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HELP)],
+    setting: Annotated[list[str], typer.Option(help="cluster setting; may be given several times")],
+    preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
+    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 50,
+    datasets: Annotated[
+        Path | None, typer.Option(help="folder of data sets with measured values; ./datasets")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw all methods with their errors (.png, .svg, .pdf)")
+    ] = None,
+    max_mib: Annotated[
+        float, typer.Option("--max-mib", help="refuse larger graph files, in MiB")
+    ] = 512,
+) -> None:
+    """Ask every method for the iteration time of a job, and tell where they cannot all be right.
+
+    Inspector, simulator and closed forms, with the measured value where a data set has this very
+    graph on this setting. Each has a known error: in nine of ten cases the true time was within the
+    range in brackets. Methods whose ranges have nothing in common are named. Which to trust when:
+    docs/models.md.
+
+    Examples:
+
+      driple compare datasets/examples/resnet20.pbtxt --setting CPU-P1w2 --setting CPU-P1w3/ho-200M
+
+      driple compare vgg16/imagenet/b32/sgd/sync --setting V100-P1w2 --setting 2080Ti-P1w2/ho-10G
+
+      driple compare graph.pbtxt --setting V100-P2w2 --plot compared.png --json
+    """
+    from driple.checks import check_whole
+    from driple.cli.source import read_source, warn_of_unknown
+    from driple.settings import Setting
+    from driple.simulate.closed import work_of
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.job import Job, is_synchronous
+    from driple.simulate.scene import scene_of
+
+    check_whole("--steps", steps, 2)
+    if plot is not None:
+        from driple.cli.plot import check_picture
+
+        check_picture(plot)
+    wanted = list(dict.fromkeys(Setting.parse(name) for name in setting))
+    for item in wanted:
+        for device in scene_of(item).devices:
+            shipped_calibration(item).device(device)
+    graph = read_source(source, wanted[0], max_mib=max_mib)
+    job = Job(graph)
+    work = work_of(job)
+    warn_of_unknown(dict(work.unknown), work.unknown_share)
+    if not is_synchronous(graph):
+        note("the graph is of asynchronous training; the closed forms take it for synchronous")
+    compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
+    if plot is not None:
+        from driple.cli.compare_plot import plot_compared
+
+        bars = [(item.setting.name, item.estimates) for item in compared]
+        plot_compared(bars, _WORDS, plot, title=Path(source).name)
+        note(f"wrote {plot}")
+    if json:
+        print_json({"job": source, "settings": [_as_json(item) for item in compared]})
+    else:
+        _print(compared, Path(source).name)
+
+
+def _compare(
+    setting: Setting,
+    graph: OpGraph,
+    job: Job,
+    preset: str,
+    steps: int,
+    datasets: Path | None,
+) -> _Compared:
+    """Everything that one setting can be asked."""
+    from driple.simulate.closed import (
+        shipped_closed_forms,
+        zeng_published,
+        zeng_repaired,
+        zhang_pipeline,
+    )
+    from driple.simulate.compare import Estimate, p90_of
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.run import simulate
+    from driple.simulate.scene import scene_of
+
+    scene, calibration = scene_of(setting), shipped_calibration(setting)
+    silent: dict[str, str] = {}
+    measured, reason = _measured(setting, graph, datasets)
+    estimates = []
+    if measured is None:
+        silent["measured"] = reason
+    else:
+        estimates.append(
+            Estimate(method="measured", iteration_time_s=measured.iteration_time_s, p90=0.0)
+        )
+    predicted, reason = _predicted(setting, graph, preset)
+    if predicted is None:
+        silent["inspector"] = reason
+    else:
+        estimates.append(predicted)
+        if reason:
+            note(reason)
+    made = simulate(job, setting, calibration, num_steps=steps)
+    estimates.append(
+        Estimate(
+            method="simulator",
+            iteration_time_s=made.iteration_time_s,
+            p90=p90_of(calibration.error_of(setting)),
+        )
+    )
+    if not scene.server_machine:
+        reason = "a ring; the closed forms are of parameter servers"
+        silent |= dict.fromkeys(("zhang", "zeng-repaired", "zeng"), reason)
+        return _Compared(setting=setting, estimates=estimates, silent=silent, measured=measured)
+    shipped = shipped_closed_forms()
+    for form in (
+        zhang_pipeline(job, scene, calibration),
+        zeng_repaired(job, scene, calibration, shipped.exchange),
+        zeng_published(job, scene),
+    ):
+        estimates.append(
+            Estimate(
+                method=form.method,
+                iteration_time_s=form.iteration_time_s,
+                p90=p90_of(shipped.error_of(scene, form.method)),
+            )
+        )
+    return _Compared(setting=setting, estimates=estimates, silent=silent, measured=measured)
+
+
+def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate | None, str]:
+    """What the inspector says; or why there is none. Beside an estimate: what it has not seen."""
+    from math import hypot
+
+    from driple.cli.checkpoints import checkpoint_path
+    from driple.cli.predict import beyond_training
+    from driple.errors import CheckpointError
+    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.predict import predict
+    from driple.simulate.compare import Estimate, p90_of
+
+    try:
+        file = checkpoint_path(setting, preset)
+    except CheckpointError:
+        return None, f"no inspector of preset {preset} for {setting.name}"
+    prediction = predict(graph, load_checkpoint(file))
+    metrics = {"mean_pct": prediction.metrics.get("test_iteration_time_mape_pct")}
+    p90 = p90_of({name: value for name, value in metrics.items() if value is not None})
+    labels = prediction.trained_on.get("label_error")
+    if p90 is not None and isinstance(labels, dict):
+        p90 = hypot(p90, p90_of(labels) or 0.0)
+    strange = beyond_training(prediction, int(graph.tensor_bytes.sum()))
+    reason = f"{setting.name}: {'; '.join(strange)}; the inspector guesses" if strange else ""
+    found = Estimate(
+        method="inspector",
+        iteration_time_s=prediction.iteration_time_s,
+        p90=None if strange else p90,
+    )
+    return found, reason
+
+
+def _measured(setting: Setting, graph: OpGraph, datasets: Path | None) -> tuple[Found | None, str]:
+    """The measured workload with this graph on this setting; or why there is none."""
+    from driple.dataset.example import graph_hash
+    from driple.dataset.lookup import find_graph
+    from driple.errors import MissingExtraError
+
+    source = Path(str(files("driple"))).parent / "datasets"
+    folders = [datasets] if datasets is not None else [_DATASETS, source]
+    for folder in folders:
+        place = folder / setting.file_name
+        if not (place / "dataset.json").exists():
+            continue
+        try:
+            found = find_graph(place, graph_hash(graph))
+        except MissingExtraError as error:
+            return None, str(error)
+        measured = [item for item in found if item.label_source == "measured"]
+        if measured:
+            return measured[0], ""
+    return None, f"no data set has this graph measured on {setting.name}"
+
+
+def _as_json(item: _Compared) -> dict[str, Any]:
+    from driple.simulate.compare import disagreements
+
+    methods: dict[str, dict[str, Any]] = {
+        one.method: {
+            "iteration_time_s": one.iteration_time_s,
+            "p90_error_pct": None if one.p90 is None else 100 * one.p90,
+        }
+        for one in item.estimates
+    }
+    if item.measured is not None:
+        methods["measured"]["workload"] = item.measured.workload
+    return {
+        "setting": item.setting.name,
+        "methods": methods,
+        "silent": item.silent,
+        "disagreements": [
+            {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
+            for pair in disagreements(item.estimates)
+        ],
+    }
+
+
+def _print(compared: list[_Compared], name: str) -> None:
+    """A row for each method, a column for each setting; then who contradicts whom."""
+    from driple.simulate.compare import disagreements
+
+    print(f"{name}: seconds of an iteration, and where it lies nine times out of ten")
+    rows = []
+    for method, words in _WORDS.items():
+        cells = []
+        for item in compared:
+            found = [one for one in item.estimates if one.method == method]
+            cells.append(_cell(found[0]) if found else "-")
+        rows.append([words, *cells])
+    print_table(["", *(item.setting.name for item in compared)], rows)
+    for item in compared:
+        if item.measured is not None:
+            print(f"{item.setting.name}: measured as {item.measured.workload}")
+        for pair in disagreements(item.estimates):
+            print(
+                f"{item.setting.name}: {_WORDS[pair.one.method]} "
+                f"({pair.one.iteration_time_s:.3g} s) and {_WORDS[pair.other.method]} "
+                f"({pair.other.iteration_time_s:.3g} s) differ by a factor of {pair.factor:.1f}, "
+                "more than their known errors"
+            )
+        for reason in dict.fromkeys(item.silent.values()):
+            note(reason)
+
+
+def _cell(one: Estimate) -> str:
+    """The time and its range."""
+    interval = one.interval_s
+    if one.method == "measured":
+        return f"{one.iteration_time_s:.4g}"
+    if interval is None:
+        return f"{one.iteration_time_s:.4g} (error not known)"
+    return f"{one.iteration_time_s:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"

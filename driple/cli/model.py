@@ -1,0 +1,236 @@
+"""`driple model`: the iteration time by the closed forms of the papers, part by part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from driple.cli.show import note, print_json, print_table
+from driple.cli.source import SOURCE_HELP
+
+if TYPE_CHECKING:
+    from driple.perfmodel.sweep import Exchange
+    from driple.settings import Setting
+    from driple.simulate.closed import ClosedForm
+    from driple.simulate.job import Job
+
+__all__ = ["METHODS", "model_app"]
+
+model_app = typer.Typer(
+    help="Iteration time by the closed forms of the papers, in milliseconds.",
+    rich_markup_mode=None,
+)
+
+_DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
+METHODS = {
+    "zeng": "Zeng, as published",
+    "zeng-repaired": "Zeng, repaired",
+    "zhang": "Zhang",
+}
+
+_Source = Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HELP)]
+_SettingOption = Annotated[str, typer.Option(help="cluster setting with parameter servers")]
+_Json = Annotated[bool, typer.Option("--json", help="one JSON object")]
+_Plot = Annotated[Path | None, typer.Option(help="draw the parts as bars (.png, .svg, .pdf)")]
+_MaxMib = Annotated[float, typer.Option("--max-mib", help="refuse larger graph files, in MiB")]
+
+
+@model_app.command("zeng")
+def zeng(
+    source: _Source,
+    setting: _SettingOption = _DEFAULT_SETTING,
+    fma: Annotated[
+        bool, typer.Option("--fma/--no-fma", help="published model: a product and a sum per cycle")
+    ] = True,
+    json: _Json = False,
+    plot: _Plot = None,
+    max_mib: _MaxMib = 512,
+) -> None:
+    """Zeng et al.: FLOPs, peaks and queues at the server, as published and repaired.
+
+    Published: every device reaches its peak, every link its rate, one server, and a backward pass
+    whose FLOPs do not grow with the batch. Repaired: what devices and links were measured to
+    reach, copies between host and device, a start-up cost of each push, several servers.
+
+    Examples:
+
+      driple model zeng datasets/examples/resnet50.pbtxt --setting V100-P1w2
+
+      driple model zeng resnet50/imagenet/b64/sgd/sync --setting 2080Ti-P2w2/ho-10G --plot zeng.png
+    """
+    from driple.simulate.closed import (
+        shipped_closed_forms,
+        work_of,
+        zeng_published,
+        zeng_repaired,
+    )
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.scene import scene_of
+
+    wanted, job = _prepare(source, setting, plot, max_mib)
+    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
+    forms = [
+        zeng_published(job, scene, fma=fma),
+        zeng_repaired(job, scene, calibration, shipped_closed_forms().exchange),
+    ]
+    work = work_of(job)
+    facts = {
+        "forward_flops": work.forward_flops,
+        "parameter_bytes": work.nbytes,
+        "pushes": work.num_pushes,
+        "ops_of_unknown_flops": dict(work.unknown),
+        "bytes_share_of_unknown": work.unknown_share,
+    }
+    _warn(job, dict(work.unknown), work.unknown_share)
+    if not json:
+        print(
+            f"forward pass {work.forward_flops / 1e9:.1f} GFLOP a step, parameters "
+            f"{work.nbytes / 1e6:.1f} MB in {work.num_pushes} pushes"
+        )
+    _show(source, wanted, forms, facts, plot, json=json)
+
+
+@model_app.command("zhang")
+def zhang(
+    source: _Source,
+    setting: _SettingOption = _DEFAULT_SETTING,
+    exchange: Annotated[
+        str,
+        typer.Option(
+            help="when parameters come: step (at the next step's beginning, TensorFlow) or layer "
+            "(as soon as a layer is added up, BytePS)"
+        ),
+    ] = "step",
+    background: Annotated[
+        float, typer.Option(help="share of the servers' links that other traffic takes, below 1")
+    ] = 0.0,
+    measured: Annotated[
+        float | None,
+        typer.Option(help="seconds of an iteration that you measured on this very setting"),
+    ] = None,
+    json: _Json = False,
+    plot: _Plot = None,
+    max_mib: _MaxMib = 512,
+) -> None:
+    """Zhang et al.: a pipeline of layers over links and servers, with stragglers.
+
+    Examples:
+
+      driple model zhang datasets/examples/resnet50.pbtxt --setting V100-P1w2
+
+      driple model zhang vgg16/imagenet/b32/sgd/sync --setting 2080Ti-P2w2/ho-40G --json
+
+      driple model zhang graph.pbtxt --setting V100-P2w4/ho-10G --background 0.3 --plot zhang.png
+    """
+    from driple.checks import check_choice
+    from driple.perfmodel.advice import BOTTLENECKS
+    from driple.perfmodel.sweep import EXCHANGES
+    from driple.simulate.closed import work_of, zhang_pipeline
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.scene import scene_of
+
+    check_choice("--exchange", exchange, EXCHANGES)
+    wanted, job = _prepare(source, setting, plot, max_mib)
+    form = zhang_pipeline(
+        job,
+        scene_of(wanted),
+        shipped_calibration(wanted),
+        exchange=cast("Exchange", exchange),
+        background=background,
+        measured_s=measured,
+    )
+    work = work_of(job)
+    _warn(job, dict(work.unknown), work.unknown_share)
+    facts = {
+        "exchange": exchange,
+        "bottleneck": form.bottleneck,
+        "communication_ratio": form.communication_ratio,
+        "ops_of_unknown_flops": dict(work.unknown),
+        "bytes_share_of_unknown": work.unknown_share,
+    }
+    _show(source, wanted, [form], facts, plot, json=json)
+    if not json:
+        print(
+            f"held back by {BOTTLENECKS[form.bottleneck]}; the busiest link works "
+            f"{form.communication_ratio:.2f} times as long as a device"
+        )
+
+
+def _prepare(source: str, setting: str, plot: Path | None, max_mib: float) -> tuple[Setting, Job]:
+    """Read what was asked for; all that can be refused before the graph is read is."""
+    from driple.cli.source import read_source
+    from driple.settings import Setting
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.job import Job
+    from driple.simulate.profile import link_loads
+    from driple.simulate.scene import scene_of
+
+    if plot is not None:
+        from driple.cli.plot import check_picture
+
+        check_picture(plot)
+    wanted = Setting.parse(setting)
+    scene = scene_of(wanted)
+    link_loads(scene, 1.0, 1.0)
+    for device in scene.devices:
+        shipped_calibration(wanted).device(device)
+    return wanted, Job(read_source(source, wanted, max_mib=max_mib))
+
+
+def _warn(job: Job, unknown: dict[str, int], share: float) -> None:
+    from driple.cli.source import warn_of_unknown
+    from driple.simulate.job import is_synchronous
+
+    warn_of_unknown(unknown, share)
+    if not is_synchronous(job.graph):
+        note("the graph is of asynchronous training; the closed forms take it for synchronous")
+
+
+def _show(
+    source: str,
+    setting: Setting,
+    forms: list[ClosedForm],
+    facts: dict[str, Any],
+    plot: Path | None,
+    *,
+    json: bool,
+) -> None:
+    """A table, or JSON, and a picture."""
+    from driple.simulate.closed import PARTS, shipped_closed_forms
+    from driple.simulate.scene import scene_of
+
+    scene = scene_of(setting)
+    errors = {
+        form.method: dict(shipped_closed_forms().error_of(scene, form.method)) for form in forms
+    }
+    if plot is not None:
+        from driple.cli.model_plot import plot_parts
+
+        bars = [(METHODS[form.method], form.parts_s) for form in forms]
+        plot_parts(bars, plot, title=f"{Path(source).name} on {setting.name}")
+        note(f"wrote {plot}")
+    if json:
+        models = {
+            form.method: {
+                "iteration_time_s": form.iteration_time_s,
+                "parts_s": dict(form.parts_s),
+                "error": errors[form.method],
+            }
+            for form in forms
+        }
+        print_json({"setting": setting.name, "provenance": "simulated", "models": models, **facts})
+        return
+    print(f"{Path(source).name} on {setting.name}, a synchronous iteration")
+    rows = [[part, *(f"{form.parts_s[part]:.4f} s" for form in forms)] for part in PARTS]
+    rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
+    print_table(["", *(METHODS[form.method] for form in forms)], rows)
+    for method, error in errors.items():
+        if not error:
+            print(f"error of {METHODS[method]}: not known, no measurement of such a cluster")
+        else:
+            print(
+                f"error of {METHODS[method]}, on {error['rows']:.0f} measured iterations: mean "
+                f"{error['mean_pct']:.0f} %, 90th percentile {error['p90_pct']:.0f} %"
+            )

@@ -1,0 +1,94 @@
+"""`driple model` and `driple compare` on shipped graphs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
+
+MEASURED = ROOT / "datasets/examples/resnet20.pbtxt"
+
+
+@pytest.mark.parametrize(
+    ("command", "methods"), [("zeng", ["zeng", "zeng-repaired"]), ("zhang", ["zhang"])]
+)
+def test_model_as_json_and_as_a_picture(command: str, methods: list[str], tmp_path: Path) -> None:
+    picture = tmp_path / "parts.png"
+    setting = "2080Ti-P1w2/ho-10G"
+    done = driple("model", command, EXAMPLE, "--setting", setting, "--json", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["setting"] == setting
+    assert list(found["models"]) == methods
+    for model in found["models"].values():
+        assert sum(model["parts_s"].values()) == pytest.approx(model["iteration_time_s"])
+        assert model["error"]["mean_pct"] > 0
+    assert found["ops_of_unknown_flops"] == {}
+    assert picture.stat().st_size > 10_000
+
+
+def test_model_as_a_table() -> None:
+    done = driple("model", "zhang", EXAMPLE)
+    assert done.returncode == 0, done.stderr
+    for word in ("compute", "push", "pull", "wait", "aggregation", "held back by", "not known"):
+        assert word in done.stdout
+    layer = driple("model", "zhang", EXAMPLE, "--exchange", "layer", "--json")
+    step = driple("model", "zhang", EXAMPLE, "--json")
+    times = [json.loads(one.stdout)["models"]["zhang"]["iteration_time_s"] for one in (layer, step)]
+    assert times[0] < times[1]
+
+
+def last_line(*arguments: object) -> str:
+    """What is said when a graph had to be read first: its notes, then one line; status 2."""
+    done = driple(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    return done.stderr.splitlines()[-1]
+
+
+def test_bad_input_gets_one_line() -> None:
+    assert "ring" in refused("model", "zhang", EXAMPLE, "--setting", "A100-R8")
+    assert "no worker" in refused("model", "zeng", EXAMPLE, "--setting", "V100-P1w0/ho-1G")
+    assert "no parameter server" in refused(
+        "model", "zeng", EXAMPLE, "--setting", "V100-P0w2/ho-1G"
+    )
+    assert "no graph file" in refused("model", "zeng", "nowhere.pb")
+    assert "is no file" in refused("model", "zeng", "nowhere")
+    assert "--exchange" in refused("model", "zhang", EXAMPLE, "--exchange", "magic")
+    assert "--plot" in refused("model", "zhang", EXAMPLE, "--plot", "parts.gif")
+    assert "utilisation is 1.5" in last_line("model", "zhang", EXAMPLE, "--background", 1.5)
+    assert "--measured" in last_line("model", "zhang", EXAMPLE, "--measured", 0.001)
+    assert "--bandwidth" in refused("whatif", EXAMPLE, "--bandwidth", "-1G")
+    assert "--workers" in refused("whatif", EXAMPLE, "--workers", "0")
+
+
+def test_compare_puts_the_measured_value_beside_all_methods(tmp_path: Path) -> None:
+    picture = tmp_path / "compared.png"
+    settings = ("--setting", "CPU-P1w2", "--setting", "V100-P1w2", "--setting", "A100-R8")
+    done = driple("compare", MEASURED, *settings, "--steps", 6, "--json", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    cpu, gpu, ring = json.loads(done.stdout)["settings"]
+    assert set(cpu["methods"]) == {
+        "measured", "inspector", "simulator", "zhang", "zeng-repaired", "zeng",
+    }  # fmt: skip
+    assert cpu["methods"]["measured"]["workload"] == "resnet20/cifar10/b24/adam/sync"
+    assert cpu["silent"] == {}
+    assert "measured" in gpu["silent"]
+    assert {"simulator", "zhang", "zeng-repaired", "zeng"} <= set(gpu["methods"])
+    assert "ring" in ring["silent"]["zhang"]
+    assert "simulator" in ring["methods"]
+    assert picture.stat().st_size > 10_000
+
+
+def test_compare_goes_on_without_an_inspector_and_says_so() -> None:
+    """Nobody has an inspector of such a cluster."""
+    setting = "RTX8000-P1w3/ho-25G"
+    done = driple("compare", MEASURED, "--setting", setting, "--steps", 6)
+    assert done.returncode == 0, done.stderr
+    assert f"no inspector of preset default for {setting}" in done.stderr
+    assert "simulator" in done.stdout
+
+
+def test_compare_needs_a_setting() -> None:
+    assert "--setting" in refused("compare", MEASURED)
