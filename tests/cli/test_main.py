@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from driple.cli.main import _run
-from driple.settings import KNOWN_SETTINGS
 from driple.targets import RESOURCES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
+UNHEARD = "V100-P3w3/ho-40G"  # can be simulated, but nobody has
 HEAVY = ("torch", "tensorflow", "pandas", "sklearn", "networkx", "matplotlib", "pyarrow")
 
 
@@ -71,7 +71,7 @@ def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> Non
     """All four resources, the iteration time, the provenance; notes go to stderr."""
     done = driple("predict", EXAMPLE)
     assert done.returncode == 0, done.stderr
-    for word in (*RESOURCES, "iteration time", "measured labels"):
+    for word in (*RESOURCES, "iteration time", "simulated labels"):
         assert word in done.stdout
     assert "no --setting given" in done.stderr
 
@@ -81,7 +81,8 @@ def test_predict_loads_nothing_heavy(preset: str) -> None:
     """Neither torch nor TensorFlow nor pandas, scikit-learn, networkx or matplotlib."""
     program = (
         "import sys; from driple.cli.main import _run; "
-        f"status = _run(['predict', {str(EXAMPLE)!r}, '--preset', {preset!r}]); "
+        f"words = ['predict', {str(EXAMPLE)!r}, '--setting', 'cpu', '--preset', {preset!r}]; "
+        "status = _run(words); "
         f"print([name for name in {HEAVY!r} if name in sys.modules], status)"
     )
     done = subprocess.run(
@@ -115,14 +116,14 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("predict", tmp_path)
     assert "max" in refused("predict", EXAMPLE, "--max-bytes", 1000)
     assert "did you mean V100" in refused("predict", EXAMPLE, "--setting", "V1000")
-    assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, "--setting", KNOWN_SETTINGS[1])
+    assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, "--setting", UNHEARD)
     refused("predict", EXAMPLE, "--checkpoint", tmp_path / "cut.safetensors")
     refused("predict", EXAMPLE, "--preset", "papre")
     refused("predict", EXAMPLE, "--plot", tmp_path / "picture.docx")
     refused("predict")
     refused("predict", EXAMPLE, "--no-such-option")
     refused("no-such-command")
-    refused("train", "--setting", "2080Ti")
+    refused("train", "--setting", UNHEARD)
     refused("measure")
     refused("measure", "resnet21/cifar10/b1/sgd/sync")
     refused("zoo", "build", "resnet20", "-o", tmp_path / "graph.pb")
