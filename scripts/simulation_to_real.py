@@ -36,6 +36,7 @@ from transfer_experiments import (
     SEEDS,
     SIZES,
     Experiment,
+    errors_of,
     inspector_file,
     load_results,
     run,
@@ -148,11 +149,7 @@ class Bench:
             true_times_s=self.measured.iteration_times_s()[split.test],
             train_labels=labels[split.train],
         )
-        return {
-            "nrmse": scores.mean_nrmse,
-            "smape_pct": scores.mean_smape_pct,
-            "iteration_time_mape_pct": scores.iteration_time_mape_pct,
-        }
+        return errors_of(scores)
 
 
 def done() -> list[Row]:

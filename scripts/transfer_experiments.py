@@ -19,6 +19,7 @@ from driple.inspector.checkpoint import load_checkpoint
 from driple.settings import Setting
 from driple.training.config import preset_named
 from driple.training.loop import RunOptions, train
+from driple.training.metrics import Scores
 from driple.training.transfer import transfer, transfer_config
 
 HOME = DOCS / "transfer"
@@ -142,14 +143,21 @@ def run(
     scores = result.test_scores(dataset, split.train)
     return {
         **asdict(item),
-        "nrmse": scores.mean_nrmse,
-        "smape_pct": scores.mean_smape_pct,
-        "iteration_time_mape_pct": scores.iteration_time_mape_pct,
+        **errors_of(scores),
         "seconds": seconds,
         "seconds_to_best": seconds * (result.best_epoch + 1) / max(len(result.history), 1),
         "epochs": len(result.history),
         "best_epoch": result.best_epoch,
         "stopped_by": result.stopped_by,
+    }
+
+
+def errors_of(scores: Scores) -> dict[str, float]:
+    """The errors that an experiment writes down."""
+    return {
+        "nrmse": scores.mean_nrmse,
+        "smape_pct": scores.mean_smape_pct,
+        "iteration_time_mape_pct": scores.iteration_time_mape_pct,
     }
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.errors import ConfigError
+from driple.perfmodel.arrays import FloatArray, Numbers, as_array, positive
 
 __all__ = [
     "BACKWARD_RATIO",
@@ -27,9 +27,6 @@ __all__ = [
     "iteration_parts",
     "transfer_seconds",
 ]
-
-Numbers = npt.ArrayLike
-FloatArray = npt.NDArray[np.float64]
 
 # The gradient of a product is two products of its size: for its weights, and for its input.
 BACKWARD_RATIO = 2.0
@@ -103,8 +100,8 @@ def forward_seconds(
         copied_bytes: examples and parameters, from the host to the device.
         copy_s_per_byte: of that copy.
     """
-    work = _array(batch_size) * _array(forward_flops) / _positive("flops_per_s", flops_per_s)
-    return work + _array(copied_bytes) * _array(copy_s_per_byte)
+    work = as_array(batch_size) * as_array(forward_flops) / positive("flops_per_s", flops_per_s)
+    return work + as_array(copied_bytes) * as_array(copy_s_per_byte)
 
 
 def backward_seconds(
@@ -126,8 +123,10 @@ def backward_seconds(
         parameters: weights and biases.
         parameter_s: seconds of the device for each of them.
     """
-    work = BACKWARD_RATIO * _array(batch_size) * _array(forward_flops)
-    return work / _positive("flops_per_s", flops_per_s) + _array(parameters) * _array(parameter_s)
+    work = BACKWARD_RATIO * as_array(batch_size) * as_array(forward_flops)
+    return work / positive("flops_per_s", flops_per_s) + as_array(parameters) * as_array(
+        parameter_s
+    )
 
 
 def transfer_seconds(
@@ -138,9 +137,9 @@ def transfer_seconds(
     Returns:
         On the link, start-up of every push included; and in the server.
     """
-    size = _array(nbytes)
-    rate = _positive("bytes_per_s", bytes_per_s) * how.share
-    return size / rate + _array(num_pushes) * how.push_s, size * how.server_s_per_byte
+    size = as_array(nbytes)
+    rate = positive("bytes_per_s", bytes_per_s) * how.share
+    return size / rate + as_array(num_pushes) * how.push_s, size * how.server_s_per_byte
 
 
 def iteration_parts(
@@ -175,18 +174,18 @@ def iteration_parts(
         ConfigError: no worker, or a count that is not above 0.
     """
     forward, backward, copied = np.broadcast_arrays(
-        _array(forward_s), _array(backward_s), _array(copy_s)
+        as_array(forward_s), as_array(backward_s), as_array(copy_s)
     )
     count = forward.shape[-1] if forward.ndim else 0
     if count < 1:
         raise ConfigError("an iteration needs one worker or more; give their times")
-    pushes = _positive("num_pushes", num_pushes)[..., None]
-    servers = _positive("num_servers", num_servers)[..., None]
+    pushes = positive("num_pushes", num_pushes)[..., None]
+    servers = positive("num_servers", num_servers)[..., None]
     # With so many workers still to push. Pieces for several servers travel side by side, until a
     # worker's own link is full.
     behind = np.arange(count, 0, -1) / servers
-    on_links = _array(link_s)[..., None] * np.maximum(behind, 1.0)
-    in_servers = _array(server_s)[..., None] * behind
+    on_links = as_array(link_s)[..., None] * np.maximum(behind, 1.0)
+    in_servers = as_array(server_s)[..., None] * behind
     first = np.sort(forward + (backward + copied) / pushes, axis=-1)
     done = np.sort(forward + backward + copied, axis=-1)
     network = _queued(first, on_links, in_servers)
@@ -215,22 +214,10 @@ def _queued(times: FloatArray, on_links: FloatArray, in_servers: FloatArray) -> 
         times[..., 0], on_links[..., 0], in_servers[..., 0]
     )
     return Parts(
-        total_s=_array(ends + link_s + server_s),
+        total_s=as_array(ends + link_s + server_s),
         compute_s=begin,
         push_s=link_s,
         pull_s=link_s,
-        wait_s=_array(ends - begin - link_s - server_s),
-        aggregate_s=_array(2 * server_s),
+        wait_s=as_array(ends - begin - link_s - server_s),
+        aggregate_s=as_array(2 * server_s),
     )
-
-
-def _array(values: Numbers) -> FloatArray:
-    return np.asarray(values, dtype=np.float64)
-
-
-def _positive(name: str, values: Numbers) -> FloatArray:
-    """Numbers to divide by, or to count with."""
-    array = _array(values)
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise ConfigError(f"{name} must be above 0 and finite, got {values!r}")
-    return array

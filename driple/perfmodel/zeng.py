@@ -11,9 +11,9 @@ Synchronous training, one server whose link is the bottleneck.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.errors import ConfigError
+from driple.perfmodel.arrays import FloatArray, Numbers, as_array, positive
 
 __all__ = [
     "BIAS_FLOPS",
@@ -36,9 +36,6 @@ __all__ = [
     "window_flops",
 ]
 
-Numbers = npt.ArrayLike
-FloatArray = npt.NDArray[np.float64]
-
 SERIES_TERMS = 20  # of the exponential's Taylor series, as the authors found it
 BIAS_FLOPS = 2.0  # equation 24
 _UPDATE_AND_PRODUCTS = 6.0  # equation 23, without the sigmoid
@@ -46,7 +43,7 @@ _UPDATE_AND_PRODUCTS = 6.0  # equation 23, without the sigmoid
 
 def window_flops(in_channels: Numbers, height: Numbers, width: Numbers) -> FloatArray:
     """FLOPs of one element of a convolution's output, bias included (equation 3)."""
-    return _array(in_channels) * _array(height) * _array(width) * 2
+    return as_array(in_channels) * as_array(height) * as_array(width) * 2
 
 
 def convolution_flops(
@@ -56,7 +53,7 @@ def convolution_flops(
     out_size: tuple[Numbers, Numbers],
 ) -> FloatArray:
     """FLOPs of a convolution for one example (equations 4 and 20)."""
-    elements = _array(out_channels) * _array(out_size[0]) * _array(out_size[1])
+    elements = as_array(out_channels) * as_array(out_size[0]) * as_array(out_size[1])
     return window_flops(in_channels, *window) * elements
 
 
@@ -67,12 +64,12 @@ def dense_flops(inputs: Numbers, outputs: Numbers) -> FloatArray:
 
 def forward_flops(layers: Numbers) -> FloatArray:
     """FLOPs of the forward pass of one example: the sum over its layers (equation 21)."""
-    return _array(_array(layers).sum(axis=-1))
+    return as_array(as_array(layers).sum(axis=-1))
 
 
 def sigmoid_flops(terms: Numbers = SERIES_TERMS) -> FloatArray:
     """FLOPs of a sigmoid whose exponential is a series of so many terms (equations 25 and 26)."""
-    return 2 + 1 + 4 * _array(terms)
+    return 2 + 1 + 4 * as_array(terms)
 
 
 def bias_and_weight_flops(terms: Numbers = SERIES_TERMS) -> tuple[float, FloatArray]:
@@ -92,39 +89,39 @@ def backward_flops(
             from 85 and no biases.
     """
     per_bias, per_weight = bias_and_weight_flops()
-    chosen = per_weight if flops_per_weight is None else _array(flops_per_weight)
-    return _array(weights) * chosen + _array(biases) * per_bias
+    chosen = per_weight if flops_per_weight is None else as_array(flops_per_weight)
+    return as_array(weights) * chosen + as_array(biases) * per_bias
 
 
 def iteration_flops(batch_size: Numbers, forward: Numbers, backward: Numbers) -> FloatArray:
     """FLOPs of an iteration (equation 27)."""
-    return _array(batch_size) * _array(forward) + _array(backward)
+    return as_array(batch_size) * as_array(forward) + as_array(backward)
 
 
 def cpu_seconds(flops: Numbers, clock_hz: Numbers, simd: Numbers = 2) -> FloatArray:
     """Seconds of a CPU core that does `simd` FLOPs a cycle (equation 28)."""
-    return _array(flops) / (_positive("clock_hz", clock_hz) * _positive("simd", simd))
+    return as_array(flops) / (positive("clock_hz", clock_hz) * positive("simd", simd))
 
 
 def gpu_seconds(
     flops: Numbers, clock_hz: Numbers, num_cores: Numbers, flops_per_cycle: Numbers = 1
 ) -> FloatArray:
     """Seconds of a GPU (equation 33); 2 FLOPs a cycle with fused multiply-adds."""
-    rate = _positive("clock_hz", clock_hz) * _positive("num_cores", num_cores)
-    return _array(flops) / (rate * _positive("flops_per_cycle", flops_per_cycle))
+    rate = positive("clock_hz", clock_hz) * positive("num_cores", num_cores)
+    return as_array(flops) / (rate * positive("flops_per_cycle", flops_per_cycle))
 
 
 def transfer_seconds(nbytes: Numbers, bits_per_s: Numbers) -> FloatArray:
     """Seconds of parameters or gradients on the server's link (equations 30 and 31)."""
-    return 8 * _array(nbytes) / _positive("bits_per_s", bits_per_s)
+    return 8 * as_array(nbytes) / positive("bits_per_s", bits_per_s)
 
 
 def equal_workers_seconds(
     compute_s: Numbers, push_s: Numbers, pull_s: Numbers, num_workers: Numbers
 ) -> FloatArray:
     """Seconds of an iteration of equal workers (equation 29)."""
-    count = _positive("num_workers", num_workers)
-    return _array(compute_s) + count * (_array(push_s) + _array(pull_s))
+    count = positive("num_workers", num_workers)
+    return as_array(compute_s) + count * (as_array(push_s) + as_array(pull_s))
 
 
 def unequal_workers_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers) -> FloatArray:
@@ -138,13 +135,13 @@ def unequal_workers_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers
         push_s: shape [...], seconds of one worker's gradients.
         pull_s: shape [...], seconds of the parameters for one worker.
     """
-    times = np.sort(_array(compute_s), axis=-1)
+    times = np.sort(as_array(compute_s), axis=-1)
     count = times.shape[-1] if times.ndim else 0
     if count < 1:
         raise ConfigError("an iteration needs one worker or more; give their times")
-    push = _array(push_s)[..., None]
+    push = as_array(push_s)[..., None]
     ends = (times + push * np.arange(count, 0, -1)).max(axis=-1)
-    return _array(ends + count * _array(pull_s))
+    return as_array(ends + count * as_array(pull_s))
 
 
 def network_bound_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers) -> FloatArray:
@@ -155,8 +152,8 @@ def network_bound_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers) 
         push_s: as in `unequal_workers_seconds`.
         pull_s: as there.
     """
-    times = _array(compute_s)
-    return _array(times.min(axis=-1) + times.shape[-1] * (_array(push_s) + _array(pull_s)))
+    times = as_array(compute_s)
+    return as_array(times.min(axis=-1) + times.shape[-1] * (as_array(push_s) + as_array(pull_s)))
 
 
 def first_gradient_seconds(
@@ -167,8 +164,8 @@ def first_gradient_seconds(
     flops_per_s: Numbers,
 ) -> FloatArray:
     """Seconds until a GPU has its first gradient to push (algorithm 2, lines 3 and 4)."""
-    share = _array(backward) / _positive("num_pushes", num_pushes)
-    return (_array(batch_size) * _array(forward) + share) / _positive("flops_per_s", flops_per_s)
+    share = as_array(backward) / positive("num_pushes", num_pushes)
+    return (as_array(batch_size) * as_array(forward) + share) / positive("flops_per_s", flops_per_s)
 
 
 def distributed_gpu_seconds(first_s: Numbers, push_s: Numbers, pull_s: Numbers) -> FloatArray:
@@ -180,15 +177,3 @@ def distributed_gpu_seconds(first_s: Numbers, push_s: Numbers, pull_s: Numbers) 
         pull_s: as there.
     """
     return unequal_workers_seconds(first_s, push_s, pull_s)
-
-
-def _array(values: Numbers) -> FloatArray:
-    return np.asarray(values, dtype=np.float64)
-
-
-def _positive(name: str, values: Numbers) -> FloatArray:
-    """Numbers to divide by, or to count with."""
-    array = _array(values)
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise ConfigError(f"{name} must be above 0 and finite, got {values!r}")
-    return array

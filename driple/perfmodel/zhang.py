@@ -14,9 +14,9 @@ from functools import cache
 from math import erf, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from driple.errors import ConfigError
+from driple.perfmodel.arrays import FloatArray, Numbers, as_array, positive
 
 __all__ = [
     "aggregation_delay_seconds",
@@ -39,9 +39,6 @@ __all__ = [
     "type_two_completion",
 ]
 
-Numbers = npt.ArrayLike
-FloatArray = npt.NDArray[np.float64]
-
 _QUADRATURE_POINTS = 2001
 _QUADRATURE_REACH = 10.0  # standard deviations
 
@@ -56,7 +53,7 @@ def synchronization_seconds(
         aggregation: shape [...], seconds of AG.
         before: shape [...], seconds of BC and UP of the iteration before; 0 in the first.
     """
-    return _array(_array(now).sum(axis=-1) + _array(aggregation) + _array(before))
+    return as_array(as_array(now).sum(axis=-1) + as_array(aggregation) + as_array(before))
 
 
 def epoch_seconds(synchronization: Numbers, last: Numbers = 0.0) -> FloatArray:
@@ -66,9 +63,9 @@ def epoch_seconds(synchronization: Numbers, last: Numbers = 0.0) -> FloatArray:
         synchronization: shape [..., iterations, workers].
         last: shape [..., workers], BC and UP of the last iteration.
     """
-    slowest = _array(synchronization).max(axis=-1).sum(axis=-1)
-    end = _array(last)
-    return _array(slowest + (end.max(axis=-1) if end.ndim else end))
+    slowest = as_array(synchronization).max(axis=-1).sum(axis=-1)
+    end = as_array(last)
+    return as_array(slowest + (end.max(axis=-1) if end.ndim else end))
 
 
 def type_one_completion(seconds: Numbers) -> FloatArray:
@@ -77,7 +74,7 @@ def type_one_completion(seconds: Numbers) -> FloatArray:
     Args:
         seconds: shape [..., iterations].
     """
-    return _array(np.cumsum(_array(seconds), axis=-1))
+    return as_array(np.cumsum(as_array(seconds), axis=-1))
 
 
 def type_two_completion(previous: Numbers, seconds: Numbers) -> FloatArray:
@@ -90,10 +87,10 @@ def type_two_completion(previous: Numbers, seconds: Numbers) -> FloatArray:
         previous: shape [..., iterations], ends of the process before it.
         seconds: shape [..., iterations], times of this one.
     """
-    own = _array(seconds)
+    own = as_array(seconds)
     total = np.cumsum(own, axis=-1)
-    slack = np.maximum.accumulate(_array(previous) - (total - own), axis=-1)
-    return _array(total + slack)
+    slack = np.maximum.accumulate(as_array(previous) - (total - own), axis=-1)
+    return as_array(total + slack)
 
 
 def explicit_io_seconds(io: Numbers, compute_end: Numbers) -> FloatArray:
@@ -103,29 +100,29 @@ def explicit_io_seconds(io: Numbers, compute_end: Numbers) -> FloatArray:
         io: shape [..., iterations], seconds of loading.
         compute_end: shape [..., iterations], ends of all else, waiting for loads included.
     """
-    seconds, ends = _array(io), _array(compute_end)
+    seconds, ends = as_array(io), as_array(compute_end)
     done = np.cumsum(seconds, axis=-1)
     late = np.maximum(done[..., 1:] - ends[..., :-1], 0.0)
-    return _array(np.concatenate([seconds[..., :1], late], axis=-1))
+    return as_array(np.concatenate([seconds[..., :1], late], axis=-1))
 
 
 def explicit_seconds(end: Numbers, previous_end: Numbers) -> FloatArray:
     """What a process adds after the one before it has ended for good (equation 6)."""
-    return _array(end) - _array(previous_end)
+    return as_array(end) - as_array(previous_end)
 
 
 def completion_probability(time_s: Numbers, mean: Numbers, deviation: Numbers) -> FloatArray:
     """Probability that a worker with normal times is done by then (equation 7)."""
-    scaled = (_array(time_s) - _array(mean)) / (_positive("deviation", deviation) * sqrt(2))
-    return _array(0.5 * (1 + _erf(scaled)))
+    scaled = (as_array(time_s) - as_array(mean)) / (positive("deviation", deviation) * sqrt(2))
+    return as_array(0.5 * (1 + _erf(scaled)))
 
 
 def slowest_probability(
     time_s: Numbers, mean: Numbers, deviation: Numbers, num_workers: Numbers
 ) -> FloatArray:
     """Probability that all of N such workers are done by then (equation 8)."""
-    count = _positive("num_workers", num_workers)
-    return _array(completion_probability(time_s, mean, deviation) ** count)
+    count = positive("num_workers", num_workers)
+    return as_array(completion_probability(time_s, mean, deviation) ** count)
 
 
 def expected_maximum(mean: Numbers, deviation: Numbers, num_workers: int) -> FloatArray:
@@ -138,10 +135,10 @@ def expected_maximum(mean: Numbers, deviation: Numbers, num_workers: int) -> Flo
     """
     if num_workers < 1:
         raise ConfigError(f"num_workers must be 1 or more, got {num_workers}")
-    spread = _array(deviation)
+    spread = as_array(deviation)
     if (spread < 0).any():
         raise ConfigError(f"a standard deviation cannot be negative, got {deviation!r}")
-    return _array(_array(mean) + spread * _largest_of_normals(num_workers))
+    return as_array(as_array(mean) + spread * _largest_of_normals(num_workers))
 
 
 def link_seconds(
@@ -160,8 +157,8 @@ def link_seconds(
         bytes_per_s: rate of the link.
         overhead: factor of the protocol (the paper's alpha).
     """
-    nbytes = _array(packets) * _array(packet_bytes)
-    return _array(base_s) + _array(overhead) * nbytes / _positive("bytes_per_s", bytes_per_s)
+    nbytes = as_array(packets) * as_array(packet_bytes)
+    return as_array(base_s) + as_array(overhead) * nbytes / positive("bytes_per_s", bytes_per_s)
 
 
 def queue_seconds(service_per_s: Numbers, arrivals_per_s: Numbers) -> FloatArray:
@@ -173,7 +170,7 @@ def queue_seconds(service_per_s: Numbers, arrivals_per_s: Numbers) -> FloatArray
     Raises:
         ConfigError: a utilisation of 1 or more.
     """
-    served, arriving = _positive("service_per_s", service_per_s), _array(arrivals_per_s)
+    served, arriving = positive("service_per_s", service_per_s), as_array(arrivals_per_s)
     use = arriving / served
     if (use >= 1).any() or (use < 0).any():
         raise ConfigError(
@@ -199,24 +196,24 @@ def shared_link_bytes_per_s(
     Raises:
         ConfigError: a utilisation of 1 or more.
     """
-    size = _positive("packet_bytes", packet_bytes)
-    served = _positive("bytes_per_s", bytes_per_s) / size
-    return size / queue_seconds(served, served * _array(background))
+    size = positive("packet_bytes", packet_bytes)
+    served = positive("bytes_per_s", bytes_per_s) / size
+    return size / queue_seconds(served, served * as_array(background))
 
 
 def barrier_link_seconds(forward_s: Numbers, hops: Numbers) -> FloatArray:
     """Seconds over so many hops of a barrier link (equation 12)."""
-    return _array(forward_s) * _array(hops)
+    return as_array(forward_s) * as_array(hops)
 
 
 def granularity_packets(packets: Numbers, num_servers: Numbers) -> FloatArray:
     """Packets that a server adds up at once (equation 13)."""
-    return _array(packets) / _positive("num_servers", num_servers)
+    return as_array(packets) / positive("num_servers", num_servers)
 
 
 def aggregation_seconds(start_s: Numbers, packet_s: Numbers, granularity: Numbers) -> FloatArray:
     """Seconds of one addition: a line over the granularity (equation 14)."""
-    return _array(start_s) + _array(packet_s) * _array(granularity)
+    return as_array(start_s) + as_array(packet_s) * as_array(granularity)
 
 
 def aggregation_delay_seconds(
@@ -231,11 +228,11 @@ def aggregation_delay_seconds(
         pace: 0 if one worker is far ahead (equation 15), 1 if all keep the same pace (equation 16);
             the paper leaves it to be tuned.
     """
-    size, count = _array(granularity), _positive("num_workers", num_workers)
-    share = _array(pace)
+    size, count = as_array(granularity), positive("num_workers", num_workers)
+    share = as_array(pace)
     if ((share < 0) | (share > 1)).any():
         raise ConfigError(f"pace must be from 0 to 1, got {pace!r}")
-    return (size + share * (count - 1) * (size - 1)) / _positive("packets_per_s", packets_per_s)
+    return (size + share * (count - 1) * (size - 1)) / positive("packets_per_s", packets_per_s)
 
 
 def decoupled_synchronization_seconds(
@@ -249,8 +246,8 @@ def decoupled_synchronization_seconds(
         last_aggregation: shape [...], when the last is added up, of
             `completed_aggregation_seconds`.
     """
-    before = (_array(synchronization) - _array(aggregation)).max(axis=-1)
-    return _array(before + _array(last_aggregation))
+    before = (as_array(synchronization) - as_array(aggregation)).max(axis=-1)
+    return as_array(before + as_array(last_aggregation))
 
 
 def completed_aggregation_seconds(
@@ -273,10 +270,10 @@ def completed_aggregation_seconds(
         one_s: seconds of one addition, of `aggregation_seconds`.
     """
     granules = np.ceil(
-        _array(packets)
-        / (_positive("granularity", granularity) * _positive("num_servers", num_servers))
+        as_array(packets)
+        / (positive("granularity", granularity) * positive("num_servers", num_servers))
     )
-    return _array(delay_s) + _array(num_workers) * granules * _array(one_s)
+    return as_array(delay_s) + as_array(num_workers) * granules * as_array(one_s)
 
 
 @cache
@@ -289,15 +286,3 @@ def _largest_of_normals(count: int) -> float:
 
 
 _erf = np.vectorize(erf, otypes=[np.float64])
-
-
-def _array(values: Numbers) -> FloatArray:
-    return np.asarray(values, dtype=np.float64)
-
-
-def _positive(name: str, values: Numbers) -> FloatArray:
-    """Numbers to divide by, or to count with."""
-    array = _array(values)
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise ConfigError(f"{name} must be above 0 and finite, got {values!r}")
-    return array

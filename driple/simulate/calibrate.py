@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import MissingExtraError
 from driple.hardware import DEVICES
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import Reached, tensor_factor
@@ -27,6 +26,7 @@ from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitT
 from driple.simulate.optable import OpTable
 from driple.simulate.published import PublishedRun
 from driple.simulate.singles import PublishedOp
+from driple.simulate.solver import least_squares
 
 __all__ = ["Fit", "StepRows", "fit_steps", "step_rows"]
 
@@ -216,12 +216,6 @@ def fit_steps(rows: StepRows) -> Fit:
     Raises:
         MissingExtraError: scipy is not installed.
     """
-    try:
-        from scipy.optimize import least_squares  # an extra, loaded when needed
-    except ImportError as error:
-        raise MissingExtraError(
-            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
-        ) from error
     layout = _Layout(rows)
 
     def residuals(steps: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from driple.perfmodel.repaired import Exchange, transfer_seconds
 from driple.perfmodel.sweep import Exchange as WhenPulled
 from driple.perfmodel.sweep import iteration_seconds
 from driple.perfmodel.zhang import shared_link_bytes_per_s
-from driple.simulate.device import Calibration
+from driple.simulate.device import Calibration, is_cpu
 from driple.simulate.job import Job
 from driple.simulate.profile import (
     imbalance,
@@ -131,7 +131,7 @@ class ClosedForms:
 
     def error_of(self, scene: Scene, method: str) -> Mapping[str, float]:
         """Error of a method on such clusters; empty if it is not known, as on one machine."""
-        on_cpu = scene.devices[0].startswith("CPU")
+        on_cpu = is_cpu(scene.devices[0])
         if scene.num_machines == 1 and not on_cpu:
             return {}
         return self.errors.get("CPU" if on_cpu else "servers", {}).get(method, {})
@@ -198,7 +198,7 @@ def zeng_published(job: Job, scene: Scene, *, fma: bool = True) -> ClosedForm:
     for name in scene.devices:
         peak = device_named(name).fp32_flops * (1.0 if fma else 0.5)
         # A CPU computes and sends in turn, a GPU sends while it computes.
-        pieces = 1 if name.startswith("CPU") else work.num_pushes
+        pieces = 1 if is_cpu(name) else work.num_pushes
         first.append(
             float(zeng.first_gradient_seconds(1, work.forward_flops, backward, pieces, peak))
         )
@@ -240,7 +240,7 @@ def zeng_repaired(
     forward, backward, copies = [], [], []
     for name in scene.devices:
         seconds = job.times(calibration.device(name)).duration_s
-        copied = 0.0 if name.startswith("CPU") else work.nbytes * exchange.copy_s_per_byte
+        copied = 0.0 if is_cpu(name) else work.nbytes * exchange.copy_s_per_byte
         forward.append(float(seconds[work.is_forward].sum()) + copied)
         backward.append(float(seconds[~work.is_forward].sum()))
         copies.append(copied)

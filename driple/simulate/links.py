@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import MissingExtraError
 from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.cluster import ClusterSpec, simulate_cluster
@@ -24,6 +23,7 @@ from driple.simulate.kernels import Efficiency
 from driple.simulate.plan import StepPlan, plan_step
 from driple.simulate.published import PublishedRun
 from driple.simulate.ring import RingSpec, passing
+from driple.simulate.solver import least_squares
 
 __all__ = ["Prepared", "by_link", "fit_link", "prepare_run", "seconds_on"]
 
@@ -129,12 +129,6 @@ def fit_link(runs: Sequence[Prepared], start: LinkEfficiency = _START) -> LinkEf
     Raises:
         MissingExtraError: scipy is not installed.
     """
-    try:
-        from scipy.optimize import least_squares  # an extra, loaded when needed
-    except ImportError as error:
-        raise MissingExtraError(
-            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
-        ) from error
     measured = np.array([item.run.seconds for item in runs])
     begin = np.log([start.share, start.tensor_s, start.sharing])
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import MissingExtraError
 from driple.hardware import Device
 from driple.simulate.calibrate import StepRows
+from driple.simulate.solver import least_squares
 
 __all__ = ["Roofline", "fit_roofline"]
 
@@ -56,12 +56,6 @@ def fit_roofline(device: Device, rows: StepRows) -> Roofline:
     Raises:
         MissingExtraError: scipy is not installed.
     """
-    try:
-        from scipy.optimize import least_squares  # an extra, loaded when needed
-    except ImportError as error:
-        raise MissingExtraError(
-            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
-        ) from error
 
     def residuals(steps: FloatArray) -> FloatArray:
         logs: FloatArray = np.log(_moved(steps).seconds(device, rows) / rows.seconds)

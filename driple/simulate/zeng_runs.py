@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError
 from driple.hardware import DEVICES
 from driple.perfmodel import repaired, zeng
 from driple.perfmodel.repaired import Exchange, Parts
 from driple.simulate.published import read_rows
+from driple.simulate.solver import least_squares
 
 __all__ = ["PEAKS", "ZengFit", "ZengRun", "as_published_s", "fit_zeng", "read_zeng", "repaired_s"]
 
@@ -289,12 +290,6 @@ def fit_zeng(runs: Sequence[ZengRun]) -> ZengFit:
     Raises:
         MissingExtraError: scipy is not installed.
     """
-    try:
-        from scipy.optimize import least_squares  # an extra, loaded when needed
-    except ImportError as error:
-        raise MissingExtraError(
-            "fitting needs scipy, which is not installed; pip install 'driple[train]'"
-        ) from error
     kinds = sorted({f"{'cpu' if cpu else 'gpu'}/{run.model}" for run in runs for cpu in run.on_cpu})
     begin = np.array(
         [np.log(value) for _, value, _ in _NUMBERS]

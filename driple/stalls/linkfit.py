@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError
 from driple.files import write_whole
+from driple.simulate.solver import least_squares
 from driple.stalls.communication import (
     BUCKET_MIB,
     FIRST_BUCKET_MIB,
@@ -191,12 +192,6 @@ def _fit(
     form: Channel, seen: Sequence[Observation], starts: Sequence[tuple[float, float]]
 ) -> Channel:
     """The form with the latency and rate that fit best, of those found from some starts."""
-    try:
-        from scipy.optimize import least_squares
-    except ImportError as error:
-        raise MissingExtraError(
-            "fitting needs scipy, which is not installed; pip install 'driple[stalls]'"
-        ) from error
     measured = np.array([item.stall_s for item in seen])
     steps = np.array([item.step_s for item in seen])
     scale = _RELATIVE * np.abs(measured) + _OF_STEP * steps
@@ -215,6 +210,7 @@ def _fit(
         least_squares(
             residuals,
             np.clip(np.log(start), low + _INSIDE, high - _INSIDE),
+            extra="stalls",
             bounds=(low, high),
             loss="soft_l1",
             diff_step=0.01,

@@ -1,0 +1,42 @@
+"""Least squares with scipy, which is an extra: loaded when something is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import MissingExtraError
+
+__all__ = ["least_squares"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def least_squares(
+    residuals: Callable[[FloatArray], FloatArray],
+    begin: npt.ArrayLike,
+    *,
+    extra: str = "train",
+    **options: Any,
+) -> Any:
+    """What `scipy.optimize.least_squares` finds.
+
+    Args:
+        residuals: of a vector of numbers.
+        begin: the vector to begin with.
+        extra: of Driple, that brings scipy to whoever fits this.
+        options: of scipy's function.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        from scipy import optimize
+    except ImportError as error:
+        raise MissingExtraError(
+            f"fitting needs scipy, which is not installed; pip install 'driple[{extra}]'"
+        ) from error
+    return optimize.least_squares(residuals, begin, **options)
