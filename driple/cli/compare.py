@@ -179,7 +179,6 @@ def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate 
     from math import hypot
 
     from driple.cli.checkpoints import checkpoint_path
-    from driple.cli.predict import beyond_training
     from driple.errors import CheckpointError
     from driple.inspector.checkpoint import load_checkpoint
     from driple.inspector.predict import predict
@@ -195,7 +194,7 @@ def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate 
     labels = prediction.trained_on.get("label_error")
     if p90 is not None and isinstance(labels, dict):
         p90 = hypot(p90, p90_of(labels) or 0.0)
-    strange = beyond_training(prediction, int(graph.tensor_bytes.sum()))
+    strange = prediction.warnings
     reason = f"{setting.name}: {'; '.join(strange)}; the inspector guesses" if strange else ""
     found = Estimate(
         method="inspector",

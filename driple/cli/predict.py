@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
 
-__all__ = ["beyond_training", "predict"]
+__all__ = ["predict"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MAX_MIB = 512
@@ -66,7 +66,8 @@ def predict(
         note(remark)
     predictions = [predict_graph(op_graph, item) for item in checkpoints]
     for prediction in predictions:
-        _warn(prediction, int(op_graph.tensor_bytes.sum()))
+        for words in prediction.warnings:
+            note(f"{words}; take this prediction for {prediction.setting} as a guess")
     if plot is not None:
         plot_predictions(predictions, plot, title=graph.name)
         note(f"wrote {plot}")
@@ -92,39 +93,13 @@ def _checkpoints(
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
 
 
-def beyond_training(prediction: Prediction, tensor_bytes: int) -> list[str]:
-    """In what a graph is outside of the graphs that the inspector has learned from, in words."""
-    known = prediction.trained_on.get("range")
-    if not isinstance(known, dict):
-        return []
-    found = []
-    for what, value in (("num_nodes", prediction.num_nodes), ("tensor_bytes", tensor_bytes)):
-        least, most = known[what]
-        if not least <= value <= most:
-            found.append(
-                f"{what} is {value:,}, the inspector has learned from graphs with {least:,} to "
-                f"{most:,}"
-            )
-    return found
-
-
-def _warn(prediction: Prediction, tensor_bytes: int) -> None:
-    """Say what the checkpoint has never seen: op types, and graphs of such a size."""
-    for words in beyond_training(prediction, tensor_bytes):
-        note(f"{words}; take this prediction for {prediction.setting} as a guess")
-    unknown = prediction.unknown_op_types
-    if unknown:
-        most = sorted(unknown, key=lambda name: -unknown[name])[:5]
-        note(
-            f"{len(unknown)} op type(s) that the checkpoint has never seen, in "
-            f"{sum(unknown.values())} of {prediction.num_nodes} nodes: {', '.join(most)}"
-        )
-
-
 def _print(prediction: Prediction, name: str) -> None:
     trained = prediction.trained_on
     print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
-    print_targets(prediction.targets, prediction.iteration_time_s)
+    ends = None if prediction.ends is None else prediction.ends.tolist()
+    print_targets(prediction.targets, prediction.iteration_time_s, ends)
+    if prediction.level is not None:
+        print(f"in brackets: where {prediction.level:.0%} of such values are expected")
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
     print(

@@ -46,19 +46,36 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def print_targets(targets: Targets, iteration_time_s: float) -> None:
-    """The twelve targets, a row per resource, and the iteration time."""
+def print_targets(
+    targets: Targets, iteration_time_s: float, ends: Sequence[Sequence[float]] | None = None
+) -> None:
+    """The twelve targets, a row per resource, and the iteration time.
+
+    Args:
+        targets: to print.
+        iteration_time_s: seconds of an iteration.
+        ends: shape [13, 2], lower and upper end of each number; None leaves them out.
+    """
+    pairs = iter(ends) if ends is not None else None
+
+    def cell(value: float, digits: int, unit: str) -> str:
+        text = f"{value:.{digits}f} {unit}"
+        if pairs is None:
+            return text
+        low, high = next(pairs)
+        return f"{text} ({low:.{digits}f} to {high:.{digits}f})"
+
     rows = [
         [
             resource,
-            f"{figures['burst_amount']:.1f} {UNITS[resource]}",
-            f"{figures['burst_duration']:.3f} s",
-            f"{figures['idle_duration']:.3f} s",
+            cell(figures["burst_amount"], 1, UNITS[resource]),
+            cell(figures["burst_duration"], 3, "s"),
+            cell(figures["idle_duration"], 3, "s"),
         ]
         for resource, figures in targets.to_dict().items()
     ]
     print_table(["", "burst amount", "burst duration", "idle duration"], rows)
-    print(f"iteration time {iteration_time_s:.3f} s")
+    print(f"iteration time {cell(iteration_time_s, 3, 's')}")
 
 
 def print_simulator_error(error: object) -> None:

@@ -1,6 +1,6 @@
 """BUILD: graph -> groups -> features, edges between groups, context (paper, section 3.1).
 
-    OpGraph --group_nodes--> group of each node, edges between groups --> features [M, 3], context
+    OpGraph --group_nodes--> group of each node, edges between groups --> features [M, F], context
 
 Entry point: `build_input`. Graphs are built one at a time: the others of a batch change nothing.
 """
@@ -15,9 +15,12 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.inputs.config import InputConfig
+from driple.inputs.costs import cost_context, group_costs
+from driple.inputs.facts import graph_facts
 from driple.inputs.features import context_vector, group_features, unknown_op_types
 from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.inputs.groupings import Groupings
+from driple.opcost import cost_of_graph
 
 __all__ = ["InspectorInput", "build_input"]
 
@@ -27,14 +30,15 @@ class InspectorInput:
     """What the inspector takes of one graph.
 
     Attributes:
-        features: shape [num_groups, 3], float32, sums over each group: op-type encoding, tensor
-            size in bytes, number of nodes; log(1 + sum) of each with `features="log"`.
+        features: shape [num_groups, F], float32, sums over each group, or log(1 + sum)
+            of each (`InputConfig.feature_names`).
         edges: shape [num_group_edges, 2], int32, pairs of connected groups, undirected, each
             once, i < j, sorted.
-        context: shape [C], float32, the whole graph (`features.CONTEXT_NAMES`), or empty.
+        context: shape [C], float32, the whole graph (`InputConfig.context_names`), log(1 + x).
         num_nodes: nodes of the graph, left-out ones included.
         num_edges: edges of the graph.
         unknown_op_types: op types that the table lacks, encoded as 0, and how often they occur.
+        facts: of the graph (`facts.py`); FLOPs only where costs are asked for.
     """
 
     features: npt.NDArray[np.float32]
@@ -43,6 +47,7 @@ class InspectorInput:
     num_nodes: int
     num_edges: int
     unknown_op_types: dict[str, int]
+    facts: dict[str, float]
 
     @property
     def num_groups(self) -> int:
@@ -69,31 +74,42 @@ def build_input(
         groupings: where groupings are kept, if the same graph is built for several tables.
 
     Raises:
-        GraphError: the graph has no nodes, or is grouped already and context is asked for.
+        GraphError: the graph has no nodes, is grouped already and context or costs are asked for,
+            or holds no shapes, which costs depend on.
         ConfigError: `num_groups` below 1.
     """
     if isinstance(graph, GroupedGraph):
         return _input_of_groups(graph, config)
     grouping = (groupings or Groupings()).of(graph, config, num_groups)
     features = group_features(graph, grouping.groups, table)
-    if config.features == "log":
+    parts = [context_vector(graph, table)] if config.context != "none" else []
+    cost = None
+    if "costs" in (config.features, config.context):
+        cost = cost_of_graph(graph)
+        if config.features == "costs":
+            features = np.concatenate([features, group_costs(cost, grouping.groups)], axis=1)
+        if config.context == "costs":
+            parts.append(cost_context(graph, cost))
+    if config.features != "paper":
         features = np.log1p(features)
-    context = context_vector(graph, table) if config.context else np.zeros(0)
+    context = np.concatenate(parts) if parts else np.zeros(0)
     return InspectorInput(
         features=features.astype(np.float32),
         edges=grouping.edges,
         context=context.astype(np.float32),
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
-        unknown_op_types=unknown_op_types(graph, table, remote=config.context),
+        unknown_op_types=unknown_op_types(graph, table, remote=config.context != "none"),
+        facts=graph_facts(graph, cost),
     )
 
 
 def _input_of_groups(graph: GroupedGraph, config: InputConfig) -> InspectorInput:
     """The input of a graph that somebody else has grouped."""
-    if config.context:
+    if config.context != "none" or config.features == "costs":
         raise GraphError(
-            "a graph of which only the groups are known has no context; choose a preset without it"
+            "a graph of which only the groups are known has neither context nor costs; choose a "
+            "preset without them"
         )
     features = graph.features.astype(np.float64)
     return InspectorInput(
@@ -103,4 +119,5 @@ def _input_of_groups(graph: GroupedGraph, config: InputConfig) -> InspectorInput
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
         unknown_op_types={},
+        facts=graph_facts(graph),
     )

@@ -7,13 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from driple.checks import check_choice, check_fields, check_whole
-from driple.errors import ConfigError
+from driple.inputs.costs import COST_CONTEXT_NAMES, COST_FEATURE_NAMES
+from driple.inputs.features import CONTEXT_NAMES, FEATURE_NAMES
 
-__all__ = ["Components", "FeatureScale", "GroupingPolicy", "InputConfig"]
+__all__ = ["Components", "Context", "Features", "GroupingPolicy", "InputConfig"]
 
 GroupingPolicy = Literal["uniform", "proportional"]
 Components = Literal["largest", "all"]
-FeatureScale = Literal["paper", "log"]
+Features = Literal["paper", "log", "costs"]
+Context = Literal["none", "sizes", "costs"]
 
 MAX_GROUPS = 10_000
 
@@ -28,25 +30,42 @@ class InputConfig:
         num_groups: M of the uniform policy.
         seed: seed of the fluid communities.
         components: which connected components are grouped: the largest one, or all of them.
-        features: `paper`: the sums as they are; `log`: log(1 + sum).
-        context: whether a vector of the whole graph goes with the groups.
+        features: of each group: `paper`: the three sums of the paper as they are; `log`:
+            log(1 + sum); `costs`: the same, and FLOPs, moved bytes and executions.
+        context: vector of the whole graph beside the groups: `none`; `sizes`: of graph, tensors
+            and traffic; `costs`: the same, and what each kind of op costs.
     """
 
     policy: GroupingPolicy = "uniform"
     num_groups: int = 100
     seed: int = 0
     components: Components = "largest"
-    features: FeatureScale = "paper"
-    context: bool = False
+    features: Features = "paper"
+    context: Context = "none"
 
     def __post_init__(self) -> None:
-        choices = {"policy": GroupingPolicy, "components": Components, "features": FeatureScale}
+        choices = {
+            "policy": GroupingPolicy,
+            "components": Components,
+            "features": Features,
+            "context": Context,
+        }
         for field, allowed in choices.items():
             check_choice(f"input {field}", getattr(self, field), get_args(allowed))
         check_whole("input num_groups", self.num_groups, 1, MAX_GROUPS)
         check_whole("input seed", self.seed, 0)
-        if not isinstance(self.context, bool):
-            raise ConfigError(f"input context must be true or false, got {self.context!r}")
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Columns of the group features."""
+        return (*FEATURE_NAMES, *(COST_FEATURE_NAMES if self.features == "costs" else ()))
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """Entries of the context vector."""
+        if self.context == "none":
+            return ()
+        return (*CONTEXT_NAMES, *(COST_CONTEXT_NAMES if self.context == "costs" else ()))
 
     def to_dict(self) -> dict[str, object]:
         """The fields by name, for the checkpoint."""

@@ -25,21 +25,23 @@ from safetensors import SafetensorError
 from driple.errors import CheckpointError, ConfigError
 from driple.files import write_whole
 from driple.inputs.config import InputConfig
-from driple.inputs.features import CONTEXT_NAMES, FEATURE_NAMES
 from driple.inspector.config import InspectorConfig
+from driple.inspector.intervals import Intervals
+from driple.inspector.law import CostLaw
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
-from driple.targets import TARGET_NAMES
+from driple.targets import NUM_TARGETS, TARGET_NAMES
 
 __all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
 
-FORMAT = 1
+FORMAT = 2
 PROVENANCES = ("measured", "simulated", "published")
 
 # The largest inspector that the configuration makes sense of has a few million weights.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 16 * 2**20
 _METADATA_KEY = "driple"
+_KNOWN = "intervals.known"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +56,8 @@ class Checkpoint:
         op_type_table: encoding of each op type.
         input_scaler: scale of features and context.
         target_scaler: scale of the targets.
+        law: what its outputs are ratios to; None where they are the targets themselves.
+        intervals: how wrong it is, on known and on unknown kinds of graphs; None if not calibrated.
         setting: cluster setting, such as `V100-P1w2/ho-PCIe`.
         provenance: where the labels come from: `measured`, `simulated` or `published`.
         trained_on: data set, number of workloads, date and the like.
@@ -78,6 +82,8 @@ class Checkpoint:
     metrics: dict[str, float]
     preset: str
     versions: dict[str, str]
+    law: CostLaw | None = None
+    intervals: Intervals | None = None
     num_tuned: int = 0
     format: int = FORMAT
 
@@ -93,7 +99,8 @@ def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
     try:
         metadata = json.dumps(_to_metadata(checkpoint), allow_nan=False, sort_keys=True)
         weights = {name: np.ascontiguousarray(w) for name, w in checkpoint.weights.items()}
-        _check_weights(weights, checkpoint.config, checkpoint.num_groups, checkpoint.num_tuned)
+        if checkpoint.intervals is not None:
+            weights[_KNOWN] = np.ascontiguousarray(checkpoint.intervals.known)
         _from_metadata(json.loads(metadata), weights)
     except (CheckpointError, ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{target}: not written, {error}") from error
@@ -203,6 +210,8 @@ def _to_metadata(checkpoint: Checkpoint) -> dict[str, object]:
         "op_type_table": checkpoint.op_type_table,
         "input_scaler": checkpoint.input_scaler.to_dict(),
         "target_scaler": checkpoint.target_scaler.to_dict(),
+        "intervals": None if checkpoint.intervals is None else checkpoint.intervals.to_dict(),
+        "law": None if checkpoint.law is None else checkpoint.law.to_dict(),
         "trained_on": checkpoint.trained_on,
         "metrics": checkpoint.metrics,
         "versions": checkpoint.versions,
@@ -214,6 +223,7 @@ def _from_metadata(
 ) -> Checkpoint:
     """Check everything and put it together."""
     _check_format(fields)
+    fields = _of_today(fields)
     if fields.get("targets") != list(TARGET_NAMES):
         raise CheckpointError("its targets are not the twelve of this Driple; train it anew")
     num_groups = fields.get("num_groups")
@@ -225,7 +235,12 @@ def _from_metadata(
     config = InspectorConfig.from_dict(_object(fields, "inspector"))
     input_config = InputConfig.from_dict(_object(fields, "input"))
     input_scaler = InputScaler.from_dict(_object(fields, "input_scaler"))
-    _check_widths(config, input_config, input_scaler)
+    weights = dict(weights)
+    intervals = _intervals(fields, weights.pop(_KNOWN, None), config.num_context)
+    law = None
+    if fields.get("law") is not None:
+        law = CostLaw.from_dict(_object(fields, "law"), len(input_config.context_names))
+    _check_widths(config, input_config, input_scaler, law)
     num_tuned = fields.get("num_tuned", 0)  # written since transfer exists
     most = config.num_layers(num_groups) - 1
     if type(num_tuned) is not int or not 0 <= num_tuned <= most:
@@ -240,6 +255,8 @@ def _from_metadata(
         op_type_table=_numbers(fields, "op_type_table"),
         input_scaler=input_scaler,
         target_scaler=TargetScaler.from_dict(_object(fields, "target_scaler")),
+        law=law,
+        intervals=intervals,
         setting=_text(fields, "setting"),
         provenance=provenance,
         trained_on=_object(fields, "trained_on"),
@@ -250,9 +267,39 @@ def _from_metadata(
     )
 
 
-def _check_widths(config: InspectorConfig, built: InputConfig, scaler: InputScaler) -> None:
+def _intervals(
+    fields: Mapping[str, object], known: npt.NDArray[np.float32] | None, num_context: int
+) -> Intervals | None:
+    """The intervals, if the checkpoint has any."""
+    if fields.get("intervals") is None:
+        if known is not None:
+            raise CheckpointError(f"has a surplus weight {_KNOWN}; train it anew")
+        return None
+    if known is None or known.ndim != 2 or known.shape[1] != num_context or not len(known):
+        raise CheckpointError(
+            f"its {_KNOWN} are no contexts of length {num_context}; train it anew"
+        )
+    if known.dtype != np.float32 or not np.isfinite(known).all():
+        raise CheckpointError(f"its {_KNOWN} hold no finite float32 numbers; train it anew")
+    return Intervals.from_dict(_object(fields, "intervals"), known)
+
+
+def _of_today(fields: Mapping[str, object]) -> Mapping[str, object]:
+    """The fields of format 1 as those of format 2: one member, no costs, no law."""
+    if fields["format"] != 1:
+        return fields
+    built = dict(_object(fields, "input"))
+    built["context"] = "sizes" if built.get("context") is True else "none"
+    inspector = {**_object(fields, "inspector"), "members": 1}
+    return {**fields, "input": built, "inspector": inspector, "law": None, "intervals": None}
+
+
+def _check_widths(
+    config: InspectorConfig, built: InputConfig, scaler: InputScaler, law: CostLaw | None
+) -> None:
     """Structure, input and scaler must speak of equally long vectors."""
-    needed = (len(FEATURE_NAMES), len(CONTEXT_NAMES) if built.context else 0)
+    num_context = len(built.context_names) + (NUM_TARGETS if law else 0)
+    needed = (len(built.feature_names), num_context)
     found = (config.num_features, config.num_context)
     scaled = (len(scaler.feature_mean), len(scaler.context_mean))
     if found != needed or (scaler.kind == "standard" and scaled != needed):

@@ -36,6 +36,7 @@ _BOUNDS = {
     "num_features": (1, 4096),
     "num_context": (0, 4096),
     "sort_groups": (1, 10_000),
+    "members": (1, 64),
 }
 _MAX_DEPTH = 10_000
 
@@ -59,6 +60,8 @@ class InspectorConfig:
         num_context: length of the context vector that joins the readout.
         output: activation of the last layer; `linear` for targets that are scaled to mean 0.
         dropout: share of the MLP's hidden activations that is dropped while training.
+        members: inspectors that are trained side by side from different weights; what they say is
+            averaged.
     """
 
     layer: Layer = "gcn"
@@ -73,6 +76,7 @@ class InspectorConfig:
     num_context: int = 0
     output: Output = "leaky_relu"
     dropout: float = 0.0
+    members: int = 1
 
     def __post_init__(self) -> None:
         choices = {"layer": Layer, "update": Update, "readout": Readout, "output": Output}

@@ -9,6 +9,7 @@ layer, update and readout, in single precision. Equations and citations stand wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from driple.inputs.builder import InspectorInput
 from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
+from driple.inspector.shapes import member_prefix
 
 __all__ = ["run_inspector"]
 
@@ -34,7 +36,7 @@ def run_inspector(
     item: InspectorInput,
     num_tuned: int = 0,
 ) -> Array:
-    """Scaled targets of one graph, shape [12].
+    """Scaled targets of one graph, shape [12]: the mean over the members.
 
     Args:
         weights: by the names of the torch model's state.
@@ -43,6 +45,32 @@ def run_inspector(
         item: the scaled input; it may have fewer groups than M.
         num_tuned: repeated layers, counted from the last, that have the second set of weights.
     """
+    if config.members == 1:
+        return _run_member(weights, config, num_groups, item, num_tuned)
+    one = replace(config, members=1)
+    outputs = [
+        _run_member(_of_member(weights, i), one, num_groups, item, num_tuned)
+        for i in range(config.members)
+    ]
+    return cast(Array, np.mean(outputs, axis=0))
+
+
+def _of_member(weights: Weights, number: int) -> Weights:
+    prefix = member_prefix(number)
+    return {
+        name.removeprefix(prefix): array
+        for name, array in weights.items()
+        if name.startswith(prefix)
+    }
+
+
+def _run_member(
+    weights: Weights,
+    config: InspectorConfig,
+    num_groups: int,
+    item: InspectorInput,
+    num_tuned: int,
+) -> Array:
     h = _stage(weights, "first", config, item)(item.features)
     num_kept = config.num_layers(num_groups) - 1 - num_tuned
     for name, times in (("shared", num_kept), ("tuned", num_tuned)):

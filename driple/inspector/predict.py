@@ -17,11 +17,14 @@ import numpy.typing as npt
 from driple.errors import CheckpointError, ConfigError
 from driple.graph.opgraph import OpGraph
 from driple.inputs.builder import InspectorInput, build_input
+from driple.inputs.facts import FACT_WORDS
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, UNITS, Targets
 
-__all__ = ["Prediction", "Predictor", "predict"]
+__all__ = ["Prediction", "Predictor", "beyond_training", "predict"]
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +42,10 @@ class Prediction:
         provenance: `measured`, `simulated` or `published` labels.
         trained_on: data set and its size, as the checkpoint records them.
         metrics: errors on the test split, as the checkpoint records them.
+        level: share of true values that the intervals hold; None without intervals.
+        ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
+            the checkpoint was not calibrated.
+        warnings: in what the graph is unlike all that the checkpoint has learned from.
     """
 
     setting: str
@@ -51,6 +58,9 @@ class Prediction:
     provenance: str
     trained_on: dict[str, object]
     metrics: dict[str, float]
+    level: float | None
+    ends: FloatArray | None
+    warnings: tuple[str, ...]
 
     def to_json_dict(self) -> dict[str, object]:
         """The object that `driple predict --json` prints."""
@@ -59,6 +69,8 @@ class Prediction:
             "targets": self.targets.to_dict(),
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
+            "interval": self._interval_json(),
+            "warnings": list(self.warnings),
             "graph": {
                 "nodes": self.num_nodes,
                 "edges": self.num_edges,
@@ -73,6 +85,20 @@ class Prediction:
             },
         }
 
+    def _interval_json(self) -> dict[str, object] | None:
+        """Lower and upper end of each number, in the shape of the numbers themselves."""
+        if self.ends is None:
+            return None
+        pairs = self.ends[:NUM_TARGETS].reshape(len(RESOURCES), len(FIGURES), 2).tolist()
+        return {
+            "level": self.level,
+            "targets": {
+                resource: dict(zip(FIGURES, row, strict=True))
+                for resource, row in zip(RESOURCES, pairs, strict=True)
+            },
+            "iteration_time_s": self.ends[NUM_TARGETS].tolist(),
+        }
+
 
 class Predictor:
     """A checkpoint made ready for many predictions."""
@@ -80,7 +106,13 @@ class Predictor:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
-    def predict_inputs(self, inputs: Sequence[InspectorInput]) -> npt.NDArray[np.float64]:
+    def scaled(self, item: InspectorInput) -> InspectorInput:
+        """The input as the inspector reads it: with what the cost law says, on its own scale."""
+        law = self._checkpoint.law
+        joined = item if law is None else law.join(item)
+        return self._checkpoint.input_scaler.transform(joined)
+
+    def predict_inputs(self, inputs: Sequence[InspectorInput]) -> FloatArray:
         """Targets of each input, shape [n, 12], in the order of `TARGET_NAMES`, in their units.
 
         Each graph is computed on its own, so the others change nothing.
@@ -89,8 +121,9 @@ class Predictor:
             CheckpointError: the inspector gives something that is no finite number.
             ConfigError: an input that was built with another configuration.
         """
-        checkpoint = self._checkpoint
-        needed = (checkpoint.config.num_features, checkpoint.config.num_context)
+        checkpoint, law = self._checkpoint, self._checkpoint.law
+        told_by_law = 0 if law is None else NUM_TARGETS
+        needed = (checkpoint.config.num_features, checkpoint.config.num_context - told_by_law)
         for item in inputs:
             found = (item.features.shape[1], len(item.context))
             if found != needed:
@@ -98,6 +131,9 @@ class Predictor:
                     f"an input with (features, context) of lengths {found}, the checkpoint takes "
                     f"{needed}; build it with the checkpoint's input_config"
                 )
+        base = None
+        if law is not None and inputs:
+            base = law.log_targets(np.stack([item.context for item in inputs]))
         scaled = np.zeros((len(inputs), NUM_TARGETS), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # found and reported below
             for i, item in enumerate(inputs):
@@ -105,10 +141,10 @@ class Predictor:
                     checkpoint.weights,
                     checkpoint.config,
                     checkpoint.num_groups,
-                    checkpoint.input_scaler.transform(item),
+                    self.scaled(item),
                     checkpoint.num_tuned,
                 )
-        values = checkpoint.target_scaler.inverse(scaled)
+        values = checkpoint.target_scaler.inverse(scaled, base)
         if not np.isfinite(values).all():
             raise CheckpointError(
                 f"the checkpoint for {checkpoint.setting} gives no finite number for this graph; "
@@ -125,8 +161,13 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
         CheckpointError: the inspector gives something that is no finite number.
     """
     item = build_input(graph, checkpoint.op_type_table, checkpoint.input_config)
-    values = Predictor(checkpoint).predict_inputs([item])[0]
+    predictor = Predictor(checkpoint)
+    values = predictor.predict_inputs([item])[0]
     targets = Targets(values.reshape(len(RESOURCES), len(FIGURES)))
+    intervals, ends, distance = checkpoint.intervals, None, 0.0
+    if intervals is not None:
+        distance = intervals.distance(predictor.scaled(item).context)
+        ends = intervals.around(np.append(values, targets.iteration_time_s), distance)
     return Prediction(
         setting=checkpoint.setting,
         targets=targets,
@@ -138,4 +179,40 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
         provenance=checkpoint.provenance,
         trained_on=checkpoint.trained_on,
         metrics=checkpoint.metrics,
+        level=None if intervals is None else intervals.level,
+        ends=ends,
+        warnings=tuple(beyond_training(item, checkpoint, distance)),
     )
+
+
+def beyond_training(item: InspectorInput, checkpoint: Checkpoint, distance: float) -> list[str]:
+    """In what a graph is outside of what an inspector has learned from, a sentence for each.
+
+    Args:
+        item: the input built of the graph.
+        checkpoint: the inspector.
+        distance: of the graph to the nearest training graph (`Intervals.distance`).
+    """
+    found = []
+    known = checkpoint.trained_on.get("range")
+    for name, (least, most) in (known if isinstance(known, dict) else {}).items():
+        value = item.facts.get(name)
+        if value is not None and not least <= value <= most:
+            found.append(
+                f"{FACT_WORDS.get(name, name)} is {value:.4g}, the inspector has learned from "
+                f"{least:.4g} to {most:.4g}"
+            )
+    unknown = item.unknown_op_types
+    if unknown:
+        most_often = sorted(unknown, key=lambda name: -unknown[name])[:5]
+        found.append(
+            f"{len(unknown)} op type(s) that the inspector has never seen, in "
+            f"{sum(unknown.values())} of {item.num_nodes} nodes: {', '.join(most_often)}"
+        )
+    intervals = checkpoint.intervals
+    if intervals is not None and intervals.is_far(distance):
+        found.append(
+            "it is unlike every graph that the inspector has learned from (distance "
+            f"{distance:.2f}, nine of ten others are within {intervals.threshold:.2f})"
+        )
+    return found

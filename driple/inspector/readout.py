@@ -34,7 +34,8 @@ class MaxReadout(nn.Module):
 
     def forward(self, h: Tensor, mask: Tensor) -> Tensor:
         """Shapes [B, M, H] and [B, M] to [B, H]."""
-        return h.masked_fill(mask.unsqueeze(2) == 0, -torch.inf).amax(dim=1)
+        blocked = torch.zeros_like(mask).masked_fill(mask == 0, -torch.inf).unsqueeze(2)
+        return torch.max(h + blocked, dim=1).values
 
 
 class SortReadout(nn.Module):

@@ -19,7 +19,7 @@ from driple.errors import ConfigError
 from driple.inputs.builder import InspectorInput
 from driple.targets import NUM_TARGETS
 
-__all__ = ["InputScaler", "TargetScaler"]
+__all__ = ["InputScaler", "TargetScaler", "label_floor"]
 
 FloatArray = npt.NDArray[np.float64]
 TargetScale = Literal["max", "log"]
@@ -36,7 +36,8 @@ class TargetScaler:
 
     `max` (paper): divided by the largest label of the training split. What the model gives is
     multiplied by it again, negative or not. `log`: logarithm, then mean 0 and standard deviation 1;
-    what the model gives becomes a positive number.
+    what the model gives becomes a positive number. With a base (`law.py`) the logarithm is of the
+    ratio to it, on the scale of the labels themselves.
 
     Attributes:
         kind: `max` or `log`.
@@ -59,8 +60,15 @@ class TargetScaler:
             raise ConfigError("a target scale is 0 or negative; fit the scaler on labels")
 
     @classmethod
-    def fit(cls, values: npt.ArrayLike, kind: TargetScale) -> TargetScaler:
+    def fit(
+        cls, values: npt.ArrayLike, kind: TargetScale, base: FloatArray | None = None
+    ) -> TargetScaler:
         """Fit to the labels of the training split, shape [n, 12], n >= 1, finite, none negative.
+
+        Args:
+            values: the labels.
+            kind: `max` or `log`.
+            base: shape [n, 12], for `log`: logarithms of what is known without the model.
 
         Raises:
             ConfigError: other shapes or values.
@@ -74,27 +82,31 @@ class TargetScaler:
         if kind == "max":
             zeros = np.zeros(NUM_TARGETS)
             return cls(kind=kind, offset=zeros, scale=largest, floor=zeros)
-        floor = LOG_FLOOR_SHARE * largest
+        floor = label_floor(labels)
         logs = np.log(np.maximum(labels, floor))
         std = logs.std(axis=0)
         return cls(
             kind=kind,
-            offset=logs.mean(axis=0),
+            offset=(logs if base is None else logs - base).mean(axis=0),
             scale=np.where(std > 1e-9, std, 1.0),
             floor=floor,
         )
 
-    def transform(self, values: npt.ArrayLike) -> FloatArray:
-        """Labels, shape [n, 12], to what is learned."""
+    def transform(self, values: npt.ArrayLike, base: FloatArray | None = None) -> FloatArray:
+        """Labels, shape [n, 12], to what is learned; `base` as in `fit`."""
         labels = np.asarray(values, dtype=np.float64)
         if self.kind == "log":
             labels = np.log(np.maximum(labels, self.floor))
+        if base is not None:
+            labels = labels - base
         scaled: FloatArray = (labels - self.offset) / self.scale
         return scaled
 
-    def inverse(self, scaled: npt.ArrayLike) -> FloatArray:
+    def inverse(self, scaled: npt.ArrayLike, base: FloatArray | None = None) -> FloatArray:
         """What the model gives, shape [n, 12], to targets; nothing is clamped."""
         values: FloatArray = np.asarray(scaled, dtype=np.float64) * self.scale + self.offset
+        if base is not None:
+            values = values + base
         if self.kind == "max":
             return values
         with np.errstate(over="ignore"):  # whoever asked finds the infinity, not a warning
@@ -200,6 +212,12 @@ class InputScaler:
         """The inverse of `to_dict`; raises ConfigError on odd fields."""
         arrays = _read_arrays(fields, _INPUT_ARRAYS)
         return cls(kind=fields["kind"], **arrays)  # type: ignore[arg-type]  # checked by __post_init__
+
+
+def label_floor(labels: FloatArray) -> FloatArray:
+    """Smallest label of each target that a logarithm tells apart, shape [12], above 0."""
+    largest = labels.max(axis=0)
+    return LOG_FLOOR_SHARE * np.where(largest > 0, largest, 1.0)
 
 
 _INPUT_ARRAYS = ("feature_mean", "feature_std", "context_mean", "context_std")

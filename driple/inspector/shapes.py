@@ -5,13 +5,29 @@ from __future__ import annotations
 from driple.inspector.config import InspectorConfig
 from driple.targets import NUM_TARGETS
 
-__all__ = ["weight_shapes"]
+__all__ = ["member_prefix", "weight_shapes"]
 
 Shapes = dict[str, tuple[int, ...]]
 
 
 def weight_shapes(config: InspectorConfig, num_groups: int, num_tuned: int = 0) -> Shapes:
-    """Shape of each weight of `Inspector(config, num_groups, num_tuned=num_tuned)`, by its name."""
+    """Shape of each weight of `make_inspector(config, num_groups, num_tuned)`, by its name."""
+    if config.members == 1:
+        return _of_member(config, num_groups, num_tuned)
+    member = _of_member(config, num_groups, num_tuned)
+    return {
+        f"{member_prefix(i)}{name}": shape
+        for i in range(config.members)
+        for name, shape in member.items()
+    }
+
+
+def member_prefix(number: int) -> str:
+    """What the names of the weights of a member begin with, where there are several."""
+    return f"members.{number}."
+
+
+def _of_member(config: InspectorConfig, num_groups: int, num_tuned: int) -> Shapes:
     shapes = _stage("first", config, config.num_features)
     repeated = {"shared": config.num_layers(num_groups) - 1 - num_tuned, "tuned": num_tuned}
     for name, times in repeated.items():

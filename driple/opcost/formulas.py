@@ -16,7 +16,7 @@ from types import MappingProxyType
 from driple.graph.signature import OpSignature, Tensor
 from driple.opcost.einsum import index_sizes
 
-__all__ = ["OpCost", "cost_of_op"]
+__all__ = ["OpCost", "cost_of_op", "flops_of_update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,12 @@ def cost_of_op(op: OpSignature) -> OpCost:
     parameters = float(sum(tensor.elements for tensor in op.inputs if tensor.is_parameter))
     known = flops is not None or op.op_type in _MOVES
     return OpCost(float(flops or 0.0), read, written, parameters, known)
+
+
+def flops_of_update(op_type: str) -> float:
+    """FLOPs for each parameter of an optimizer's update; 0 of what is no update."""
+    dense = op_type.replace("SparseApply", "Apply", 1)
+    return float(_UPDATE.get(dense, 0))
 
 
 def _bytes_read(op: OpSignature, written: float) -> float:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from driple.checks import check_choice, check_number, check_whole
+from driple.errors import ConfigError
 from driple.inputs.config import InputConfig
 from driple.inspector.config import InspectorConfig
 
@@ -25,6 +26,7 @@ Optimizer = Literal["adam", "adamw"]
 Schedule = Literal["constant", "cosine", "plateau"]
 InputScaling = Literal["identity", "standard"]
 TargetScaling = Literal["max", "log"]
+Base = Literal["none", "costs"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +50,10 @@ class TrainConfig:
         max_epochs: training ends here at the latest.
         input_scaling: features and context as they are, or standardised column by column.
         target_scaling: `max`: targets over their training maximum; `log`: standardised logarithms.
+        base: what the model corrects: `none`: it predicts the targets; `costs`: their ratio to the
+            cost law, which is fitted first (`costlaw.py`).
+        family_folds: groups of model families that are left out in turn, to learn how wrong the
+            inspector is about unseen ones; 0 leaves that out, as well as the intervals.
         seed: of weights, order of batches and dropout.
 
     Raises:
@@ -69,6 +75,8 @@ class TrainConfig:
     max_epochs: int = 100_000
     input_scaling: InputScaling = "identity"
     target_scaling: TargetScaling = "max"
+    base: Base = "none"
+    family_folds: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -77,6 +85,9 @@ class TrainConfig:
         check_choice("--schedule", self.schedule, get_args(Schedule))
         check_choice("--input-scaling", self.input_scaling, get_args(InputScaling))
         check_choice("--target-scaling", self.target_scaling, get_args(TargetScaling))
+        check_choice("--base", self.base, get_args(Base))
+        if self.base != "none" and self.target_scaling != "log":
+            raise ConfigError("--base costs is a ratio; it needs --target-scaling log")
         check_number("--learning-rate", self.learning_rate, above=0)
         check_number("--huber-delta", self.huber_delta, above=0)
         check_number("--weight-decay", self.weight_decay, least=0)
@@ -87,6 +98,7 @@ class TrainConfig:
         check_whole("--batch-size", self.batch_size, 1)
         check_whole("--patience-epochs", self.patience_epochs, 1)
         check_whole("--max-epochs", self.max_epochs, 1)
+        check_whole("--family-folds", self.family_folds, 0, 100)
         check_whole("--seed", self.seed, 0)
 
 
@@ -97,7 +109,7 @@ class Preset:
     Attributes:
         name: such as `paper`; a preset with changed fields should have a name of its own.
         input: how inputs are built from graphs.
-        inspector: the model. `num_context` is set while training, from the inputs.
+        inspector: the model. `num_features` and `num_context` are set from the inputs.
         train: how the weights are found.
     """
 
@@ -136,14 +148,15 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "paper": Preset(name="paper"),
         "default": Preset(
             name="default",
-            input=InputConfig(components="all", features="log", context=True),
+            input=InputConfig(num_groups=50, components="all", features="costs", context="costs"),
             inspector=InspectorConfig(
                 update="residual",
-                depth=4,
-                hidden=64,
+                depth=2,
+                hidden=32,
                 readout="max",
                 output="linear",
                 dropout=0.05,
+                members=5,
             ),
             train=TrainConfig(
                 loss="huber",
@@ -153,11 +166,13 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 schedule="cosine",
                 warmup_epochs=5,
                 clip_norm=1.0,
-                batch_size=16,
-                patience_epochs=200,
-                max_epochs=600,
+                batch_size=32,
+                patience_epochs=300,
+                max_epochs=300,
                 input_scaling="standard",
                 target_scaling="log",
+                base="costs",
+                family_folds=5,
             ),
         ),
     }

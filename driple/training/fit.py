@@ -126,7 +126,9 @@ def fit(
         finally:
             trainer.log.close()
         predictions = {
-            name: prepared.target_scaler.inverse(predict_scaled(trainer.best_model(), part.batch))
+            name: prepared.target_scaler.inverse(
+                predict_scaled(trainer.best_model(), part.batch), part.base
+            )
             for name, part in prepared.parts.items()
         }
     return Fitted(
@@ -163,11 +165,9 @@ def trained_on_facts(
         examples: the training part.
         fitted: the run.
     """
-    graphs = [example.graph for example in examples]
-    sizes = {
-        "num_nodes": [graph.num_nodes for graph in graphs],
-        "tensor_bytes": [int(graph.tensor_bytes.sum()) for graph in graphs],
-    }
+    facts = fitted.prepared.parts["train"].facts
+    common = set.intersection(*(set(some) for some in facts))
+    ranges = {name: [some[name] for some in facts] for name in sorted(common)}
     error = dataset.about.get("iteration_time_error")
     return {
         "data_set": dataset.name,
@@ -175,7 +175,7 @@ def trained_on_facts(
         "num_workloads": len(dataset.examples),
         "num_train": len(examples),
         "label_sources": sorted({example.label_source for example in dataset.examples}),
-        "range": {name: [min(values), max(values)] for name, values in sizes.items()},
+        "range": {name: [min(values), max(values)] for name, values in ranges.items()},
         "epochs": len(fitted.history),
         "best_epoch": fitted.best_epoch,
         **({"label_error": error} if error else {}),

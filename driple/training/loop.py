@@ -23,8 +23,10 @@ from driple.errors import CheckpointError
 from driple.files import told_as
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
+from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
 from driple.training.authors import read_authors_weights
+from driple.training.calibrate import calibrate
 from driple.training.config import Preset
 from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.metrics import Scores, score
@@ -141,12 +143,19 @@ def train(
     examples = split_examples(dataset, split)["train"]
     facts = trained_on_facts(dataset, run["data_set"]["fingerprint"], examples, fitted)
     prepared = fitted.prepared
+    intervals = None
+    if preset.train.family_folds:
+        intervals = calibrate(
+            dataset, split, preset, fitted, folder, options=options, groupings=groupings
+        )
     checkpoint = Checkpoint(
         weights={name: tensor.numpy().copy() for name, tensor in fitted.weights.items()},
         config=prepared.inspector,
         input_config=preset.input,
         num_groups=prepared.num_groups,
         op_type_table=prepared.op_type_table,
+        law=prepared.law,
+        intervals=intervals,
         input_scaler=prepared.input_scaler,
         target_scaler=prepared.target_scaler,
         setting=dataset.setting,
@@ -160,9 +169,9 @@ def train(
     return TrainResult.of(fitted, checkpoint)
 
 
-def _model(prepared: Prepared, init: str | Path | None) -> Inspector:
+def _model(prepared: Prepared, init: str | Path | None) -> Inspector | Ensemble:
     """The model before its first epoch."""
-    model = Inspector(prepared.inspector, prepared.num_groups)
+    model = make_inspector(prepared.inspector, prepared.num_groups)
     if init is not None:
         weights = read_authors_weights(init, prepared.inspector, prepared.num_groups)
         model.load_state_dict(weights)

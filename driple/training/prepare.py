@@ -30,8 +30,12 @@ from driple.inputs import (
 )
 from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import InspectorConfig
-from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.inspector.law import CostLaw
+from driple.inspector.scaling import InputScaler, TargetScaler, label_floor
 from driple.training.config import Preset
+from driple.training.costlaw import fit_cost_law
+
+FloatArray = npt.NDArray[np.float64]
 
 __all__ = [
     "PARTS",
@@ -55,15 +59,19 @@ class Part:
         workloads: names, in the order of all rows below.
         batch: all graphs of the part.
         scaled: shape [n, 12], float32, scaled targets.
+        base: shape [n, 12], float64, logarithms of what the cost law says; None without one.
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
+        facts: of each graph (`inputs.facts`).
     """
 
     workloads: tuple[str, ...]
     batch: GroupBatch
     scaled: Tensor
-    labels: npt.NDArray[np.float64]
-    times_s: npt.NDArray[np.float64]
+    base: FloatArray | None
+    labels: FloatArray
+    times_s: FloatArray
+    facts: tuple[dict[str, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,10 +80,12 @@ class Encoding:
 
     Attributes:
         op_type_table: encoding of each op type.
+        law: what its outputs are ratios to; None where they are none.
         input_scaler: scale of features and context.
     """
 
     op_type_table: dict[str, float]
+    law: CostLaw | None
     input_scaler: InputScaler
 
 
@@ -86,14 +96,16 @@ class Prepared:
     Attributes:
         parts: by name, in the order of `PARTS`; a part without workloads is left out.
         op_type_table: encoding of each op type.
+        law: what its outputs are ratios to; None where they are none.
         input_scaler: scale of features and context.
         target_scaler: scale of the targets.
-        inspector: the preset's, with the length of the context filled in.
+        inspector: the preset's, with the lengths of features and context filled in.
         num_groups: M of the inspector; under the policy `proportional` the largest.
     """
 
     parts: dict[str, Part]
     op_type_table: dict[str, float]
+    law: CostLaw | None
     input_scaler: InputScaler
     target_scaler: TargetScaler
     inspector: InspectorConfig
@@ -130,7 +142,18 @@ def prepare(
             raise DatasetError(f"the {name} part of the split is empty; add workloads")
     table = _op_type_table(examples["train"]) if encoding is None else encoding.op_type_table
     inputs = _build_inputs(examples, table, preset, progress, groupings or Groupings())
-    target_scaler = TargetScaler.fit(_labels(examples["train"]), preset.train.target_scaling)
+    if encoding is not None:
+        law = encoding.law
+    elif preset.train.base == "costs":
+        law = _fit_law(inputs["train"], _labels(examples["train"]), preset)
+    else:
+        law = None
+    bases = {name: _bases(law, inputs[name]) for name in inputs}
+    if law is not None:
+        inputs = {name: [law.join(item) for item in some] for name, some in inputs.items()}
+    target_scaler = TargetScaler.fit(
+        _labels(examples["train"]), preset.train.target_scaling, bases["train"]
+    )
     if encoding is not None:
         input_scaler = encoding.input_scaler
     elif preset.train.input_scaling == "standard":
@@ -141,24 +164,42 @@ def prepare(
     uniform = preset.input.policy == "uniform"
     return Prepared(
         parts={
-            name: _part(examples[name], inputs[name], input_scaler, target_scaler)
+            name: _part(examples[name], inputs[name], bases[name], input_scaler, target_scaler)
             for name in examples
         },
         op_type_table=table,
+        law=law,
         input_scaler=input_scaler,
         target_scaler=target_scaler,
-        inspector=replace(preset.inspector, num_context=len(inputs["train"][0].context)),
+        inspector=replace(
+            preset.inspector,
+            num_features=len(preset.input.feature_names),
+            num_context=len(inputs["train"][0].context),
+        ),
         num_groups=preset.input.num_groups if uniform else max(sizes),
     )
 
 
 def preset_for(dataset: Dataset, preset: Preset) -> Preset:
-    """The preset as a data set allows it: graphs that are grouped already have no context."""
+    """The preset as a data set allows it: of graphs that are grouped already only sums are known.
+
+    They have no context, no costs, and hence no cost law.
+    """
     groups = [item.graph for item in dataset.examples if isinstance(item.graph, GroupedGraph)]
     if not groups:
         return preset
     most = max(len(graph.features) for graph in groups)
-    return replace(preset, input=replace(preset.input, context=False, num_groups=most))
+    features = preset.input.features
+    return replace(
+        preset,
+        input=replace(
+            preset.input,
+            context="none",
+            features="log" if features == "costs" else features,
+            num_groups=most,
+        ),
+        train=replace(preset.train, base="none"),
+    )
 
 
 def split_examples(dataset: Dataset, split: Split) -> dict[str, list[Example]]:
@@ -218,6 +259,17 @@ def _build_inputs(
     return inputs
 
 
+def _fit_law(inputs: Sequence[InspectorInput], labels: FloatArray, preset: Preset) -> CostLaw:
+    contexts = np.stack([item.context for item in inputs]).astype(np.float64)
+    return fit_cost_law(contexts, labels, label_floor(labels), preset.input.context_names)
+
+
+def _bases(law: CostLaw | None, inputs: Sequence[InspectorInput]) -> FloatArray | None:
+    if law is None:
+        return None
+    return law.log_targets(np.stack([item.context for item in inputs]))
+
+
 def _num_groups(name: str, examples: Sequence[Example], preset: Preset) -> list[int | None]:
     """M of each graph where it is not the policy's own: proportional, in the training part.
 
@@ -233,6 +285,7 @@ def _num_groups(name: str, examples: Sequence[Example], preset: Preset) -> list[
 def _part(
     examples: Sequence[Example],
     inputs: Sequence[InspectorInput],
+    base: FloatArray | None,
     input_scaler: InputScaler,
     target_scaler: TargetScaler,
 ) -> Part:
@@ -240,9 +293,11 @@ def _part(
     return Part(
         workloads=tuple(example.workload for example in examples),
         batch=make_batch([input_scaler.transform(item) for item in inputs]),
-        scaled=torch.from_numpy(target_scaler.transform(labels).astype(np.float32)),
+        scaled=torch.from_numpy(target_scaler.transform(labels, base).astype(np.float32)),
+        base=base,
         labels=labels,
         times_s=np.array([example.iteration_time_s for example in examples]),
+        facts=tuple(item.facts for item in inputs),
     )
 
 

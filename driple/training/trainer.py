@@ -152,10 +152,13 @@ class Trainer:
     def _one_step(self, part: Part, rows: Tensor) -> float:
         """One batch; its loss before the step."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(self.config, self.model(select(part.batch, rows)), part.scaled[rows])
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        outputs = self.model(select(part.batch, rows))
+        members = len(outputs) if outputs.dim() == 3 else 1
+        loss = loss_of(self.config, outputs, part.scaled[rows].expand_as(outputs))
+        # Each member moves as if it were alone.
+        (loss * members).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         if self.config.clip_norm > 0:
-            nn.utils.clip_grad_norm_(self.moving, self.config.clip_norm)
+            nn.utils.clip_grad_norm_(self.moving, self.config.clip_norm * math.sqrt(members))
         self.optimizer.step()
         return float(loss.detach())
 

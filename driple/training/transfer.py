@@ -12,95 +12,35 @@ them; the target scaler is fitted on the new labels, whose magnitudes are the se
 from __future__ import annotations
 
 import hashlib
-import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from driple.checks import check_choice, check_number
-from driple.dataset.example import Dataset
+from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import ConfigError, DatasetError
 from driple.inputs import Groupings
-from driple.inspector.batch import GroupBatch
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
-from driple.inspector.model import Inspector
 from driple.training.align import align_layer, aligned_lines
-from driple.training.config import Preset, TrainConfig, preset_named
-from driple.training.fit import DIRECTNESS, RunOptions, fit, metrics_of, trained_on_facts
+from driple.training.calibrate import carried_over, folds_of
+from driple.training.config import Preset
+from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.loop import TrainResult, describe_data
 from driple.training.prepare import Encoding, Part, Prepared, prepare, select, split_examples
 from driple.training.runfiles import CHECKPOINT_FILE, library_versions
 from driple.training.trainer import EVALUATION_BATCH_SIZE, predict_scaled
+from driple.training.transfer_config import TransferConfig, transfer_config
+from driple.training.tuned import Tuned, tuned_model
 
 __all__ = ["LEAST_LABELS", "TransferConfig", "transfer", "transfer_config"]
 
-TunedLayers = Literal["phi_f", "phi_r", "gru", "readout", "mlp"]
-
-# What a transfer changes of the training of a preset: it starts near its end. Measured in
-# docs/decisions/0008-transfer.md.
-_SHORTER: dict[str, dict[str, Any]] = {
-    "paper": {"learning_rate": 0.001, "patience_epochs": 15, "max_epochs": 45},
-    "default": {"learning_rate": 0.0005, "patience_epochs": 30, "max_epochs": 150},
-}
-_OURS: dict[str, dict[str, Any]] = {"paper": {}, "default": {"layers": ("mlp",), "align": True}}
 _ALIGNABLE = ("log", "linear")
 # Below this the validation part has under four workloads, and picks its epoch by luck.
 LEAST_LABELS = 20
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TransferConfig:
-    """How a trained inspector is adapted to a new setting (paper, section 4.2).
-
-    Attributes:
-        tuned_share: share of the repeated graph layers (phi_r) that get weights of their own and
-            are tuned, counted from the last and rounded up.
-        layers: what is tuned: `phi_f` (the first graph layer), `phi_r` (the share above), `gru`
-            (the updates after the tuned graph layers; LayerNorm where there is no GRU), `readout`,
-            `mlp`. The paper's choice is phi_r and the MLP (section 4.2.2).
-        align: first put every target on the new setting's level, in closed form (`align.py`).
-        train: how the tuned weights are found; scalings are those of the checkpoint.
-
-    Raises:
-        ConfigError: a value that makes no sense; the message names the flag.
-    """
-
-    tuned_share: float = 0.5
-    layers: tuple[TunedLayers, ...] = ("phi_r", "mlp")
-    align: bool = False
-    train: TrainConfig = field(default_factory=TrainConfig)
-
-    def __post_init__(self) -> None:
-        check_number("--tuned-share", self.tuned_share, least=0, most=1)
-        for name in self.layers:
-            check_choice("--layers", name, get_args(TunedLayers))
-        if not self.layers or len(set(self.layers)) != len(self.layers):
-            raise ConfigError(f"--layers needs one kind or more, each once, got {self.layers!r}")
-
-    def num_tuned(self, num_layers: int) -> int:
-        """How many of the K graph layers are tuned copies; phi_f is not among them."""
-        if not {"phi_r", "gru"} & set(self.layers):
-            return 0
-        return math.ceil(self.tuned_share * (num_layers - 1))
-
-
-def transfer_config(preset: str, **changed: Any) -> TransferConfig:
-    """The choice for a preset's checkpoints: the paper's for its own, the quicker for `default`.
-
-    Args:
-        preset: that the checkpoint was trained with.
-        changed: fields of `TransferConfig` to set otherwise.
-
-    Raises:
-        ConfigError: there is no such preset.
-    """
-    train = replace(preset_named(preset).train, **_SHORTER[preset])
-    return TransferConfig(**{"train": train, **_OURS[preset], **changed})
 
 
 def transfer(
@@ -137,43 +77,44 @@ def transfer(
         )
     folder, options = Path(out_dir), options or RunOptions()
     preset = _preset_of(checkpoint, config)
-    model = tuned_model(checkpoint, config)
-    run = {
-        "transfer": {"from": _identity(checkpoint), **asdict(config)},
-        **describe_data(dataset, split),
-    }
-    fitted = fit(
-        folder,
-        run,
-        preset.train,
-        options,
-        prepare=lambda: _started(
-            _with_kept_layers(
-                prepare(
-                    dataset,
-                    split,
-                    preset,
-                    progress=options.report_inputs,
-                    groupings=groupings,
-                    encoding=Encoding(
-                        op_type_table=checkpoint.op_type_table,
-                        input_scaler=checkpoint.input_scaler,
-                    ),
-                ),
+
+    def tune(part: Split, place: Path) -> Fitted:
+        model = tuned_model(checkpoint, config)
+        run = {
+            "transfer": {"from": _identity(checkpoint), **asdict(config)},
+            **describe_data(dataset, part),
+        }
+        return fit(
+            place,
+            run,
+            preset.train,
+            options,
+            prepare=lambda: _prepared(
+                dataset,
+                part,
                 model,
+                checkpoint=checkpoint,
+                config=config,
+                options=options,
+                groupings=groupings,
             ),
-            model,
-            checkpoint,
-            config,
-        ),
-        make_model=lambda _: model,
-    )
+            make_model=lambda _: model,
+        )
+
+    fitted = tune(split, folder)
+    intervals = None
+    if config.interval_folds and checkpoint.intervals is not None:
+        left_out = [
+            tune(part, folder / name)
+            for name, part in folds_of(split, config.interval_folds, config.train.seed)
+        ]
+        intervals = carried_over(checkpoint.intervals, left_out)
     examples = split_examples(dataset, split)["train"]
-    facts = trained_on_facts(dataset, run["data_set"]["fingerprint"], examples, fitted)
+    facts = trained_on_facts(dataset, fingerprint(dataset), examples, fitted)
     made = replace(
         checkpoint,
         weights={
-            name.removeprefix("inspector."): tensor.numpy().copy()
+            name.replace("inspector.", "", 1): tensor.numpy().copy()
             for name, tensor in fitted.weights.items()
         },
         target_scaler=fitted.prepared.target_scaler,
@@ -186,6 +127,7 @@ def transfer(
             "transferred_from": _identity(checkpoint),
         },
         metrics=metrics_of(fitted.scores),
+        intervals=intervals,
         versions=library_versions(),
         num_tuned=config.num_tuned(checkpoint.config.num_layers(checkpoint.num_groups)),
     )
@@ -193,79 +135,7 @@ def transfer(
     return TrainResult.of(fitted, made)
 
 
-class TunedInspector(nn.Module):
-    """A pre-trained inspector of which some layers may move.
-
-    Its input is a batch with the frozen layers done (`kept`): x is [B, M, H], or [B, 1, width] if
-    the readout is frozen too and no graph layer is tuned.
-    """
-
-    def __init__(self, inspector: Inspector, config: TransferConfig) -> None:
-        super().__init__()
-        self.inspector = inspector
-        self.whole = "phi_f" in config.layers
-        self.read = not self.whole and not inspector.num_tuned and "readout" not in config.layers
-        for name, weight in inspector.named_parameters():
-            weight.requires_grad_(_moves(name, config.layers))
-        if not any(weight.requires_grad for weight in inspector.parameters()):
-            raise ConfigError(
-                f"--layers {','.join(config.layers)} with --tuned-share {config.tuned_share:g} "
-                "leaves nothing to tune; add mlp, or give a larger share"
-            )
-
-    def kept(self, batch: GroupBatch) -> GroupBatch:
-        """The batch after all layers that cannot change."""
-        if self.whole:
-            return batch
-        done = self.inspector.kept_layers(batch)
-        if not self.read:
-            return done
-        return replace(done, x=self.inspector.read_out(done).unsqueeze(1))
-
-    def forward(self, batch: GroupBatch) -> Tensor:
-        """Scaled targets, shape [B, 12], of what `kept` gave."""
-        inspector = self.inspector
-        if self.whole:
-            out: Tensor = inspector(batch)
-            return out
-        read = batch.x.squeeze(1) if self.read else inspector.read_out(batch)
-        return inspector.head(read, batch)
-
-
-def tuned_model(checkpoint: Checkpoint, config: TransferConfig) -> TunedInspector:
-    """The checkpoint's inspector with a copy of phi_r for the tuned layers."""
-    num_layers = checkpoint.config.num_layers(checkpoint.num_groups)
-    num_tuned = config.num_tuned(num_layers)
-    inspector = Inspector(checkpoint.config, checkpoint.num_groups, num_tuned=num_tuned)
-    weights = {name: torch.from_numpy(array.copy()) for name, array in checkpoint.weights.items()}
-    if checkpoint.num_tuned not in (0, num_tuned):
-        raise ConfigError(
-            f"the checkpoint of {checkpoint.setting} was transferred itself, with "
-            f"{checkpoint.num_tuned} tuned layers, not {num_tuned}; start from the pre-trained one"
-        )
-    # An inspector that was itself transferred hands on what its last layers have learned.
-    last = "tuned." if checkpoint.num_tuned else "shared."
-    wanted = inspector.state_dict()
-    for name in wanted:
-        source = name.replace("tuned.", last, 1) if name.startswith("tuned.") else name
-        wanted[name] = weights[source]
-    inspector.load_state_dict(wanted)
-    return TunedInspector(inspector, config)
-
-
-def _moves(name: str, layers: tuple[str, ...]) -> bool:
-    """Whether the weight of this name is tuned."""
-    part, _, rest = name.partition(".")
-    if part in {"mlp", "readout"}:
-        return part in layers
-    if part == "first":
-        return "phi_f" in layers and (rest.startswith("conv") or "gru" in layers)
-    if part == "tuned":
-        return ("phi_r" if rest.startswith("conv") else "gru") in layers
-    return False
-
-
-def _with_kept_layers(prepared: Prepared, model: TunedInspector) -> Prepared:
+def _with_kept_layers(prepared: Prepared, model: Tuned) -> Prepared:
     """The same parts, with the frozen layers done once for all."""
     model.eval()
     return replace(
@@ -273,7 +143,7 @@ def _with_kept_layers(prepared: Prepared, model: TunedInspector) -> Prepared:
     )
 
 
-def _kept(part: Part, model: TunedInspector) -> Part:
+def _kept(part: Part, model: Tuned) -> Part:
     with torch.no_grad():
         rows = torch.split(torch.arange(len(part.scaled)), EVALUATION_BATCH_SIZE)
         done = torch.cat([model.kept(select(part.batch, some)).x for some in rows])
@@ -281,18 +151,45 @@ def _kept(part: Part, model: TunedInspector) -> Part:
 
 
 def _started(
-    prepared: Prepared, model: TunedInspector, checkpoint: Checkpoint, config: TransferConfig
+    prepared: Prepared, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
 ) -> Prepared:
-    """The same parts; the model's last layer aligned with the training labels, if wanted."""
+    """The same parts; each member's last layer aligned with the training labels, if wanted."""
     if config.align:
         part = prepared.parts["train"]
-        outputs = predict_scaled(model, part.batch).astype(np.float64)
         labels = part.scaled.numpy().astype(np.float64)
         scalers = checkpoint.target_scaler, prepared.target_scaler
-        align_layer(
-            cast(nn.Linear, model.inspector.mlp[-1]), *aligned_lines(outputs, labels, *scalers)
-        )
+        for member, batch in model.parts(part.batch):
+            outputs = predict_scaled(member, batch).astype(np.float64)
+            lines = aligned_lines(outputs, labels, *scalers)
+            align_layer(cast(nn.Linear, member.inspector.mlp[-1]), *lines)
     return prepared
+
+
+def _prepared(
+    dataset: Dataset,
+    split: Split,
+    model: Tuned,
+    *,
+    checkpoint: Checkpoint,
+    config: TransferConfig,
+    options: RunOptions,
+    groupings: Groupings | None,
+) -> Prepared:
+    """Inputs with the frozen layers done; the model's last layers aligned, if wanted."""
+    encoding = Encoding(
+        op_type_table=checkpoint.op_type_table,
+        law=checkpoint.law,
+        input_scaler=checkpoint.input_scaler,
+    )
+    prepared = prepare(
+        dataset,
+        split,
+        _preset_of(checkpoint, config),
+        progress=options.report_inputs,
+        groupings=groupings,
+        encoding=encoding,
+    )
+    return _started(_with_kept_layers(prepared, model), model, checkpoint, config)
 
 
 def _preset_of(checkpoint: Checkpoint, config: TransferConfig) -> Preset:

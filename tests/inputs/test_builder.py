@@ -57,7 +57,7 @@ def test_context_is_joined_only_when_asked_for() -> None:
     remote = (RemoteOps(op_type="ApplyAdam", num_nodes=2, tensor_bytes=8),)
     graph = op_graph(4, [(0, 1)], remote=remote)
     assert build_input(graph, TABLE, InputConfig()).unknown_op_types == {}
-    item = build_input(graph, TABLE, InputConfig(context=True))
+    item = build_input(graph, TABLE, InputConfig(context="sizes"))
     assert item.context.shape == (9,)
     assert item.unknown_op_types == {"ApplyAdam": 2}
 
@@ -69,7 +69,7 @@ def test_node_order_does_not_matter_where_each_node_is_a_group(
 ) -> None:
     """Up to the numbering of the groups, features and edges are those of the other node order."""
     graph = op_graph(20, edges)
-    config = InputConfig(components="all", num_groups=20, context=True)
+    config = InputConfig(components="all", num_groups=20, context="sizes")
     one, two = (build_input(g, TABLE, config) for g in (graph, permuted(graph, order)))
     np.testing.assert_allclose(one.context, two.context)
     # tensor sizes are unique, so they name the group

@@ -10,7 +10,7 @@ from driple.inputs.config import InputConfig
 
 def test_round_trip() -> None:
     """Fields survive `to_dict` and `from_dict`."""
-    config = InputConfig(policy="proportional", components="all", features="log", context=True)
+    config = InputConfig(policy="proportional", components="all", features="log", context="sizes")
     assert InputConfig.from_dict(config.to_dict()) == config
 
 

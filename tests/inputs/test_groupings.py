@@ -18,7 +18,7 @@ CONFIGS = [
     for components in ("largest", "all")
     for policy in ("uniform", "proportional")
     for seed in (0, 1)
-    for context in (False, True)
+    for context in ("none", "sizes")
 ]
 
 
@@ -59,7 +59,7 @@ def test_a_grouping_is_found_once(found: list[int]) -> None:
     kept, config = Groupings(), InputConfig(num_groups=12)
     graph = op_graph(60, layered_edges(60, 0))
     for table in TABLES:
-        for same in (config, replace(config, features="log"), replace(config, context=True)):
+        for same in (config, replace(config, features="log"), replace(config, context="sizes")):
             build_input(graph, table, same, groupings=kept)
             build_input(graph, table, same, num_groups=12, groupings=kept)
     assert found == [12]

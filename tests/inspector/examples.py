@@ -8,6 +8,7 @@ import torch
 from driple.inputs import InputConfig, InspectorInput
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.config import InspectorConfig
+from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
 from driple.inspector.scaling import InputScaler, TargetScaler
 
@@ -26,13 +27,16 @@ def random_input(seed: int, num_groups: int, num_context: int = 0) -> InspectorI
         num_nodes=10 * num_groups,
         num_edges=20 * num_groups,
         unknown_op_types={},
+        facts={},
     )
 
 
-def random_inspector(config: InspectorConfig, num_groups: int, seed: int = 0) -> Inspector:
+def random_inspector(
+    config: InspectorConfig, num_groups: int, seed: int = 0
+) -> Inspector | Ensemble:
     """An inspector with random weights, biases and norms included."""
     torch.manual_seed(seed)
-    model = Inspector(config, num_groups).eval()
+    model = make_inspector(config, num_groups).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
@@ -53,7 +57,9 @@ def checkpoint_of(
         weights={name: value.numpy().copy() for name, value in model.state_dict().items()},
         config=model.config,
         input_config=input_config
-        or InputConfig(num_groups=num_groups, context=model.config.num_context > 0),
+        or InputConfig(
+            num_groups=num_groups, context="sizes" if model.config.num_context else "none"
+        ),
         num_groups=num_groups,
         op_type_table={"Add": 0.25, "Conv2D": 0.75},
         input_scaler=InputScaler.identity(),

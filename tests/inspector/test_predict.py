@@ -32,7 +32,7 @@ STRUCTURES = [
         ("gru", "residual"),
         ("add", "mean", "max", "sort", "set2set"),
     )
-]
+] + [InspectorConfig(update="residual", readout="max", hidden=16, members=3)]
 
 
 def small_graph(op_types: tuple[str, ...] = ("Add", "Conv2D", "Add")) -> OpGraph:
@@ -119,6 +119,8 @@ def test_prediction_is_the_json_of_the_design() -> None:
         "targets",
         "units",
         "iteration_time_s",
+        "interval",
+        "warnings",
         "graph",
         "checkpoint",
     ]
@@ -129,6 +131,10 @@ def test_prediction_is_the_json_of_the_design() -> None:
     assert set(targets["net_tx"]) == {"burst_amount", "burst_duration", "idle_duration"}
     expected = targets["net_rx"]["burst_duration"] + targets["net_rx"]["idle_duration"]
     assert printed["iteration_time_s"] == pytest.approx(expected)
+    assert printed["interval"] is None  # the checkpoint was not calibrated
+    assert printed["warnings"] == [
+        "1 op type(s) that the inspector has never seen, in 2 of 4 nodes: New"
+    ]
     assert printed["graph"] == {
         "nodes": 4,
         "edges": 3,

@@ -24,7 +24,7 @@ def small_preset(**train: Any) -> Preset:
     }
     return Preset(
         name="small",
-        input=InputConfig(num_groups=8, components="all", features="log", context=True),
+        input=InputConfig(num_groups=8, components="all", features="log", context="sizes"),
         inspector=InspectorConfig(
             update="residual", depth=3, hidden=16, readout="mean", output="linear", dropout=0.2
         ),

@@ -46,7 +46,7 @@ def test_preset_paper_is_the_papers() -> None:
     preset = PRESETS["paper"]
     assert (preset.input.policy, preset.input.num_groups) == ("uniform", 100)
     assert (preset.input.components, preset.input.features) == ("largest", "paper")
-    assert not preset.input.context
+    assert preset.input.context == "none"
     model = preset.inspector
     assert (model.layer, model.update, model.depth, model.hidden) == ("gcn", "gru", "m/2", 64)
     assert (model.readout, model.mlp_layers, model.output) == ("set2set", 3, "leaky_relu")

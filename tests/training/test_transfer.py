@@ -19,7 +19,8 @@ from driple.inspector.predict import predict
 from driple.targets import Targets
 from driple.training.config import Preset, TrainConfig
 from driple.training.loop import RunOptions, TrainResult, train
-from driple.training.transfer import TransferConfig, transfer, transfer_config, tuned_model
+from driple.training.transfer import TransferConfig, transfer, transfer_config
+from driple.training.tuned import tuned_model
 from tests.dataset.examples import synthetic_dataset
 from tests.training.presets import small_preset
 

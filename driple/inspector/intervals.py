@@ -1,0 +1,138 @@
+"""How sure a prediction is: intervals around each number, wider for graphs unlike the known ones.
+
+    scaled context -> distance to the nearest training graph -> near or far -> half-widths [13]
+    prediction, half-widths of its logarithm -> lower and upper ends
+
+Split conformal prediction (Lei et al., "Distribution-Free Predictive Inference for Regression",
+JASA 2018), with one set of half-widths for graphs near to training graphs, from errors on workloads
+left out at random, and one for the others, from errors on whole families left out (ours).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_fields, check_number
+from driple.errors import ConfigError
+from driple.targets import NUM_TARGETS
+
+__all__ = ["NUM_NUMBERS", "Intervals", "conformal_quantile", "nearest_distances"]
+
+FloatArray = npt.NDArray[np.float64]
+
+NUM_NUMBERS = NUM_TARGETS + 1  # the targets, then the iteration time
+LEVEL = 0.9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intervals:
+    """Calibrated errors of one inspector.
+
+    Attributes:
+        level: share of true values that the intervals shall hold.
+        near: shape [13], half-widths of the logarithm for graphs near to training graphs.
+        far: shape [13], for the others; None where no families were left out to learn it.
+        threshold: largest distance that counts as near.
+        known: shape [n, C], float32, scaled contexts of the training graphs.
+    """
+
+    level: float
+    near: FloatArray
+    far: FloatArray | None
+    threshold: float
+    known: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        check_number("level of the intervals", self.level, above=0, below=1)
+        check_number("threshold of the intervals", self.threshold, least=0)
+        for name, widths in (("near", self.near), ("far", self.far)):
+            if widths is None:
+                continue
+            if widths.shape != (NUM_NUMBERS,) or not np.isfinite(widths).all():
+                raise ConfigError(f"{name} intervals are no {NUM_NUMBERS} finite numbers")
+            if (widths < 0).any():
+                raise ConfigError(f"{name} intervals are negative; train it anew")
+
+    def distance(self, context: npt.ArrayLike) -> float:
+        """From a scaled context [C] to the nearest training graph."""
+        row = np.asarray(context, dtype=np.float64)[None, :]
+        return float(nearest_distances(row, self.known)[0])
+
+    def half_widths(self, distance: float) -> FloatArray:
+        """Shape [13]; near ones where no far ones are known."""
+        if self.far is None or not self.is_far(distance):
+            return self.near
+        return self.far
+
+    def is_far(self, distance: float) -> bool:
+        """Whether a graph at this distance is unlike all training graphs."""
+        return distance > self.threshold
+
+    def around(self, numbers: FloatArray, distance: float) -> FloatArray:
+        """Lower and upper ends, shape [13, 2], around predicted numbers [13]."""
+        factor = np.exp(self.half_widths(distance))
+        return np.stack([numbers / factor, numbers * factor], axis=1)
+
+    def to_dict(self) -> dict[str, object]:
+        """All but `known`, which is an array of the checkpoint."""
+        return {
+            "level": self.level,
+            "near": self.near.tolist(),
+            "far": None if self.far is None else self.far.tolist(),
+            "threshold": self.threshold,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object], known: npt.NDArray[np.float32]) -> Intervals:
+        """The inverse of `to_dict`; raises ConfigError on odd fields."""
+        check_fields("intervals", fields, ("level", "near", "far", "threshold"))
+        try:
+            widths = {
+                name: None if fields[name] is None else np.array(fields[name], dtype=np.float64)
+                for name in ("near", "far")
+            }
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError("intervals of a checkpoint are no numbers; train it anew") from error
+        if widths["near"] is None:
+            raise ConfigError("intervals of a checkpoint lack the near ones; train it anew")
+        return cls(
+            level=fields["level"],  # type: ignore[arg-type]  # checked by __post_init__
+            near=widths["near"],
+            far=widths["far"],
+            threshold=fields["threshold"],  # type: ignore[arg-type]  # likewise
+            known=known,
+        )
+
+
+def conformal_quantile(errors: FloatArray, level: float = LEVEL) -> FloatArray | None:
+    """The ceil((n + 1) level)-th smallest error of each column, shape [columns].
+
+    With n exchangeable errors, a new one is at most that with probability `level` or more.
+
+    Args:
+        errors: shape [n, columns].
+        level: between 0 and 1.
+
+    Returns:
+        None where n is too small for the level (9 errors are needed for 0.9).
+    """
+    rank = math.ceil((len(errors) + 1) * level)
+    if rank > len(errors):
+        return None
+    smallest: FloatArray = np.sort(errors, axis=0)[rank - 1]
+    return smallest
+
+
+def nearest_distances(contexts: npt.ArrayLike, known: npt.ArrayLike) -> FloatArray:
+    """Root mean squared difference of each context [n, C] to the nearest of `known` [m, C]."""
+    rows, others = np.asarray(contexts, np.float64), np.asarray(known, np.float64)
+    if rows.shape[1] == 0:
+        return np.zeros(len(rows))
+    squares = [np.square(others - row).mean(axis=1).min() for row in rows]
+    distances: FloatArray = np.sqrt(np.array(squares))
+    return distances

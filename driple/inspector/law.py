@@ -1,0 +1,141 @@
+"""The cost law: each target as a sum of what a step costs, which the network corrects (ours).
+
+    context (log(1 + x) of sums) -> sums -> rates @ sums, one line for each target -> log [12]
+
+An inspector that learns the ratio to this law is never far off on a model that it has not seen:
+time grows with FLOPs, bytes, ops and traffic. No rate is negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_fields
+from driple.errors import ConfigError
+from driple.inputs.builder import InspectorInput
+from driple.opcost import PRODUCTS
+from driple.targets import NUM_TARGETS
+
+__all__ = ["LAW_NAMES", "CostLaw"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# What the law adds up, by the names of the context; a constant comes last. Few, so that a hundred
+# labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0013).
+LAW_NAMES: tuple[tuple[str, ...], ...] = (
+    *((f"flops_{kind}",) for kind in PRODUCTS),
+    ("bytes_normalisation",),
+    ("bytes_pooling",),
+    ("bytes_softmax",),
+    ("bytes_elementwise",),
+    tuple(f"executions_{kind}" for kind in PRODUCTS[:3]),
+    ("executions_matmul",),
+    ("executions_normalisation",),
+    ("executions_elementwise",),
+    ("executions_control",),
+    ("executions_lists",),
+    ("sent_bytes",),
+    ("received_bytes",),
+    ("sent_tensors",),
+    ("received_tensors",),
+    ("accumulated_bytes",),
+    ("accumulators",),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostLaw:
+    """Rates of one setting.
+
+    Attributes:
+        columns: for each sum, which entries of the context it adds up.
+        rates: shape [12, len(columns) + 1], not negative, in each target's unit; the last column
+            is the constant.
+        floor: shape [12], above 0; no target is told to be less.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    rates: FloatArray
+    floor: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.rates.shape != (NUM_TARGETS, len(self.columns) + 1):
+            raise ConfigError(f"rates of a cost law have shape {self.rates.shape}; train anew")
+        if self.floor.shape != (NUM_TARGETS,):
+            raise ConfigError(f"floors of a cost law have shape {self.floor.shape}; train anew")
+        if not np.isfinite(self.rates).all() or (self.rates < 0).any():
+            raise ConfigError("a cost law has a negative or non-finite rate; train anew")
+        if not np.isfinite(self.floor).all() or (self.floor <= 0).any():
+            raise ConfigError("a cost law has a floor that is not above 0; train anew")
+
+    def log_targets(self, contexts: npt.ArrayLike) -> FloatArray:
+        """Logarithms of the twelve targets, shape [n, 12], of contexts [n, C]."""
+        sums = sums_of(np.asarray(contexts, dtype=np.float64), self.columns)
+        return np.log(np.maximum(sums @ self.rates.T, self.floor))
+
+    def join(self, item: InspectorInput) -> InspectorInput:
+        """The input with what the law says at the end of its context, as one more thing to read."""
+        base = self.log_targets(item.context[None, :])[0]
+        return replace(item, context=np.concatenate([item.context, base]).astype(np.float32))
+
+    def to_dict(self) -> dict[str, object]:
+        """All fields as lists, for the checkpoint."""
+        return {
+            "columns": [list(entries) for entries in self.columns],
+            "rates": self.rates.tolist(),
+            "floor": self.floor.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object], num_context: int) -> CostLaw:
+        """The inverse of `to_dict`; raises ConfigError on odd fields.
+
+        Args:
+            fields: as stored.
+            num_context: length of the context that it reads.
+        """
+        check_fields("a cost law", fields, ("columns", "rates", "floor"))
+        columns = fields["columns"]
+        if not isinstance(columns, list) or not all(_are_entries(c, num_context) for c in columns):
+            raise ConfigError(f"columns of a cost law are no lists of entries below {num_context}")
+        try:
+            rates = np.array(fields["rates"], dtype=np.float64)
+            floor = np.array(fields["floor"], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError("rates of a cost law are no numbers; train anew") from error
+        return cls(columns=tuple(tuple(entries) for entries in columns), rates=rates, floor=floor)
+
+
+def columns_of(context_names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Where the sums of the law are in a context.
+
+    Raises:
+        ConfigError: the context lacks some of them.
+    """
+    place = {name: i for i, name in enumerate(context_names)}
+    missing = sorted({name for names in LAW_NAMES for name in names} - set(place))
+    if missing:
+        raise ConfigError(
+            f"a cost law needs {missing[0]} in the context ({len(missing)} are missing); "
+            "set the input's context to costs"
+        )
+    return tuple(tuple(place[name] for name in names) for names in LAW_NAMES)
+
+
+def sums_of(contexts: FloatArray, columns: tuple[tuple[int, ...], ...]) -> FloatArray:
+    """Sums in their units and a constant 1, shape [n, len(columns) + 1], of contexts [n, C]."""
+    sums = np.ones((len(contexts), len(columns) + 1))
+    amounts = np.expm1(contexts)
+    for i, entries in enumerate(columns):
+        sums[:, i] = amounts[:, list(entries)].sum(axis=1)
+    return sums
+
+
+def _are_entries(entries: object, num_context: int) -> bool:
+    return isinstance(entries, list) and all(
+        type(entry) is int and 0 <= entry < num_context for entry in entries
+    )

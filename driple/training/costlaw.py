@@ -1,0 +1,59 @@
+"""Fit the cost law of a setting: rates that are not negative, by least squares of ratios.
+
+contexts [n, C], labels [n, 12]  ->  CostLaw
+
+Each label counts by its ratio, so that small workloads count as much as large ones. A ridge of some
+tens of labels keeps sums that hardly occur in the training part from taking over in a new model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import MissingExtraError
+from driple.inspector.law import CostLaw, columns_of, sums_of
+
+__all__ = ["fit_cost_law"]
+
+FloatArray = npt.NDArray[np.float64]
+
+RIDGE_LABELS = 30.0
+_SMALLEST = 1e-30
+
+
+def fit_cost_law(
+    contexts: FloatArray, labels: FloatArray, floor: FloatArray, context_names: Sequence[str]
+) -> CostLaw:
+    """The law that comes nearest to the labels.
+
+    Args:
+        contexts: shape [n, C], log(1 + x) of `context_names`.
+        labels: shape [n, 12].
+        floor: shape [12], labels below count as this.
+        context_names: entries of the context.
+
+    Raises:
+        ConfigError: the context lacks costs.
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        from scipy.optimize import nnls
+    except ImportError as error:
+        raise MissingExtraError(
+            "fitting a cost law needs scipy, which is not installed; pip install 'driple[train]'"
+        ) from error
+    columns = columns_of(context_names)
+    sums = sums_of(contexts, columns)
+    num_sums = sums.shape[1]
+    pull = np.sqrt(RIDGE_LABELS) * np.eye(num_sums)
+    wanted = np.concatenate([np.ones(len(labels)), np.zeros(num_sums)])
+    rates = np.empty((labels.shape[1], num_sums))
+    for i in range(labels.shape[1]):
+        ratios = sums / np.maximum(labels[:, i], floor[i])[:, None]
+        scale = np.maximum(ratios.mean(axis=0), _SMALLEST)
+        shares, _ = nnls(np.concatenate([ratios / scale, pull]), wanted, maxiter=100 * num_sums)
+        rates[i] = np.where(shares > 0, shares / scale, 0.0)
+    return CostLaw(columns=columns, rates=rates, floor=floor)

@@ -1,0 +1,77 @@
+"""What a transfer tunes, and how: `TransferConfig`, and each preset's choice (section 4.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from driple.checks import check_choice, check_number, check_whole
+from driple.errors import ConfigError
+from driple.training.config import TrainConfig, preset_named
+
+__all__ = ["TransferConfig", "transfer_config"]
+
+TunedLayers = Literal["phi_f", "phi_r", "gru", "readout", "mlp"]
+
+# What a transfer changes of the training of a preset: it starts near its end. Measured in
+# docs/decisions/0008-transfer.md.
+_SHORTER: dict[str, dict[str, Any]] = {
+    "paper": {"learning_rate": 0.001, "patience_epochs": 15, "max_epochs": 45},
+    "default": {"learning_rate": 0.0005, "patience_epochs": 30, "max_epochs": 150},
+}
+_OURS: dict[str, dict[str, Any]] = {"paper": {}, "default": {"layers": ("mlp",), "align": True}}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TransferConfig:
+    """How a trained inspector is adapted to a new setting (paper, section 4.2).
+
+    Attributes:
+        tuned_share: share of the repeated graph layers (phi_r) that get weights of their own and
+            are tuned, counted from the last and rounded up.
+        layers: what is tuned: `phi_f` (the first graph layer), `phi_r` (the share above), `gru`
+            (the updates after the tuned graph layers; LayerNorm where there is no GRU), `readout`,
+            `mlp`. The paper's choice is phi_r and the MLP (section 4.2.2).
+        align: first put every target on the new setting's level, in closed form (`align.py`).
+        interval_folds: parts of the labels that are left out in turn, to learn how wide the
+            intervals are here; 0 leaves that out, as well as the intervals.
+        train: how the tuned weights are found; scalings are those of the checkpoint.
+
+    Raises:
+        ConfigError: a value that makes no sense; the message names the flag.
+    """
+
+    tuned_share: float = 0.5
+    layers: tuple[TunedLayers, ...] = ("phi_r", "mlp")
+    align: bool = False
+    interval_folds: int = 5
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        check_whole("--interval-folds", self.interval_folds, 0, 100)
+        check_number("--tuned-share", self.tuned_share, least=0, most=1)
+        for name in self.layers:
+            check_choice("--layers", name, get_args(TunedLayers))
+        if not self.layers or len(set(self.layers)) != len(self.layers):
+            raise ConfigError(f"--layers needs one kind or more, each once, got {self.layers!r}")
+
+    def num_tuned(self, num_layers: int) -> int:
+        """How many of the K graph layers are tuned copies; phi_f is not among them."""
+        if not {"phi_r", "gru"} & set(self.layers):
+            return 0
+        return math.ceil(self.tuned_share * (num_layers - 1))
+
+
+def transfer_config(preset: str, **changed: Any) -> TransferConfig:
+    """The choice for a preset's checkpoints: the paper's for its own, the quicker for `default`.
+
+    Args:
+        preset: that the checkpoint was trained with.
+        changed: fields of `TransferConfig` to set otherwise.
+
+    Raises:
+        ConfigError: there is no such preset.
+    """
+    train = replace(preset_named(preset).train, **_SHORTER[preset])
+    return TransferConfig(**{"train": train, **_OURS[preset], **changed})

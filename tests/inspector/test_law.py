@@ -1,0 +1,83 @@
+"""The cost law: a sum of rates, joined to the context, refused where it makes no sense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driple.errors import ConfigError
+from driple.inputs import InputConfig
+from driple.inspector.law import LAW_NAMES, CostLaw, columns_of, sums_of
+from driple.training.costlaw import fit_cost_law
+
+from .examples import random_input
+
+NAMES = InputConfig(context="costs").context_names
+FLOOR = np.full(12, 1e-6)
+
+
+def contexts(seed: int, rows: int) -> np.ndarray:
+    """Logarithms of sums between 1 and 10^6."""
+    return np.log1p(10 ** np.random.default_rng(seed).uniform(0, 6, size=(rows, len(NAMES))))
+
+
+def test_the_law_of_made_up_rates_is_found_again() -> None:
+    """Labels that are exactly such a sum, many enough for the ridge not to matter, come out."""
+    generator = np.random.default_rng(1)
+    sums = sums_of(contexts(0, 4000), columns_of(NAMES))
+    rates = generator.uniform(0.5, 2, size=(12, sums.shape[1])) / sums.mean(axis=0)
+    law = fit_cost_law(contexts(0, 4000), sums @ rates.T, FLOOR, NAMES)
+    seen = np.exp(law.log_targets(contexts(2, 50)))
+    expected = sums_of(contexts(2, 50), law.columns) @ rates.T
+    np.testing.assert_allclose(seen, expected, rtol=0.05)
+
+
+def test_rates_are_never_negative_and_more_work_never_takes_less() -> None:
+    """Whatever the labels: a law can be trusted far from them."""
+    labels = np.random.default_rng(3).uniform(0, 1, size=(30, 12))
+    law = fit_cost_law(contexts(4, 30), labels, FLOOR, NAMES)
+    assert (law.rates >= 0).all()
+    few = contexts(5, 1)
+    assert (law.log_targets(few + 1.0) >= law.log_targets(few)).all()
+
+
+def test_what_the_law_says_ends_the_context() -> None:
+    """Twelve more entries, the logarithms of the targets."""
+    law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
+    item = random_input(0, 5, len(NAMES))
+    joined = law.join(item)
+    assert joined.context.shape == (len(NAMES) + 12,)
+    base = law.log_targets(item.context[None, :])[0]
+    np.testing.assert_allclose(joined.context[len(NAMES) :], base, rtol=1e-6)
+
+
+def test_a_law_survives_the_checkpoint() -> None:
+    """To the last bit."""
+    law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
+    again = CostLaw.from_dict(law.to_dict(), len(NAMES))
+    assert again.columns == law.columns
+    np.testing.assert_array_equal(again.rates, law.rates)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("columns", [[10**6]], "columns of a cost law"),
+        ("columns", "flops", "columns of a cost law"),
+        ("rates", [["many"]], "no numbers"),
+        ("rates", [[1.0]], "shape"),
+        ("floor", [0.0] * 12, "floor"),
+    ],
+)
+def test_odd_fields_are_refused(name: str, value: object, words: str) -> None:
+    """In one line that names what is odd."""
+    law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
+    with pytest.raises(ConfigError, match=words):
+        CostLaw.from_dict({**law.to_dict(), name: value}, len(NAMES))
+
+
+def test_a_context_without_costs_is_refused() -> None:
+    """The law needs sums that sizes do not tell."""
+    with pytest.raises(ConfigError, match="set the input's context to costs"):
+        columns_of(InputConfig(context="sizes").context_names)
+    assert all(name in NAMES for names in LAW_NAMES for name in names)
