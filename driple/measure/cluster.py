@@ -193,22 +193,10 @@ class LocalCluster:
             self._end_run()
 
     def _run(self, workload: Workload, graph_path: Path, trace: StepTrace | None) -> RunRecord:
-        self._port = _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
         self._begin(workload, graph_path, trace)
         workers = [self._roles[name] for name in self.workers]
-        for name in self.servers:
-            self._expect(self._roles[name], "ready")
-        for role in workers:
-            num_parameters = int(self._expect(role, "ready")["num_parameters"])
-        for role in workers:
-            role.say("go")
-        for role in workers:
-            self._expect(role, "placed")
-        for name, role in self._roles.items():  # only now: placing the graph takes a whole core
-            role.share.limit(self.shares[name])
-        for role in workers:
-            role.say("go")
-        warm = [self._expect(role, "warm")["times_ns"] for role in workers]
+        num_parameters = self._place()
+        warm = self._warm()
         iteration_s = max(statistics.median(np.diff(times)) for times in warm) / 1e9
         num_iterations = self.plan.iterations(iteration_s)
         before, used_before = busy_time(), self._used_s()
@@ -234,6 +222,28 @@ class LocalCluster:
             steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
         )
 
+    def _place(self) -> int:
+        """Have every role build and place its graph; trainable parameters."""
+        workers = [self._roles[name] for name in self.workers]
+        for name in self.servers:
+            self._expect(self._roles[name], "ready")
+        for role in workers:
+            num_parameters = int(self._expect(role, "ready")["num_parameters"])
+        for role in workers:
+            role.say("go")
+        for role in workers:
+            self._expect(role, "placed")
+        return num_parameters
+
+    def _warm(self) -> list[list[int]]:
+        """Set the shares and run the first steps; times of each worker."""
+        for name in self.servers + self.workers:  # only now: placing a graph takes a whole core
+            self._roles[name].share.limit(self.shares[name])
+        workers = [self._roles[name] for name in self.workers]
+        for role in workers:
+            role.say("go")
+        return [self._expect(role, "warm")["times_ns"] for role in workers]
+
     def _start(self, name: str) -> RoleProcess:
         return RoleProcess.start(
             name,
@@ -242,7 +252,15 @@ class LocalCluster:
             log=Path(self._folder.name) / f"{name}.log",
         )
 
-    def _begin(self, workload: Workload, graph_path: Path, trace: StepTrace | None) -> None:
+    def _begin(
+        self,
+        workload: Workload,
+        graph_path: Path | None,
+        trace: StepTrace | None,
+        *,
+        by_turns: bool = False,
+    ) -> None:
+        self._port = _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
         cluster = {
             kind: [self.network.address(name, self._port) for name in names]
             for kind, names in (("ps", self.servers), ("worker", self.workers))
@@ -255,7 +273,8 @@ class LocalCluster:
                     "cluster": cluster,
                     "workload": workload.name,
                     "warmup": self.plan.warmup,
-                    "graph": str(graph_path) if name == self.workers[0] else None,
+                    "graph": str(graph_path) if graph_path and name == self.workers[0] else None,
+                    "by_turns": by_turns,
                 }
                 if trace is not None and name == self.workers[0]:
                     job |= {"trace": str(trace.folder), "num_traced": trace.num_steps}

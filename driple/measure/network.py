@@ -68,6 +68,17 @@ class ClusterNetwork:
         """Remove everything, and let others measure."""
         self.close()
 
+    def set_rate(self, bits_per_s: float) -> None:
+        """Give every link another rate, in both directions."""
+        self.bits_per_s = bits_per_s
+        for role in self.roles:
+            _run(f"tc -n dpl_{role} qdisc change dev eth0 {self._bucket}")
+            _run(f"tc qdisc change dev dpl{role} {self._bucket}")
+
+    @property
+    def _bucket(self) -> str:
+        return f"root tbf rate {self.bits_per_s:.0f}bit burst {_BURST} latency {_LATENCY}"
+
     def close(self) -> None:
         """Remove everything, and let others measure."""
         self.remove()
@@ -100,7 +111,6 @@ class ClusterNetwork:
 
     def _add(self, role: str, i: int) -> None:
         space, link = f"dpl_{role}", f"dpl{role}"
-        bucket = f"root tbf rate {self.bits_per_s:.0f}bit burst {_BURST} latency {_LATENCY}"
         for command in (
             f"ip netns add {space}",
             f"ip link add {link} type veth peer name eth0 netns {space}",
@@ -110,8 +120,8 @@ class ClusterNetwork:
             f"ip -n {space} link set eth0 up",
             f"ip -n {space} link set lo up",
             f"ip netns exec {space} sysctl -qw net.ipv4.tcp_congestion_control=reno",
-            f"tc -n {space} qdisc add dev eth0 {bucket}",
-            f"tc qdisc add dev {link} {bucket}",
+            f"tc -n {space} qdisc add dev eth0 {self._bucket}",
+            f"tc qdisc add dev {link} {self._bucket}",
         ):
             _run(command)
 

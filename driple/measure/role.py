@@ -122,11 +122,27 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
         _send(out, event="placed")
         _wait_for_word()
         _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
+        if job.get("by_turns"):
+            _turns(session, step.step, train, out)
+            return
         num_iterations = int(sys.stdin.readline() or 0)
         if job.get("trace"):
             _traced_steps(session, step.step, Path(job["trace"]), job["num_traced"])
         _send(out, event="done", times_ns=_steps(train, num_iterations))
         _wait_for_word()
+
+
+def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
+    """Train whenever told to, until a time or so many traced steps; never beyond the last word."""
+    for line in sys.stdin:
+        turn = json.loads(line)
+        if turn.get("trace"):
+            _traced_steps(session, step, Path(turn["trace"]), turn["num_traced"])
+        times = [time.monotonic_ns()]
+        while times[-1] < turn["until_ns"]:
+            train()
+            times.append(time.monotonic_ns())
+        _send(out, event="done", times_ns=times)
 
 
 def _traced_steps(session: Any, step: Any, folder: Path, count: int) -> None:
