@@ -10,6 +10,7 @@ A partition graph is the part of a graph that one device runs, after TensorFlow'
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,6 +106,8 @@ def job_trace_of(
         )
     size_of = {kind: as_dtype(kind).size for kind in types_pb2.DataType.values() if 0 < kind < 100}
     times = [_times_of(record, size_of) for record in records]
+    whole = _whole_steps(times)
+    steps, times = [steps[i] for i in whole], [times[i] for i in whole]
     ops = _ops_of(records[0].partition_graphs, times)
     spans = np.array(
         [
@@ -137,7 +140,12 @@ def job_trace_of(
         step_s=last_s + after_s,
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
-        about={**about, "traced_step_s": traced_s, "untraced_step_s": untraced_step_s},
+        about={
+            **about,
+            "traced_step_s": traced_s,
+            "untraced_step_s": untraced_step_s,
+            "left_out_steps": len(records) - len(whole),
+        },
     )
 
 
@@ -175,6 +183,16 @@ def _widen(
 ) -> None:
     old = spans.get(key, (begin, end))
     spans[key] = (min(begin, old[0]), max(end, old[1]))
+
+
+def _whole_steps(times: Sequence[_Times]) -> list[int]:
+    """Steps that hold every transfer that most steps hold.
+
+    Now and then the record of a step comes without the transfers that one task received.
+    """
+    counts = Counter(key for one in times for key in one.transfers)
+    usual = {key for key, count in counts.items() if 2 * count > len(times)}
+    return [i for i, one in enumerate(times) if usual <= set(one.transfers)]
 
 
 def _ops_of(graphs: Iterable[Any], times: Sequence[_Times]) -> list[_Op]:
