@@ -252,6 +252,10 @@ class LocalCluster:
             log=Path(self._folder.name) / f"{name}.log",
         )
 
+    def next_port(self) -> int:
+        """A port that no run of this cluster has used for long."""
+        return _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
+
     def _begin(
         self,
         workload: Workload,
@@ -260,7 +264,7 @@ class LocalCluster:
         *,
         by_turns: bool = False,
     ) -> None:
-        self._port = _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
+        self._port = self.next_port()
         cluster = {
             kind: [self.network.address(name, self._port) for name in names]
             for kind, names in (("ps", self.servers), ("worker", self.workers))

@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from driple.errors import TraceError
 from driple.throughput.jobtrace import JobTrace, Resource
 
-__all__ = ["ProfiledStep", "job_trace_of"]
+__all__ = ["ProfiledStep", "job_trace_of", "transfer_spans"]
 
 _TASK = re.compile(r"/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)")
 _TRANSFER = re.compile(r"\[[^\]]*\] \[[^\]]*\] (?P<tensor>\S+) from (?P<sender>\S+) to (?P<to>\S+)")
@@ -88,17 +88,9 @@ def job_trace_of(
         TraceError: the records are damaged, or hold no partition graphs or no transfers.
     """
     from tensorflow.core.framework import types_pb2  # an extra, loaded when needed
-    from tensorflow.core.protobuf import config_pb2
     from tensorflow.python.framework.dtypes import as_dtype
 
-    records = []
-    for number, step in enumerate(steps):
-        record = config_pb2.RunMetadata()
-        try:
-            record.ParseFromString(step.metadata)
-        except DecodeError as error:
-            raise TraceError(f"RunMetadata of step {number} is damaged ({error})") from error
-        records.append(record)
+    records = [_parsed(step.metadata, number) for number, step in enumerate(steps)]
     if not records or not records[0].partition_graphs:
         raise TraceError(
             "the first step's RunMetadata holds no partition graphs; run it with "
@@ -147,6 +139,31 @@ def job_trace_of(
             "left_out_steps": len(records) - len(whole),
         },
     )
+
+
+def transfer_spans(metadata: bytes) -> list[Span]:
+    """Begin and end of every transfer of a step, seconds since the epoch.
+
+    Raises:
+        TraceError: the record is damaged.
+    """
+    return [*_times_of(_parsed(metadata, 0), {}).transfers.values()]
+
+
+def _parsed(metadata: bytes, number: int) -> Any:
+    """A `RunMetadata`.
+
+    Raises:
+        TraceError: it is damaged.
+    """
+    from tensorflow.core.protobuf import config_pb2  # an extra, loaded when needed
+
+    record = config_pb2.RunMetadata()
+    try:
+        record.ParseFromString(metadata)
+    except DecodeError as error:
+        raise TraceError(f"RunMetadata of step {number} is damaged ({error})") from error
+    return record
 
 
 def _task(device: str) -> str:

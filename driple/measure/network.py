@@ -97,8 +97,12 @@ class ClusterNetwork:
 
     def counter_paths(self, role: str) -> dict[str, Path]:
         """Files that hold the bytes a role has sent (`net_tx`) and received (`net_rx`)."""
-        statistics = Path(f"/sys/class/net/dpl{role}/statistics")
+        statistics = Path(f"/sys/class/net/{self.link(role)}/statistics")
         return {"net_tx": statistics / "rx_bytes", "net_rx": statistics / "tx_bytes"}
+
+    def link(self, role: str) -> str:
+        """The host's end of a role's link."""
+        return f"dpl{role}"
 
     def remove(self) -> None:
         """Remove namespaces, links and bridge; what is not there is passed over."""

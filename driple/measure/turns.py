@@ -12,6 +12,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,6 +173,35 @@ class TurnCluster(LocalCluster):
             other_cores=(after.busy_s - before.busy_s) / elapsed_s - sum(used_cores.values()),
             steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
         )
+
+    def fetch_tensors(self, sizes: Sequence[int], folder: Path, share: float) -> None:
+        """Have the first worker fetch tensors of the first server, each in a traced step.
+
+        Args:
+            sizes: bytes of each, in turn; multiples of 4.
+            folder: where a `RunMetadata` of each goes.
+            share: cores of server and worker.
+
+        Raises:
+            MeasureError: a role died or failed.
+        """
+        names = self._all[0][:1] + self._all[1][:1]
+        self._port = self.next_port()
+        cluster = {
+            kind: [self.network.address(name, self._port)]
+            for kind, name in zip(("ps", "worker"), names, strict=True)
+        }
+        job = {"task": 0, "cluster": cluster, "transfers": [*sizes], "trace": str(folder)}
+        try:
+            for kind, name in zip(("ps", "worker"), names, strict=True):
+                self._roles[name].give(job | {"job": kind})
+            for name in names:
+                self._expect(self._roles[name], "ready")
+                self._roles[name].share.limit(share)
+            self._roles[names[1]].say("go")
+            self._expect(self._roles[names[1]], "done")
+        finally:
+            self._end_run()
 
     def close_job(self) -> None:
         """End the job; the cluster is good for the next one."""
