@@ -35,11 +35,15 @@ class ClusterNetwork:
     Args:
         roles: names of the roles, at most 8 characters each; the i-th gets address 10.77.0.(i+1).
         bits_per_s: rate of each link in each direction.
+        congestion: how TCP shares a link that is full; a name that Linux knows.
     """
 
-    def __init__(self, roles: Sequence[str], bits_per_s: float) -> None:
+    def __init__(
+        self, roles: Sequence[str], bits_per_s: float, *, congestion: str = "reno"
+    ) -> None:
         self.roles = tuple(roles)
         self.bits_per_s = bits_per_s
+        self.congestion = congestion
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> ClusterNetwork:
@@ -123,7 +127,7 @@ class ClusterNetwork:
             f"ip -n {space} addr add {_SUBNET}.{i + 1}/24 dev eth0",
             f"ip -n {space} link set eth0 up",
             f"ip -n {space} link set lo up",
-            f"ip netns exec {space} sysctl -qw net.ipv4.tcp_congestion_control=reno",
+            f"ip netns exec {space} sysctl -qw net.ipv4.tcp_congestion_control={self.congestion}",
             f"tc -n {space} qdisc add dev eth0 {self._bucket}",
             f"tc qdisc add dev {link} {self._bucket}",
         ):

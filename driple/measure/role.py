@@ -167,6 +167,7 @@ def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
         turn = json.loads(line)
         if turn.get("trace"):
             _traced_steps(session, step, Path(turn["trace"]), turn["num_traced"])
+        time.sleep(max(0.0, (turn["from_ns"] - time.monotonic_ns()) / 1e9))
         times = [time.monotonic_ns()]
         while times[-1] < turn["until_ns"]:
             train()

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from driple.errors import MeasureError
 from driple.measure.cluster import LocalCluster, RunPlan, StepTrace
 from driple.measure.machine import busy_time
+from driple.measure.network import ClusterNetwork
 from driple.measure.processes import ANSWER_S
 from driple.settings import Setting
 from driple.zoo.workload import Workload
@@ -83,7 +85,7 @@ class Turn:
         Raises:
             MeasureError: no time is left.
         """
-        begin = min(times[0] for times in self.times_ns.values()) / 1e9 + skip_s
+        begin = max(times[0] for times in self.times_ns.values()) / 1e9 + skip_s
         end = min(times[-1] for times in self.times_ns.values()) / 1e9
         if end <= begin:
             raise MeasureError(f"the turn lasted less than {skip_s:.0f} s; give it more seconds")
@@ -106,6 +108,8 @@ class TurnCluster(LocalCluster):
     def __init__(self, num_servers: int, num_workers: int) -> None:
         setting = Setting.parse(f"CPU-P{num_servers}w{num_workers}/ho-1G")
         super().__init__(setting, RunPlan(warmup=2))
+        # BBR shares a link fairly; Reno gives more to who came first (decision 0013).
+        self.network = ClusterNetwork(self.network.roles, 1e9, congestion="bbr")
         self._all = self.servers, self.workers
         self._job: TurnJob | None = None
 
@@ -133,26 +137,31 @@ class TurnCluster(LocalCluster):
         self.network.set_rate(job.bits_per_s)
         self._warm()
 
-    def turn(self, num_workers: int, seconds: float, trace: StepTrace | None = None) -> Turn:
-        """Have the first workers train for so long, after the traced steps.
-
-        Args:
-            num_workers: how many train.
-            seconds: for how long.
-            trace: steps that the first worker runs with full tracing before.
+    def trace(self, trace: StepTrace) -> None:
+        """Have the first worker run steps with full tracing, alone.
 
         Raises:
             MeasureError: a role died or failed.
         """
-        names = self.workers[:num_workers]
-        if trace is not None:
-            self._ask(names[:1], 0.0, trace)
+        self._ask(self.workers[:1], [0.0], 0.0, trace)
+
+    def turn(self, starts_s: Sequence[float], seconds: float) -> Turn:
+        """Have the first workers train for so long.
+
+        Args:
+            starts_s: when each begins; as many as shall train.
+            seconds: for how long, from the last begin.
+
+        Raises:
+            MeasureError: a role died or failed.
+        """
+        names = self.workers[: len(starts_s)]
         windows = _Windows()
         before, used = busy_time(), self._each_used_s()
         moved = self._moved()
         begin = time.monotonic()
         with windows:
-            times = self._ask(names, seconds, None)
+            times = self._ask(names, starts_s, max(starts_s) + seconds, None)
         elapsed_s = time.monotonic() - begin
         after = busy_time()
         used_cores = {
@@ -209,13 +218,20 @@ class TurnCluster(LocalCluster):
         self._job = None
 
     def _ask(
-        self, names: list[str], seconds: float, trace: StepTrace | None
+        self,
+        names: Sequence[str],
+        starts_s: Sequence[float],
+        seconds: float,
+        trace: StepTrace | None,
     ) -> dict[str, list[int]]:
-        until_ns = time.monotonic_ns() + int(seconds * 1e9)
-        turn = {"until_ns": until_ns}
-        if trace is not None:
-            turn |= {"trace": str(trace.folder), "num_traced": trace.num_steps}
-        for name in names:
+        now_ns = time.monotonic_ns()
+        for name, start_s in zip(names, starts_s, strict=True):
+            turn: dict[str, Any] = {
+                "from_ns": now_ns + int(start_s * 1e9),
+                "until_ns": now_ns + int(seconds * 1e9),
+            }
+            if trace is not None:
+                turn |= {"trace": str(trace.folder), "num_traced": trace.num_steps}
             self._roles[name].say(json.dumps(turn))
         limit_s = 10 * seconds + ANSWER_S
         return {name: self._expect(self._roles[name], "done", limit_s)["times_ns"]
