@@ -136,16 +136,16 @@ def simulate_workers(
     random = np.random.default_rng(seed)
     workers, each = cluster.num_workers, -(-num_steps // _REPLICATIONS)
     tables = event_tables(job, cluster, seed)
-    # With work alone, a step takes at least this long.
     apart_s = 0.0 if cluster.synchronous else float(job.step_s.mean())
     rates, chunks, events = [], (), 0
     for number in range(_REPLICATIONS):
         keep = np.empty((keep_chunks if number == 0 else 0, 5))
+        start = random.uniform(0, apart_s, workers)
         ends, num_events, kept = run_steps(
             *tables,
             random.integers(len(job.amount), size=(workers, each)),
             cluster.synchronous,
-            random.uniform(0, apart_s, workers),
+            start - start.min(),
             keep,
         )
         rates.append(_steps_per_s(ends))

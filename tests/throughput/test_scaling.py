@@ -19,7 +19,8 @@ MB = 1e6
 
 def step_ends(job: CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.ndarray:
     tables = event_tables(job, cluster)
-    return run_steps(*tables, chosen, cluster.synchronous, np.empty((0, 5)))[0]
+    start = np.zeros(cluster.num_workers)
+    return run_steps(*tables, chosen, cluster.synchronous, start, np.empty((0, 5)))[0]
 
 
 CLUSTERS = {
@@ -59,9 +60,21 @@ def test_without_computing_the_link_is_full() -> None:
         cluster = Cluster(num_workers=workers, bytes_per_s=RATE)
         made = simulate_workers(job_of([(2, [40 * MB], [])]), cluster)
         assert made.examples_per_s == pytest.approx(8 * RATE / (40 * MB), rel=0.02)
-        # Equal workers stay in step, so that both directions are never used at once.
+        # In step, both directions are never used at once; apart, the busier one is full at best.
         both = simulate_workers(job_of([(2, [40 * MB], []), (3, [20 * MB], [0])]), cluster)
-        assert both.examples_per_s == pytest.approx(8 * RATE / (60 * MB), rel=0.02)
+        assert 8 * RATE / (60 * MB) <= both.examples_per_s <= 8 * RATE / (40 * MB)
+
+
+def test_workers_begin_when_told_and_keep_their_distance() -> None:
+    """Fair links neither bring workers together nor drive them apart."""
+    job = job_of([(2, [30 * MB], []), (0, [0.5], [0])])
+    tables = event_tables(job, Cluster(num_workers=2, bytes_per_s=RATE))
+    chosen, none = np.zeros((2, 5), dtype=np.int64), np.empty((0, 5))
+    near, _, _ = run_steps(*tables, chosen, False, np.array([0.0, 0.1]), none)
+    assert near[1] - near[0] == pytest.approx(0.1)
+    assert np.diff(near[0]) == pytest.approx(0.3 + 0.5 + 0.2)  # 0.2 s of both transfers overlap
+    apart, _, _ = run_steps(*tables, chosen, False, np.array([0.0, 0.4]), none)
+    assert apart[0] == pytest.approx(0.8 * np.arange(1, 6))
 
 
 def test_equal_steps_of_one_worker_take_what_their_parts_take() -> None:
