@@ -94,11 +94,10 @@ def predict(
     require_numba("simulating throughput")
     from driple.checks import check_choice
     from driple.cli.plot import check_picture
-    from driple.throughput.compiled import compile_job
     from driple.throughput.curve import Prices, knee, throughput_curve
     from driple.throughput.jobtrace import read_job_trace
     from driple.throughput.order import ORDERS
-    from driple.throughput.scaling import Cluster, simulate_workers
+    from driple.throughput.scaling import Cluster, job_of_trace, simulate_workers
     from driple.throughput.servers import with_servers
 
     for picture in (plot, timeline):
@@ -109,7 +108,7 @@ def predict(
     profiled = read_job_trace(trace)
     if ps is not None:
         profiled = with_servers(profiled, ps, cast("Any", placement))
-    job = compile_job(profiled, _overhead_of(profiled, overhead))
+    job = job_of_trace(profiled, _overhead_of(profiled, overhead))
     cluster = Cluster(
         num_workers=numbers[-1],
         bytes_per_s=profiled.bytes_per_s if bandwidth is None else _bits(bandwidth) / 8,

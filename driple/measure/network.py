@@ -25,7 +25,6 @@ __all__ = ["ClusterNetwork"]
 
 _BRIDGE = "dplbr"
 _SUBNET = "10.77.0"
-_BURST = "256kb"
 _LATENCY = "20ms"
 
 
@@ -36,14 +35,17 @@ class ClusterNetwork:
         roles: names of the roles, at most 8 characters each; the i-th gets address 10.77.0.(i+1).
         bits_per_s: rate of each link in each direction.
         congestion: how TCP shares a link that is full; a name that Linux knows.
+        burst_kib: what a link that was idle lets pass at once.
     """
 
     def __init__(
-        self, roles: Sequence[str], bits_per_s: float, *, congestion: str = "reno"
+        self, roles: Sequence[str], bits_per_s: float, *, congestion: str = "reno",
+        burst_kib: int = 256,
     ) -> None:
         self.roles = tuple(roles)
         self.bits_per_s = bits_per_s
         self.congestion = congestion
+        self.burst_kib = burst_kib
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> ClusterNetwork:
@@ -81,7 +83,9 @@ class ClusterNetwork:
 
     @property
     def _bucket(self) -> str:
-        return f"root tbf rate {self.bits_per_s:.0f}bit burst {_BURST} latency {_LATENCY}"
+        return (
+            f"root tbf rate {self.bits_per_s:.0f}bit burst {self.burst_kib}kb latency {_LATENCY}"
+        )
 
     def close(self) -> None:
         """Remove everything, and let others measure."""

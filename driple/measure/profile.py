@@ -63,7 +63,7 @@ def profile_workload(
                 workload, folder / "graph.pb", StepTrace(folder=traced, num_steps=num_steps)
             )
             versions = cluster.versions
-        untraced_s = float(np.median(np.diff(record.step_times_ns["w0"]))) / 1e9
+        untraced_s = float(np.mean(np.diff(record.step_times_ns["w0"]))) / 1e9
         files = sorted(traced.glob("*.pb"))
         begins = [int(file.stem) / 1e9 for file in files]
         steps = [

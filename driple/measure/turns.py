@@ -30,6 +30,7 @@ from driple.zoo.workload import Workload
 
 __all__ = ["Turn", "TurnCluster", "TurnJob"]
 
+_BURST_KIB = 32  # the models hold 1 MB or more; a bucket of 256 KiB would hide much of a transfer
 _WINDOW_S = 0.25
 _FULL_CORES = 0.1  # with less than this left idle in a window, the machine was full
 
@@ -109,7 +110,9 @@ class TurnCluster(LocalCluster):
         setting = Setting.parse(f"CPU-P{num_servers}w{num_workers}/ho-1G")
         super().__init__(setting, RunPlan(warmup=2))
         # BBR shares a link fairly; Reno gives more to who came first (decision 0013).
-        self.network = ClusterNetwork(self.network.roles, 1e9, congestion="bbr")
+        self.network = ClusterNetwork(
+            self.network.roles, 1e9, congestion="bbr", burst_kib=_BURST_KIB
+        )
         self._all = self.servers, self.workers
         self._job: TurnJob | None = None
 

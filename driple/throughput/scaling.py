@@ -9,21 +9,32 @@ with another: at random within a step. All at once, as in the paper, is the wors
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_number, check_whole
-from driple.errors import ConfigError
-from driple.throughput.compiled import CompiledJob
+from driple.errors import ConfigError, TraceError
+from driple.throughput.compiled import CompiledJob, compile_job
+from driple.throughput.jobtrace import JobTrace
 from driple.throughput.order import Order, downlink_ranks
+from driple.throughput.overhead import Overhead
 
 if TYPE_CHECKING:
     from driple.throughput.events import Job, Links
 
-__all__ = ["MOST_WORKERS", "Chunk", "Cluster", "Throughput", "event_tables", "simulate_workers"]
+__all__ = [
+    "MOST_WORKERS",
+    "Chunk",
+    "Cluster",
+    "Throughput",
+    "event_tables",
+    "fitted_to_step",
+    "job_of_trace",
+    "simulate_workers",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,6 +43,7 @@ WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section
 _WARM_UP_STEPS = 50  # of all replications together (section 4.1)
 _REPLICATIONS = 5
 _LEAST_STEPS = 20
+_FACTOR_STEP = 1e-4
 _STUDENT = 2.776  # 97.5 % quantile of Student's t with one degree of freedom less than those
 
 
@@ -165,6 +177,63 @@ def simulate_workers(
         num_events=events,
         chunks=chunks,
     )
+
+
+def job_of_trace(trace: JobTrace, overhead: Overhead) -> CompiledJob:
+    """A trace made ready for simulating; where it tells how long untraced steps took, like them.
+
+    Args:
+        trace: of one worker.
+        overhead: of parsing what is received.
+
+    Raises:
+        TraceError: transfers alone take longer than a step.
+    """
+    job = compile_job(trace, overhead)
+    untraced_s = trace.about.get("untraced_step_s")
+    return job if untraced_s is None else fitted_to_step(job, trace.bytes_per_s, untraced_s)
+
+
+def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> CompiledJob:
+    """The job with all computing faster or slower by one factor, so that one worker takes `step_s`.
+
+    Tracing slows every op a little, while steps without it tell how long they take together.
+
+    Args:
+        job: of one worker.
+        bytes_per_s: rate of the links while it was profiled.
+        step_s: mean seconds of a step without tracing.
+
+    Raises:
+        TraceError: transfers alone take longer than that.
+    """
+    from driple.throughput.events import run_steps
+
+    check_number("seconds of a step", step_s, above=0)
+    computing = job.resource <= job.num_servers
+    every = np.arange(len(job.amount)).reshape(1, -1)
+    cluster = Cluster(num_workers=1, bytes_per_s=bytes_per_s)
+
+    def scaled(factor: float) -> CompiledJob:
+        return replace(job, amount=np.where(computing, factor * job.amount, job.amount))
+
+    def takes_s(factor: float) -> float:
+        tables = event_tables(scaled(factor), cluster)
+        ends, _, _ = run_steps(*tables, every, False, np.zeros(1), np.empty((0, 5)))
+        return float(ends[0, -1]) / every.size
+
+    if takes_s(0.0) >= step_s:
+        raise TraceError(
+            f"job trace: transfers alone take {takes_s(0.0):.3f} s at its bandwidth, and a step "
+            f"{step_s:.3f} s; its bandwidth is not what the links yielded"
+        )
+    low, high = 0.0, 1.0
+    while takes_s(high) < step_s:
+        low, high = high, 2 * high
+    while high - low > _FACTOR_STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if takes_s(middle) < step_s else (low, middle)
+    return scaled(high)
 
 
 def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
