@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import MeasureError
+from driple.measure.ballast import Ballast
 from driple.measure.cluster import LocalCluster, RunPlan, StepTrace
 from driple.measure.machine import busy_time
 from driple.measure.network import ClusterNetwork
@@ -104,9 +105,12 @@ class TurnCluster(LocalCluster):
     Args:
         num_servers: the most that a job uses.
         num_workers: the most that a job uses.
+        ballast: that fills the machine meanwhile; it counts as idle.
     """
 
-    def __init__(self, num_servers: int, num_workers: int) -> None:
+    def __init__(
+        self, num_servers: int, num_workers: int, *, ballast: Ballast | None = None
+    ) -> None:
         setting = Setting.parse(f"CPU-P{num_servers}w{num_workers}/ho-1G")
         super().__init__(setting, RunPlan(warmup=2))
         # BBR shares a link fairly; Reno gives more to who came first (decision 0013).
@@ -114,7 +118,7 @@ class TurnCluster(LocalCluster):
             self.network.roles, 1e9, congestion="bbr", burst_kib=_BURST_KIB
         )
         self._all = self.servers, self.workers
-        self._job: TurnJob | None = None
+        self._ballast = ballast
 
     def open(self, job: TurnJob) -> None:
         """Have every role build its graph, and set shares and rates.
@@ -133,7 +137,6 @@ class TurnCluster(LocalCluster):
         self.servers, self.workers = servers[: job.num_servers], workers[: job.num_workers]
         self.shares = dict.fromkeys(self.servers, job.server_share)
         self.shares |= dict.fromkeys(self.workers, job.worker_share)
-        self._job = job
         self.network.set_rate(1e10)  # building is not what is measured
         self._begin(job.workload, None, None, by_turns=True)
         self._place()
@@ -159,14 +162,15 @@ class TurnCluster(LocalCluster):
             MeasureError: a role died or failed.
         """
         names = self.workers[: len(starts_s)]
-        windows = _Windows()
-        before, used = busy_time(), self._each_used_s()
+        windows = _Windows(self._ballast_s)
+        before, used, filled = busy_time(), self._each_used_s(), self._ballast_s()
         moved = self._moved()
         begin = time.monotonic()
         with windows:
             times = self._ask(names, starts_s, max(starts_s) + seconds, None)
         elapsed_s = time.monotonic() - begin
         after = busy_time()
+        busy_s = after.busy_s - before.busy_s - (self._ballast_s() - filled)
         used_cores = {
             name: (now - used[name]) / elapsed_s for name, now in self._each_used_s().items()
         }
@@ -182,7 +186,7 @@ class TurnCluster(LocalCluster):
             },
             idle_cores=float(windows.idle_cores.mean()),
             full_share=float((windows.idle_cores < _FULL_CORES).mean()),
-            other_cores=(after.busy_s - before.busy_s) / elapsed_s - sum(used_cores.values()),
+            other_cores=busy_s / elapsed_s - sum(used_cores.values()),
             steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
         )
 
@@ -218,7 +222,6 @@ class TurnCluster(LocalCluster):
     def close_job(self) -> None:
         """End the job; the cluster is good for the next one."""
         self._end_run()
-        self._job = None
 
     def _ask(
         self,
@@ -240,6 +243,9 @@ class TurnCluster(LocalCluster):
         return {name: self._expect(self._roles[name], "done", limit_s)["times_ns"]
                 for name in names}  # fmt: skip
 
+    def _ballast_s(self) -> float:
+        return self._ballast.used_s() if self._ballast else 0.0
+
     def _each_used_s(self) -> dict[str, float]:
         return {name: self._roles[name].used_s() for name in self.servers + self.workers}
 
@@ -259,7 +265,8 @@ class _Windows:
         idle_cores: shape [windows].
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ballast_s: Callable[[], float]) -> None:
+        self._ballast_s = ballast_s
         self._found: list[float] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
@@ -276,9 +283,10 @@ class _Windows:
         return np.array(self._found)
 
     def _watch(self) -> None:
-        before, at = busy_time(), time.monotonic()
+        before, filled, at = busy_time(), self._ballast_s(), time.monotonic()
         while not self._stop.wait(_WINDOW_S):
-            after, now = busy_time(), time.monotonic()
+            after, now_filled, now = busy_time(), self._ballast_s(), time.monotonic()
             busy_s = after.busy_s - before.busy_s + after.steal_s - before.steal_s
+            busy_s -= now_filled - filled
             self._found.append((os.cpu_count() or 1) - busy_s / (now - at))
-            before, at = after, now
+            before, filled, at = after, now_filled, now
