@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 import os
 import select
-import statistics
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -143,7 +142,7 @@ class LocalCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="driple-cluster-")
         self._library = Path()
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> Self:
         """Create the network and start every role."""
         self.network.__enter__()
         try:
@@ -197,7 +196,7 @@ class LocalCluster:
         workers = [self._roles[name] for name in self.workers]
         num_parameters = self._place()
         warm = self._warm()
-        iteration_s = max(statistics.median(np.diff(times)) for times in warm) / 1e9
+        iteration_s = max(float(np.median(np.diff(times))) for times in warm) / 1e9
         num_iterations = self.plan.iterations(iteration_s)
         before, used_before = busy_time(), self._used_s()
         with Sampling(

@@ -39,7 +39,11 @@ class ClusterNetwork:
     """
 
     def __init__(
-        self, roles: Sequence[str], bits_per_s: float, *, congestion: str = "reno",
+        self,
+        roles: Sequence[str],
+        bits_per_s: float,
+        *,
+        congestion: str = "reno",
         burst_kib: int = 256,
     ) -> None:
         self.roles = tuple(roles)
@@ -83,9 +87,7 @@ class ClusterNetwork:
 
     @property
     def _bucket(self) -> str:
-        return (
-            f"root tbf rate {self.bits_per_s:.0f}bit burst {self.burst_kib}kb latency {_LATENCY}"
-        )
+        return f"root tbf rate {self.bits_per_s:.0f}bit burst {self.burst_kib}kb latency {_LATENCY}"
 
     def close(self) -> None:
         """Remove everything, and let others measure."""

@@ -172,9 +172,7 @@ class _Packets:
     """Times of the data packets that leave a link of the host; a context manager."""
 
     def __init__(self, link: str) -> None:
-        self._socket = socket.socket(
-            socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETHERNET)
-        )
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETHERNET))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**24)
         self._socket.bind((link, _ETHERNET))

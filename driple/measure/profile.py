@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from driple.settings import Setting
 from driple.throughput.jobtrace import JobTrace
 from driple.zoo.workload import Workload
 
-__all__ = ["profile_workload", "read_run_metadata"]
+__all__ = ["profile_workload", "read_run_metadata", "read_steps"]
 
 _LEAST_STEPS = 2
 _MOST_STEPS = 1000
@@ -64,12 +64,6 @@ def profile_workload(
             )
             versions = cluster.versions
         untraced_s = float(np.mean(np.diff(record.step_times_ns["w0"]))) / 1e9
-        files = sorted(traced.glob("*.pb"))
-        begins = [int(file.stem) / 1e9 for file in files]
-        steps = [
-            ProfiledStep(metadata=file.read_bytes(), begin_s=begin)
-            for file, begin in zip(files, begins, strict=True)
-        ]
         about: dict[str, Any] = {
             "workload": workload.name,
             "setting": setting.name,
@@ -80,13 +74,41 @@ def profile_workload(
             "other_cores": record.other_cores,
             "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
-        return job_trace_of(
-            steps,
+        return read_steps(
+            traced,
             batch_size=workload.batch_size,
             bytes_per_s=bits_per_s / 8,
-            untraced_step_s=untraced_s,
+            step_s=untraced_s,
             about=about,
         )
+
+
+def read_steps(
+    folder: Path, *, batch_size: int, bytes_per_s: float, step_s: float, about: Mapping[str, Any]
+) -> JobTrace:
+    """The trace of the steps that a `StepTrace` has left in a folder.
+
+    Args:
+        folder: a `RunMetadata` of each step, named by when it began.
+        batch_size: examples of a step.
+        bytes_per_s: rate of the links.
+        step_s: mean seconds of a step without tracing.
+        about: what else tells where it comes from.
+
+    Raises:
+        TraceError: a record is damaged, or holds no partition graphs or no transfers.
+    """
+    steps = [
+        ProfiledStep(metadata=file.read_bytes(), begin_s=int(file.stem) / 1e9)
+        for file in sorted(folder.glob("*.pb"))
+    ]
+    return job_trace_of(
+        steps,
+        batch_size=batch_size,
+        bytes_per_s=bytes_per_s,
+        untraced_step_s=step_s,
+        about=about,
+    )
 
 
 def read_run_metadata(

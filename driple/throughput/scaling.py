@@ -149,7 +149,9 @@ def simulate_workers(
     workers, each = cluster.num_workers, -(-num_steps // _REPLICATIONS)
     tables = event_tables(job, cluster, seed)
     apart_s = 0.0 if cluster.synchronous else float(job.step_s.mean())
-    rates, chunks, events = [], (), 0
+    rates: list[float] = []
+    chunks: tuple[Chunk, ...] = ()
+    events = 0
     for number in range(_REPLICATIONS):
         keep = np.empty((keep_chunks if number == 0 else 0, 5))
         start = random.uniform(0, apart_s, workers)
@@ -272,8 +274,11 @@ def _steps_per_s(ends: FloatArray) -> float:
     if end_s <= begin_s:  # workers so unlike that the fastest ends before the slowest begins
         begin_s = 0.0
     # A step that runs over an edge counts by its share.
-    progress = sum(
-        np.interp([begin_s, end_s], np.concatenate(([0.0], row)), np.arange(num_steps + 1.0))
-        for row in ends
+    progress = np.sum(
+        [
+            np.interp([begin_s, end_s], np.concatenate(([0.0], row)), np.arange(num_steps + 1.0))
+            for row in ends
+        ],
+        axis=0,
     )
     return float(progress[1] - progress[0]) / (end_s - begin_s)
