@@ -84,6 +84,15 @@ class Case:
         return f"{model}-{data}-{batch}-{self.rate}-ps{self.servers}"
 
 
+@dataclass(frozen=True)
+class Run:
+    """So many workers of a case, for the so-manieth time."""
+
+    case: str
+    repetition: int
+    workers: int
+
+
 def _cases() -> Iterator[Case]:
     for model, batches, workers in MODELS:
         for batch in batches:
@@ -164,7 +173,8 @@ def _measure_case(
                 cluster.trace(StepTrace(folder=Path(name), num_steps=options.traced))
             step_s = 1.0
             for workers in case.workers:
-                line = _measure_run(cluster, case, workers, repetition, step_s, options)
+                run = Run(case.name, repetition, workers)
+                line = _measure_run(cluster, run, step_s, options)
                 lines.append(line)
                 step_s = workers / line["steps_per_s"] if workers == 1 else step_s
             if not trace.exists():
@@ -183,30 +193,33 @@ def _measure_case(
         _append(options.work, line)
 
 
-def _measure_run(
-    cluster: TurnCluster,
-    case: Case,
-    workers: int,
-    repetition: int,
-    step_s: float,
-    options: argparse.Namespace,
-) -> dict[str, Any]:
-    """One number of workers, until a run is sound or tries are used up."""
-    moments = np.random.default_rng(zlib.crc32(f"{case.name} {workers} {repetition}".encode()))
-    for attempt in range(1, (1 if options.anyway else TRIES) + 1):
-        starts = [0.0, *moments.uniform(0, step_s, workers - 1).tolist()]
+def _turn(
+    cluster: TurnCluster, run: Run, step_s: float, options: argparse.Namespace
+) -> tuple[Turn, list[str], int]:
+    """A sound turn if there is one among the tries, why it was refused, and which try it was."""
+    moments = np.random.default_rng(zlib.crc32(repr(run).encode()))
+    attempt = 0
+    while True:
+        attempt += 1
+        starts = [0.0, *moments.uniform(0, step_s, run.workers - 1).tolist()]
         turn = cluster.turn(starts, options.seconds)
-        refused = _why_refused(turn)
-        if not refused:
-            break
-        wait_until_quiet(MOST_OTHER, 0 if options.anyway else 60)
-    per_s = turn.steps_per_s(SKIP_S)
+        refused = [] if options.anyway else _why_refused(turn)
+        if not refused or attempt == TRIES:
+            return turn, refused, attempt
+        wait_until_quiet(MOST_OTHER, 60)
+
+
+def _measure_run(
+    cluster: TurnCluster, run: Run, step_s: float, options: argparse.Namespace
+) -> dict[str, Any]:
+    """The line of one number of workers."""
+    turn, refused, attempt = _turn(cluster, run, step_s, options)
     return {
         "kind": "run",
-        "case": case.name,
-        "repetition": repetition,
-        "workers": workers,
-        "steps_per_s": per_s,
+        "case": run.case,
+        "repetition": run.repetition,
+        "workers": run.workers,
+        "steps_per_s": turn.steps_per_s(SKIP_S),
         "num_steps": {name: len(times) - 1 for name, times in turn.times_ns.items()},
         "used_cores": {name: round(used, 4) for name, used in turn.used_cores.items()},
         "megabytes_per_s": {
@@ -218,7 +231,7 @@ def _measure_run(
         "other_cores": round(turn.other_cores, 3),
         "steal_cores": round(turn.steal_cores, 3),
         "attempt": attempt,
-        "refused": [] if options.anyway else refused,
+        "refused": refused,
     }
 
 

@@ -24,14 +24,16 @@ from driple.errors import MeasureError
 from driple.measure.ballast import Ballast
 from driple.measure.cluster import LocalCluster, RunPlan, StepTrace
 from driple.measure.machine import busy_time
-from driple.measure.network import ClusterNetwork
+from driple.measure.network import ClusterNetwork, Port
 from driple.measure.processes import ANSWER_S
 from driple.settings import Setting
 from driple.zoo.workload import Workload
 
-__all__ = ["Turn", "TurnCluster", "TurnJob"]
+__all__ = ["FAIR_PORT", "Turn", "TurnCluster", "TurnJob"]
 
-_BURST_KIB = 32  # the models hold 1 MB or more; a bucket of 256 KiB would hide much of a transfer
+# Peers share a link fairly, whatever TCP does; and the models hold a MB or so, of which a bucket of
+# 256 KiB would hide much (decision 0013).
+FAIR_PORT = Port(burst_kib=32, fair=True)
 _WINDOW_S = 0.25
 _FULL_CORES = 0.1  # with less than this left idle in a window, the machine was full
 
@@ -106,17 +108,20 @@ class TurnCluster(LocalCluster):
         num_servers: the most that a job uses.
         num_workers: the most that a job uses.
         ballast: that fills the machine meanwhile; it counts as idle.
+        port: how links queue what does not fit.
     """
 
     def __init__(
-        self, num_servers: int, num_workers: int, *, ballast: Ballast | None = None
+        self,
+        num_servers: int,
+        num_workers: int,
+        *,
+        ballast: Ballast | None = None,
+        port: Port = FAIR_PORT,
     ) -> None:
         setting = Setting.parse(f"CPU-P{num_servers}w{num_workers}/ho-1G")
         super().__init__(setting, RunPlan(warmup=2))
-        # BBR shares a link fairly; Reno gives more to who came first (decision 0013).
-        self.network = ClusterNetwork(
-            self.network.roles, 1e9, congestion="bbr", burst_kib=_BURST_KIB
-        )
+        self.network = ClusterNetwork(self.network.roles, 1e9, port=port)
         self._all = self.servers, self.workers
         self._ballast = ballast
 

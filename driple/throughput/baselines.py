@@ -38,8 +38,8 @@ class Phases:
 def phases_of(trace: JobTrace, bytes_per_s: float) -> Phases:
     """The phases of a profiled job, transfers at this rate, of its fullest server.
 
-    A step takes as long as those without tracing, where the trace tells. What the step takes beyond transfers and updates counts as computing: the models let nothing
-    overlap.
+    A step takes as long as those without tracing, where the trace tells. What it takes beyond
+    transfers and updates counts as computing: the models let nothing overlap.
     """
     nbytes = {
         kind: max(

@@ -113,7 +113,7 @@ def _fill(
 
 
 @_compiled
-def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the speed (decision 0010)
+def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed (decision 0010)
     job: Job,
     links: Links,
     chosen: IntArray,
