@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.errors import ConfigError
+from driple.errors import ConfigError, TraceError
 from driple.throughput.compiled import CompiledJob
 from driple.throughput.events import run_steps
 from driple.throughput.order import downlink_ranks
-from driple.throughput.scaling import Cluster, event_tables, simulate_workers
+from driple.throughput.scaling import Cluster, event_tables, fitted_to_step, simulate_workers
 from tests.throughput.jobs import RATE, job_of, plain_ends, random_job
 
 MB = 1e6
@@ -83,6 +83,23 @@ def test_equal_steps_of_one_worker_take_what_their_parts_take() -> None:
     made = simulate_workers(job, Cluster(num_workers=1, bytes_per_s=RATE), num_steps=100)
     assert made.step_s == pytest.approx(0.4 + 0.3 + 0.5)
     assert made.interval[0] == pytest.approx(made.interval[1])
+
+
+@pytest.mark.parametrize("step_s", [0.5, 1.0, 3.0])
+def test_one_worker_takes_as_long_as_untraced_steps(step_s: float) -> None:
+    """0.4 s of transfer and computing that was 0.5 s and 0.7 s when it was traced."""
+    job = job_of([(2, [40 * MB] * 2, []), (0, [0.5, 0.7], [0])])
+    made = fitted_to_step(job, RATE, step_s)
+    assert made.amount[:, 0] == pytest.approx(job.amount[:, 0])
+    assert made.amount[:, 1].mean() == pytest.approx(step_s - 0.4, rel=1e-3)
+    one = simulate_workers(made, Cluster(num_workers=1, bytes_per_s=RATE), num_steps=1000)
+    assert one.step_s == pytest.approx(step_s, rel=0.02)
+
+
+def test_transfers_longer_than_a_step_are_refused() -> None:
+    job = job_of([(2, [40 * MB] * 2, []), (0, [0.5, 0.7], [0])])
+    with pytest.raises(TraceError, match="bandwidth"):
+        fitted_to_step(job, RATE, 0.39)
 
 
 def test_workers_in_step_share_the_link_and_wait() -> None:
