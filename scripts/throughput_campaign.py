@@ -38,7 +38,6 @@ from driple.cli.rates import rate_of
 from driple.cli.show import progress_bar
 from driple.errors import DripleError
 from driple.measure.ballast import Ballast, speed_beside_ballast
-from driple.measure.cluster import StepTrace
 from driple.measure.machine import host_facts, wait_until_quiet
 from driple.measure.platform import measure_platform
 from driple.measure.profile import read_steps
@@ -170,7 +169,7 @@ def _measure_case(
         trace = options.work / "traces" / f"{case.name}.npz"
         with tempfile.TemporaryDirectory(prefix="driple-traced-") as name:
             if not trace.exists():
-                cluster.trace(StepTrace(folder=Path(name), num_steps=options.traced))
+                cluster.trace(Path(name), options.traced)
             step_s = 1.0
             for workers in case.workers:
                 run = Run(case.name, repetition, workers)

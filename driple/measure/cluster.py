@@ -31,7 +31,7 @@ from driple.settings import Setting
 from driple.targets import RESOURCES
 from driple.zoo.workload import Workload
 
-__all__ = ["LocalCluster", "RunPlan", "RunRecord", "StepTrace", "require_measurable"]
+__all__ = ["LocalCluster", "RunPlan", "RunRecord", "require_measurable"]
 
 _FIRST_PORT = 2222
 _PORTS = 20_000
@@ -66,19 +66,6 @@ class RunPlan:
         wanted = max(self.min_iterations, math.ceil(self.seconds / iteration_s))
         affordable = max(10, int(self.max_seconds / iteration_s))
         return min(wanted, self.max_iterations, affordable)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepTrace:
-    """Steps that are run with TensorFlow's full tracing.
-
-    Attributes:
-        folder: where a `RunMetadata` of each goes; it must be there.
-        num_steps: how many.
-    """
-
-    folder: Path
-    num_steps: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,26 +160,23 @@ class LocalCluster:
         self.network.close()
         self._folder.cleanup()
 
-    def run(
-        self, workload: Workload, graph_path: Path, trace: StepTrace | None = None
-    ) -> RunRecord:
+    def run(self, workload: Workload, graph_path: Path) -> RunRecord:
         """Train the workload, measuring; the chief's GraphDef is written to `graph_path`.
 
         Args:
             workload: what to train.
             graph_path: file to be written.
-            trace: have the chief run some steps with full tracing before those that are measured.
 
         Raises:
             MeasureError: a role died or failed; the cluster is good for the next run.
         """
         try:
-            return self._run(workload, graph_path, trace)
+            return self._run(workload, graph_path)
         finally:
             self._end_run()
 
-    def _run(self, workload: Workload, graph_path: Path, trace: StepTrace | None) -> RunRecord:
-        self._begin(workload, graph_path, trace)
+    def _run(self, workload: Workload, graph_path: Path) -> RunRecord:
+        self._begin(workload, graph_path)
         workers = [self._roles[name] for name in self.workers]
         num_parameters = self._place()
         warm = self._warm()
@@ -205,8 +189,7 @@ class LocalCluster:
             start = time.monotonic()
             for role in workers:
                 role.say(str(num_iterations))
-            num_steps = num_iterations + (trace.num_steps if trace else 0)
-            limit_s = 10 * num_steps * iteration_s + ANSWER_S
+            limit_s = 10 * num_iterations * iteration_s + ANSWER_S
             done = {role.name: self._expect(role, "done", limit_s)["times_ns"] for role in workers}
             elapsed_s = time.monotonic() - start
         after, used_after = busy_time(), self._used_s()
@@ -259,7 +242,6 @@ class LocalCluster:
         self,
         workload: Workload,
         graph_path: Path | None,
-        trace: StepTrace | None,
         *,
         by_turns: bool = False,
     ) -> None:
@@ -279,8 +261,6 @@ class LocalCluster:
                     "graph": str(graph_path) if graph_path and name == self.workers[0] else None,
                     "by_turns": by_turns,
                 }
-                if trace is not None and name == self.workers[0]:
-                    job |= {"trace": str(trace.folder), "num_traced": trace.num_steps}
                 self._roles[name].give(job)
 
     def _end_run(self) -> None:

@@ -1,6 +1,6 @@
 """Profile a job with one worker on this machine: real steps, fully traced (Li et al., section 2).
 
-    Workload, setting -> LocalCluster with tracing -> RunMetadata files -> JobTrace
+    Workload, setting -> TurnCluster with tracing -> RunMetadata files -> JobTrace
     RunMetadata files of the user's own job        -> JobTrace
 
 Tracing itself costs time between steps; the time of a step is taken from steps without it.
@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from driple.checks import check_whole
 from driple.errors import ConfigError, TraceError
-from driple.measure.cluster import LocalCluster, RunPlan, StepTrace, require_measurable
+from driple.measure.cluster import RunPlan, require_measurable
 from driple.measure.metadata import ProfiledStep, job_trace_of
+from driple.measure.shares import worker_shares
+from driple.measure.turns import TurnCluster, TurnJob
 from driple.settings import Setting
 from driple.throughput.jobtrace import JobTrace
 from driple.zoo.workload import Workload
@@ -54,31 +54,37 @@ def profile_workload(
             "such as CPU-P1w1/ho-200M"
         )
     bits_per_s = require_measurable(setting)
-    with tempfile.TemporaryDirectory(prefix="driple-profile-") as name:
-        folder = Path(name)
-        traced = folder / "steps"
-        traced.mkdir()
-        with LocalCluster(setting, plan) as cluster:
-            record = cluster.run(
-                workload, folder / "graph.pb", StepTrace(folder=traced, num_steps=num_steps)
-            )
-            versions = cluster.versions
-        untraced_s = float(np.mean(np.diff(record.step_times_ns["w0"]))) / 1e9
+    job = TurnJob(
+        workload=workload,
+        num_servers=setting.num_servers,
+        num_workers=1,
+        bits_per_s=bits_per_s,
+        server_share=plan.server_share,
+        worker_share=worker_shares(setting, plan.share)["w0"],
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="driple-profile-") as name,
+        TurnCluster(setting.num_servers, 1) as cluster,
+    ):
+        cluster.open(job)
+        cluster.trace(Path(name), num_steps)
+        turn = cluster.turn([0.0], plan.seconds)
+        cluster.close_job()
         about: dict[str, Any] = {
             "workload": workload.name,
             "setting": setting.name,
             "worker_share": plan.share,
             "server_share": plan.server_share,
             "provenance": "measured",
-            "versions": versions,
-            "other_cores": record.other_cores,
+            "versions": cluster.versions,
+            "other_cores": turn.other_cores,
             "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
         return read_steps(
-            traced,
+            Path(name),
             batch_size=workload.batch_size,
             bytes_per_s=bits_per_s / 8,
-            step_s=untraced_s,
+            step_s=1 / turn.steps_per_s(0.0),
             about=about,
         )
 
@@ -86,7 +92,7 @@ def profile_workload(
 def read_steps(
     folder: Path, *, batch_size: int, bytes_per_s: float, step_s: float, about: Mapping[str, Any]
 ) -> JobTrace:
-    """The trace of the steps that a `StepTrace` has left in a folder.
+    """The trace of the steps that `TurnCluster.trace` has left in a folder.
 
     Args:
         folder: a `RunMetadata` of each step, named by when it began.

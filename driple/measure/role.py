@@ -155,8 +155,6 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
             _turns(session, step.step, train, out)
             return
         num_iterations = int(sys.stdin.readline() or 0)
-        if job.get("trace"):
-            _traced_steps(session, step.step, Path(job["trace"]), job["num_traced"])
         _send(out, event="done", times_ns=_steps(train, num_iterations))
         _wait_for_word()
 

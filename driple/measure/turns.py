@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from driple.errors import MeasureError
 from driple.measure.ballast import Ballast
-from driple.measure.cluster import LocalCluster, RunPlan, StepTrace
+from driple.measure.cluster import LocalCluster, RunPlan
 from driple.measure.machine import busy_time
 from driple.measure.network import ClusterNetwork, Port
 from driple.measure.processes import ANSWER_S
@@ -34,6 +34,7 @@ __all__ = ["FAIR_PORT", "Turn", "TurnCluster", "TurnJob"]
 # Peers share a link fairly, whatever TCP does; and the models hold a MB or so, of which a bucket of
 # 256 KiB would hide much (decision 0013).
 FAIR_PORT = Port(burst_kib=32, fair=True)
+_TRACED_STEP_S = 10.0  # at most
 _WINDOW_S = 0.25
 _FULL_CORES = 0.1  # with less than this left idle in a window, the machine was full
 
@@ -143,18 +144,22 @@ class TurnCluster(LocalCluster):
         self.shares = dict.fromkeys(self.servers, job.server_share)
         self.shares |= dict.fromkeys(self.workers, job.worker_share)
         self.network.set_rate(1e10)  # building is not what is measured
-        self._begin(job.workload, None, None, by_turns=True)
+        self._begin(job.workload, None, by_turns=True)
         self._place()
         self.network.set_rate(job.bits_per_s)
         self._warm()
 
-    def trace(self, trace: StepTrace) -> None:
+    def trace(self, folder: Path, num_steps: int) -> None:
         """Have the first worker run steps with full tracing, alone.
+
+        Args:
+            folder: where a `RunMetadata` of each goes, named by when it began.
+            num_steps: how many.
 
         Raises:
             MeasureError: a role died or failed.
         """
-        self._ask(self.workers[:1], [0.0], 0.0, trace)
+        self._ask(self.workers[:1], [0.0], 0.0, {"trace": str(folder), "num_traced": num_steps})
 
     def turn(self, starts_s: Sequence[float], seconds: float) -> Turn:
         """Have the first workers train for so long.
@@ -172,7 +177,7 @@ class TurnCluster(LocalCluster):
         moved = self._moved()
         begin = time.monotonic()
         with windows:
-            times = self._ask(names, starts_s, max(starts_s) + seconds, None)
+            times = self._ask(names, starts_s, max(starts_s) + seconds, {})
         elapsed_s = time.monotonic() - begin
         after = busy_time()
         busy_s = after.busy_s - before.busy_s - (self._ballast_s() - filled)
@@ -233,18 +238,17 @@ class TurnCluster(LocalCluster):
         names: Sequence[str],
         starts_s: Sequence[float],
         seconds: float,
-        trace: StepTrace | None,
+        more: Mapping[str, Any],
     ) -> dict[str, list[int]]:
         now_ns = time.monotonic_ns()
         for name, start_s in zip(names, starts_s, strict=True):
-            turn: dict[str, Any] = {
+            turn = {
                 "from_ns": now_ns + int(start_s * 1e9),
                 "until_ns": now_ns + int(seconds * 1e9),
+                **more,
             }
-            if trace is not None:
-                turn |= {"trace": str(trace.folder), "num_traced": trace.num_steps}
             self._roles[name].say(json.dumps(turn))
-        limit_s = 10 * seconds + ANSWER_S
+        limit_s = 10 * seconds + more.get("num_traced", 0) * _TRACED_STEP_S + ANSWER_S
         return {name: self._expect(self._roles[name], "done", limit_s)["times_ns"]
                 for name in names}  # fmt: skip
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from driple.errors import MeasureError
-from driple.measure.cluster import StepTrace
 from driple.measure.network import Port
 from driple.measure.platform import measure_platform
 from driple.measure.profile import read_steps
@@ -74,7 +73,7 @@ def test_workers_train_by_turns_and_the_platform_is_measured(tmp_path: Path) -> 
             cluster.open(replace(job, workload=Workload.parse("lenet-x0.25/mnist/b8/sgd/sync")))
         try:
             cluster.open(job)
-            cluster.trace(StepTrace(folder=tmp_path, num_steps=4))
+            cluster.trace(tmp_path, 4)
             both = cluster.turn([0.0, 0.1], 1.5)
         finally:
             cluster.close_job()
