@@ -9,7 +9,8 @@ some. Needs root (network namespaces, control groups), iproute2, a C compiler an
 
 A line of runs.jsonl for each run (or platform), a trace in traces/ for each case. A case is one set
 of processes: all workers build their graphs once, then one trains (traced, then timed), then two,
-and so on; those who have no turn stand still. Each begins at a random moment within a step.
+and so on; those who have no turn stand still. A run has three parts; in each, workers begin at
+other random moments within a step.
 
 That the machine is no bottleneck is checked in each run: shares sum up to less than its cores; in
 windows of 0.25 s something of it was idle; other programs and the hypervisor took little. A run
@@ -50,7 +51,8 @@ __all__ = ["CASES", "Case", "read_runs"]
 # The server has a whole core: what it does for one worker must not slow another's.
 SERVER_SHARE = 1.0
 WORKER_SHARES = {4: 0.2, 8: 0.1}  # by the most workers that train at a time
-SKIP_S = 3.0  # of each run, left out
+PARTS = 3  # of a run, each begun at other moments: on fair links workers keep their distance
+SKIP_S = 1.5  # of each part, left out
 TRIES = 3
 MOST_FULL, MOST_OTHER, MOST_STEAL = 0.05, 0.2, 0.05
 LEAST_SPEED = 0.97  # of a core beside busy ones; below, ballast is used
@@ -64,7 +66,12 @@ MODELS = (
     ("lenet-x0.5/mnist", (32, 64), MANY),
     ("overfeat-x0.0625/imagenet64", (8, 16), MANY),
 )
-TWO_SERVERS = ("alexnet-x0.25/imagenet64", "vgg11-x0.125/cifar10", "resnet20/cifar10")
+# Their variables spread over two servers; those of the others alternate between large and small.
+TWO_SERVERS = (
+    ("resnet20/cifar10", 4),
+    ("resnet50-x0.125/imagenet64", 8),
+    ("inception3-x0.125/cifar10", 16),
+)
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,8 @@ def _cases() -> Iterator[Case]:
         for batch in batches:
             for rate in RATES:
                 yield Case(f"{model}/b{batch}/sgd/async", rate, 1, workers)
-    for model, batches, _ in MODELS:
-        if model in TWO_SERVERS:
-            yield Case(f"{model}/b{batches[0]}/sgd/async", RATES[0], 2, FEW)
+    for model, batch in TWO_SERVERS:
+        yield Case(f"{model}/b{batch}/sgd/async", RATES[0], 2, FEW)
 
 
 CASES = tuple(_cases())
@@ -192,19 +198,23 @@ def _measure_case(
         _append(options.work, line)
 
 
-def _turn(
+def _turns(
     cluster: TurnCluster, run: Run, step_s: float, options: argparse.Namespace
-) -> tuple[Turn, list[str], int]:
-    """A sound turn if there is one among the tries, why it was refused, and which try it was."""
+) -> tuple[list[Turn], list[str], int]:
+    """The parts of a sound run if one of the tries is, why it was refused, and which try it was."""
     moments = np.random.default_rng(zlib.crc32(repr(run).encode()))
     attempt = 0
     while True:
         attempt += 1
-        starts = [0.0, *moments.uniform(0, step_s, run.workers - 1).tolist()]
-        turn = cluster.turn(starts, options.seconds)
-        refused = [] if options.anyway else _why_refused(turn)
+        turns = []
+        for _ in range(PARTS if run.workers > 1 else 1):
+            starts = [0.0, *moments.uniform(0, step_s, run.workers - 1).tolist()]
+            turns.append(cluster.turn(starts, options.seconds))
+        refused = (
+            [] if options.anyway else sorted({w for turn in turns for w in _why_refused(turn)})
+        )
         if not refused or attempt == TRIES:
-            return turn, refused, attempt
+            return turns, refused, attempt
         wait_until_quiet(MOST_OTHER, 60)
 
 
@@ -212,26 +222,28 @@ def _measure_run(
     cluster: TurnCluster, run: Run, step_s: float, options: argparse.Namespace
 ) -> dict[str, Any]:
     """The line of one number of workers."""
-    turn, refused, attempt = _turn(cluster, run, step_s, options)
+    turns, refused, attempt = _turns(cluster, run, step_s, options)
+    parts = [turn.steps_per_s(SKIP_S) for turn in turns]
     return {
         "kind": "run",
-        "case": run.case,
-        "repetition": run.repetition,
-        "workers": run.workers,
-        "steps_per_s": turn.steps_per_s(SKIP_S),
-        "num_steps": {name: len(times) - 1 for name, times in turn.times_ns.items()},
-        "used_cores": {name: round(used, 4) for name, used in turn.used_cores.items()},
-        "megabytes_per_s": {
-            name: [round(rate / 1e6, 3) for rate in rates]
-            for name, rates in turn.bytes_per_s.items()
-        },
-        "idle_cores": round(turn.idle_cores, 3),
-        "full_share": round(turn.full_share, 3),
-        "other_cores": round(turn.other_cores, 3),
-        "steal_cores": round(turn.steal_cores, 3),
+        **asdict(run),
+        "steps_per_s": float(np.mean(parts)),
+        "parts": [round(per_s, 4) for per_s in parts],
+        "used_cores": _means([turn.used_cores for turn in turns]),
+        "sent_mb_per_s": _means([
+            {name: sent / 1e6 for name, (sent, _) in turn.bytes_per_s.items()} for turn in turns
+        ]),
+        "idle_cores": round(min(turn.idle_cores for turn in turns), 3),
+        "full_share": round(max(turn.full_share for turn in turns), 3),
+        "other_cores": round(max(turn.other_cores for turn in turns), 3),
+        "steal_cores": round(max(turn.steal_cores for turn in turns), 3),
         "attempt": attempt,
         "refused": refused,
-    }
+    }  # fmt: skip
+
+
+def _means(rows: list[dict[str, float]]) -> dict[str, float]:
+    return {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -287,7 +299,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/throughput"), help="folder to fill")
     parser.add_argument("--cases", default="", help="those whose name this pattern finds")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=14.0, help="of each run")
+    parser.add_argument("--seconds", type=float, default=7.0, help="of each part of a run")
     parser.add_argument("--traced", type=int, default=30, help="steps of each trace")
     parser.add_argument("--hours", type=float, default=24.0, help="begin no case after so many")
     parser.add_argument(

@@ -41,10 +41,10 @@ FloatArray = npt.NDArray[np.float64]
 MOST_WORKERS = 1000
 WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section 3.2.2)
 _WARM_UP_STEPS = 50  # of all replications together (section 4.1)
-_REPLICATIONS = 5
+_REPLICATIONS = 10
 _LEAST_STEPS = 20
 _FACTOR_STEP = 1e-4
-_STUDENT = 2.776  # 97.5 % quantile of Student's t with one degree of freedom less than those
+_STUDENT = 2.262  # 97.5 % quantile of Student's t with one degree of freedom less than those
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
