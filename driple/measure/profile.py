@@ -140,9 +140,15 @@ def read_run_metadata(
                     f"{file} holds {size / 2**20:.0f} MiB, more than the "
                     f"{_MOST_BYTES / 2**20:.0f} that one step may; give one RunMetadata per file"
                 )
-            steps.append(ProfiledStep(metadata=file.read_bytes(), begin_s=None))
+            record = file.read_bytes()
         except OSError as error:
             raise TraceError(f"cannot read {file}: {error.strerror}") from error
+        if record.lstrip()[:1] in {b"{", b"["}:
+            raise TraceError(
+                f"{file} is JSON; a Chrome timeline tells neither which tensor a RecvTensor "
+                "carried nor its bytes: give the RunMetadata that it was made from"
+            )
+        steps.append(ProfiledStep(metadata=record, begin_s=None))
     return job_trace_of(
         steps,
         batch_size=batch_size,

@@ -100,3 +100,7 @@ def test_damaged_and_partial_records_are_refused(tmp_path: Path) -> None:
         traced(RECORDS[:1])
     with pytest.raises(TraceError, match="cannot read"):
         read_run_metadata([tmp_path / "no.pb"], batch_size=1, bytes_per_s=1, step_s=None)
+    timeline = tmp_path / "timeline.json"
+    timeline.write_text('{"traceEvents": []}')
+    with pytest.raises(TraceError, match="Chrome timeline"):
+        read_run_metadata([timeline], batch_size=1, bytes_per_s=1, step_s=None)
