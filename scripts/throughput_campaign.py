@@ -46,7 +46,7 @@ from driple.measure.turns import Turn, TurnCluster, TurnJob
 from driple.throughput.jobtrace import write_job_trace
 from driple.zoo.workload import Workload
 
-__all__ = ["CASES", "Case", "read_runs"]
+__all__ = ["CASES", "LOOKED_AT", "SERVER_SHARE", "WORKER_SHARES", "Case", "read_runs"]
 
 # The server has a whole core: what it does for one worker must not slow another's.
 SERVER_SHARE = 1.0
@@ -71,6 +71,14 @@ TWO_SERVERS = (
     ("resnet20/cifar10", 4),
     ("resnet50-x0.125/imagenet64", 8),
     ("inception3-x0.125/cifar10", 16),
+)
+
+# By which ports, scaling and lengths were chosen (decision 0013): no test of the model.
+LOOKED_AT = (
+    "vgg11-x0.125-cifar10-b32-100M-ps1",
+    "resnet20-cifar10-b4-100M-ps1",
+    "resnet20-cifar10-b4-100M-ps2",
+    "lenet-x0.5-mnist-b32-100M-ps1",
 )
 
 

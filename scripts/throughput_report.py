@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from shipped import DOCS
-from throughput_campaign import CASES, SERVER_SHARE, WORKER_SHARES, Case, read_runs
+from throughput_campaign import CASES, LOOKED_AT, SERVER_SHARE, WORKER_SHARES, Case, read_runs
 from throughput_figures import draw_curves, draw_errors, draw_overhead
 
 from driple.cli.show import progress_bar
@@ -271,6 +271,7 @@ def main() -> None:
     parts = {
         "GOAL": goal(several),
         "SUMMARY": summary(several),
+        "UNSEEN": summary([point for point in several if point.case.name not in LOOKED_AT]),
         "TWO": summary([point for point in several if point.case.servers > 1]),
         "POINTS": all_points(points),
         "STREAMS": table_1(traces, platforms),
