@@ -3,7 +3,7 @@
     python scripts/bench.py
 
 Run it on a machine where nothing else runs. Each part can be run alone: bench_read.py,
-bench_inspector.py, bench_predict.py.
+bench_inspector.py, bench_predict.py, bench_throughput.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PARTS = ("bench_read.py", "bench_inspector.py", "bench_predict.py")
+PARTS = ("bench_read.py", "bench_inspector.py", "bench_predict.py", "bench_throughput.py")
 
 
 def main() -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driple.cli.extras import require_numba, require_tensorflow
+from driple.cli.extras import require_numba
+from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.throughput_profile import import_, platform, profile
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ throughput_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])?", re.IGNORECASE)
-_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+throughput_app.command()(platform)
+throughput_app.command()(profile)
+throughput_app.command("import")(import_)
+
 _BASELINES = ("linear", "Lin", "Cynthia", "Cynthia/2")
 _MOST_CHUNKS = 2_000_000
 
@@ -94,11 +98,10 @@ def predict(
     require_numba("simulating throughput")
     from driple.checks import check_choice
     from driple.cli.plot import check_picture
-    from driple.throughput.compiled import compile_job
     from driple.throughput.curve import Prices, knee, throughput_curve
     from driple.throughput.jobtrace import read_job_trace
     from driple.throughput.order import ORDERS
-    from driple.throughput.scaling import Cluster, simulate_workers
+    from driple.throughput.scaling import Cluster, job_of_trace, simulate_workers
     from driple.throughput.servers import with_servers
 
     for picture in (plot, timeline):
@@ -109,10 +112,12 @@ def predict(
     profiled = read_job_trace(trace)
     if ps is not None:
         profiled = with_servers(profiled, ps, cast("Any", placement))
-    job = compile_job(profiled, _overhead_of(profiled, overhead))
+    job = job_of_trace(profiled, _overhead_of(profiled, overhead))
     cluster = Cluster(
         num_workers=numbers[-1],
-        bytes_per_s=profiled.bytes_per_s if bandwidth is None else _bits(bandwidth) / 8,
+        bytes_per_s=profiled.bytes_per_s
+        if bandwidth is None
+        else rate_of("--bandwidth", bandwidth) / 8,
         window_bytes=window_mb * 1e6 if flow_control else None,
         order=cast("Any", order),
         synchronous=sync,
@@ -149,79 +154,6 @@ def predict(
         _show_chunks(job, made, timeline, chrome_trace)
 
 
-@throughput_app.command("profile")
-def profile(
-    workload: Annotated[str, typer.Argument(help="name of the zoo, see driple zoo list")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
-    setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
-    steps: Annotated[int, typer.Option(help="steps to trace")] = 100,
-    share: Annotated[float, typer.Option(help="cores that the worker may use")] = 0.4,
-    server_share: Annotated[float, typer.Option(help="cores that each server may use")] = 0.4,
-) -> None:
-    """Train a workload with one worker on this machine, and trace its steps op by op.
-
-    Needs what driple measure needs: root, iproute2, a C compiler and TensorFlow.
-
-    Examples:
-
-      driple throughput profile resnet20/cifar10/b32/sgd/async -o job.npz
-
-      driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1 -o v.npz
-    """
-    from driple.measure.cluster import RunPlan
-    from driple.measure.profile import profile_workload
-    from driple.settings import Setting
-    from driple.throughput.jobtrace import write_job_trace
-    from driple.zoo.workload import Workload
-
-    require_tensorflow("profiling")
-    plan = RunPlan(share=share, server_share=server_share)
-    made = profile_workload(Workload.parse(workload), Setting.parse(setting), plan, steps)
-    write_job_trace(made, output)
-    note(_described(made, output))
-
-
-@throughput_app.command("import")
-def import_(
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="serialised RunMetadata of successive steps, one file each"),
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
-    batch_size: Annotated[int, typer.Option(help="examples of a step")],
-    bandwidth: Annotated[str, typer.Option(help="of the links in bit/s, such as 10G")],
-    step_seconds: Annotated[
-        float | None, typer.Option(help="of a step without tracing, if you measured it")
-    ] = None,
-) -> None:
-    """Make a job trace from TensorFlow's own records of your job, with one worker.
-
-    Run some steps with tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE,
-    output_partition_graphs=True) and write each RunMetadata with SerializeToString().
-
-    Examples:
-
-      driple throughput import steps/*.pb --batch-size 64 --bandwidth 10G -o job.npz
-    """
-    from driple.measure.profile import read_run_metadata
-    from driple.throughput.jobtrace import write_job_trace
-
-    require_tensorflow("reading RunMetadata")
-    made = read_run_metadata(
-        files, batch_size=batch_size, bytes_per_s=_bits(bandwidth) / 8, step_s=step_seconds
-    )
-    write_job_trace(made, output)
-    note(_described(made, output))
-
-
-def _described(trace: JobTrace, file: Path) -> str:
-    seconds = float(trace.step_s.mean())
-    return (
-        f"wrote {file}: {trace.num_steps} steps of {len(trace.names)} ops, {seconds:.3f} s each, "
-        f"{trace.num_servers} server(s)"
-    )
-
-
 def _show_chunks(
     job: Any, made: Throughput, timeline: Path | None, chrome_trace: Path | None
 ) -> None:
@@ -251,15 +183,6 @@ def _numbers(text: str) -> list[int]:
             raise ConfigError(f"--workers must be 1 to {MOST_WORKERS}, in order, got '{part}'")
         found |= set(range(low, high + 1))
     return sorted(found)
-
-
-def _bits(text: str) -> float:
-    """Bits per second from `10G`."""
-    match = _RATE.fullmatch(text.strip())
-    rate = float(match[1]) * _FACTORS[(match[2] or "").lower()] if match else 0.0
-    if rate <= 0:
-        raise ConfigError(f"--bandwidth needs a rate above 0, such as 10G or 200M, got '{text}'")
-    return rate
 
 
 def _overhead_of(trace: JobTrace, given: str | None) -> Any:

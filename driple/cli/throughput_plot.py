@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driple.cli.plot import save_picture
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from driple.throughput.compiled import CompiledJob
     from driple.throughput.scaling import Chunk, Throughput
 
-__all__ = ["plot_curve", "plot_timeline"]
+__all__ = ["plot_curve", "plot_overhead", "plot_timeline"]
 
 _OWN, _OTHERS = "#1f4e79", ("#bbbbbb", "#d95f02", "#7570b3", "#66a61e")
 _KINDS = {"worker": "#c44e52", "server": "#8c564b", "downlink": "#dd8452", "uplink": "#55a868"}
@@ -118,6 +118,49 @@ def plot_timeline(job: CompiledJob, chunks: Sequence[Chunk], step_s: float, path
     if more:
         axis.text(1, 1.01, f"and {more} more workers", fontsize=8, ha="right", va="bottom",
                   transform=axis.transAxes)  # fmt: skip
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    save_picture(figure, path)
+
+
+def plot_overhead(platform: Mapping[str, Any], path: Path) -> None:
+    """Draw what receiving tensors cost, and the fitted line (figure 10 of Li et al.).
+
+    Args:
+        platform: `driple.measure.platform.Platform` as a mapping.
+        path: picture to write.
+
+    Raises:
+        ConfigError: the picture cannot be written.
+    """
+    import matplotlib as mpl
+    import numpy as np
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    sizes = np.array(platform["sizes"]) / 1e6
+    seconds = 1e3 * np.array(platform["overhead_s"])
+    line = platform["overhead"]
+    each = np.unique(sizes)
+    figure, axis = plt.subplots(figsize=(6, 3.4))
+    axis.plot(sizes, seconds, "o", color="#bbbbbb", markersize=3, label="a tensor")
+    typical = [np.quantile(seconds[sizes == size], 0.25) for size in each]
+    axis.plot(each, typical, "o", color=_OWN, markersize=4.5, label="lower quartile of a size")
+    reach = np.array([0.0, float(each.max())])
+    axis.plot(
+        reach,
+        1e3 * line["s"] + 1e9 * line["s_per_byte"] * reach,
+        color=_OTHERS[1],
+        linewidth=1.2,
+        label=f"{1e3 * line['s']:.2f} ms + {1e9 * line['s_per_byte']:.2f} ms/MB, "
+        f"R$^2$ {platform['r_squared']:.2f}",
+    )
+    axis.set_ylim(0, 1.3 * max(*typical, float(np.quantile(seconds, 0.8))))
+    axis.set_xlabel("tensor (MB)", fontsize=8)
+    axis.set_ylabel("from last packet to use (ms)", fontsize=8)
+    axis.tick_params(labelsize=7)
+    axis.legend(fontsize=7, frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     save_picture(figure, path)

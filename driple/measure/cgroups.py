@@ -16,6 +16,8 @@ _ROOT = Path("/sys/fs/cgroup")
 # A short period spreads the share evenly: with the kernel's 100 ms a role would run for tens of
 # milliseconds and then stand still for tens more.
 _PERIOD_US = 10_000
+# The largest that the kernel takes, by version.
+_WEIGHTS = {1: 262_144, 2: 10_000}
 # A killed process leaves its group within milliseconds.
 _EMPTY_S = 10.0
 
@@ -47,6 +49,9 @@ class CpuShare:
             _write(_ROOT / "cgroup.subtree_control", "+cpu")
         for folder in self._folders:
             folder.mkdir(exist_ok=True)
+        # Other programs get what roles leave: a role's share is there whenever it wants it.
+        weight = "cpu.shares" if self._version == 1 else "cpu.weight"
+        _write(self._folders[0] / weight, str(_WEIGHTS[self._version]))
 
     def limit(self, cores: float | None) -> None:
         """Let the role use this many cores; None lifts the limit."""

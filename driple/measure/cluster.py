@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 import os
 import select
-import statistics
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from driple.settings import Setting
 from driple.targets import RESOURCES
 from driple.zoo.workload import Workload
 
-__all__ = ["LocalCluster", "RunPlan", "RunRecord", "StepTrace", "require_measurable"]
+__all__ = ["LocalCluster", "RunPlan", "RunRecord", "require_measurable"]
 
 _FIRST_PORT = 2222
 _PORTS = 20_000
@@ -67,19 +66,6 @@ class RunPlan:
         wanted = max(self.min_iterations, math.ceil(self.seconds / iteration_s))
         affordable = max(10, int(self.max_seconds / iteration_s))
         return min(wanted, self.max_iterations, affordable)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepTrace:
-    """Steps that are run with TensorFlow's full tracing.
-
-    Attributes:
-        folder: where a `RunMetadata` of each goes; it must be there.
-        num_steps: how many.
-    """
-
-    folder: Path
-    num_steps: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,7 +129,7 @@ class LocalCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="driple-cluster-")
         self._library = Path()
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> Self:
         """Create the network and start every role."""
         self.network.__enter__()
         try:
@@ -174,42 +160,27 @@ class LocalCluster:
         self.network.close()
         self._folder.cleanup()
 
-    def run(
-        self, workload: Workload, graph_path: Path, trace: StepTrace | None = None
-    ) -> RunRecord:
+    def run(self, workload: Workload, graph_path: Path) -> RunRecord:
         """Train the workload, measuring; the chief's GraphDef is written to `graph_path`.
 
         Args:
             workload: what to train.
             graph_path: file to be written.
-            trace: have the chief run some steps with full tracing before those that are measured.
 
         Raises:
             MeasureError: a role died or failed; the cluster is good for the next run.
         """
         try:
-            return self._run(workload, graph_path, trace)
+            return self._run(workload, graph_path)
         finally:
             self._end_run()
 
-    def _run(self, workload: Workload, graph_path: Path, trace: StepTrace | None) -> RunRecord:
-        self._port = _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
-        self._begin(workload, graph_path, trace)
+    def _run(self, workload: Workload, graph_path: Path) -> RunRecord:
+        self._begin(workload, graph_path)
         workers = [self._roles[name] for name in self.workers]
-        for name in self.servers:
-            self._expect(self._roles[name], "ready")
-        for role in workers:
-            num_parameters = int(self._expect(role, "ready")["num_parameters"])
-        for role in workers:
-            role.say("go")
-        for role in workers:
-            self._expect(role, "placed")
-        for name, role in self._roles.items():  # only now: placing the graph takes a whole core
-            role.share.limit(self.shares[name])
-        for role in workers:
-            role.say("go")
-        warm = [self._expect(role, "warm")["times_ns"] for role in workers]
-        iteration_s = max(statistics.median(np.diff(times)) for times in warm) / 1e9
+        num_parameters = self._place()
+        warm = self._warm()
+        iteration_s = max(float(np.median(np.diff(times))) for times in warm) / 1e9
         num_iterations = self.plan.iterations(iteration_s)
         before, used_before = busy_time(), self._used_s()
         with Sampling(
@@ -218,8 +189,7 @@ class LocalCluster:
             start = time.monotonic()
             for role in workers:
                 role.say(str(num_iterations))
-            num_steps = num_iterations + (trace.num_steps if trace else 0)
-            limit_s = 10 * num_steps * iteration_s + ANSWER_S
+            limit_s = 10 * num_iterations * iteration_s + ANSWER_S
             done = {role.name: self._expect(role, "done", limit_s)["times_ns"] for role in workers}
             elapsed_s = time.monotonic() - start
         after, used_after = busy_time(), self._used_s()
@@ -234,6 +204,28 @@ class LocalCluster:
             steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
         )
 
+    def _place(self) -> int:
+        """Have every role build and place its graph; trainable parameters."""
+        workers = [self._roles[name] for name in self.workers]
+        for name in self.servers:
+            self._expect(self._roles[name], "ready")
+        for role in workers:
+            num_parameters = int(self._expect(role, "ready")["num_parameters"])
+        for role in workers:
+            role.say("go")
+        for role in workers:
+            self._expect(role, "placed")
+        return num_parameters
+
+    def _warm(self) -> list[list[int]]:
+        """Set the shares and run the first steps; times of each worker."""
+        for name in self.servers + self.workers:  # only now: placing a graph takes a whole core
+            self._roles[name].share.limit(self.shares[name])
+        workers = [self._roles[name] for name in self.workers]
+        for role in workers:
+            role.say("go")
+        return [self._expect(role, "warm")["times_ns"] for role in workers]
+
     def _start(self, name: str) -> RoleProcess:
         return RoleProcess.start(
             name,
@@ -242,7 +234,18 @@ class LocalCluster:
             log=Path(self._folder.name) / f"{name}.log",
         )
 
-    def _begin(self, workload: Workload, graph_path: Path, trace: StepTrace | None) -> None:
+    def next_port(self) -> int:
+        """A port that no run of this cluster has used for long."""
+        return _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
+
+    def _begin(
+        self,
+        workload: Workload,
+        graph_path: Path | None,
+        *,
+        by_turns: bool = False,
+    ) -> None:
+        self._port = self.next_port()
         cluster = {
             kind: [self.network.address(name, self._port) for name in names]
             for kind, names in (("ps", self.servers), ("worker", self.workers))
@@ -255,10 +258,9 @@ class LocalCluster:
                     "cluster": cluster,
                     "workload": workload.name,
                     "warmup": self.plan.warmup,
-                    "graph": str(graph_path) if name == self.workers[0] else None,
+                    "graph": str(graph_path) if graph_path and name == self.workers[0] else None,
+                    "by_turns": by_turns,
                 }
-                if trace is not None and name == self.workers[0]:
-                    job |= {"trace": str(trace.folder), "num_traced": trace.num_steps}
                 self._roles[name].give(job)
 
     def _end_run(self) -> None:

@@ -10,6 +10,7 @@ A partition graph is the part of a graph that one device runs, after TensorFlow'
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from google.protobuf.message import DecodeError
 from driple.errors import TraceError
 from driple.throughput.jobtrace import JobTrace, Resource
 
-__all__ = ["ProfiledStep", "job_trace_of"]
+__all__ = ["ProfiledStep", "job_trace_of", "transfer_spans"]
 
 _TASK = re.compile(r"/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)")
 _TRANSFER = re.compile(r"\[[^\]]*\] \[[^\]]*\] (?P<tensor>\S+) from (?P<sender>\S+) to (?P<to>\S+)")
@@ -87,17 +88,9 @@ def job_trace_of(
         TraceError: the records are damaged, or hold no partition graphs or no transfers.
     """
     from tensorflow.core.framework import types_pb2  # an extra, loaded when needed
-    from tensorflow.core.protobuf import config_pb2
     from tensorflow.python.framework.dtypes import as_dtype
 
-    records = []
-    for number, step in enumerate(steps):
-        record = config_pb2.RunMetadata()
-        try:
-            record.ParseFromString(step.metadata)
-        except DecodeError as error:
-            raise TraceError(f"RunMetadata of step {number} is damaged ({error})") from error
-        records.append(record)
+    records = [_parsed(step.metadata, number) for number, step in enumerate(steps)]
     if not records or not records[0].partition_graphs:
         raise TraceError(
             "the first step's RunMetadata holds no partition graphs; run it with "
@@ -105,6 +98,8 @@ def job_trace_of(
         )
     size_of = {kind: as_dtype(kind).size for kind in types_pb2.DataType.values() if 0 < kind < 100}
     times = [_times_of(record, size_of) for record in records]
+    whole = _whole_steps(times)
+    steps, times = [steps[i] for i in whole], [times[i] for i in whole]
     ops = _ops_of(records[0].partition_graphs, times)
     spans = np.array(
         [
@@ -137,8 +132,38 @@ def job_trace_of(
         step_s=last_s + after_s,
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
-        about={**about, "traced_step_s": traced_s, "untraced_step_s": untraced_step_s},
+        about={
+            **about,
+            "traced_step_s": traced_s,
+            "untraced_step_s": untraced_step_s,
+            "left_out_steps": len(records) - len(whole),
+        },
     )
+
+
+def transfer_spans(metadata: bytes) -> list[Span]:
+    """Begin and end of every transfer of a step, seconds since the epoch.
+
+    Raises:
+        TraceError: the record is damaged.
+    """
+    return [*_times_of(_parsed(metadata, 0), {}).transfers.values()]
+
+
+def _parsed(metadata: bytes, number: int) -> Any:
+    """A `RunMetadata`.
+
+    Raises:
+        TraceError: it is damaged.
+    """
+    from tensorflow.core.protobuf import config_pb2  # an extra, loaded when needed
+
+    record = config_pb2.RunMetadata()
+    try:
+        record.ParseFromString(metadata)
+    except DecodeError as error:
+        raise TraceError(f"RunMetadata of step {number} is damaged ({error})") from error
+    return record
 
 
 def _task(device: str) -> str:
@@ -175,6 +200,16 @@ def _widen(
 ) -> None:
     old = spans.get(key, (begin, end))
     spans[key] = (min(begin, old[0]), max(end, old[1]))
+
+
+def _whole_steps(times: Sequence[_Times]) -> list[int]:
+    """Steps that hold every transfer that most steps hold.
+
+    Now and then the record of a step comes without the transfers that one task received.
+    """
+    counts = Counter(key for one in times for key in one.transfers)
+    usual = {key for key, count in counts.items() if 2 * count > len(times)}
+    return [i for i, one in enumerate(times) if usual <= set(one.transfers)]
 
 
 def _ops_of(graphs: Iterable[Any], times: Sequence[_Times]) -> list[_Op]:

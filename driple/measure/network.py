@@ -15,18 +15,69 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from driple.errors import MeasureError
 
-__all__ = ["ClusterNetwork"]
+__all__ = ["ClusterNetwork", "Port"]
 
 _BRIDGE = "dplbr"
 _SUBNET = "10.77.0"
-_BURST = "256kb"
 _LATENCY = "20ms"
+_CONGESTION = "net.ipv4.tcp_congestion_control"
+_QUANTUM = 16_000  # bytes of a peer before the next one's turn
+_QUEUE_BYTES = 1_000_000  # of a peer that wait
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Port:
+    """How an end of a link queues packets.
+
+    Attributes:
+        congestion: how TCP reacts; a name that Linux knows.
+        burst_kib: what a link that was idle lets pass at once.
+        fair: a queue for each peer, served in turn, in place of one for all.
+    """
+
+    congestion: str = "reno"
+    burst_kib: int = 256
+    fair: bool = False
+
+    def commands(
+        self, device: str, bits_per_s: float, end: str, addresses: Sequence[str]
+    ) -> list[str]:
+        """What to tell `tc`.
+
+        Args:
+            device: end of the link.
+            bits_per_s: its rate.
+            end: `src` or `dst`: which address of a packet is the peer's.
+            addresses: of all peers.
+        """
+        burst = f"burst {self.burst_kib}kb"
+        if not self.fair:
+            return [
+                f"qdisc add dev {device} root tbf rate {bits_per_s:.0f}bit {burst} "
+                f"latency {_LATENCY}"
+            ]
+        whole = f"ceil {bits_per_s:.0f}bit {burst} cburst {self.burst_kib}kb"
+        part = f"htb rate {bits_per_s / (len(addresses) + 1):.0f}bit {whole} quantum {_QUANTUM}"
+        found = [
+            f"qdisc add dev {device} root handle 1: htb default 9",
+            f"class add dev {device} parent 1: classid 1:1 htb rate {bits_per_s:.0f}bit {whole}",
+            f"class add dev {device} parent 1:1 classid 1:9 {part}",
+        ]
+        for number, address in enumerate(addresses, 16):
+            found += [
+                f"class add dev {device} parent 1:1 classid 1:{number:x} {part}",
+                f"qdisc add dev {device} parent 1:{number:x} bfifo limit {_QUEUE_BYTES}",
+                f"filter add dev {device} parent 1: protocol ip prio 1 u32 "
+                f"match ip {end} {address}/32 flowid 1:{number:x}",
+            ]
+        return found
 
 
 class ClusterNetwork:
@@ -35,11 +86,15 @@ class ClusterNetwork:
     Args:
         roles: names of the roles, at most 8 characters each; the i-th gets address 10.77.0.(i+1).
         bits_per_s: rate of each link in each direction.
+        port: how links queue what does not fit.
     """
 
-    def __init__(self, roles: Sequence[str], bits_per_s: float) -> None:
+    def __init__(
+        self, roles: Sequence[str], bits_per_s: float, *, port: Port | None = None
+    ) -> None:
         self.roles = tuple(roles)
         self.bits_per_s = bits_per_s
+        self.port = port or Port()
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> ClusterNetwork:
@@ -68,6 +123,24 @@ class ClusterNetwork:
         """Remove everything, and let others measure."""
         self.close()
 
+    def set_rate(self, bits_per_s: float) -> None:
+        """Give every link another rate, in both directions."""
+        self.bits_per_s = bits_per_s
+        for role in self.roles:
+            self._shape(role)
+
+    def _shape(self, role: str) -> None:
+        """Limit both ends of a role's link."""
+        for tc, device, end in (
+            (f"tc -n dpl_{role}", "eth0", "dst"),
+            ("tc", self.link(role), "src"),
+        ):
+            _run(f"{tc} qdisc del dev {device} root", check=False)
+            peers = [peer for peer in self.roles if peer != role]
+            addresses = [self.address(peer, 0).partition(":")[0] for peer in peers]
+            for command in self.port.commands(device, self.bits_per_s, end, addresses):
+                _run(f"{tc} {command}")
+
     def close(self) -> None:
         """Remove everything, and let others measure."""
         self.remove()
@@ -86,8 +159,12 @@ class ClusterNetwork:
 
     def counter_paths(self, role: str) -> dict[str, Path]:
         """Files that hold the bytes a role has sent (`net_tx`) and received (`net_rx`)."""
-        statistics = Path(f"/sys/class/net/dpl{role}/statistics")
+        statistics = Path(f"/sys/class/net/{self.link(role)}/statistics")
         return {"net_tx": statistics / "rx_bytes", "net_rx": statistics / "tx_bytes"}
+
+    def link(self, role: str) -> str:
+        """The host's end of a role's link."""
+        return f"dpl{role}"
 
     def remove(self) -> None:
         """Remove namespaces, links and bridge; what is not there is passed over."""
@@ -100,7 +177,6 @@ class ClusterNetwork:
 
     def _add(self, role: str, i: int) -> None:
         space, link = f"dpl_{role}", f"dpl{role}"
-        bucket = f"root tbf rate {self.bits_per_s:.0f}bit burst {_BURST} latency {_LATENCY}"
         for command in (
             f"ip netns add {space}",
             f"ip link add {link} type veth peer name eth0 netns {space}",
@@ -109,11 +185,10 @@ class ClusterNetwork:
             f"ip -n {space} addr add {_SUBNET}.{i + 1}/24 dev eth0",
             f"ip -n {space} link set eth0 up",
             f"ip -n {space} link set lo up",
-            f"ip netns exec {space} sysctl -qw net.ipv4.tcp_congestion_control=reno",
-            f"tc -n {space} qdisc add dev eth0 {bucket}",
-            f"tc qdisc add dev {link} {bucket}",
+            f"ip netns exec {space} sysctl -qw {_CONGESTION}={self.port.congestion}",
         ):
             _run(command)
+        self._shape(role)
 
 
 def _lock_machine() -> IO[str]:

@@ -1,6 +1,6 @@
 """Profile a job with one worker on this machine: real steps, fully traced (Li et al., section 2).
 
-    Workload, setting -> LocalCluster with tracing -> RunMetadata files -> JobTrace
+    Workload, setting -> TurnCluster with tracing -> RunMetadata files -> JobTrace
     RunMetadata files of the user's own job        -> JobTrace
 
 Tracing itself costs time between steps; the time of a step is taken from steps without it.
@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import datetime
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from driple.checks import check_whole
 from driple.errors import ConfigError, TraceError
-from driple.measure.cluster import LocalCluster, RunPlan, StepTrace, require_measurable
+from driple.measure.cluster import RunPlan, require_measurable
 from driple.measure.metadata import ProfiledStep, job_trace_of
+from driple.measure.shares import worker_shares
+from driple.measure.turns import TurnCluster, TurnJob
 from driple.settings import Setting
 from driple.throughput.jobtrace import JobTrace
 from driple.zoo.workload import Workload
 
-__all__ = ["profile_workload", "read_run_metadata"]
+__all__ = ["profile_workload", "read_run_metadata", "read_steps"]
 
 _LEAST_STEPS = 2
 _MOST_STEPS = 1000
@@ -54,39 +54,67 @@ def profile_workload(
             "such as CPU-P1w1/ho-200M"
         )
     bits_per_s = require_measurable(setting)
-    with tempfile.TemporaryDirectory(prefix="driple-profile-") as name:
-        folder = Path(name)
-        traced = folder / "steps"
-        traced.mkdir()
-        with LocalCluster(setting, plan) as cluster:
-            record = cluster.run(
-                workload, folder / "graph.pb", StepTrace(folder=traced, num_steps=num_steps)
-            )
-            versions = cluster.versions
-        untraced_s = float(np.median(np.diff(record.step_times_ns["w0"]))) / 1e9
-        files = sorted(traced.glob("*.pb"))
-        begins = [int(file.stem) / 1e9 for file in files]
-        steps = [
-            ProfiledStep(metadata=file.read_bytes(), begin_s=begin)
-            for file, begin in zip(files, begins, strict=True)
-        ]
+    job = TurnJob(
+        workload=workload,
+        num_servers=setting.num_servers,
+        num_workers=1,
+        bits_per_s=bits_per_s,
+        server_share=plan.server_share,
+        worker_share=worker_shares(setting, plan.share)["w0"],
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="driple-profile-") as name,
+        TurnCluster(setting.num_servers, 1) as cluster,
+    ):
+        cluster.open(job)
+        cluster.trace(Path(name), num_steps)
+        turn = cluster.turn([0.0], plan.seconds)
+        cluster.close_job()
         about: dict[str, Any] = {
             "workload": workload.name,
             "setting": setting.name,
             "worker_share": plan.share,
             "server_share": plan.server_share,
             "provenance": "measured",
-            "versions": versions,
-            "other_cores": record.other_cores,
+            "versions": cluster.versions,
+            "other_cores": turn.other_cores,
             "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
-        return job_trace_of(
-            steps,
+        return read_steps(
+            Path(name),
             batch_size=workload.batch_size,
             bytes_per_s=bits_per_s / 8,
-            untraced_step_s=untraced_s,
+            step_s=1 / turn.steps_per_s(0.0),
             about=about,
         )
+
+
+def read_steps(
+    folder: Path, *, batch_size: int, bytes_per_s: float, step_s: float, about: Mapping[str, Any]
+) -> JobTrace:
+    """The trace of the steps that `TurnCluster.trace` has left in a folder.
+
+    Args:
+        folder: a `RunMetadata` of each step, named by when it began.
+        batch_size: examples of a step.
+        bytes_per_s: rate of the links.
+        step_s: mean seconds of a step without tracing.
+        about: what else tells where it comes from.
+
+    Raises:
+        TraceError: a record is damaged, or holds no partition graphs or no transfers.
+    """
+    steps = [
+        ProfiledStep(metadata=file.read_bytes(), begin_s=int(file.stem) / 1e9)
+        for file in sorted(folder.glob("*.pb"))
+    ]
+    return job_trace_of(
+        steps,
+        batch_size=batch_size,
+        bytes_per_s=bytes_per_s,
+        untraced_step_s=step_s,
+        about=about,
+    )
 
 
 def read_run_metadata(
@@ -112,9 +140,15 @@ def read_run_metadata(
                     f"{file} holds {size / 2**20:.0f} MiB, more than the "
                     f"{_MOST_BYTES / 2**20:.0f} that one step may; give one RunMetadata per file"
                 )
-            steps.append(ProfiledStep(metadata=file.read_bytes(), begin_s=None))
+            record = file.read_bytes()
         except OSError as error:
             raise TraceError(f"cannot read {file}: {error.strerror}") from error
+        if record.lstrip()[:1] in {b"{", b"["}:
+            raise TraceError(
+                f"{file} is JSON; a Chrome timeline tells neither which tensor a RecvTensor "
+                "carried nor its bytes: give the RunMetadata that it was made from"
+            )
+        steps.append(ProfiledStep(metadata=record, begin_s=None))
     return job_trace_of(
         steps,
         batch_size=batch_size,

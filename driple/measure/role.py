@@ -91,7 +91,36 @@ def _run_job(job: dict[str, Any], out: Any) -> None:
         _send(out, event="ready")
         _wait_for_word()
         return
-    _train(job, server.target, config, out)
+    if job.get("transfers"):
+        _transfers(job, server.target, config, out)
+    else:
+        _train(job, server.target, config, out)
+
+
+def _transfers(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
+    """Fetch tensors from the server, one a step, all traced."""
+    import tensorflow.compat.v1 as tf
+
+    fetches = {}
+    with tf.Graph().as_default() as graph:
+        for nbytes in sorted(set(job["transfers"])):
+            with tf.device("/job:ps/task:0/device:CPU:0"):
+                held = tf.Variable(tf.zeros([nbytes // 4]), use_resource=False)
+            with tf.device("/job:worker/task:0/device:CPU:0"):
+                fetches[nbytes] = tf.identity(held).op
+        init = tf.global_variables_initializer()
+    with tf.Session(target, graph=graph, config=config) as session:
+        session.run(init)
+        for fetch in fetches.values():
+            session.run(fetch)
+        _send(out, event="ready", num_parameters=0)
+        _wait_for_word()
+        for number, nbytes in enumerate(job["transfers"]):
+            _traced_steps(session, fetches[nbytes], Path(job["trace"]), 1)
+            if number % 8 == 0:
+                time.sleep(0.02)  # lets the link's bucket fill now and then
+        _send(out, event="done", times_ns=[])
+        _wait_for_word()
 
 
 def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
@@ -122,11 +151,26 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
         _send(out, event="placed")
         _wait_for_word()
         _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
+        if job.get("by_turns"):
+            _turns(session, step.step, train, out)
+            return
         num_iterations = int(sys.stdin.readline() or 0)
-        if job.get("trace"):
-            _traced_steps(session, step.step, Path(job["trace"]), job["num_traced"])
         _send(out, event="done", times_ns=_steps(train, num_iterations))
         _wait_for_word()
+
+
+def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
+    """Train whenever told to, until a time or so many traced steps; never beyond the last word."""
+    for line in sys.stdin:
+        turn = json.loads(line)
+        if turn.get("trace"):
+            _traced_steps(session, step, Path(turn["trace"]), turn["num_traced"])
+        time.sleep(max(0.0, (turn["from_ns"] - time.monotonic_ns()) / 1e9))
+        times = [time.monotonic_ns()]
+        while times[-1] < turn["until_ns"]:
+            train()
+            times.append(time.monotonic_ns())
+        _send(out, event="done", times_ns=times)
 
 
 def _traced_steps(session: Any, step: Any, folder: Path, count: int) -> None:

@@ -38,8 +38,8 @@ class Phases:
 def phases_of(trace: JobTrace, bytes_per_s: float) -> Phases:
     """The phases of a profiled job, transfers at this rate, of its fullest server.
 
-    What the step takes beyond transfers and updates counts as computing: the models let nothing
-    overlap.
+    A step takes as long as those without tracing, where the trace tells. What it takes beyond
+    transfers and updates counts as computing: the models let nothing overlap.
     """
     nbytes = {
         kind: max(
@@ -50,7 +50,8 @@ def phases_of(trace: JobTrace, bytes_per_s: float) -> Phases:
     }
     serving = trace.resources == Resource.SERVER
     update_s = float((trace.end_s - trace.start_s)[:, serving].sum(axis=1).mean())
-    step_s = float(trace.step_s.mean())
+    untraced_s = trace.about.get("untraced_step_s")
+    step_s = float(trace.step_s.mean() if untraced_s is None else untraced_s)
     down_s, up_s = (nbytes[kind] / trace.bytes_per_s for kind in nbytes)
     computing_s = max(step_s - down_s - up_s - update_s, 0.0)
     scale = trace.bytes_per_s / bytes_per_s

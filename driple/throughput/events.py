@@ -21,6 +21,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _IDLE = -1
+_START = -2  # what a worker that has not begun waits for
 _NEVER = np.inf
 _SHIFT = 1 << 21  # above any op's number: heap entries are key * _SHIFT + op
 _NOTHING_BYTES = 1e-6
@@ -112,11 +113,12 @@ def _fill(
 
 
 @_compiled
-def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the speed (decision 0010)
+def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed (decision 0010)
     job: Job,
     links: Links,
     chosen: IntArray,
     synchronous: bool,
+    start: FloatArray,
     keep: FloatArray,
 ) -> tuple[FloatArray, int, int]:
     """Let every worker do its steps.
@@ -126,6 +128,7 @@ def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the sp
         links: what workers and servers share.
         chosen: shape [W, N], the profiled step that each step is.
         synchronous: whether all wait for each other at the end of a step.
+        start: shape [W], seconds at which each worker begins its first step.
         keep: shape [K, 5], room for chunks: worker, resource, op, begin, end.
 
     Returns:
@@ -145,7 +148,9 @@ def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the sp
     running = np.full(shape, _IDLE, np.int64)
     began = np.zeros(shape, np.float64)
     ends = np.full(shape, _NEVER, np.float64)
-    soonest = np.full(num_workers, _NEVER, np.float64)  # the least of them
+    soonest = start.copy()  # the least of them
+    ends[:, 0] = start
+    running[:, 0] = _START
     left = np.zeros(shape, np.float64)  # bytes of a running chunk at `since`
     active = np.zeros((2, num_workers, num_servers), np.int64)  # transfers, down and up
     rate = np.zeros((2, num_workers, num_servers), np.float64)
@@ -154,8 +159,8 @@ def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the sp
     step_ends = np.zeros((num_workers, num_steps), np.float64)
     step = np.zeros(num_workers, np.int64)  # that each worker is in
     done = np.zeros(num_workers, np.int64)  # ops of it
-    begins = np.ones(num_workers, np.bool_)  # workers that begin a step now
-    low, high = 0, num_workers  # workers that something has become ready for, at most
+    begins = np.zeros(num_workers, np.bool_)  # workers that begin a step now
+    low, high = 0, 0  # workers that something has become ready for, at most
     together = 0  # workers that have ended the same step
     sequence, num_events, num_kept = 0, 0, 0
     now = 0.0
@@ -250,11 +255,14 @@ def run_steps(  # noqa: PLR0912, PLR0915  # as parts it ran at a tenth of the sp
         r = 0
         while ends[w, r] != now:
             r += 1
-        num_events += 1
         op = running[w, r]
         running[w, r] = _IDLE
         ends[w, r] = _NEVER
         low, high = w, w + 1
+        if op == _START:
+            begins[w] = True
+            continue
+        num_events += 1
         if num_kept < len(keep):
             keep[num_kept, 0], keep[num_kept, 1], keep[num_kept, 2] = w, r, op
             keep[num_kept, 3], keep[num_kept, 4] = began[w, r], now

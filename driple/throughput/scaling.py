@@ -1,34 +1,50 @@
 """Many workers: simulated steps of each, their throughput, and how sure it is (section 3.4).
 
-CompiledJob, Cluster -> run_steps -> ends of all steps -> Throughput (examples/s, interval)
+CompiledJob, Cluster -> run_steps, some replications -> ends of all steps
+                     -> Throughput (examples/s, interval)
+
+Workers that share links fairly keep the distance that they begin with, so each replication begins
+with another: at random within a step. All at once, as in the paper, is the worst of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_number, check_whole
-from driple.errors import ConfigError
-from driple.throughput.compiled import CompiledJob
+from driple.errors import ConfigError, TraceError
+from driple.throughput.compiled import CompiledJob, compile_job
+from driple.throughput.jobtrace import JobTrace
 from driple.throughput.order import Order, downlink_ranks
+from driple.throughput.overhead import Overhead
 
 if TYPE_CHECKING:
     from driple.throughput.events import Job, Links
 
-__all__ = ["MOST_WORKERS", "Chunk", "Cluster", "Throughput", "event_tables", "simulate_workers"]
+__all__ = [
+    "MOST_WORKERS",
+    "Chunk",
+    "Cluster",
+    "Throughput",
+    "event_tables",
+    "fitted_to_step",
+    "job_of_trace",
+    "simulate_workers",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
 MOST_WORKERS = 1000
 WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section 3.2.2)
-WARM_UP_STEPS = 50  # in which workers get out of step with each other (section 4.1)
-_BATCHES = 20  # of the time after it, whose means are compared
-_CONFIDENCE = 0.95
+_WARM_UP_STEPS = 50  # of all replications together (section 4.1)
+_REPLICATIONS = 10
+_LEAST_STEPS = 20
+_FACTOR_STEP = 1e-4
+_STUDENT = 2.262  # 97.5 % quantile of Student's t with one degree of freedom less than those
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +111,7 @@ class Throughput:
     Attributes:
         num_workers: how many.
         examples_per_s: mean after the first steps.
-        interval: of 95 %, by the means of successive parts of the simulated time.
+        interval: of 95 %, by the means of the replications.
         step_s: mean seconds of a worker's step.
         num_events: that were simulated.
         chunks: the first ones, if asked for.
@@ -122,34 +138,104 @@ def simulate_workers(
     Args:
         job: one worker's steps.
         cluster: where they run.
-        num_steps: of each worker; the first tenth, 50 at most, is left out of the result.
+        num_steps: of each worker, over all replications; the first tenth, 50 at most, is left out.
         seed: of the sampling, and of a random order.
         keep_chunks: how many chunks to keep, to draw them.
     """
     from driple.throughput.events import run_steps  # compiles, so only when it is needed
 
-    check_whole("--steps", num_steps, _BATCHES)
+    check_whole("--steps", num_steps, _LEAST_STEPS)
     random = np.random.default_rng(seed)
-    workers = cluster.num_workers
-    keep = np.empty((keep_chunks, 5))
-    ends, num_events, kept = run_steps(
-        *event_tables(job, cluster, seed),
-        random.integers(len(job.amount), size=(workers, num_steps)),
-        cluster.synchronous,
-        keep,
-    )
-    chunks = tuple(
-        Chunk(int(w), int(r), int(op), begin, end) for w, r, op, begin, end in keep[:kept].tolist()
-    )
-    per_s, interval, step_s = _rates(ends)
+    workers, each = cluster.num_workers, -(-num_steps // _REPLICATIONS)
+    tables = event_tables(job, cluster, seed)
+    apart_s = 0.0 if cluster.synchronous else float(job.step_s.mean())
+    rates: list[float] = []
+    chunks: tuple[Chunk, ...] = ()
+    events = 0
+    for number in range(_REPLICATIONS):
+        keep = np.empty((keep_chunks if number == 0 else 0, 5))
+        start = random.uniform(0, apart_s, workers)
+        ends, num_events, kept = run_steps(
+            *tables,
+            random.integers(len(job.amount), size=(workers, each)),
+            cluster.synchronous,
+            start - start.min(),
+            keep,
+        )
+        rates.append(_steps_per_s(ends))
+        events += int(num_events)
+        if kept:
+            chunks = tuple(
+                Chunk(int(w), int(r), int(op), begin, end)
+                for w, r, op, begin, end in keep[:kept].tolist()
+            )
+    per_s = float(np.mean(rates))
+    width = _STUDENT * float(np.std(rates, ddof=1)) / np.sqrt(_REPLICATIONS)
     return Throughput(
         num_workers=workers,
         examples_per_s=per_s * job.batch_size,
-        interval=(interval[0] * job.batch_size, interval[1] * job.batch_size),
-        step_s=step_s,
-        num_events=int(num_events),
+        interval=((per_s - width) * job.batch_size, (per_s + width) * job.batch_size),
+        step_s=workers / per_s,
+        num_events=events,
         chunks=chunks,
     )
+
+
+def job_of_trace(trace: JobTrace, overhead: Overhead) -> CompiledJob:
+    """A trace made ready for simulating; where it tells how long untraced steps took, like them.
+
+    Args:
+        trace: of one worker.
+        overhead: of parsing what is received.
+
+    Raises:
+        TraceError: transfers alone take longer than a step.
+    """
+    job = compile_job(trace, overhead)
+    untraced_s = trace.about.get("untraced_step_s")
+    return job if untraced_s is None else fitted_to_step(job, trace.bytes_per_s, untraced_s)
+
+
+def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> CompiledJob:
+    """The job with all computing faster or slower by one factor, so that one worker takes `step_s`.
+
+    Tracing slows every op a little, while steps without it tell how long they take together.
+
+    Args:
+        job: of one worker.
+        bytes_per_s: rate of the links while it was profiled.
+        step_s: mean seconds of a step without tracing.
+
+    Raises:
+        TraceError: transfers alone take longer than that.
+    """
+    from driple.throughput.events import run_steps
+
+    check_number("seconds of a step", step_s, above=0)
+    computing = job.resource <= job.num_servers
+    every = np.arange(len(job.amount)).reshape(1, -1)
+    cluster = Cluster(num_workers=1, bytes_per_s=bytes_per_s)
+
+    def scaled(factor: float) -> CompiledJob:
+        return replace(job, amount=np.where(computing, factor * job.amount, job.amount))
+
+    def takes_s(factor: float) -> float:
+        tables = event_tables(scaled(factor), cluster)
+        ends, _, _ = run_steps(*tables, every, False, np.zeros(1), np.empty((0, 5)))
+        return float(ends[0, -1]) / every.size
+
+    if takes_s(0.0) >= step_s:
+        raise TraceError(
+            f"job trace: transfers alone take {takes_s(0.0):.3f} s at its bandwidth, and a step "
+            f"{step_s:.3f} s; its bandwidth is not what the links yielded"
+        )
+    low, high = 0.0, 1.0
+    while takes_s(high) < step_s:
+        low, high = high, 2 * high
+    while high - low > _FACTOR_STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if takes_s(middle) < step_s else (low, middle)
+    return scaled(high)
 
 
 def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
@@ -176,24 +262,23 @@ def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job
     return table, links
 
 
-def _rates(ends: FloatArray) -> tuple[float, tuple[float, float], float]:
-    """Steps per second of all workers, its interval, and seconds of a worker's step.
+def _steps_per_s(ends: FloatArray) -> float:
+    """Steps per second of all workers, but for the first.
 
     Args:
         ends: shape [workers, steps], when each step ended.
     """
-    num_workers, num_steps = ends.shape
-    skipped = min(WARM_UP_STEPS, num_steps // 10)
+    num_steps = ends.shape[1]
+    skipped = min(_WARM_UP_STEPS // _REPLICATIONS, num_steps // 10)
     begin_s, end_s = float(ends[:, skipped].max()), float(ends[:, -1].min())
     if end_s <= begin_s:  # workers so unlike that the fastest ends before the slowest begins
-        begin_s, end_s = 0.0, float(ends[:, -1].min())
-    edges = np.linspace(begin_s, end_s, _BATCHES + 1)
-    # A step that runs over an edge counts in both parts, by its share.
-    progress = sum(
-        np.interp(edges, np.concatenate(([0.0], row)), np.arange(num_steps + 1.0)) for row in ends
+        begin_s = 0.0
+    # A step that runs over an edge counts by its share.
+    progress = np.sum(
+        [
+            np.interp([begin_s, end_s], np.concatenate(([0.0], row)), np.arange(num_steps + 1.0))
+            for row in ends
+        ],
+        axis=0,
     )
-    means = np.diff(progress) / np.diff(edges)
-    mean = float(means.mean())
-    error = float(means.std(ddof=1)) / np.sqrt(_BATCHES)
-    width = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * error
-    return mean, (mean - width, mean + width), num_workers / mean
+    return float(progress[1] - progress[0]) / (end_s - begin_s)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from driple.throughput.jobtrace import read_job_trace
 from tests.cli.test_main import ROOT, driple, refused
 
 RECORDS = sorted((ROOT / "tests/data/throughput").glob("*.pb.gz"))
@@ -51,7 +52,27 @@ def test_predict_draws_the_curve_and_what_the_workers_do(trace: Path, tmp_path: 
     assert json.loads(chrome.read_text())["traceEvents"]
 
 
+def test_a_platform_tells_bandwidth_and_overhead(trace: Path, tmp_path: Path) -> None:
+    records = [file.with_suffix("") for file in RECORDS]
+    files = [trace.parent / file.name for file in records]
+    platform = tmp_path / "platform.json"
+    line = {"s_per_byte": 2e-10, "s": 3e-4}
+    platform.write_text(json.dumps({"bytes_per_s": 2.4e7, "overhead": line}))
+    arguments = ("throughput", "import", *files, "--batch-size", 64, "--bandwidth", "200M")
+    made = tmp_path / "job.npz"
+    done = driple(*arguments, "--platform", platform, "-o", made)
+    assert done.returncode == 0, done.stderr
+    found = read_job_trace(made)
+    assert found.bytes_per_s == 2.4e7
+    assert found.about["overhead"] == line
+    platform.write_text('{"bytes_per_s": 2.4e7}')
+    assert "throughput platform" in refused(*arguments, "--platform", platform, "-o", made)
+    assert "no such" in refused(*arguments, "--platform", tmp_path / "no.json", "-o", made).lower()
+
+
 def test_bad_input_gets_one_line(trace: Path, tmp_path: Path) -> None:
+    assert "1000" in refused("throughput", "predict", trace, "--workers", "1000000")
+    assert "--workers" in refused("throughput", "predict", trace, "--workers", "0")
     assert "throughput profile" in refused("throughput", "predict", tmp_path / "none.npz")
     assert "--workers" in refused("throughput", "predict", trace, "--workers", "many")
     assert "10G" in refused("throughput", "predict", trace, "--bandwidth", "fast")

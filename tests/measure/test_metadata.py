@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorflow.core.protobuf import config_pb2
 
 from driple.errors import TraceError
 from driple.measure.metadata import ProfiledStep, job_trace_of
@@ -69,6 +70,27 @@ def test_one_simulated_worker_takes_about_as_long_as_the_profiled_one(tmp_path: 
     assert 0.5 * trace.step_s.mean() < made.step_s < 1.1 * trace.step_s.mean()
 
 
+def without_received_by_server(record: bytes) -> bytes:
+    """A record as TensorFlow writes it now and then: the server's transfers are missing."""
+    made = config_pb2.RunMetadata.FromString(record)
+    for device in made.step_stats.dev_stats:
+        if "job:ps" in device.device:
+            others = [node for node in device.node_stats if node.node_name != "RecvTensor"]
+            del device.node_stats[:]
+            device.node_stats.extend(others)
+    return made.SerializeToString()
+
+
+def test_a_step_without_all_transfers_is_left_out_and_no_transfer_with_it() -> None:
+    """One bad record must not take the uplinks out of all steps."""
+    trace = traced([*RECORDS[:2], without_received_by_server(RECORDS[2])])
+    whole = traced(RECORDS[:2])
+    assert trace.names == whole.names
+    assert trace.num_steps == 2
+    assert trace.about["left_out_steps"] == 1
+    assert (trace.resources == Resource.UPLINK).any()
+
+
 def test_damaged_and_partial_records_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="step 1 is damaged"):
         traced([RECORDS[0], b"\xff\xff", RECORDS[2]])
@@ -78,3 +100,7 @@ def test_damaged_and_partial_records_are_refused(tmp_path: Path) -> None:
         traced(RECORDS[:1])
     with pytest.raises(TraceError, match="cannot read"):
         read_run_metadata([tmp_path / "no.pb"], batch_size=1, bytes_per_s=1, step_s=None)
+    timeline = tmp_path / "timeline.json"
+    timeline.write_text('{"traceEvents": []}')
+    with pytest.raises(TraceError, match="Chrome timeline"):
+        read_run_metadata([timeline], batch_size=1, bytes_per_s=1, step_s=None)

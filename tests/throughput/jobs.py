@@ -34,7 +34,7 @@ def job_of(
         ).reshape(-1, 2),
         num_servers=servers,
         batch_size=batch_size,
-        step_s=amount.sum(axis=1),
+        step_s=(amount / [RATE if resource >= links else 1 for resource, _, _ in ops]).sum(axis=1),
         transfer_of=np.arange(len(ops)),
         first_use=first_use,
         load=load,

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.errors import ConfigError
+from driple.errors import ConfigError, TraceError
 from driple.throughput.compiled import CompiledJob
 from driple.throughput.events import run_steps
 from driple.throughput.order import downlink_ranks
-from driple.throughput.scaling import Cluster, event_tables, simulate_workers
+from driple.throughput.scaling import Cluster, event_tables, fitted_to_step, simulate_workers
 from tests.throughput.jobs import RATE, job_of, plain_ends, random_job
 
 MB = 1e6
@@ -19,7 +19,8 @@ MB = 1e6
 
 def step_ends(job: CompiledJob, cluster: Cluster, chosen: np.ndarray) -> np.ndarray:
     tables = event_tables(job, cluster)
-    return run_steps(*tables, chosen, cluster.synchronous, np.empty((0, 5)))[0]
+    start = np.zeros(cluster.num_workers)
+    return run_steps(*tables, chosen, cluster.synchronous, start, np.empty((0, 5)))[0]
 
 
 CLUSTERS = {
@@ -59,9 +60,21 @@ def test_without_computing_the_link_is_full() -> None:
         cluster = Cluster(num_workers=workers, bytes_per_s=RATE)
         made = simulate_workers(job_of([(2, [40 * MB], [])]), cluster)
         assert made.examples_per_s == pytest.approx(8 * RATE / (40 * MB), rel=0.02)
-        # Equal workers stay in step, so that both directions are never used at once.
+        # In step, both directions are never used at once; apart, the busier one is full at best.
         both = simulate_workers(job_of([(2, [40 * MB], []), (3, [20 * MB], [0])]), cluster)
-        assert both.examples_per_s == pytest.approx(8 * RATE / (60 * MB), rel=0.02)
+        assert 8 * RATE / (60 * MB) <= both.examples_per_s <= 8 * RATE / (40 * MB)
+
+
+def test_workers_begin_when_told_and_keep_their_distance() -> None:
+    """Fair links neither bring workers together nor drive them apart."""
+    job = job_of([(2, [30 * MB], []), (0, [0.5], [0])])
+    tables = event_tables(job, Cluster(num_workers=2, bytes_per_s=RATE))
+    chosen, none = np.zeros((2, 5), dtype=np.int64), np.empty((0, 5))
+    near, _, _ = run_steps(*tables, chosen, False, np.array([0.0, 0.1]), none)
+    assert near[1] - near[0] == pytest.approx(0.1)
+    assert np.diff(near[0]) == pytest.approx(0.3 + 0.5 + 0.2)  # 0.2 s of both transfers overlap
+    apart, _, _ = run_steps(*tables, chosen, False, np.array([0.0, 0.4]), none)
+    assert apart[0] == pytest.approx(0.8 * np.arange(1, 6))
 
 
 def test_equal_steps_of_one_worker_take_what_their_parts_take() -> None:
@@ -70,6 +83,23 @@ def test_equal_steps_of_one_worker_take_what_their_parts_take() -> None:
     made = simulate_workers(job, Cluster(num_workers=1, bytes_per_s=RATE), num_steps=100)
     assert made.step_s == pytest.approx(0.4 + 0.3 + 0.5)
     assert made.interval[0] == pytest.approx(made.interval[1])
+
+
+@pytest.mark.parametrize("step_s", [0.5, 1.0, 3.0])
+def test_one_worker_takes_as_long_as_untraced_steps(step_s: float) -> None:
+    """0.4 s of transfer and computing that was 0.5 s and 0.7 s when it was traced."""
+    job = job_of([(2, [40 * MB] * 2, []), (0, [0.5, 0.7], [0])])
+    made = fitted_to_step(job, RATE, step_s)
+    assert made.amount[:, 0] == pytest.approx(job.amount[:, 0])
+    assert made.amount[:, 1].mean() == pytest.approx(step_s - 0.4, rel=1e-3)
+    one = simulate_workers(made, Cluster(num_workers=1, bytes_per_s=RATE), num_steps=1000)
+    assert one.step_s == pytest.approx(step_s, rel=0.02)
+
+
+def test_transfers_longer_than_a_step_are_refused() -> None:
+    job = job_of([(2, [40 * MB] * 2, []), (0, [0.5, 0.7], [0])])
+    with pytest.raises(TraceError, match="bandwidth"):
+        fitted_to_step(job, RATE, 0.39)
 
 
 def test_workers_in_step_share_the_link_and_wait() -> None:

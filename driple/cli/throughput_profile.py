@@ -1,0 +1,179 @@
+"""`driple throughput platform | profile | import`: what a prediction starts from."""
+
+from __future__ import annotations
+
+import json as json_
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driple.cli.extras import require_tensorflow
+from driple.cli.rates import rate_of
+from driple.cli.show import note, print_json
+from driple.errors import ConfigError
+
+if TYPE_CHECKING:
+    from driple.throughput.jobtrace import JobTrace
+
+__all__ = ["import_", "platform", "profile"]
+
+_PLATFORM = "file of driple throughput platform: what links yield and what receiving costs"
+
+
+def platform(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="file to write (.json)")
+    ] = None,
+    rate: Annotated[str, typer.Option(help="of each link in bit/s")] = "200M",
+    share: Annotated[float, typer.Option(help="cores that server and worker may use")] = 0.4,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw costs and fitted line (.png, .svg, .pdf)")
+    ] = None,
+) -> None:
+    """Measure what links yield and what receiving a tensor costs, once for each platform.
+
+    A socket test tells the bandwidth; the time from a tensor's last packet until TensorFlow can use
+    it, over its size, gives the line of the parsing overhead (Li et al., section 3.2.1).
+
+    Examples:
+
+      driple throughput platform --rate 200M -o platform.json --plot overhead.png
+    """
+    require_tensorflow("measuring a platform")
+    from driple.checks import check_number
+    from driple.cli.plot import check_picture
+    from driple.files import write_whole
+    from driple.measure.platform import measure_platform
+    from driple.measure.turns import TurnCluster
+
+    if plot is not None:
+        check_picture(plot)
+    check_number("--share", share, above=0)
+    with TurnCluster(1, 1) as cluster:
+        found = measure_platform(cluster, rate_of("--rate", rate), share).to_dict()
+    if json:
+        print_json(found)
+    else:
+        line = found["overhead"]
+        print(
+            f"a connection gets {found['bytes_per_s'] / 1e6:.2f} of "
+            f"{found['bits_per_s'] / 8e6:.2f} MB/s\n"
+            f"receiving costs {1e3 * line['s']:.3f} ms and {1e9 * line['s_per_byte']:.3f} ms for "
+            f"each MB (R^2 {found['r_squared']:.3f}, {len(found['sizes'])} tensors)"
+        )
+    if output is not None:
+        write_whole(output, json_.dumps(found).encode(), error=ConfigError)
+        note(f"wrote {output}")
+    if plot is not None:
+        from driple.cli.throughput_plot import plot_overhead
+
+        plot_overhead(found, plot)
+        note(f"wrote {plot}")
+
+
+def profile(
+    workload: Annotated[str, typer.Argument(help="name of the zoo, see driple zoo list")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
+    setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
+    steps: Annotated[int, typer.Option(help="steps to trace")] = 100,
+    share: Annotated[float, typer.Option(help="cores that the worker may use")] = 0.4,
+    server_share: Annotated[float, typer.Option(help="cores that each server may use")] = 0.4,
+    platform: Annotated[Path | None, typer.Option(help=_PLATFORM)] = None,
+) -> None:
+    """Train a workload with one worker on this machine, and trace its steps op by op.
+
+    Needs what driple measure needs: root, iproute2, a C compiler and TensorFlow.
+
+    Examples:
+
+      driple throughput profile resnet20/cifar10/b32/sgd/async -o job.npz
+
+      driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1 -o v.npz
+    """
+    known = _read_platform(platform)
+    require_tensorflow("profiling")
+    from driple.measure.cluster import RunPlan
+    from driple.measure.profile import profile_workload
+    from driple.settings import Setting
+    from driple.zoo.workload import Workload
+
+    plan = RunPlan(share=share, server_share=server_share)
+    note(f"starting TensorFlow, then {steps} traced steps; this takes a minute or two")
+    made = profile_workload(Workload.parse(workload), Setting.parse(setting), plan, steps)
+    _write(made, known, output)
+
+
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="serialised RunMetadata of successive steps, one file each"),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
+    batch_size: Annotated[int, typer.Option(help="examples of a step")],
+    bandwidth: Annotated[str, typer.Option(help="of the links in bit/s, such as 10G")],
+    step_seconds: Annotated[
+        float | None, typer.Option(help="of a step without tracing, if you measured it")
+    ] = None,
+    platform: Annotated[Path | None, typer.Option(help=_PLATFORM)] = None,
+) -> None:
+    """Make a job trace from TensorFlow's own records of your job, with one worker.
+
+    Run some steps with tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE,
+    output_partition_graphs=True) and write each RunMetadata with SerializeToString().
+
+    Examples:
+
+      driple throughput import steps/*.pb --batch-size 64 --bandwidth 10G -o job.npz
+    """
+    known = _read_platform(platform)
+    require_tensorflow("reading RunMetadata")
+    from driple.measure.profile import read_run_metadata
+
+    made = read_run_metadata(
+        files,
+        batch_size=batch_size,
+        bytes_per_s=rate_of("--bandwidth", bandwidth) / 8,
+        step_s=step_seconds,
+    )
+    _write(made, known, output)
+
+
+def _write(trace: JobTrace, platform: dict[str, Any] | None, output: Path) -> None:
+    """Write a trace, with what is known of its platform."""
+    from dataclasses import replace
+
+    from driple.throughput.jobtrace import write_job_trace
+
+    if platform is not None:
+        about = {**trace.about, "overhead": platform["overhead"]}
+        trace = replace(trace, bytes_per_s=platform["bytes_per_s"], about=about)
+    write_job_trace(trace, output)
+    left_out = int(trace.about.get("left_out_steps", 0))
+    note(
+        f"wrote {output}: {trace.num_steps} steps of {len(trace.names)} ops, "
+        f"{float(trace.step_s.mean()):.3f} s each, {trace.num_servers} server(s)"
+        + (f"; {left_out} step(s) without all transfers were left out" if left_out else "")
+    )
+
+
+def _read_platform(file: Path | None) -> dict[str, Any] | None:
+    """Bandwidth and overhead of a platform's file.
+
+    Raises:
+        ConfigError: it cannot be read, or holds something else.
+    """
+    if file is None:
+        return None
+    try:
+        found = json_.loads(file.read_text())
+        line = {name: float(found["overhead"][name]) for name in ("s_per_byte", "s")}
+        per_s = float(found["bytes_per_s"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{file} is no file of a platform ({error}); make one with driple throughput platform"
+        ) from error
+    if per_s <= 0 or min(line.values()) < 0:
+        raise ConfigError(f"{file} has a bandwidth or an overhead below nought; measure it again")
+    return {"overhead": line, "bytes_per_s": per_s}

@@ -1,0 +1,97 @@
+"""Work without worth that fills what a machine has left, so that it is equally full at all times.
+
+Two virtual processors may be one core: a role then runs faster while the other stands still, and
+many workers look slower than one for a reason that is not theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["Ballast", "speed_beside_ballast"]
+
+_LOAD = """
+import os
+import numpy as np
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+os.sched_setaffinity(0, {%d})
+a = np.ones((192, 192), dtype=np.float32) / 192
+while os.getppid() == %d:
+    for _ in range(200):
+        a = a @ a
+"""
+_PROBE_S = 1.0
+
+
+class Ballast:
+    """A process on every core that runs when nobody else wants to; a context manager.
+
+    Args:
+        cores: on which; all if None.
+    """
+
+    def __init__(self, cores: set[int] | None = None) -> None:
+        self._cores = cores if cores is not None else set(range(os.cpu_count() or 1))
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Ballast:
+        """Start them."""
+        alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        for core in sorted(self._cores):
+            code = _LOAD % (core, os.getpid())
+            self._processes.append(
+                subprocess.Popen([sys.executable, "-c", code], env=os.environ | alone)
+            )
+        time.sleep(_PROBE_S)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End them."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._processes.clear()
+
+    def used_s(self) -> float:
+        """CPU seconds that they used so far."""
+        ticks = 0
+        for process in self._processes:
+            words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(words[11]) + int(words[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def speed_beside_ballast() -> float:
+    """What a core gets done in a second of its own time while the others are busy, over alone."""
+    import numpy as np
+
+    matrix = np.ones((192, 192), dtype=np.float32) / 192
+    before = os.sched_getaffinity(0)
+    first = min(before)
+
+    def products_per_s() -> float:
+        count, begin = 0, time.thread_time()
+        while time.thread_time() - begin < _PROBE_S:
+            for _ in range(50):
+                matrix @ matrix
+            count += 50
+        return count / (time.thread_time() - begin)
+
+    try:
+        os.sched_setaffinity(0, {first})
+        alone = products_per_s()
+        with Ballast(before - {first}):
+            beside = products_per_s()
+    finally:
+        os.sched_setaffinity(0, before)
+    return beside / alone
