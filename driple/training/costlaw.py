@@ -4,6 +4,7 @@ contexts [n, C], labels [n, 12]  ->  CostLaw
 
 Each label counts by its ratio, so that small workloads count as much as large ones. A ridge of some
 tens of labels keeps sums that hardly occur in the training part from taking over in a new model.
+Durations grow with what a step costs; amounts (percent, MB/s) do not, their law is a constant.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from driple.errors import MissingExtraError
 from driple.inspector.law import CostLaw, columns_of, sums_of
+from driple.targets import TARGET_NAMES
 
 __all__ = ["fit_cost_law"]
 
@@ -51,8 +53,10 @@ def fit_cost_law(
     pull = np.sqrt(RIDGE_LABELS) * np.eye(num_sums)
     wanted = np.concatenate([np.ones(len(labels)), np.zeros(num_sums)])
     rates = np.empty((labels.shape[1], num_sums))
-    for i in range(labels.shape[1]):
+    for i, name in enumerate(TARGET_NAMES):
         ratios = sums / np.maximum(labels[:, i], floor[i])[:, None]
+        if not name.endswith("duration"):
+            ratios[:, :-1] = 0.0
         scale = np.maximum(ratios.mean(axis=0), _SMALLEST)
         shares, _ = nnls(np.concatenate([ratios / scale, pull]), wanted, maxiter=100 * num_sums)
         rates[i] = np.where(shares > 0, shares / scale, 0.0)

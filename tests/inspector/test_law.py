@@ -8,6 +8,7 @@ import pytest
 from driple.errors import ConfigError
 from driple.inputs import InputConfig
 from driple.inspector.law import LAW_NAMES, CostLaw, columns_of, sums_of
+from driple.targets import TARGET_NAMES
 from driple.training.costlaw import fit_cost_law
 
 from .examples import random_input
@@ -29,7 +30,16 @@ def test_the_law_of_made_up_rates_is_found_again() -> None:
     law = fit_cost_law(contexts(0, 4000), sums @ rates.T, FLOOR, NAMES)
     seen = np.exp(law.log_targets(contexts(2, 50)))
     expected = sums_of(contexts(2, 50), law.columns) @ rates.T
-    np.testing.assert_allclose(seen, expected, rtol=0.05)
+    durations = [name.endswith("duration") for name in TARGET_NAMES]
+    np.testing.assert_allclose(seen[:, durations], expected[:, durations], rtol=0.05)
+
+
+def test_amounts_do_not_grow_with_the_work() -> None:
+    """A link is not faster because there is more to send."""
+    law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
+    amounts = [name.endswith("amount") for name in TARGET_NAMES]
+    few = law.log_targets(contexts(5, 1))[:, amounts]
+    np.testing.assert_array_equal(law.log_targets(contexts(5, 1) + 3.0)[:, amounts], few)
 
 
 def test_rates_are_never_negative_and_more_work_never_takes_less() -> None:
