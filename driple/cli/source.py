@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,16 +41,11 @@ def read_source(source: str, setting: Setting, *, max_mib: float) -> OpGraph:
         except ConfigError as error:
             raise ConfigError(f"'{source}' is no file, and as a workload: {error}") from error
         require_tensorflow("building a workload's graph")
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        logging.getLogger("tensorflow").setLevel(logging.CRITICAL)  # what a graph leaves unused
-        from driple.zoo.training import (
-            ClusterShape,
-            build_training_step,
-            graphdef_of,
-            use_graph_mode,
-        )
+        from driple.zoo.graphmode import begin_graph_mode
 
-        use_graph_mode()
+        begin_graph_mode()
+        from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
+
         step = build_training_step(job, ClusterShape.of(setting), task=0)
         graph = graph_from_graphdef_bytes(graphdef_of(step))
     for remark in graph.report.notes:

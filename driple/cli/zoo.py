@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +76,6 @@ def build(
     from driple.zoo import Workload
 
     cluster = Setting.parse(setting)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if all_ == bool(workload):
         raise ConfigError("give one workload (driple zoo list), or --all, and not both")
     if all_:
@@ -85,9 +83,11 @@ def build(
         return
     job = Workload.parse(workload)
     require_tensorflow("building a graph")
-    from driple.zoo.training import ClusterShape, build_training_step, use_graph_mode, write_graph
+    from driple.zoo.graphmode import begin_graph_mode
 
-    use_graph_mode()
+    begin_graph_mode()
+    from driple.zoo.training import ClusterShape, build_training_step, write_graph
+
     step = build_training_step(job, ClusterShape.of(cluster), task=0)
     write_graph(step, output)
     note(f"wrote {output}: {step.num_parameters} parameters")

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -28,6 +26,7 @@ from driple.errors import ConfigError, DatasetError
 from driple.files import replacing, told_as, write_whole
 from driple.graph.opgraph import OpGraph
 from driple.settings import Setting
+from driple.zoo.graphmode import begin_graph_mode
 from driple.zoo.workload import Workload
 
 __all__ = ["GraphStore", "build_graphs", "store_graphs"]
@@ -140,7 +139,7 @@ def build_graphs(
     if not todo:
         return store
     context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, _start, maxtasksperchild=_GRAPHS_PER_PROCESS) as pool:
+    with context.Pool(processes, begin_graph_mode, maxtasksperchild=_GRAPHS_PER_PROCESS) as pool:
         built = pool.imap(_build, [(job, setting) for job in todo])
         for _, jobs in groupby(todo, key=lambda job: (job.model, job.data_set)):
             graphs = {}
@@ -195,15 +194,6 @@ def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
     text = json.dumps(index, indent=1) + "\n"
     write_whole(store.folder / INDEX_FILE, text.encode(), error=DatasetError)
     return GraphStore(store.folder, store.setting, places)
-
-
-def _start() -> None:
-    """In a process that builds: graph mode, and silence about what a graph leaves unused."""
-    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
-    logging.getLogger("tensorflow").setLevel(logging.CRITICAL)
-    from driple.zoo.training import use_graph_mode
-
-    use_graph_mode()
 
 
 def _build(task: tuple[Workload, Setting]) -> Any:
