@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.jobs import job_of
+from driple.cli.jobs import batch_size_of, job_of
 from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 
@@ -155,11 +155,10 @@ def _simulated_offers(
     from driple.simulate.device import shipped_calibration
     from driple.stalls.cost import IMAGENET_SAMPLES, simulated_offer
 
-    job, own_size = job_of(graph)
-    size = batch_size or own_size
+    size = batch_size or batch_size_of(graph)
     if size is None:
         raise ConfigError("a graph file does not tell its batch size; give --batch-size")
-    calibration = shipped_calibration()
+    job, calibration = job_of(graph), shipped_calibration()
     offers = [
         simulated_offer(
             job,

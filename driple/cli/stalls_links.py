@@ -114,7 +114,7 @@ def predict(
         known = fitted.get(name.lower())
         return known or calibrated_channel(name, bytes_per_s, workers, calibration)
 
-    job, _ = job_of(graph)
+    job = job_of(graph)
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]
