@@ -52,7 +52,7 @@ def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Pat
         split: its parts.
         preset: as it is, or with another seed.
     """
-    return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset)
+    return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset.config_hash())
 
 
 def plain(axis: plt.Axes) -> None:
