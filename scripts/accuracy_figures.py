@@ -68,7 +68,10 @@ def _legend(figure: plt.Figure, axis: plt.Axes, methods: Sequence[str]) -> None:
 
 
 def by_family(found: Sequence[Compared], path: Path) -> None:
-    """Family split: SMAPE of each method on each family, mean over the measured settings."""
+    """Family split: SMAPE of each method on each family, mean over the measured settings.
+
+    Methods that lack folds on one of the settings are left out, as their means would be of others.
+    """
     errors: dict[str, dict[str, list[float]]] = {}
     for item in found:
         result = item.results["family"]
@@ -76,7 +79,12 @@ def by_family(found: Sequence[Compared], path: Path) -> None:
             broken = break_down(result, method)
             for i, family in enumerate(broken.families):
                 errors.setdefault(method, {}).setdefault(family, []).append(broken.by_family[-1, i])
-    methods = [name for name in errors if name != "simulator"]  # off the scale
+    methods = [
+        name
+        for name in errors
+        if name != "simulator"  # off the scale
+        and all(name in item.results["family"].methods for item in found)
+    ]
     families = sorted({family for rows in errors.values() for family in rows})
     values = np.array(
         [[np.mean(errors[method].get(family, np.nan)) for family in families] for method in methods]

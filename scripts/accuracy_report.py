@@ -36,6 +36,7 @@ from driple.training.arena import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, Sp
 from driple.training.breakdown import Breakdown, break_down
 from driple.training.evaluate import ArenaProgress, run_arena
 from driple.training.methods import choose_methods
+from driple.training.summary import Summaries
 
 # Simulated settings that are compared beside the measured ones.
 SIMULATED = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
@@ -82,7 +83,9 @@ class Compared:
         return sum(values[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if values else None
 
 
-def compare(dataset: Dataset, seeds: int, run: tuple[str, ...], threads: int | None) -> Compared:
+def compare(
+    dataset: Dataset, summaries: Summaries, seeds: int, run: tuple[str, ...], threads: int | None
+) -> Compared:
     """Read the folds of a setting, after those of `run` that are missing were made."""
     setting = dataset.setting
     labels = simulated_labels(setting)
@@ -99,12 +102,15 @@ def compare(dataset: Dataset, seeds: int, run: tuple[str, ...], threads: int | N
             config = ArenaConfig(
                 methods=wanted, split=split, seeds=tuple(range(seeds)), threads=threads
             )
-            run_arena(dataset, config, FOLDS, simulated=labels, progress=progress)
+            run_arena(
+                dataset, config, FOLDS, simulated=labels, summaries=summaries, progress=progress
+            )
         results[split] = run_arena(
             dataset,
             ArenaConfig(methods=chosen.methods, split=split, seeds=tuple(range(seeds))),
             FOLDS,
             simulated=labels,
+            summaries=summaries,
             stored_only=True,
         )
     return Compared(
@@ -138,7 +144,7 @@ def table(result: ArenaResult) -> list[str]:
         rows.append(cells)
     seeds = {method: len(result.by_seed(method)) for method in result.methods}
     heads = [
-        method if number == len(result.config.seeds) else f"{method} ({number} seed(s))"
+        method if number == len(result.config.seeds) else f"{method}, {number} of the seeds"
         for method, number in seeds.items()
     ]
     return markdown(["", "target", *heads], rows)
@@ -161,7 +167,11 @@ def overview(found: list[Compared], split: SplitKind) -> list[str]:
             text = f"{error.to_text(1)} ; {time.mean:.1f}"
             cells.append(f"**{text}**" if method == best else text)
         rows.append(cells)
-    return markdown(["setting", "floor", *methods], rows)
+    words = (
+        "SMAPE over the 12 targets ± over the seeds; after the semicolon the median error of the "
+        "iteration time. All in percent; bold is the least SMAPE."
+    )
+    return [words, "", *markdown(["setting", "floor", *methods], rows)]
 
 
 def methods_of(found: list[Compared]) -> list[str]:
@@ -309,8 +319,9 @@ def main() -> None:
     unknown = sorted(set(asked) - set(folders))
     if unknown:
         raise SystemExit(f"--settings: {unknown[0]} is none of {', '.join(folders)}")
+    summaries = Summaries()
     found = [
-        compare(dataset, arguments.seeds, run, arguments.threads)
+        compare(dataset, summaries, arguments.seeds, run, arguments.threads)
         for dataset in read_datasets(folders[name] for name in asked)
     ]
     if not arguments.settings:
@@ -322,7 +333,11 @@ def report(found: list[Compared]) -> None:
     by_setting(found, methods_of(found), PICTURES / "settings.png")
     by_family([item for item in found if item.is_measured], PICTURES / "families.png")
     head = (DOCS / "accuracy.head.md").read_text(encoding="utf-8").rstrip()
-    lines = [head, "", "## Goals", "", *goals(found)]
+    words = (
+        "Ratios of SMAPE over the 12 targets, each over the seeds that a method has; bold meets its "
+        "goal, - has no folds yet."
+    )
+    lines = [head, "", "## Goals", "", words, "", *goals(found)]
     for split in SPLITS:
         lines += ["", f"## All settings: {TITLES[split].lower()}", "", *overview(found, split)]
     lines += [

@@ -34,7 +34,7 @@ from driple.training.loop import RunOptions, train
 from driple.training.methods import SIMULATOR, choose_methods
 from driple.training.metrics import score
 from driple.training.runfiles import library_versions, make_folder, write_file
-from driple.training.summary import summaries
+from driple.training.summary import Summaries
 from driple.training.trainer import Progress
 
 __all__ = [
@@ -68,6 +68,7 @@ def run_arena(
     *,
     presets: Mapping[str, Preset] = PRESETS,
     simulated: StoredLabels | None = None,
+    summaries: Summaries | None = None,
     stored_only: bool = False,
     progress: Callable[[ArenaProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -80,6 +81,7 @@ def run_arena(
         work_dir: finished and unfinished folds; made if need be.
         presets: presets by method name.
         simulated: what the simulator says of the workloads, for the method `simulator`.
+        summaries: those of other arenas on the same graphs, to which this one's are added.
         stored_only: make nothing; a seed of a method of which a fold is missing is left out.
         progress: called before and after each fold, and while it trains.
         clock: seconds from any start, for durations.
@@ -96,6 +98,7 @@ def run_arena(
         folder=Path(work_dir),
         presets=_presets(config, presets),
         simulated=simulated,
+        summarised=summaries or Summaries(),
         clock=clock,
     )
     make_folder(arena.folder / "folds")
@@ -190,6 +193,7 @@ class _Arena:
     folder: Path
     presets: dict[str, Preset]
     simulated: StoredLabels | None
+    summarised: Summaries
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
@@ -201,7 +205,7 @@ class _Arena:
     @cached_property
     def summaries(self) -> FloatArray:
         """Shape [num_examples, F]; made when the first method asks for them."""
-        return summaries(self.dataset.examples)
+        return self.summarised.of(self.dataset.examples)
 
     def fold(
         self,

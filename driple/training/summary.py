@@ -20,7 +20,7 @@ from driple.inputs.grouped import GroupedGraph
 from driple.opcost import cost_of_graph
 from driple.opcost.kinds import KINDS, kind_of
 
-__all__ = ["SUMMARY_NAMES", "summaries", "summary_of"]
+__all__ = ["SUMMARY_NAMES", "Summaries", "summary_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -102,24 +102,32 @@ def summary_of(graph: OpGraph) -> FloatArray:
     return np.concatenate([np.log1p(amounts), _flags(graph)])
 
 
-def summaries(examples: Sequence[Example]) -> FloatArray:
-    """Shape [len(examples), len(SUMMARY_NAMES)]; a graph that several share is summed up once.
+class Summaries:
+    """Summaries of graphs, each made once however many data sets and splits share the graph."""
 
-    Raises:
-        DatasetError: graphs of which only the groups are known.
-        GraphError: graphs that do not tell what their ops compute on.
-    """
-    done: dict[int, FloatArray] = {}
-    for example in examples:
-        if isinstance(example.graph, GroupedGraph):
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[OpGraph, FloatArray]] = {}  # by id; the graph keeps it its own
+
+    def of(self, examples: Sequence[Example]) -> FloatArray:
+        """Shape [len(examples), len(SUMMARY_NAMES)].
+
+        Raises:
+            DatasetError: graphs of which only the groups are known.
+            GraphError: graphs that do not tell what their ops compute on.
+        """
+        rows = [self._row(example) for example in examples]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(SUMMARY_NAMES))
+
+    def _row(self, example: Example) -> FloatArray:
+        graph = example.graph
+        if isinstance(graph, GroupedGraph):
             raise DatasetError(
                 f"workload {example.workload!r}: only the groups of its graph are known, and tell "
                 "no FLOPs and no op counts; give a data set with whole graphs"
             )
-        if id(example.graph) not in done:
-            done[id(example.graph)] = summary_of(example.graph)
-    rows = [done[id(example.graph)] for example in examples]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(SUMMARY_NAMES))
+        if id(graph) not in self._made:
+            self._made[id(graph)] = (graph, summary_of(graph))
+        return self._made[id(graph)][1]
 
 
 def _loss_rows(graph: OpGraph) -> int:

@@ -12,7 +12,7 @@ from driple.graph.opgraph import OpGraph, RemoteOps
 from driple.graph.signature import OpSignature, Tensor
 from driple.opcost.kinds import KINDS
 from driple.training import summary
-from driple.training.summary import SUMMARY_NAMES, summaries, summary_of
+from driple.training.summary import SUMMARY_NAMES, Summaries, summary_of
 from tests.dataset.examples import chain_graph, example, grouped_dataset
 
 FLOAT = 1  # of TensorFlow's DataType
@@ -122,7 +122,9 @@ def test_a_shared_graph_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> No
         return summary_of(graph)
 
     monkeypatch.setattr(summary, "summary_of", watched)
-    rows = summaries([one, two, replace(one, workload="c")])
+    made = Summaries()
+    rows = made.of([one, two, replace(one, workload="c")])
+    made.of([two])
     assert [item is one.graph for item in seen] == [True, False]
     assert np.array_equal(rows[0], rows[2])
     assert not np.array_equal(rows[0], rows[1])
@@ -131,4 +133,4 @@ def test_a_shared_graph_is_summed_up_once(monkeypatch: pytest.MonkeyPatch) -> No
 def test_groups_alone_are_refused() -> None:
     """They tell no FLOPs."""
     with pytest.raises(DatasetError, match="only the groups of its graph are known"):
-        summaries(grouped_dataset().examples)
+        Summaries().of(grouped_dataset().examples)
