@@ -334,7 +334,7 @@ def report(found: list[Compared]) -> None:
     by_family([item for item in found if item.is_measured], PICTURES / "families.png")
     head = (DOCS / "accuracy.head.md").read_text(encoding="utf-8").rstrip()
     words = (
-        "Ratios of SMAPE over the 12 targets, each over the seeds that a method has; bold meets its "
+        "Ratios of SMAPE over all targets, each over the seeds that a method has; bold meets the "
         "goal, - has no folds yet."
     )
     lines = [head, "", "## Goals", "", words, "", *goals(found)]
