@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import matplotlib as mpl
@@ -24,23 +25,37 @@ DATASETS = ROOT / "datasets"
 SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
 FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
 FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start
+_MEASURED, _SIMULATED = "CPU*/dataset.json", "[!C]*/dataset.json"
 
 
 def measured_datasets(folder: Path = DATASETS) -> list[Dataset]:
     """The data sets of all measured settings, the first setting first."""
-    return _datasets(folder, "CPU*/dataset.json", FIRST)
+    return read_datasets(_folders(folder, _MEASURED, FIRST).values())
 
 
 def simulated_datasets() -> list[Dataset]:
     """The data sets of the simulated settings, the paper's first setting first."""
-    return _datasets(DATASETS, "[!C]*/dataset.json", FIRST_SIMULATED)
+    return read_datasets(simulated_folders().values())
 
 
-def _datasets(folder: Path, pattern: str, first: str) -> list[Dataset]:
-    found = read_datasets(file.parent for file in sorted(folder.glob(pattern)))
+def measured_folders() -> dict[str, Path]:
+    """Folder of each measured setting's data set, the first setting first; nothing is read."""
+    return _folders(DATASETS, _MEASURED, FIRST)
+
+
+def simulated_folders() -> dict[str, Path]:
+    """Folder of each simulated setting's data set, the paper's first setting first."""
+    return _folders(DATASETS, _SIMULATED, FIRST_SIMULATED)
+
+
+def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:
+    found = {
+        json.loads(file.read_bytes())["setting"]: file.parent
+        for file in sorted(folder.glob(pattern))
+    }
     if not found:
         raise SystemExit(f"no data set {pattern} in {folder}; restore it from git")
-    return sorted(found, key=lambda item: item.setting != first)
+    return dict(sorted(found.items(), key=lambda item: item[0] != first))
 
 
 def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:
@@ -52,7 +67,7 @@ def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Pat
         split: its parts.
         preset: as it is, or with another seed.
     """
-    return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset)
+    return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset.config_hash())
 
 
 def plain(axis: plt.Axes) -> None:

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.train import dataset_path, require_training
+from driple.cli.train import dataset_path, dataset_roots, require_training
+from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.training.arena import ArenaResult, TableRow
+    from driple.dataset.example import Dataset
+    from driple.dataset.lookup import StoredLabels
+    from driple.settings import Setting
+    from driple.training.arena import ArenaConfig, ArenaResult
+    from driple.training.breakdown import Breakdown
 
 __all__ = ["evaluate"]
 
-_METHODS = "mean,paper,default"
+# Beside the shipped data sets: the measured settings, simulated for the same workloads.
+_SIMULATED = "simulated-cpu"
 
 
 def evaluate(
@@ -28,7 +34,25 @@ def evaluate(
         str, typer.Option(help="random (60/20/20 by workload) or family (each held out in turn)")
     ] = "random",
     seeds: Annotated[int, typer.Option(help="splits, with the seeds 0, 1, ...")] = 1,
-    methods: Annotated[str, typer.Option(help="baselines and presets, with commas")] = _METHODS,
+    against: Annotated[
+        str,
+        typer.Option(
+            help="all, or names with commas: mean, knn, trees, forest, simulator, paper, default"
+        ),
+    ] = "all",
+    where: Annotated[
+        str,
+        typer.Option(
+            help="where the error of this one method is: families, targets, the worst workloads"
+        ),
+    ] = "",
+    simulated: Annotated[
+        Path | None,
+        typer.Option(
+            help="data set folder with simulated labels of the same workloads, for the method "
+            "simulator; by default the shipped one of the setting"
+        ),
+    ] = None,
     work: Annotated[
         Path | None,
         typer.Option(help="folder of finished folds; what is done there is not trained again"),
@@ -49,6 +73,8 @@ def evaluate(
 ) -> None:
     """Train and score methods on workloads, or whole families, that they have never seen.
 
+    Methods are the mean of the training labels; nearest neighbours (knn), boosted trees (trees) and
+    extremely randomised trees (forest) on whole-graph summaries; the simulator; and the presets.
     Finished folds are kept in --work: the same command goes on where it was stopped, and prints at
     once when all is done. The shipped folds are in docs/evaluation.
 
@@ -56,30 +82,70 @@ def evaluate(
 
       driple evaluate --work docs/evaluation
 
-      driple evaluate --split family --methods mean,default
+      driple evaluate --dataset datasets/mine --split family --seeds 5 --against all
 
-      driple evaluate --seeds 5 --json
+      driple evaluate --split family --seeds 5 --where trees
     """
     require_training()
     from driple.dataset.store import read_dataset
-    from driple.errors import ConfigError
     from driple.settings import Setting
     from driple.training.arena import ArenaConfig
-    from driple.training.evaluate import ArenaProgress, run_arena
+    from driple.training.breakdown import break_down
+    from driple.training.methods import choose_methods
 
-    wanted = Setting.parse(setting)
-    data = read_dataset(dataset or dataset_path(wanted))
     if seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, got {seeds}")
+    if where and against != "all":
+        raise ConfigError("--where looks at one method; leave out --against")
+    if "," in where or where == "all":
+        raise ConfigError(f"--where looks at one method, got {where!r}; give one name")
+    data = read_dataset(dataset or dataset_path(Setting.parse(setting)))
+    measured_on = Setting.parse(data.setting)
+    labels = _simulated_labels(simulated, measured_on)
+    chosen = choose_methods(data, where or against, simulated=labels)
     config = ArenaConfig(
         split=split,  # type: ignore[arg-type]  # ArenaConfig checks it
         seeds=tuple(range(seeds)),
-        methods=tuple(methods.split(",")),
+        methods=chosen.methods,
         max_epochs=max_epochs,
         patience_epochs=patience_epochs,
         threads=threads,
     )
-    folder = work or Path("runs") / f"evaluate-{wanted.file_name}"
+    for name, reason in chosen.left_out.items():
+        note(f"{name} is left out: {reason}")
+    folder = work or Path("runs") / f"evaluate-{measured_on.file_name}"
+    result = _run(data, config, folder, labels)
+    if where:
+        found = break_down(result, where)
+        if json:
+            print_json(found.to_json_dict())
+        else:
+            _print_where(result, found)
+    elif json:
+        print_json({**result.to_json_dict(), "left_out": chosen.left_out})
+    else:
+        _print(result)
+
+
+def _simulated_labels(folder: Path | None, setting: Setting) -> StoredLabels | None:
+    """Labels of the folder that was given, or of the shipped one, if there is one."""
+    from driple.dataset.lookup import read_labels
+
+    if folder is not None:
+        return read_labels(folder)
+    for root in dataset_roots():
+        shipped = root / _SIMULATED / setting.file_name
+        if shipped.exists():
+            return read_labels(shipped)
+    return None
+
+
+def _run(
+    data: Dataset, config: ArenaConfig, folder: Path, labels: StoredLabels | None
+) -> ArenaResult:
+    """All folds, with a progress bar."""
+    from driple.training.evaluate import ArenaProgress, run_arena
+
     with progress_bar() as bar:
         task = bar.add_task("evaluating", total=None)
 
@@ -92,41 +158,45 @@ def evaluate(
                 description=f"{now.method} {now.fold}{epoch}",
             )
 
-        result = run_arena(data, config, folder, progress=progress)
-    if json:
-        print_json(result.to_json_dict())
-    else:
-        _print(result)
+        return run_arena(data, config, folder, simulated=labels, progress=progress)
 
 
 def _print(result: ArenaResult) -> None:
+    print(f"{_title(result)}; errors on the test part")
+    methods, cells, bold = result.methods, [], set()
+    section = ""
+    for row in result.rows():
+        if row.section != section:
+            cells.append([row.section, *("" for _ in methods)])
+            section = row.section
+        for column, method in enumerate(methods, start=1):
+            if method == row.best:
+                bold.add((len(cells), column))
+        marks = ["*" if method == row.best else " " for method in methods]
+        numbers = [row.to_text(method) + mark for method, mark in zip(methods, marks, strict=True)]
+        cells.append([f"  {row.name}", *numbers])
+    print_table(["", *(f"{name} " for name in methods)], cells, bold=bold)
+    seeds = len(result.config.seeds)
+    spread = f", ± standard deviation over {seeds} seeds" if seeds > 1 else ""
+    print(f"* the best of its row{spread}")
+    _note_overrides(result)
+
+
+def _title(result: ArenaResult) -> str:
+    """What was done, on what."""
     config = result.config
-    kind = (
-        "random splits 60/20/20"
-        if config.split == "random"
-        else "one model family held out in turn"
-    )
-    folds = len(result.folds) // len(config.methods)
-    print(f"{result.data_set}: {kind}, {folds} fold(s); errors on the test part")
-    header = [
-        "target",
-        *(f"{name} NRMSE" for name in config.methods),
-        *(f"{name} SMAPE %" for name in config.methods),
-    ]
-    print_table(header, [_cells(row, config.methods) for row in result.rows()])
-    for name in config.methods:
-        done = result.folds_of(name)
-        stops = {fold.stopped_by for fold in done}
-        seconds = sum(fold.train_seconds for fold in done)
-        epochs = sum(fold.num_epochs for fold in done)
-        print(
-            f"{name}: {seconds:.0f} s of training, {epochs} epochs, stopped by {', '.join(stops)}"
-        )
+    random = config.split == "random"
+    kind = "random splits 60/20/20" if random else "one model family held out in turn"
+    folds = len(result.folds) // len(result.methods)
+    return f"{result.dataset.name}: {kind}, {folds} fold(s) of each method"
+
+
+def _note_overrides(result: ArenaResult) -> None:
     changed = [
         f"--{key.replace('_', '-')} {value}"
         for key, value in (
-            ("max_epochs", config.max_epochs),
-            ("patience_epochs", config.patience_epochs),
+            ("max_epochs", result.config.max_epochs),
+            ("patience_epochs", result.config.patience_epochs),
         )
         if value is not None
     ]
@@ -134,15 +204,38 @@ def _print(result: ArenaResult) -> None:
         note(f"presets were changed by {', '.join(changed)}; their own figures may be better")
 
 
-def _cells(row: TableRow, methods: tuple[str, ...]) -> list[str]:
-    errors = [row.nrmse[name] for name in methods]
-    best = min((error for error in errors if error is not None), default=None)
-    nrmse = [
-        "-" if error is None else f"{error:.4f}{'*' if error == best else ' '}" for error in errors
+def _print_where(result: ArenaResult, found: Breakdown) -> None:
+    from driple.targets import TARGET_NAMES
+
+    print(f"{_title(result)}; where the error of {found.method} is")
+    print("\nSMAPE % by family")
+    rows = [
+        [name, *(f"{value:.1f}" for value in found.by_family[i])]
+        for i, name in enumerate([*TARGET_NAMES, "all 12"])
     ]
-    least = min(row.smape_pct.values())
-    smape = [
-        f"{row.smape_pct[name]:.1f}{'*' if row.smape_pct[name] == least else ' '}"
-        for name in methods
-    ]
-    return [row.name, *nrmse, *smape]
+    counts = ["workloads", *(str(number) for number in found.num_workloads)]
+    print_table(["target", *found.families], [*rows, counts])
+    print(f"\nerror over floor (SMAPE between two runs, {found.num_repeated} repeated workloads)")
+    print_table(
+        ["target", "SMAPE %", "floor %", "ratio"],
+        [
+            [
+                row.name,
+                f"{row.smape_pct:.1f}",
+                "-" if row.floor_pct is None else f"{row.floor_pct:.1f}",
+                "-" if row.ratio is None else f"{row.ratio:.2f}",
+            ]
+            for row in found.over_floor
+        ],
+    )
+    print("\nworst workloads (predictions: mean over the seeds)")
+    for number, item in enumerate(found.worst, start=1):
+        print(
+            f"{number:2}. {item.workload}: SMAPE {item.smape_pct:.0f} %, iteration "
+            f"{item.predicted_time_s:.3f} s predicted, {item.time_s:.3f} s in the label"
+        )
+        print(
+            f"    worst in {item.worst_target}: {item.worst_predicted:.3g} predicted, "
+            f"{item.worst_label:.3g} in the label ({item.worst_smape_pct:.0f} %); {item.reason}"
+        )
+    _note_overrides(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +35,26 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, allow_nan=False))
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns under a header; the first to the left, the others to the right."""
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    bold: Container[tuple[int, int]] = (),
+) -> None:
+    """Columns under a header; the first to the left, the others to the right.
+
+    Args:
+        header: names of the columns.
+        rows: a text for each column.
+        bold: (row, column) of cells that a terminal shows bold; files and pipes get them plain.
+    """
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    for row in (header, *rows):
-        cells = [
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+    colours = sys.stdout.isatty()
+    for number, row in enumerate((header, *rows), start=-1):
+        cells = []
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            text = cell.ljust(width) if i == 0 else cell.rjust(width)
+            cells.append(f"\x1b[1m{text}\x1b[0m" if colours and (number, i) in bold else text)
         print("  ".join(cells).rstrip())
 
 

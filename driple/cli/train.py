@@ -14,7 +14,7 @@ from driple.errors import DatasetError, MissingExtraError
 if TYPE_CHECKING:
     from driple.settings import Setting
 
-__all__ = ["dataset_path", "require_training", "train"]
+__all__ = ["dataset_path", "dataset_roots", "require_training", "train"]
 
 
 def train(
@@ -104,14 +104,18 @@ def train(
         print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
 
 
+def dataset_roots() -> list[Path]:
+    """Where data sets lie: here, or beside the package's source."""
+    return [Path("datasets"), Path(str(files("driple"))).parent / "datasets"]
+
+
 def dataset_path(setting: Setting) -> Path:
     """The data set folder of a setting, here or beside the package's source.
 
     Raises:
         DatasetError: there is none.
     """
-    roots = [Path("datasets"), Path(str(files("driple"))).parent / "datasets"]
-    for root in roots:
+    for root in dataset_roots():
         folder = root / setting.file_name
         if (folder / "dataset.json").exists():
             return folder

@@ -1,6 +1,7 @@
-"""What a data set says about one workload, without reading its graphs.
+"""What a data set says about its workloads, without reading their graphs.
 
 folder, content hash of a graph -> Found: name, iteration time, where the label comes from
+folder                          -> StoredLabels: setting, targets of every workload
 """
 
 from __future__ import annotations
@@ -8,11 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from driple.dataset.store import EXAMPLES_FILE
 from driple.dataset.tables import read_table
 from driple.errors import DatasetError
+from driple.targets import TARGET_NAMES
 
-__all__ = ["Found", "find_graph"]
+__all__ = ["Found", "StoredLabels", "find_graph", "read_labels"]
 
 _COLUMNS = ("workload", "graph", "iteration_time_s", "label_source")
 
@@ -54,3 +59,39 @@ def find_graph(folder: Path, key: str) -> list[Found]:
         if row["graph"] == key
     ]
     return sorted(found, key=lambda item: item.workload)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLabels:
+    """The labels of a data set.
+
+    Attributes:
+        setting: full name of the cluster setting.
+        targets: shape [12] by workload, in the order of `TARGET_NAMES`, in their units.
+    """
+
+    setting: str
+    targets: dict[str, npt.NDArray[np.float64]]
+
+
+def read_labels(folder: Path) -> StoredLabels:
+    """All labels of a data set.
+
+    Raises:
+        DatasetError: no data set there, a damaged or an empty one, or one of several settings.
+        MissingExtraError: pyarrow is not installed.
+    """
+    file = folder / EXAMPLES_FILE
+    table = read_table(file)
+    columns = ["workload", "setting", *TARGET_NAMES]
+    if not set(columns) <= set(table.column_names):
+        raise DatasetError(f"{file} lacks one of {', '.join(columns)}; restore the file")
+    rows = table.select(columns).to_pylist()
+    settings = sorted({str(row["setting"]) for row in rows})
+    if len(settings) != 1:
+        raise DatasetError(f"{file} holds {len(settings)} settings, needed is 1; restore the file")
+    targets = {
+        row["workload"]: np.array([row[name] for name in TARGET_NAMES], dtype=np.float64)
+        for row in rows
+    }
+    return StoredLabels(settings[0], targets)

@@ -22,16 +22,25 @@ from driple.dataset.example import Dataset, Example
 from driple.errors import MeasureError
 from driple.graph import graph_from_graphdef_bytes
 from driple.label import Label, label_trace, targets_of
+from driple.label.repeatability import repeatability
 from driple.measure.campaign import read_run
 from driple.measure.cluster import RunRecord
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
-from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, TARGET_NAMES, UNITS, Targets
+from driple.targets import FIGURES, RESOURCES, UNITS, Targets
 from driple.trace import Trace
 from driple.zoo import Workload
 from driple.zoo.catalogue import model_of
 
-__all__ = ["GRID_S", "collect_dataset", "counts_of", "labels_of_run", "traces_of_run"]
+__all__ = [
+    "GRID_S",
+    "collect_dataset",
+    "counts_of",
+    "iteration_time_s",
+    "labels_of_run",
+    "targets_of_run",
+    "traces_of_run",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -105,6 +114,13 @@ def labels_of_run(
     }
 
 
+def targets_of_run(labels: Mapping[str, Mapping[str, Label]]) -> FloatArray:
+    """Shape [12], mean over the workers of `labels_of_run`."""
+    rows = [targets_of(by_resource).flat for by_resource in labels.values()]
+    mean: FloatArray = np.mean(rows, axis=0)
+    return mean
+
+
 def iteration_time_s(record: RunRecord, workers: Iterable[str]) -> float:
     """Mean seconds per iteration over these workers of a run."""
     means = [np.diff(record.step_times_ns[name]).mean() / 1e9 for name in workers]
@@ -134,13 +150,12 @@ def collect_dataset(
     shares = worker_shares(setting, float(about["plan"]["share"]))
     own = {name: shares[name] for name in own_workers(setting)}
     write_bytes_per_s = float(about["host"]["memory_write_bytes_per_s"])
-    examples, spreads = [], []
+    examples, rows, times_s = [], {}, {}
     for paths in runs.values():
-        example, rows = _example(paths, setting.name, own, write_bytes_per_s, grid_s)
+        example, of_runs, times = _example(paths, setting.name, own, write_bytes_per_s, grid_s)
         details = {**example.details, "campaign": str(about["created"])}
         examples.append(replace(example, details=details))
-        if len(rows) > 1:
-            spreads.append(np.std(rows, axis=0, ddof=1) / np.maximum(np.mean(rows, axis=0), 1e-9))
+        rows[example.workload], times_s[example.workload] = of_runs, times
     facts = {
         **{key: value for key, value in about.items() if key not in ("format", "setting")},
         "label_source": "measured",
@@ -148,7 +163,7 @@ def collect_dataset(
         "collected": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "label_grid_s": grid_s,
         **counts_of(examples),
-        "repeatability": _repeatability(spreads),
+        "repeatability": repeatability(rows, times_s),
     }
     return Dataset(name=name, setting=about["setting"], examples=tuple(examples), about=facts)
 
@@ -172,16 +187,15 @@ def _example(
     shares: Mapping[str, float],
     write_bytes_per_s: float,
     grid_s: float,
-) -> tuple[Example, FloatArray]:
-    """One workload from its repeats, and the targets of each repeat, shape [repeats, 12]."""
+) -> tuple[Example, FloatArray, FloatArray]:
+    """One workload from its repeats; targets [repeats, 12] and seconds [repeats] of each."""
     rows, times, runs = [], [], []
     for path in paths:
         record, run = read_run(path)
         labels = labels_of_run(
             record, shares=shares, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
         )
-        per_worker = [targets_of(by_resource).flat for by_resource in labels.values()]
-        rows.append(np.mean(per_worker, axis=0))
+        rows.append(targets_of_run(labels))
         times.append(iteration_time_s(record, shares))
         runs.append((record, run, labels))
     record, _, labels = runs[0]
@@ -217,7 +231,7 @@ def _example(
             **_idle_amounts(labels),
         },
     )
-    return example, np.array(rows)
+    return example, np.array(rows), np.array(times)
 
 
 def _patterns(labels: Mapping[str, Mapping[str, Label]]) -> dict[str, str]:
@@ -233,16 +247,4 @@ def _idle_amounts(labels: Mapping[str, Mapping[str, Label]]) -> dict[str, float]
             np.mean([by_resource[resource].idle_amount for by_resource in labels.values()])
         )
         for resource in RESOURCES
-    }
-
-
-def _repeatability(spreads: list[FloatArray]) -> dict[str, Any]:
-    """Median coefficient of variation of each target over the workloads measured twice or more."""
-    if not spreads:
-        return {"workloads": 0}
-    table = np.array(spreads).reshape(-1, NUM_TARGETS)
-    medians = np.median(table, axis=0).round(4)
-    return {
-        "workloads": len(spreads),
-        "median_cv": dict(zip(TARGET_NAMES, medians.tolist(), strict=True)),
     }

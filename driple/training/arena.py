@@ -1,4 +1,4 @@
-"""What the arena compares and what comes out of it: folds, means, the table, the JSON.
+"""What the arena compares and what comes out of it: folds, means over seeds, the table, the JSON.
 
     ArenaConfig  ->  Fold, Fold, ...  ->  ArenaResult  ->  rows of a table, JSON
 
@@ -7,20 +7,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from driple.checks import check_choice
+from driple.dataset.example import Dataset
 from driple.errors import ConfigError
 from driple.targets import TARGET_NAMES
 from driple.training.config import Preset
-from driple.training.metrics import Scores, mean_scores
+from driple.training.metrics import Scores, mean_scores, time_errors_pct
 
-__all__ = ["ArenaConfig", "ArenaResult", "Fold", "SplitKind", "TableRow"]
+__all__ = [
+    "ALL",
+    "NRMSE",
+    "SMAPE",
+    "TIME",
+    "TRAINING",
+    "ArenaConfig",
+    "ArenaResult",
+    "Fold",
+    "SeedScores",
+    "SplitKind",
+    "Spread",
+    "TableRow",
+]
 
 SplitKind = Literal["random", "family"]
+
+# Sections of the table, and the rows over all targets.
+NRMSE, SMAPE, TIME, TRAINING = "NRMSE", "SMAPE %", "iteration time error %", "training"
+ALL = "all 12"
+_DIGITS = {NRMSE: 4, SMAPE: 1, TIME: 1, TRAINING: 1}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,9 +48,9 @@ class ArenaConfig:
     """What is compared on what.
 
     Attributes:
+        methods: names of baselines or presets, or `simulator`.
         split: `random`: one fold per seed; `family`: one fold per seed and model family.
-        seeds: of the splits; each preset keeps its own seed for weights and batches.
-        methods: names of baselines or presets.
+        seeds: of the splits; each method keeps its own seed for weights and batches.
         max_epochs: replaces the presets' own, to save time; shown in the result.
         patience_epochs: likewise.
         threads: CPU threads while training; None leaves them as they are.
@@ -39,16 +59,16 @@ class ArenaConfig:
         ConfigError: a value that makes no sense; the message names the flag.
     """
 
+    methods: tuple[str, ...]
     split: SplitKind = "random"
     seeds: tuple[int, ...] = (0,)
-    methods: tuple[str, ...] = ("mean", "paper", "default")
     max_epochs: int | None = None
     patience_epochs: int | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("--split", self.split, get_args(SplitKind))
-        for flag, values in (("--seeds", self.seeds), ("--methods", self.methods)):
+        for flag, values in (("--seeds", self.seeds), ("--against", self.methods)):
             if not values or len(set(values)) != len(values):
                 raise ConfigError(f"{flag} needs one value or more, each once, got {values!r}")
 
@@ -58,19 +78,21 @@ class Fold:
     """One method on one fold; everything is of the test part unless it says otherwise.
 
     Attributes:
-        method: name of the baseline or preset.
-        name: `seed 0`, or the family that was held out and the seed.
+        method: name of the baseline or preset, or `simulator`.
+        seed: of the split.
+        family: that was held out; empty on random splits.
         scores: errors on the test part.
-        validation: errors on the validation part; None for baselines, which do not use it.
+        validation: errors on the validation part; None for methods that do not use it.
         train_seconds: wall time of training.
-        num_epochs: epochs trained; 0 for baselines.
+        num_epochs: epochs trained; 0 for methods without.
         best_epoch: epoch of the weights that were scored.
-        stopped_by: `patience`, `max_epochs`, or `fit` for baselines.
+        stopped_by: `patience`, `max_epochs`, or `fit` for methods without epochs.
         predictions: targets by workload, in the order of `TARGET_NAMES`.
     """
 
     method: str
-    name: str
+    seed: int
+    family: str
     scores: Scores
     validation: Scores | None
     train_seconds: float
@@ -78,6 +100,11 @@ class Fold:
     best_epoch: int
     stopped_by: str
     predictions: dict[str, list[float]]
+
+    @property
+    def name(self) -> str:
+        """Family that was held out, and seed."""
+        return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
 
     def to_json_dict(self) -> dict[str, Any]:
         """All fields, as stored."""
@@ -94,12 +121,13 @@ class Fold:
         }
 
     @classmethod
-    def from_json_dict(cls, stored: dict[str, Any]) -> Fold:
-        """The inverse of `to_json_dict`."""
+    def from_json_dict(cls, stored: dict[str, Any], *, seed: int, family: str) -> Fold:
+        """The inverse of `to_json_dict`, of a fold whose place is known."""
         validation = stored["validation"]
         return cls(
             method=stored["method"],
-            name=stored["fold"],
+            seed=seed,
+            family=family,
             scores=Scores.from_json_dict(stored["test"]),
             validation=Scores.from_json_dict(validation) if validation else None,
             train_seconds=stored["train_seconds"],
@@ -111,18 +139,86 @@ class Fold:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TableRow:
-    """One line of the table: a target (or `all`, or the iteration time) and each method's errors.
+class SeedScores:
+    """One method on all folds of one seed.
 
     Attributes:
-        name: target, `all 12`, or `iteration_time`.
-        nrmse: by method; None where it is not defined.
-        smape_pct: by method, percent; for `iteration_time` the mean absolute percentage error.
+        seed: of the split.
+        scores: mean over the seed's folds, each fold counting the same.
+        time_median_pct: median absolute error of the iteration time over all tested workloads.
+        train_seconds: of one training, mean over the folds.
     """
 
+    seed: int
+    scores: Scores
+    time_median_pct: float
+    train_seconds: float
+
+    def numbers(self) -> dict[tuple[str, str], float]:
+        """What the table shows, by section and name."""
+        nrmse, smape_pct = self.scores.nrmse.tolist(), self.scores.smape_pct.tolist()
+        return {
+            **{(NRMSE, name): error for name, error in zip(TARGET_NAMES, nrmse, strict=True)},
+            (NRMSE, ALL): self.scores.mean_nrmse,
+            **{(SMAPE, name): error for name, error in zip(TARGET_NAMES, smape_pct, strict=True)},
+            (SMAPE, ALL): self.scores.mean_smape_pct,
+            (TIME, "mean"): self.scores.iteration_time_mape_pct,
+            (TIME, "median"): self.time_median_pct,
+            (TRAINING, "seconds"): self.train_seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A number over the seeds.
+
+    Attributes:
+        mean: over the seeds.
+        std: standard deviation (n - 1); None with a single seed.
+    """
+
+    mean: float
+    std: float | None
+
+    @classmethod
+    def of(cls, values: list[float]) -> Spread:
+        """Mean and deviation of one value or more."""
+        std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(float(np.mean(values)), std)
+
+    def to_text(self, digits: int) -> str:
+        """Such as `12.3 ± 0.4`."""
+        spread = "" if self.std is None else f" ± {self.std:.{digits}f}"
+        return f"{self.mean:.{digits}f}{spread}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableRow:
+    """One line of the table: what is compared, and each method's number.
+
+    Attributes:
+        section: `NRMSE`, `SMAPE %`, `iteration time error %` or `training`.
+        name: target, `all 12`, `mean`, `median` or `seconds`.
+        values: by method; the smaller the better.
+    """
+
+    section: str
     name: str
-    nrmse: dict[str, float | None]
-    smape_pct: dict[str, float]
+    values: dict[str, Spread]
+
+    @property
+    def best(self) -> str | None:
+        """The method with the smallest mean; None where nothing is compared.
+
+        Training time is not what methods are judged by, so it has no best.
+        """
+        if self.section == TRAINING or len(self.values) < 2:
+            return None
+        return min(self.values, key=lambda method: self.values[method].mean)
+
+    def to_text(self, method: str) -> str:
+        """A method's number and its spread."""
+        return self.values[method].to_text(_DIGITS[self.section])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,60 +227,78 @@ class ArenaResult:
 
     Attributes:
         config: what was asked for.
-        data_set: name of the data set.
-        setting: its cluster setting.
+        dataset: on which.
         fingerprint: hash of its contents.
-        folds: method by method, fold by fold.
+        folds: method by method, seed by seed, fold by fold; seeds that are there are complete.
         presets: the presets as they were trained, overrides applied.
     """
 
     config: ArenaConfig
-    data_set: str
-    setting: str
+    dataset: Dataset
     fingerprint: str
     folds: tuple[Fold, ...]
     presets: dict[str, Preset]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods with folds, in the order asked for."""
+        there = {fold.method for fold in self.folds}
+        return tuple(method for method in self.config.methods if method in there)
 
     def folds_of(self, method: str) -> tuple[Fold, ...]:
         """Folds of one method."""
         return tuple(fold for fold in self.folds if fold.method == method)
 
+    def by_seed(self, method: str) -> list[SeedScores]:
+        """Errors of one method on each seed."""
+        times_s = {item.workload: item.iteration_time_s for item in self.dataset.examples}
+        folds = self.folds_of(method)
+        found = []
+        for seed in dict.fromkeys(fold.seed for fold in folds):
+            mine = [fold for fold in folds if fold.seed == seed]
+            rows = {name: row for fold in mine for name, row in fold.predictions.items()}
+            errors = time_errors_pct(
+                np.array(list(rows.values()), dtype=np.float64),
+                np.array([times_s[name] for name in rows]),
+            )
+            found.append(
+                SeedScores(
+                    seed=seed,
+                    scores=mean_scores([fold.scores for fold in mine]),
+                    time_median_pct=float(np.median(errors)),
+                    train_seconds=float(np.mean([fold.train_seconds for fold in mine])),
+                )
+            )
+        return found
+
     def summary(self, method: str) -> Scores:
-        """Mean errors of one method over its folds, each fold counting the same."""
-        return mean_scores([fold.scores for fold in self.folds_of(method)])
+        """Mean errors of one method over its seeds, each seed counting the same."""
+        return mean_scores([seed.scores for seed in self.by_seed(method)])
 
     def rows(self) -> list[TableRow]:
-        """The table: each target, all of them, and the iteration time."""
-        means = {method: self.summary(method) for method in self.config.methods}
-        rows = [
+        """The table: NRMSE and SMAPE of each target and of all, iteration time, training time."""
+        seeds = {
+            method: [seed.numbers() for seed in self.by_seed(method)] for method in self.methods
+        }
+        places = next(iter(seeds.values()))[0] if seeds else {}
+        return [
             TableRow(
-                name=target,
-                nrmse={method: float(mean.nrmse[i]) for method, mean in means.items()},
-                smape_pct={method: float(mean.smape_pct[i]) for method, mean in means.items()},
+                section=section,
+                name=name,
+                values={
+                    method: Spread.of([numbers[section, name] for numbers in there])
+                    for method, there in seeds.items()
+                },
             )
-            for i, target in enumerate(TARGET_NAMES)
+            for section, name in places
         ]
-        rows.append(
-            TableRow(
-                name="all 12",
-                nrmse={method: mean.mean_nrmse for method, mean in means.items()},
-                smape_pct={method: mean.mean_smape_pct for method, mean in means.items()},
-            )
-        )
-        rows.append(
-            TableRow(
-                name="iteration_time",
-                nrmse=dict.fromkeys(means),
-                smape_pct={method: mean.iteration_time_mape_pct for method, mean in means.items()},
-            )
-        )
-        return rows
 
     def to_json_dict(self) -> dict[str, Any]:
-        """What was compared, means by method, then the folds without their predictions."""
+        """What was compared, the table by method, then the folds without their predictions."""
+        rows = self.rows()
         return {
-            "data_set": self.data_set,
-            "setting": self.setting,
+            "data_set": self.dataset.name,
+            "setting": self.dataset.setting,
             "fingerprint": self.fingerprint,
             "split": self.config.split,
             "seeds": list(self.config.seeds),
@@ -192,20 +306,35 @@ class ArenaResult:
                 "max_epochs": self.config.max_epochs,
                 "patience_epochs": self.config.patience_epochs,
             },
-            "methods": {method: self._method_json(method) for method in self.config.methods},
+            "methods": {method: self._method_json(method, rows) for method in self.methods},
         }
 
-    def _method_json(self, method: str) -> dict[str, Any]:
+    def _method_json(self, method: str, rows: list[TableRow]) -> dict[str, Any]:
         folds = self.folds_of(method)
-        nrmse = [fold.scores.mean_nrmse for fold in folds]
         preset = self.presets.get(method)
         return {
-            "mean": self.summary(method).to_json_dict(),
-            "nrmse_std_over_folds": float(np.std(nrmse)),
-            "train_seconds": sum(fold.train_seconds for fold in folds),
+            "seeds": list(dict.fromkeys(fold.seed for fold in folds)),
+            "mean": _nested({(row.section, row.name): row.values[method].mean for row in rows}),
+            "std_over_seeds": _nested(
+                {(row.section, row.name): row.values[method].std for row in rows}
+            ),
+            "best_in": [f"{row.section}: {row.name}" for row in rows if row.best == method],
             "config": preset.to_dict() if preset else None,
             "folds": [
                 {key: value for key, value in fold.to_json_dict().items() if key != "predictions"}
                 for fold in folds
             ],
         }
+
+
+def _nested(numbers: Mapping[tuple[str, str], float | None]) -> dict[str, Any]:
+    """The table's numbers of one method for JSON; a deviation over a single seed is None."""
+    return {
+        "nrmse": numbers[NRMSE, ALL],
+        "smape_pct": numbers[SMAPE, ALL],
+        "iteration_time_mape_pct": numbers[TIME, "mean"],
+        "iteration_time_median_pct": numbers[TIME, "median"],
+        "train_seconds": numbers[TRAINING, "seconds"],
+        "nrmse_by_target": {name: numbers[NRMSE, name] for name in TARGET_NAMES},
+        "smape_pct_by_target": {name: numbers[SMAPE, name] for name in TARGET_NAMES},
+    }

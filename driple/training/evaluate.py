@@ -2,10 +2,11 @@
 
     Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  ArenaResult
 
-Entry point: `run_arena`. A method is a baseline (`baselines.BASELINES`) or a preset. A fold that is
-done lies in `WORK/folds/` under a hash of all that decides it, and is read instead of trained
-again; a fold that was killed goes on where it was (`WORK/runs/`). Several processes may share
-a folder, as long as no two of them work on the same fold.
+Entry point: `run_arena`. A method is one of `methods.py`; what the simulator says comes in as
+labels, since training simulates nothing. A fold that is done lies in `WORK/folds/` under a hash of
+all that decides it, and is read instead of trained again; a fold that was killed goes on where it
+was (`WORK/runs/`). Methods that take no time to fit are not stored. Several processes may share a
+folder, as long as no two of them work on the same fold.
 """
 
 from __future__ import annotations
@@ -13,24 +14,39 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from driple.dataset.example import Dataset, fingerprint
+from driple.dataset.lookup import StoredLabels
 from driple.dataset.split import Split, family_splits, random_split
 from driple.errors import ConfigError
 from driple.inputs import Groupings
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
-from driple.training.baselines import BASELINES, Baseline
+from driple.training.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
 from driple.training.config import PRESETS, Preset
 from driple.training.loop import RunOptions, train
+from driple.training.methods import SIMULATOR, choose_methods
 from driple.training.metrics import score
 from driple.training.runfiles import library_versions, make_folder, write_file
+from driple.training.summary import Summaries
 from driple.training.trainer import Progress
 
-__all__ = ["ArenaProgress", "fold_key", "run_arena"]
+__all__ = [
+    "ArenaProgress",
+    "fold_key",
+    "run_arena",
+]
 
+FloatArray = npt.NDArray[np.float64]
+
+# Fitted in less time than a file takes to read.
+_INSTANT = frozenset({"mean", "knn", SIMULATOR})
 FORMAT = 1  # of a fold's file; raise it when the same fold would come out otherwise
 
 
@@ -51,6 +67,9 @@ def run_arena(
     work_dir: str | Path,
     *,
     presets: Mapping[str, Preset] = PRESETS,
+    simulated: StoredLabels | None = None,
+    summaries: Summaries | None = None,
+    stored_only: bool = False,
     progress: Callable[[ArenaProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> ArenaResult:
@@ -61,55 +80,53 @@ def run_arena(
         config: split, methods and overrides.
         work_dir: finished and unfinished folds; made if need be.
         presets: presets by method name.
+        simulated: what the simulator says of the workloads, for the method `simulator`.
+        summaries: those of other arenas on the same graphs, to which this one's are added.
+        stored_only: make nothing; a seed of a method of which a fold is missing is left out.
         progress: called before and after each fold, and while it trains.
         clock: seconds from any start, for durations.
 
     Raises:
-        ConfigError: an unknown method, a folder that cannot be written, a training that diverged.
+        ConfigError: a method that is unknown or does not apply, a folder that cannot be written, a
+            training that diverged.
         DatasetError: too few workloads or families for the split.
     """
-    chosen = _presets(config, presets)
-    mark = fingerprint(dataset)
+    choose_methods(dataset, ",".join(config.methods), simulated=simulated, presets=presets)
+    arena = _Arena(
+        dataset=dataset,
+        config=config,
+        folder=Path(work_dir),
+        presets=_presets(config, presets),
+        simulated=simulated,
+        summarised=summaries or Summaries(),
+        clock=clock,
+    )
+    make_folder(arena.folder / "folds")
     report = progress or (lambda _: None)
-    folder = Path(work_dir)
-    make_folder(folder / "folds")
-    splits = list(_splits(dataset, config))
-    total = len(splits) * len(config.methods)
-    groupings = Groupings()  # the same in every fold
+    places = list(_places(dataset, config))
+    total = len(places) * len(config.methods)
     folds: list[Fold] = []
+    done = 0
     for method in config.methods:
-        for name, split in splits:
-            inform = _informer(report, method, name, len(folds), total)
-            inform(None)
-            key = fold_key(dataset, mark, split, method, chosen.get(method))
-            done = _read_fold(folder / "folds" / f"{key}.json", method)
-            if done is None:
-                if method in chosen:
-                    done = _train_fold(
-                        dataset,
-                        split,
-                        chosen[method],
-                        name=name,
-                        run=folder / "runs" / key,
-                        threads=config.threads,
-                        groupings=groupings,
-                        inform=inform,
-                        clock=clock,
-                    )
-                else:
-                    done = _baseline_fold(dataset, split, method, name, clock)
-                stored = {**done.to_json_dict(), "versions": library_versions(), "format": FORMAT}
-                text = json.dumps(stored, indent=1)
-                write_file(folder / "folds" / f"{key}.json", text.encode() + b"\n")
-            folds.append(replace(done, name=name))
+        for seed in config.seeds:
+            found: list[Fold | None] = []
+            for place in places:
+                if place.seed != seed:
+                    continue
+                inform = _informer(report, method, place.name, done, total)
+                inform(None)
+                found.append(arena.fold(method, place, inform, stored_only=stored_only))
+                done += 1
+            complete = [fold for fold in found if fold is not None]
+            if len(complete) == len(found):
+                folds += complete
     report(ArenaProgress(method="", fold="", folds_done=total, num_folds=total, training=None))
     return ArenaResult(
         config=config,
-        data_set=dataset.name,
-        setting=dataset.setting,
-        fingerprint=mark,
+        dataset=dataset,
+        fingerprint=arena.mark,
         folds=tuple(folds),
-        presets=chosen,
+        presets=arena.presets,
     )
 
 
@@ -124,112 +141,185 @@ def _presets(config: ArenaConfig, presets: Mapping[str, Preset]) -> dict[str, Pr
             if config.patience_epochs is not None:
                 settings = replace(settings, patience_epochs=config.patience_epochs)
             chosen[method] = replace(presets[method], train=settings)
-        elif method not in BASELINES:
-            known = ", ".join([*BASELINES, *presets])
-            raise ConfigError(f"--methods: {method!r} is none of {known}")
     return chosen
 
 
-def _splits(dataset: Dataset, config: ArenaConfig) -> Iterator[tuple[str, Split]]:
-    """Name and rows of each fold."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """Where a fold is: its seed, the family held out (or none), and its rows."""
+
+    seed: int
+    family: str
+    split: Split
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
+
+
+def _places(dataset: Dataset, config: ArenaConfig) -> Iterator[_Place]:
     for seed in config.seeds:
         if config.split == "random":
-            yield f"seed {seed}", random_split(dataset.workloads, seed)
+            yield _Place(seed=seed, family="", split=random_split(dataset.workloads, seed))
         else:
             for family, split in family_splits(dataset.examples, seed):
-                yield family if len(config.seeds) == 1 else f"{family}, seed {seed}", split
+                yield _Place(seed=seed, family=family, split=split)
 
 
-def fold_key(dataset: Dataset, mark: str, split: Split, method: str, preset: Preset | None) -> str:
+def fold_key(dataset: Dataset, mark: str, split: Split, method: str, decides: str) -> str:
     """Name of a fold's file and run: method, and a hash of all that decides the fold.
 
     Args:
         dataset: what is learned.
         mark: its fingerprint.
         split: its rows, which count by workload.
-        method: baseline or preset.
-        preset: with overrides applied; None for a baseline.
+        method: name of the method.
+        decides: hash of a preset with overrides applied, or what else a method depends on.
     """
     workloads = dataset.workloads
     parts = [
         sorted(workloads[i] for i in rows) for rows in (split.train, split.validation, split.test)
     ]
-    decides = [FORMAT, mark, parts, preset.config_hash() if preset else method]
-    digest = hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([FORMAT, mark, parts, decides]).encode()).hexdigest()
     return f"{method}-{digest[:16]}"
 
 
-def _read_fold(file: Path, method: str) -> Fold | None:
+@dataclass(kw_only=True)
+class _Arena:
+    """What all folds share."""
+
+    dataset: Dataset
+    config: ArenaConfig
+    folder: Path
+    presets: dict[str, Preset]
+    simulated: StoredLabels | None
+    summarised: Summaries
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self.mark = fingerprint(self.dataset)
+        self.groupings = Groupings()  # the same in every fold
+        self.labels = self.dataset.targets()
+        self.times_s = self.dataset.iteration_times_s()
+
+    @cached_property
+    def summaries(self) -> FloatArray:
+        """Shape [num_examples, F]; made when the first method asks for them."""
+        return self.summarised.of(self.dataset.examples)
+
+    def fold(
+        self,
+        method: str,
+        place: _Place,
+        inform: Callable[[Progress | None], None],
+        *,
+        stored_only: bool,
+    ) -> Fold | None:
+        """A fold that is done, or is made now; None if it is not there and nothing may be made."""
+        if method in _INSTANT:
+            return self._fitted(method, place)
+        key = fold_key(self.dataset, self.mark, place.split, method, self._decides(method))
+        file = self.folder / "folds" / f"{key}.json"
+        done = _read_fold(file, method, place)
+        if done is not None or stored_only:
+            return done
+        if method in self.presets:
+            made = self._trained(self.presets[method], place, self.folder / "runs" / key, inform)
+        else:
+            made = self._fitted(method, place)
+        stored = {**made.to_json_dict(), "versions": library_versions(), "format": FORMAT}
+        write_file(file, json.dumps(stored).encode() + b"\n")
+        return made
+
+    def _decides(self, method: str) -> str:
+        """What a method's folds depend on beside the data set and the split."""
+        if method in self.presets:
+            return self.presets[method].config_hash()
+        # Rounded: logarithms differ in the last digit between machines.
+        rows = zip(self.dataset.workloads, self.summaries, strict=True)
+        seen = sorted([name, [f"{value:.6g}" for value in row]] for name, row in rows)
+        decides = json.dumps([method, dict(SETTINGS[method]), seen])
+        return hashlib.sha256(decides.encode()).hexdigest()
+
+    def _fitted(self, method: str, place: _Place) -> Fold:
+        """A fold of a baseline or of the simulator."""
+        test, seconds = place.split.test, 0.0
+        if method == SIMULATOR and self.simulated is not None:
+            known = self.simulated.targets
+            predicted = np.array([known[self.dataset.workloads[i]] for i in test])
+        else:
+            with limited_threads(self.config.threads):
+                # By name: the order of a data set's rows changes nothing.
+                rows = sorted(place.split.train, key=lambda i: self.dataset.workloads[i])
+                seen = self.summaries if method in ON_SUMMARIES else self.labels[:, :0]
+                started = self.clock()
+                predict = BASELINES[method](seen[rows], self.labels[rows])
+                seconds = self.clock() - started
+                predicted = predict(seen[test])
+        scores = score(
+            predicted,
+            self.labels[test],
+            true_times_s=self.times_s[test],
+            train_labels=self.labels[place.split.train],
+        )
+        return Fold(
+            method=method,
+            seed=place.seed,
+            family=place.family,
+            scores=scores,
+            validation=None,
+            train_seconds=seconds,
+            num_epochs=0,
+            best_epoch=0,
+            stopped_by="fit",
+            predictions=_rounded((self.dataset.workloads[i] for i in test), predicted),
+        )
+
+    def _trained(
+        self,
+        preset: Preset,
+        place: _Place,
+        run: Path,
+        inform: Callable[[Progress | None], None],
+    ) -> Fold:
+        options = RunOptions(
+            resume=True, progress=inform, threads=self.config.threads, clock=self.clock
+        )
+        result = train(
+            self.dataset, place.split, preset, run, options=options, groupings=self.groupings
+        )
+        return Fold(
+            method=preset.name,
+            seed=place.seed,
+            family=place.family,
+            scores=result.scores["test"],
+            validation=result.scores["validation"],
+            train_seconds=result.seconds,
+            num_epochs=len(result.history),
+            best_epoch=result.best_epoch,
+            stopped_by=result.stopped_by,
+            predictions=_rounded(result.workloads["test"], result.predictions["test"]),
+        )
+
+
+def _rounded(workloads: Iterable[str], predicted: FloatArray) -> dict[str, list[float]]:
+    """Predictions by workload, to the six digits that are stored."""
+    return {
+        name: [float(f"{value:.6g}") for value in row]
+        for name, row in zip(workloads, predicted, strict=True)
+    }
+
+
+def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
     """A finished fold; None if it has to be made."""
     if not file.exists():
         return None
     try:
-        return replace(Fold.from_json_dict(json.loads(file.read_bytes())), method=method)
+        stored = json.loads(file.read_bytes())
+        found = Fold.from_json_dict(stored, seed=place.seed, family=place.family)
+        return replace(found, method=method)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{file} is damaged ({error}); delete it, and run again") from error
-
-
-def _train_fold(
-    dataset: Dataset,
-    split: Split,
-    preset: Preset,
-    *,
-    name: str,
-    run: Path,
-    threads: int | None,
-    groupings: Groupings,
-    inform: Callable[[Progress | None], None],
-    clock: Callable[[], float],
-) -> Fold:
-    result = train(
-        dataset,
-        split,
-        preset,
-        run,
-        options=RunOptions(resume=True, progress=inform, threads=threads, clock=clock),
-        groupings=groupings,
-    )
-    tested = zip(result.workloads["test"], result.predictions["test"], strict=True)
-    return Fold(
-        method=preset.name,
-        name=name,
-        scores=result.scores["test"],
-        validation=result.scores["validation"],
-        train_seconds=result.seconds,
-        num_epochs=len(result.history),
-        best_epoch=result.best_epoch,
-        stopped_by=result.stopped_by,
-        predictions={workload: row.tolist() for workload, row in tested},
-    )
-
-
-def _baseline_fold(
-    dataset: Dataset, split: Split, method: str, name: str, clock: Callable[[], float]
-) -> Fold:
-    started = clock()
-    baseline: Baseline = BASELINES[method]([dataset.examples[i] for i in split.train])
-    seconds = clock() - started
-    tested = [dataset.examples[i] for i in split.test]
-    predicted = baseline.predict(tested)
-    labels = dataset.targets()
-    scores = score(
-        predicted,
-        labels[split.test],
-        true_times_s=dataset.iteration_times_s()[split.test],
-        train_labels=labels[split.train],
-    )
-    rows = zip(tested, predicted, strict=True)
-    return Fold(
-        method=method,
-        name=name,
-        scores=scores,
-        validation=None,
-        train_seconds=seconds,
-        num_epochs=0,
-        best_epoch=0,
-        stopped_by="fit",
-        predictions={example.workload: row.tolist() for example, row in rows},
-    )
 
 
 def _informer(

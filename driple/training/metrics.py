@@ -14,9 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import DatasetError
+from driple.label.repeatability import smape_shares
 from driple.targets import TARGET_NAMES, Targets
 
-__all__ = ["Scores", "mean_scores", "nrmse", "predicted_times_s", "score", "smape_pct"]
+__all__ = [
+    "Scores",
+    "mean_scores",
+    "nrmse",
+    "predicted_times_s",
+    "score",
+    "smape_pct",
+    "time_errors_pct",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -89,11 +98,10 @@ def score(
     """
     if len(true) == 0:
         raise DatasetError("no workload to score; the part of the split is empty")
-    errors = np.abs(predicted_times_s(predicted) - true_times_s) / true_times_s
     return Scores(
         nrmse=nrmse(predicted, true, largest=train_labels.max(axis=0)),
         smape_pct=smape_pct(predicted, true),
-        iteration_time_mape_pct=float(100 * errors.mean()),
+        iteration_time_mape_pct=float(time_errors_pct(predicted, true_times_s).mean()),
         num_workloads=len(true),
     )
 
@@ -133,10 +141,19 @@ def smape_pct(predicted: FloatArray, true: FloatArray) -> FloatArray:
     Returns:
         Shape [12], percent, 0 (all equal) to 200 (all of opposite sign, or one of them 0).
     """
-    size = (np.abs(predicted) + np.abs(true)) / 2
-    shares = np.divide(np.abs(predicted - true), size, out=np.zeros_like(size), where=size > 0)
-    mean: FloatArray = 100 * shares.mean(axis=0)
+    mean: FloatArray = 100 * smape_shares(predicted, true).mean(axis=0)
     return mean
+
+
+def time_errors_pct(predicted: FloatArray, true_times_s: FloatArray) -> FloatArray:
+    """Shape [n], absolute error of the iteration time in percent of the true one.
+
+    Args:
+        predicted: shape [n, 12], targets, which imply the time.
+        true_times_s: shape [n], seconds.
+    """
+    errors: FloatArray = 100 * np.abs(predicted_times_s(predicted) - true_times_s) / true_times_s
+    return errors
 
 
 def predicted_times_s(predicted: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from driple.inspector.checkpoint import load_checkpoint
 from tests.cli.test_main import ROOT, driple, refused
 
 DATASET = ROOT / "datasets/CPU-P1w2_ho-200M"
+SMALL = "CPU-P1w2/ho-400M"  # 120 workloads
 DOCS = ROOT / "docs"
 
 
@@ -38,16 +39,36 @@ def test_another_seed_in_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_evaluate_compares_methods(tmp_path: Path) -> None:
-    """JSON and table; a capped preset is called so."""
-    command = ("evaluate", "--methods", "mean,default", "--work", tmp_path, "--max-epochs", 2)
+    """JSON and table; a capped preset is called so; the best of a row is marked."""
+    command = ("evaluate", "--setting", SMALL, "--work", tmp_path, "--max-epochs", 2)
+    command = (*command, "--against", "mean,default,simulator")
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert set(found["methods"]) == {"mean", "default"}
+    assert set(found["methods"]) == {"mean", "default", "simulator"}
     assert found["overrides"]["max_epochs"] == 2
     table = driple(*command)
     assert "device_util.burst_amount" in table.stdout
     assert "presets were changed by --max-epochs 2" in table.stderr
+    lines = [line for line in table.stdout.splitlines() if line.startswith("  all 12")]
+    for line, section in zip(lines, ("nrmse", "smape_pct"), strict=True):
+        errors = {name: method["mean"][section] for name, method in found["methods"].items()}
+        best = f"{min(errors.values()):.{4 if section == 'nrmse' else 1}f}*"
+        assert (line.count("*"), line.count(best)) == (1, 1)
+
+
+def test_evaluate_shows_where_the_error_is(tmp_path: Path) -> None:
+    """Families, error over floor, ten workloads."""
+    command = ("evaluate", "--setting", SMALL, "--work", tmp_path, "--where", "forest")
+    done = driple(*command, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["worst"]) == 10
+    assert found["over_floor"]["all 12"]["ratio"] > 0.7
+    assert found["num_repeated_workloads"] == 12
+    shown = driple(*command).stdout
+    assert found["worst"][0]["workload"] in shown
+    assert "error over floor" in shown
 
 
 def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
@@ -55,6 +76,10 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
     refused_lines = [
         refused("evaluate", "--split", "alphabet"),
         refused("evaluate", "--seeds", 0),
+        refused("evaluate", "--where", "trees", "--against", "mean"),
+        refused("evaluate", "--where", "trees,mean"),
+        refused("evaluate", "--setting", SMALL, "--against", "best"),
+        refused("evaluate", "--setting", SMALL, "--simulated", tmp_path),
         refused("train", "--setting", "cpu", "--preset", "papre"),
         refused("train", "--setting", "cpu", "--max-epochs", 0),
         refused("train", "--setting", "cpu", "--dataset", tmp_path),
@@ -73,26 +98,39 @@ def test_shipped_checkpoints_belong_to_the_shipped_data(preset: str) -> None:
     assert 0 < checkpoint.metrics["test_nrmse"] < 1
 
 
-def shipped_nrmse(*options: object) -> dict[str, float]:
-    """Average NRMSE by method, out of the shipped folds; nothing is trained."""
+def shipped(*options: object) -> dict[str, dict[str, dict[str, float]]]:
+    """Means and deviations by method, out of the shipped folds; nothing is trained."""
     done = driple("evaluate", "--work", DOCS / "evaluation", "--json", *options)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["methods"]
-    text = (DOCS / "evaluation.md").read_text()
-    for method in found.values():
-        for value in method["mean"]["nrmse_by_target"].values():
-            assert f"{value:.4f}" in text, "docs/evaluation.md is old; run its script"
-    return {name: method["mean"]["nrmse"] for name, method in found.items()}
+    methods: dict[str, dict[str, dict[str, float]]] = json.loads(done.stdout)["methods"]
+    return methods
 
 
 def test_default_is_at_most_half_as_wrong_as_the_mean_and_better_than_paper() -> None:
     """The goal of the first data set, on the shipped folds of the random split."""
-    nrmse = shipped_nrmse("--methods", "mean,paper,default")
+    found = shipped("--against", "mean,paper,default")
+    nrmse = {name: method["mean"]["nrmse"] for name, method in found.items()}
     assert nrmse["default"] <= nrmse["mean"] / 2
     assert nrmse["default"] < nrmse["paper"]
 
 
 def test_default_knows_something_of_families_it_has_never_seen() -> None:
     """The family split, on the shipped folds."""
-    nrmse = shipped_nrmse("--split", "family", "--methods", "mean,default")
-    assert nrmse["default"] < nrmse["mean"]
+    found = shipped("--split", "family", "--against", "mean,default")
+    assert found["default"]["mean"]["nrmse"] < found["mean"]["mean"]["nrmse"]
+
+
+@pytest.mark.parametrize("split", ["random", "family"])
+def test_baselines_beat_the_mean_and_docs_say_so(split: str) -> None:
+    """On shipped data, over five seeds, with the figures of docs/accuracy.md."""
+    options = ("--setting", SMALL, "--split", split, "--seeds", 5)
+    found = shipped(*options, "--against", "mean,knn,trees,forest")
+    text = (DOCS / "accuracy.md").read_text()
+    for name, method in found.items():
+        mean, std = method["mean"], method["std_over_seeds"]
+        if name != "mean":
+            assert mean["nrmse"] < 0.8 * found["mean"]["mean"]["nrmse"]
+            assert mean["smape_pct"] < 0.8 * found["mean"]["mean"]["smape_pct"]
+        for key, digits in (("nrmse", 4), ("smape_pct", 1), ("iteration_time_median_pct", 1)):
+            shown = f"{mean[key]:.{digits}f} ± {std[key]:.{digits}f}"
+            assert shown in text, "docs/accuracy.md is old; run scripts/accuracy_report.py"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from driple.dataset import Dataset, Example
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
+from driple.inputs import GroupedGraph
 from driple.targets import Targets
 
 SETTING = "CPU-P1w2/ho-200M"
@@ -76,4 +79,22 @@ def synthetic_dataset(num_workloads: int = 12) -> Dataset:
         examples.append(example(name, num_nodes=num_nodes, batch_size=batch_size, family=family))
     return Dataset(
         name="synthetic", setting=SETTING, examples=tuple(examples), about={"licence": "none"}
+    )
+
+
+def grouped_dataset(num_workloads: int = 6) -> Dataset:
+    """The same workloads, of whose graphs only two groups each are known."""
+    data = synthetic_dataset(num_workloads)
+    return replace(
+        data,
+        examples=tuple(
+            replace(
+                item,
+                graph=GroupedGraph(
+                    features=np.array([[0.5, 8.0 * i, 3.0], [0.1, 4.0, i]], dtype=np.float32),
+                    edges=np.array([[0, 1]], dtype=np.int32),
+                ),
+            )
+            for i, item in enumerate(data.examples, start=1)
+        ),
     )

@@ -1,13 +1,17 @@
 """A graph is found in a data set by its content, without reading the other graphs."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from driple.dataset.example import graph_hash
-from driple.dataset.lookup import find_graph
+from driple.dataset.lookup import find_graph, read_labels
+from driple.dataset.store import write_dataset
 from driple.errors import DatasetError
 from driple.graph import read_graph
+from tests.dataset.examples import synthetic_dataset
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,3 +28,24 @@ def test_the_shipped_graph_is_found_where_it_was_measured() -> None:
 def test_a_folder_without_data_is_told(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="missing"):
         find_graph(tmp_path, "0" * 64)
+
+
+def test_labels_are_read_without_the_graphs(tmp_path: Path) -> None:
+    """Setting and targets of every workload, as the data set holds them."""
+    data = synthetic_dataset(4)
+    write_dataset(data, tmp_path)
+    (tmp_path / "graphs.parquet").unlink()
+    found = read_labels(tmp_path)
+    assert found.setting == data.setting
+    assert list(found.targets) == list(data.workloads)
+    for item in data.examples:
+        assert np.array_equal(found.targets[item.workload], item.targets.flat)
+
+
+def test_a_folder_without_labels_is_refused(tmp_path: Path) -> None:
+    """Missing, or holding no workload."""
+    with pytest.raises(DatasetError, match=r"examples\.parquet"):
+        read_labels(tmp_path)
+    write_dataset(replace(synthetic_dataset(4), examples=()), tmp_path)
+    with pytest.raises(DatasetError, match="holds 0 settings, needed is 1"):
+        read_labels(tmp_path)

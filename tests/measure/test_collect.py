@@ -50,3 +50,15 @@ def test_a_run_of_another_setting_is_refused(tmp_path: Path) -> None:
     run_folder(tmp_path, JOB, 0, "2026-03-01T00:00")
     with pytest.raises(MeasureError, match="no worker w2"):
         collect_dataset(tmp_path, name="set", about=about("CPU-P1w3/ho-200M"))
+
+
+def test_repeats_are_recorded_run_by_run(tmp_path: Path) -> None:
+    """Two runs that are alike do not differ; a workload that ran once has no repeatability."""
+    once = Workload.parse("lenet/mnist/b4/sgd/async")
+    for job, repeat in ((JOB, 0), (JOB, 1), (once, 0)):
+        run_folder(tmp_path, job, repeat, "2026-03-01T00:00")
+    data = collect_dataset(tmp_path, name="set", about=about("CPU-P1w2/ho-200M"))
+    found = data.about["repeatability"]
+    assert found["workloads"] == 1
+    assert found["smape_pct_by_workload"] == {JOB.name: 0.0}
+    assert found["smape_pct"]["iteration_time"] == 0.0

@@ -1,0 +1,355 @@
+"""Make docs/accuracy.md and docs/accuracy/: how wrong each method is, and where, on each setting.
+
+    python scripts/accuracy_report.py                       from the folds that are there
+    python scripts/accuracy_report.py --run trees,forest    make those that are missing, then report
+    python scripts/accuracy_report.py --run default --settings CPU-P1w2/ho-200M --threads 2
+
+Folds lie in docs/evaluation. Stop it at any time, the same command goes on; with --settings nothing
+is reported, so that several may run at once on different settings. A method that lacks a fold of a
+seed is shown without that seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import get_args
+
+from accuracy_figures import by_family, by_setting, predicted_against_label
+from shipped import (
+    DOCS,
+    FIRST,
+    FOLDS,
+    SIMULATED_CPU,
+    measured_folders,
+    simulated_folders,
+)
+
+from driple.dataset.example import Dataset
+from driple.dataset.lookup import StoredLabels, read_labels
+from driple.dataset.store import read_datasets
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.settings import Setting
+from driple.targets import TARGET_NAMES
+from driple.training.arena import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind, Spread
+from driple.training.breakdown import Breakdown, break_down
+from driple.training.evaluate import ArenaProgress, run_arena
+from driple.training.methods import choose_methods
+from driple.training.summary import Summaries
+
+# Simulated settings that are compared beside the measured ones.
+SIMULATED = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
+SPLITS: tuple[SplitKind, ...] = get_args(SplitKind)
+PICTURES = DOCS / "accuracy"
+NUM_EXPLAINED = 3
+TITLES = {"random": "Random split (60/20/20)", "family": "Family split (each held out in turn)"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One setting: both splits, as far as there are folds."""
+
+    setting: str
+    about: str
+    results: dict[SplitKind, ArenaResult]
+    left_out: dict[str, str]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the labels come from real runs."""
+        first = next(iter(self.results.values()))
+        return all(item.label_source == "measured" for item in first.dataset.examples)
+
+    def smape(self, split: SplitKind, method: str) -> Spread | None:
+        """SMAPE over all targets."""
+        return self._number(split, method, SMAPE, ALL)
+
+    def time_median(self, split: SplitKind, method: str) -> Spread | None:
+        """Median error of the iteration time, percent."""
+        return self._number(split, method, TIME, "median")
+
+    def _number(self, split: SplitKind, method: str, section: str, name: str) -> Spread | None:
+        for row in self.results[split].rows():
+            if (row.section, row.name) == (section, name):
+                return row.values.get(method)
+        return None
+
+    @property
+    def floor_pct(self) -> float | None:
+        """SMAPE between two runs of one workload."""
+        known = next(iter(self.results.values())).dataset.about.get("repeatability", {})
+        values = known.get("smape_pct")
+        return sum(values[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if values else None
+
+
+def compare(
+    dataset: Dataset, summaries: Summaries, seeds: int, run: tuple[str, ...], threads: int | None
+) -> Compared:
+    """Read the folds of a setting, after those of `run` that are missing were made."""
+    setting = dataset.setting
+    labels = simulated_labels(setting)
+    chosen = choose_methods(dataset, simulated=labels)
+
+    def progress(now: ArenaProgress) -> None:
+        if now.training is None and now.method:
+            print(f"{setting}: {now.method}, {now.fold}", flush=True)
+
+    results: dict[SplitKind, ArenaResult] = {}
+    for split in SPLITS:
+        wanted = tuple(name for name in run if name in chosen.methods)
+        if wanted:
+            config = ArenaConfig(
+                methods=wanted, split=split, seeds=tuple(range(seeds)), threads=threads
+            )
+            run_arena(
+                dataset, config, FOLDS, simulated=labels, summaries=summaries, progress=progress
+            )
+        results[split] = run_arena(
+            dataset,
+            ArenaConfig(methods=chosen.methods, split=split, seeds=tuple(range(seeds))),
+            FOLDS,
+            simulated=labels,
+            summaries=summaries,
+            stored_only=True,
+        )
+    return Compared(
+        setting=setting,
+        about=f"{len(dataset.examples)} workloads, {dataset.about.get('num_runs', 'no')} real runs",
+        results=results,
+        left_out=chosen.left_out,
+    )
+
+
+def simulated_labels(setting: str) -> StoredLabels | None:
+    """What the simulator says of the workloads of a measured setting."""
+    folder = SIMULATED_CPU / Setting.parse(setting).file_name
+    return read_labels(folder) if folder.exists() else None
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
+    """A table."""
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def table(result: ArenaResult) -> list[str]:
+    """The arena's table, the best in bold."""
+    rows = []
+    for row in result.rows():
+        cells = [row.section, row.name]
+        for method in result.methods:
+            text = row.to_text(method)
+            cells.append(f"**{text}**" if method == row.best else text)
+        rows.append(cells)
+    seeds = {method: len(result.by_seed(method)) for method in result.methods}
+    heads = [
+        method if number == len(result.config.seeds) else f"{method}, {number} of the seeds"
+        for method, number in seeds.items()
+    ]
+    return markdown(["", "target", *heads], rows)
+
+
+def overview(found: list[Compared], split: SplitKind) -> list[str]:
+    """SMAPE and median error of the iteration time of every method on every setting."""
+    methods = methods_of(found)
+    rows = []
+    for item in found:
+        cells = [item.setting, "-" if item.floor_pct is None else f"{item.floor_pct:.1f}"]
+        errors = {method: item.smape(split, method) for method in methods}
+        known = {method: error for method, error in errors.items() if error is not None}
+        best = min(known, key=lambda method: known[method].mean)
+        for method in methods:
+            error, time = errors[method], item.time_median(split, method)
+            if error is None or time is None:
+                cells.append("-")
+                continue
+            text = f"{error.to_text(1)} ; {time.mean:.1f}"
+            cells.append(f"**{text}**" if method == best else text)
+        rows.append(cells)
+    words = (
+        "SMAPE over the 12 targets ± over the seeds; after the semicolon the median error of the "
+        "iteration time. All in percent; bold is the least SMAPE."
+    )
+    return [words, "", *markdown(["setting", "floor", *methods], rows)]
+
+
+def methods_of(found: list[Compared]) -> list[str]:
+    """Methods that have folds anywhere, in the arena's order."""
+    names: dict[str, None] = {}
+    for item in found:
+        for result in item.results.values():
+            names |= dict.fromkeys(result.methods)
+    order = next(iter(found[0].results.values())).config.methods
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def goals(found: list[Compared]) -> list[str]:
+    """The goals of the issue, setting by setting: what was reached."""
+    rows = []
+    for item in found:
+        if not item.is_measured:
+            continue
+        ours = {split: item.smape(split, "default") for split in SPLITS}
+        papers = {split: item.smape(split, "paper") for split in SPLITS}
+        trees = item.smape("family", "trees")
+        time = item.time_median("family", "default")
+        random = ours["random"]
+        rows.append(
+            [
+                item.setting,
+                *(_ratio(ours[split], papers[split], 0.5) for split in SPLITS),
+                "-" if random is None or item.floor_pct is None
+                else _judged(random.mean / item.floor_pct, 1.5),
+                _ratio(ours["family"], trees, 1.0),
+                "-" if time is None else _judged(time.mean, 8.0, digits=1),
+            ]
+        )  # fmt: skip
+    head = [
+        "setting",
+        "random: default / paper, at most 0.5",
+        "family: default / paper, at most 0.5",
+        "random: default / floor, at most 1.5",
+        "family: default / trees, below 1",
+        "family: median error of the iteration time, at most 8 %",
+    ]
+    return markdown(head, rows)
+
+
+def _ratio(one: Spread | None, other: Spread | None, most: float) -> str:
+    return "-" if one is None or other is None else _judged(one.mean / other.mean, most)
+
+
+def _judged(value: float, most: float, digits: int = 2) -> str:
+    """The number, bold where it meets its goal."""
+    text = f"{value:.{digits}f}"
+    return f"**{text}**" if value <= most else text
+
+
+def explained_method(result: ArenaResult) -> str | None:
+    """Whose error is looked into: the inspector's, or else the best method's."""
+    if "default" in result.methods:
+        return "default"
+    rows = [row for row in result.rows() if (row.section, row.name) == (SMAPE, ALL)]
+    return rows[0].best if rows else None
+
+
+def where(found: Breakdown) -> list[str]:
+    """Families and targets, error over floor, the ten worst workloads."""
+    names = [*TARGET_NAMES, ALL]
+    families = markdown(
+        ["target", *found.families, "all", "floor", "over floor"],
+        [
+            [
+                name,
+                *(f"{value:.0f}" for value in found.by_family[i]),
+                f"{row.smape_pct:.1f}",
+                "-" if row.floor_pct is None else f"{row.floor_pct:.1f}",
+                "-" if row.ratio is None else f"{row.ratio:.2f}",
+            ]
+            for i, (name, row) in enumerate(zip(names, found.over_floor[: len(names)], strict=True))
+        ],
+    )
+    worst = markdown(
+        [
+            "worst workloads",
+            "SMAPE",
+            "iteration: predicted, label",
+            "worst target: predicted, label",
+            "its own runs differ by",
+        ],
+        [
+            [
+                item.workload,
+                f"{item.smape_pct:.0f} %",
+                f"{item.predicted_time_s:.3f} s, {item.time_s:.3f} s",
+                f"{item.worst_target}: {item.worst_predicted:.3g}, {item.worst_label:.3g}",
+                "-" if item.repeat_smape_pct is None else f"{item.repeat_smape_pct:.0f} %",
+            ]
+            for item in found.worst
+        ],
+    )  # fmt: skip
+    reasons = [f"- {item.workload}: {item.reason}." for item in found.worst[:NUM_EXPLAINED]]
+    return [*families, "", *worst, "", "Why the worst three:", "", *reasons]
+
+
+def section(item: Compared) -> list[str]:
+    """One setting."""
+    floor = (
+        "No workload ran more than once."
+        if item.floor_pct is None
+        else f"Two runs of one workload differ by {item.floor_pct:.1f} % (SMAPE, 12 targets)."
+    )
+    lines = ["", f"## {item.setting}", "", f"{item.about}. {floor}"]
+    lines += [f"`{name}` is left out: {reason}." for name, reason in item.left_out.items()]
+    if item.setting == FIRST:
+        method = predicted_against_label(
+            item.results["random"], explained_method, PICTURES / "predicted.png"
+        )
+        lines += ["", f"![{method}: predicted against label](accuracy/predicted.png)"]
+    for split in SPLITS:
+        result = item.results[split]
+        lines += ["", f"### {TITLES[split]}", "", *table(result)]
+        method = explained_method(result)
+        if split == "family" and method is not None:
+            lines += [
+                "",
+                f"### Where the error of `{method}` is, family split, SMAPE in percent",
+                "",
+            ]
+            lines += where(break_down(result, method))
+    return lines
+
+
+def main() -> None:
+    """Run what is asked for, then write the report from all folds that are there."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", default="", help="methods whose missing folds are made, with commas"
+    )
+    parser.add_argument("--settings", default="", help="make folds of these alone, report nothing")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=None)
+    arguments = parser.parse_args()
+    run = tuple(filter(None, arguments.run.split(",")))
+    folders = {**measured_folders(), **{name: simulated_folders()[name] for name in SIMULATED}}
+    asked = [name for name in arguments.settings.split(",") if name] or list(folders)
+    unknown = sorted(set(asked) - set(folders))
+    if unknown:
+        raise SystemExit(f"--settings: {unknown[0]} is none of {', '.join(folders)}")
+    summaries = Summaries()
+    found = [
+        compare(dataset, summaries, arguments.seeds, run, arguments.threads)
+        for dataset in read_datasets(folders[name] for name in asked)
+    ]
+    if not arguments.settings:
+        report(found)
+
+
+def report(found: list[Compared]) -> None:
+    """The page and its pictures."""
+    by_setting(found, methods_of(found), PICTURES / "settings.png")
+    by_family([item for item in found if item.is_measured], PICTURES / "families.png")
+    head = (DOCS / "accuracy.head.md").read_text(encoding="utf-8").rstrip()
+    words = (
+        "Ratios of SMAPE over all targets, each over the seeds that a method has; bold meets the "
+        "goal, - has no folds yet."
+    )
+    lines = [head, "", "## Goals", "", words, "", *goals(found)]
+    for split in SPLITS:
+        lines += ["", f"## All settings: {TITLES[split].lower()}", "", *overview(found, split)]
+    lines += [
+        "",
+        "![error by method and setting](accuracy/settings.png)",
+        "",
+        "![error by family](accuracy/families.png)",
+    ]
+    for item in found:
+        lines += section(item)
+    write_whole(DOCS / "accuracy.md", "\n".join([*lines, ""]).encode(), error=DripleError)
+
+
+if __name__ == "__main__":
+    main()
