@@ -290,6 +290,10 @@ def section(item: Compared) -> list[str]:
     for split in SPLITS:
         result = item.results[split]
         lines += ["", f"### {TITLES[split]}", "", *table(result)]
+        for name in result.methods:
+            coverage = result.coverage(name)
+            if coverage is not None:
+                lines += ["", f"`{name}`: {coverage.sentence()}."]
         method = explained_method(result)
         if split == "family" and method is not None:
             lines += [

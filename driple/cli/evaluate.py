@@ -179,6 +179,10 @@ def _print(result: ArenaResult) -> None:
     seeds = len(result.config.seeds)
     spread = f", ± standard deviation over {seeds} seeds" if seeds > 1 else ""
     print(f"* the best of its row{spread}")
+    for method in methods:
+        coverage = result.coverage(method)
+        if coverage is not None:
+            print(f"{method}: {coverage.sentence()}")
     _note_overrides(result)
 
 

@@ -8,7 +8,7 @@ clamped: what a checkpoint says is reported as it is, and what is no number is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from driple.inputs.builder import InspectorInput, build_input
 from driple.inputs.facts import FACT_WORDS
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
+from driple.inspector.intervals import Intervals
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, UNITS, Targets
 
 __all__ = ["Prediction", "Predictor", "beyond_training", "predict"]
@@ -181,35 +182,46 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
         metrics=checkpoint.metrics,
         level=None if intervals is None else intervals.level,
         ends=ends,
-        warnings=tuple(beyond_training(item, checkpoint, distance)),
+        warnings=tuple(
+            beyond_training(
+                checkpoint.trained_on, intervals, item.facts, item.unknown_op_types, distance
+            )
+        ),
     )
 
 
-def beyond_training(item: InspectorInput, checkpoint: Checkpoint, distance: float) -> list[str]:
+def beyond_training(
+    trained_on: Mapping[str, object],
+    intervals: Intervals | None,
+    facts: Mapping[str, float],
+    unknown_op_types: Mapping[str, int],
+    distance: float,
+) -> list[str]:
     """In what a graph is outside of what an inspector has learned from, a sentence for each.
 
     Args:
-        item: the input built of the graph.
-        checkpoint: the inspector.
+        trained_on: what the checkpoint records of its training graphs.
+        intervals: of the checkpoint.
+        facts: of the graph (`inputs.facts`).
+        unknown_op_types: how often each op type occurs that the checkpoint lacks.
         distance: of the graph to the nearest training graph (`Intervals.distance`).
     """
     found = []
-    known = checkpoint.trained_on.get("range")
+    known = trained_on.get("range")
     for name, (least, most) in (known if isinstance(known, dict) else {}).items():
-        value = item.facts.get(name)
+        value = facts.get(name)
         if value is not None and not least <= value <= most:
             found.append(
                 f"{FACT_WORDS.get(name, name)} is {value:.4g}, the inspector has learned from "
                 f"{least:.4g} to {most:.4g}"
             )
-    unknown = item.unknown_op_types
-    if unknown:
-        most_often = sorted(unknown, key=lambda name: -unknown[name])[:5]
+    if unknown_op_types:
+        most_often = sorted(unknown_op_types, key=lambda name: -unknown_op_types[name])[:5]
         found.append(
-            f"{len(unknown)} op type(s) that the inspector has never seen, in "
-            f"{sum(unknown.values())} of {item.num_nodes} nodes: {', '.join(most_often)}"
+            f"{len(unknown_op_types)} op type(s) that the inspector has never seen, in "
+            f"{sum(unknown_op_types.values())} of {facts['num_nodes']:.0f} nodes: "
+            f"{', '.join(most_often)}"
         )
-    intervals = checkpoint.intervals
     if intervals is not None and intervals.is_far(distance):
         found.append(
             "it is unlike every graph that the inspector has learned from (distance "

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,6 +19,7 @@ from driple.errors import ConfigError
 from driple.targets import TARGET_NAMES
 from driple.training.config import Preset
 from driple.training.metrics import Scores, mean_scores, time_errors_pct
+from driple.training.sureness import Coverage, Sureness, coverage_of
 
 __all__ = [
     "ALL",
@@ -88,6 +89,7 @@ class Fold:
         best_epoch: epoch of the weights that were scored.
         stopped_by: `patience`, `max_epochs`, or `fit` for methods without epochs.
         predictions: targets by workload, in the order of `TARGET_NAMES`.
+        sureness: how sure it was of each; None for methods without intervals.
     """
 
     method: str
@@ -100,6 +102,7 @@ class Fold:
     best_epoch: int
     stopped_by: str
     predictions: dict[str, list[float]]
+    sureness: Sureness | None = None
 
     @property
     def name(self) -> str:
@@ -118,12 +121,13 @@ class Fold:
             "best_epoch": self.best_epoch,
             "stopped_by": self.stopped_by,
             "predictions": self.predictions,
+            "sureness": self.sureness.to_json_dict() if self.sureness else None,
         }
 
     @classmethod
     def from_json_dict(cls, stored: dict[str, Any], *, seed: int, family: str) -> Fold:
         """The inverse of `to_json_dict`, of a fold whose place is known."""
-        validation = stored["validation"]
+        validation, known = stored["validation"], stored.get("sureness")
         return cls(
             method=stored["method"],
             seed=seed,
@@ -135,6 +139,7 @@ class Fold:
             best_epoch=stored["best_epoch"],
             stopped_by=stored["stopped_by"],
             predictions=stored["predictions"],
+            sureness=Sureness.from_json_dict(known) if known else None,
         )
 
 
@@ -271,6 +276,18 @@ class ArenaResult:
             )
         return found
 
+    def coverage(self, method: str) -> Coverage | None:
+        """How often a method's intervals held the label; None if a fold of it has none."""
+        folds = [(fold.sureness, fold.predictions) for fold in self.folds_of(method)]
+        known = [(sureness, rows) for sureness, rows in folds if sureness is not None]
+        if not known or len(known) < len(folds):
+            return None
+        return coverage_of(
+            known,
+            {item.workload: item.targets.flat for item in self.dataset.examples},
+            {item.workload: item.iteration_time_s for item in self.dataset.examples},
+        )
+
     def summary(self, method: str) -> Scores:
         """Mean errors of one method over its seeds, each seed counting the same."""
         return mean_scores([seed.scores for seed in self.by_seed(method)])
@@ -311,7 +328,8 @@ class ArenaResult:
 
     def _method_json(self, method: str, rows: list[TableRow]) -> dict[str, Any]:
         folds = self.folds_of(method)
-        preset = self.presets.get(method)
+        preset, coverage = self.presets.get(method), self.coverage(method)
+        left_out = {"predictions", "sureness"}
         return {
             "seeds": list(dict.fromkeys(fold.seed for fold in folds)),
             "mean": _nested({(row.section, row.name): row.values[method].mean for row in rows}),
@@ -319,9 +337,10 @@ class ArenaResult:
                 {(row.section, row.name): row.values[method].std for row in rows}
             ),
             "best_in": [f"{row.section}: {row.name}" for row in rows if row.best == method],
+            "intervals": None if coverage is None else asdict(coverage),
             "config": preset.to_dict() if preset else None,
             "folds": [
-                {key: value for key, value in fold.to_json_dict().items() if key != "predictions"}
+                {key: value for key, value in fold.to_json_dict().items() if key not in left_out}
                 for fold in folds
             ],
         }

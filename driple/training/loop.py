@@ -25,6 +25,7 @@ from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
+from driple.inspector.predict import beyond_training
 from driple.training.authors import read_authors_weights
 from driple.training.calibrate import calibrate
 from driple.training.config import Preset
@@ -32,6 +33,7 @@ from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of,
 from driple.training.metrics import Scores, score
 from driple.training.prepare import Prepared, prepare, preset_for, split_examples
 from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
+from driple.training.sureness import Sureness
 from driple.training.trainer import Progress, ProgressCallback
 
 __all__ = ["Progress", "ProgressCallback", "RunOptions", "TrainResult", "describe_data", "train"]
@@ -49,6 +51,9 @@ class TrainResult:
         workloads: by part, names of the rows of `predictions`.
         best_epoch: epoch of the checkpoint's weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
+        test_distances: of each test workload to the nearest training graph; empty without
+            intervals.
+        test_warnings: in what each test workload is outside of the training graphs.
     """
 
     checkpoint: Checkpoint
@@ -58,10 +63,13 @@ class TrainResult:
     workloads: dict[str, tuple[str, ...]]
     best_epoch: int
     stopped_by: Literal["patience", "max_epochs"]
+    test_distances: tuple[float, ...]
+    test_warnings: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
         """What a fit comes to once its checkpoint is made."""
+        distances, warnings = _strangeness(fitted, checkpoint)
         return cls(
             checkpoint=checkpoint,
             history=fitted.history,
@@ -70,12 +78,28 @@ class TrainResult:
             workloads={name: part.workloads for name, part in fitted.prepared.parts.items()},
             best_epoch=fitted.best_epoch,
             stopped_by=fitted.stopped_by,
+            test_distances=distances,
+            test_warnings=warnings,
         )
 
     @property
     def seconds(self) -> float:
         """Wall time of all epochs."""
         return sum(record.seconds for record in self.history)
+
+    def test_sureness(self) -> Sureness | None:
+        """How sure the inspector was of each test workload; None without intervals."""
+        intervals, names = self.checkpoint.intervals, self.workloads["test"]
+        if intervals is None:
+            return None
+        return Sureness(
+            level=intervals.level,
+            near=tuple(intervals.near.tolist()),
+            far=None if intervals.far is None else tuple(intervals.far.tolist()),
+            threshold=intervals.threshold,
+            distances=dict(zip(names, self.test_distances, strict=True)),
+            warnings=dict(zip(names, self.test_warnings, strict=True)),
+        )
 
     def test_scores(self, dataset: Dataset, train_rows: npt.NDArray[np.int64]) -> Scores:
         """Errors on the test part, over the largest labels of rows of one's own choice.
@@ -167,6 +191,24 @@ def train(
     )
     save_checkpoint(checkpoint, folder / CHECKPOINT_FILE)
     return TrainResult.of(fitted, checkpoint)
+
+
+def _strangeness(
+    fitted: Fitted, checkpoint: Checkpoint
+) -> tuple[tuple[float, ...], tuple[tuple[str, ...], ...]]:
+    """How far each test graph is from the training graphs, and in what it is outside of them."""
+    part, intervals = fitted.prepared.parts.get("test"), checkpoint.intervals
+    if part is None:
+        return (), ()
+    contexts = part.batch.context.numpy()
+    distances = () if intervals is None else tuple(map(intervals.distance, contexts))
+    warnings = tuple(
+        tuple(beyond_training(checkpoint.trained_on, intervals, facts, unknown, distance))
+        for facts, unknown, distance in zip(
+            part.facts, part.unknown_op_types, distances or [0.0] * len(contexts), strict=True
+        )
+    )
+    return distances, warnings
 
 
 def _model(prepared: Prepared, init: str | Path | None) -> Inspector | Ensemble:

@@ -63,6 +63,7 @@ class Part:
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
         facts: of each graph (`inputs.facts`).
+        unknown_op_types: of each graph, how often each op type occurs that the table lacks.
     """
 
     workloads: tuple[str, ...]
@@ -72,6 +73,7 @@ class Part:
     labels: FloatArray
     times_s: FloatArray
     facts: tuple[dict[str, float], ...]
+    unknown_op_types: tuple[dict[str, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -298,6 +300,7 @@ def _part(
         labels=labels,
         times_s=np.array([example.iteration_time_s for example in examples]),
         facts=tuple(item.facts for item in inputs),
+        unknown_op_types=tuple(item.unknown_op_types for item in inputs),
     )
 
 

@@ -1,0 +1,145 @@
+"""How sure an inspector was of each test workload of a fold, and whether it was right to be.
+
+intervals, distances, warnings (stored with the fold) + predictions, labels  ->  coverage, errors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.targets import NUM_TARGETS
+from driple.training.metrics import predicted_times_s
+
+__all__ = ["Coverage", "Sureness", "coverage_of"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sureness:
+    """What an inspector said of its test workloads beside its predictions.
+
+    Attributes:
+        level: share of true values that its intervals shall hold.
+        near: 13 half-widths of the logarithm, of the targets and of the iteration time.
+        far: the same for graphs unlike the training graphs; None if it has none.
+        threshold: distance from which a graph is unlike them.
+        distances: by workload, to the nearest training graph.
+        warnings: by workload, in what it is outside of the training graphs.
+    """
+
+    level: float
+    near: tuple[float, ...]
+    far: tuple[float, ...] | None
+    threshold: float
+    distances: dict[str, float]
+    warnings: dict[str, tuple[str, ...]]
+
+    def half_widths(self, workload: str) -> FloatArray:
+        """Shape [13]."""
+        if self.far is None or self.distances[workload] <= self.threshold:
+            return np.array(self.near)
+        return np.array(self.far)
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """All fields, as stored with a fold; workloads without a warning are left out there."""
+        return {
+            "level": self.level,
+            "near": [float(f"{value:.4g}") for value in self.near],
+            "far": None if self.far is None else [float(f"{value:.4g}") for value in self.far],
+            "threshold": self.threshold,
+            "distances": {name: float(f"{value:.4g}") for name, value in self.distances.items()},
+            "warnings": {name: list(words) for name, words in self.warnings.items() if words},
+        }
+
+    @classmethod
+    def from_json_dict(cls, stored: Mapping[str, Any]) -> Sureness:
+        """The inverse of `to_json_dict`; KeyError or TypeError where it is something else."""
+        warnings = stored["warnings"]
+        return cls(
+            level=float(stored["level"]),
+            near=tuple(stored["near"]),
+            far=None if stored["far"] is None else tuple(stored["far"]),
+            threshold=float(stored["threshold"]),
+            distances=dict(stored["distances"]),
+            warnings={name: tuple(warnings.get(name, ())) for name in stored["distances"]},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """How often the intervals held the true value, and what the warnings were worth.
+
+    Attributes:
+        targets: share of all labels within their intervals, 0 to 1.
+        iteration_time: the same of the iteration times.
+        median_width_pct: median over workloads and targets of how far an interval reaches above
+            its prediction, percent.
+        num_warned: workloads with a warning.
+        smape_warned_pct: SMAPE over their targets; None if there are none.
+        smape_others_pct: SMAPE over the targets of all others; None if there are none.
+    """
+
+    targets: float
+    iteration_time: float
+    median_width_pct: float
+    num_warned: int
+    smape_warned_pct: float | None
+    smape_others_pct: float | None
+
+    def sentence(self) -> str:
+        """In words, for people."""
+        words = (
+            f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
+            f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
+        )
+        if self.smape_warned_pct is None:
+            return f"{words}; no workload was warned of"
+        others = "" if self.smape_others_pct is None else f", {self.smape_others_pct:.1f} % others"
+        return (
+            f"{words}; {self.num_warned} predictions were warned of: SMAPE "
+            f"{self.smape_warned_pct:.1f} %{others}"
+        )
+
+
+def coverage_of(
+    folds: Sequence[tuple[Sureness, Mapping[str, Sequence[float]]]],
+    labels: Mapping[str, FloatArray],
+    times_s: Mapping[str, float],
+) -> Coverage:
+    """Coverage over all test workloads of several folds.
+
+    Args:
+        folds: what each inspector said: how sure it was, and 12 targets by workload.
+        labels: shape [12] each, by workload.
+        times_s: iteration times by workload.
+    """
+    held, widths, smapes, warned = [], [], [], []
+    for sureness, predictions in folds:
+        names = list(predictions)
+        predicted = np.array([predictions[name] for name in names], dtype=np.float64)
+        true = np.array([labels[name] for name in names])
+        numbers = np.column_stack([predicted, predicted_times_s(predicted)])
+        wanted = np.column_stack([true, [times_s[name] for name in names]])
+        half = np.array([sureness.half_widths(name) for name in names])
+        held.append((wanted >= numbers / np.exp(half)) & (wanted <= numbers * np.exp(half)))
+        widths.append(100 * np.expm1(half[:, :NUM_TARGETS]))
+        size = (np.abs(predicted) + np.abs(true)) / 2
+        apart = np.abs(predicted - true)
+        smapes.append(100 * np.divide(apart, size, out=np.zeros_like(size), where=size > 0))
+        warned += [bool(sureness.warnings[name]) for name in names]
+    inside, errors = np.concatenate(held), np.concatenate(smapes).mean(axis=1)
+    flags = np.array(warned)
+    return Coverage(
+        targets=float(inside[:, :NUM_TARGETS].mean()),
+        iteration_time=float(inside[:, NUM_TARGETS].mean()),
+        median_width_pct=float(np.median(np.concatenate(widths))),
+        num_warned=int(flags.sum()),
+        smape_warned_pct=float(errors[flags].mean()) if flags.any() else None,
+        smape_others_pct=float(errors[~flags].mean()) if (~flags).any() else None,
+    )

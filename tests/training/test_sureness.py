@@ -1,0 +1,56 @@
+"""Coverage: shares are counted, near and far are told apart, warned workloads are scored apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.training.sureness import Sureness, coverage_of
+
+PREDICTED = np.full(12, 2.0)
+SURE = Sureness(
+    level=0.9,
+    near=(0.1,) * 13,
+    far=(1.0,) * 13,
+    threshold=0.5,
+    distances={"near": 0.1, "far": 0.9},
+    warnings={"near": (), "far": ("it is unlike",)},
+)
+# Off by 20 %: within the far interval, not within the near one.
+LABELS = {"near": 1.2 * PREDICTED, "far": 1.2 * PREDICTED}
+TIMES = {"near": 4.0, "far": 4.0}  # as predicted: burst + idle
+ROWS = {name: PREDICTED.tolist() for name in LABELS}
+
+
+def test_shares_are_counted() -> None:
+    """Half of the workloads hold their labels; both hold their iteration times."""
+    found = coverage_of([(SURE, ROWS)], LABELS, TIMES)
+    assert found.targets == pytest.approx(0.5)
+    assert found.iteration_time == 1.0
+    assert found.median_width_pct == pytest.approx(100 * np.expm1([0.1, 1.0]).mean())
+
+
+def test_warned_workloads_are_scored_apart() -> None:
+    """One is warned of, and its error is its own."""
+    labels = {**LABELS, "near": PREDICTED}
+    found = coverage_of([(SURE, ROWS)], labels, TIMES)
+    assert found.num_warned == 1
+    assert found.smape_warned_pct == pytest.approx(200 * 0.2 / 2.2)
+    assert found.smape_others_pct == 0.0
+    assert "1 predictions were warned of" in found.sentence()
+
+
+def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
+    calm = replace(SURE, warnings={"near": (), "far": ()}, far=None)
+    found = coverage_of([(calm, ROWS)], LABELS, TIMES)
+    assert (found.num_warned, found.smape_warned_pct) == (0, None)
+    assert found.targets == 0.0
+    assert "no workload was warned of" in found.sentence()
+
+
+def test_it_is_stored_and_read() -> None:
+    """As JSON has it."""
+    again = Sureness.from_json_dict(SURE.to_json_dict())
+    assert again == SURE
