@@ -52,6 +52,8 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "targets",
         "units",
         "iteration_time_s",
+        "interval",
+        "warnings",
         "graph",
         "checkpoint",
     ]
