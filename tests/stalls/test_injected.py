@@ -87,6 +87,10 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
     group.rmdir()
 
 
+# A profile that says itself that the machine was busy is made again.
+ATTEMPTS = 3
+
+
 @pytest.fixture(scope="module")
 def profile(slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Profile:
     """The five steps, as many of them as this machine can do."""
@@ -103,7 +107,11 @@ def profile(slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactor
         repeats=1,
         timeout_s=120,
     )
-    return profile_script(command, plan, place / "out", data=[folder])
+    for attempt in range(ATTEMPTS):
+        found = profile_script(command, plan, place / f"out-{attempt}", data=[folder])
+        if not any("other programs used" in words for words in found.warnings()):
+            break
+    return found
 
 
 def test_a_data_set_that_sleeps_is_a_prep_stall(profile: Profile) -> None:
