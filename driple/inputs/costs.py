@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph.opgraph import OpGraph
-from driple.opcost import KINDS, PRODUCTS, GraphCost, flops_of_update, kind_of
+from driple.opcost import KINDS, PRODUCTS, GraphCost, cost_by_kind, flops_of_update
 
 __all__ = ["COST_CONTEXT_NAMES", "COST_FEATURE_NAMES", "cost_context", "group_costs"]
 
@@ -52,7 +52,7 @@ def group_costs(cost: GraphCost, groups: npt.NDArray[np.int32]) -> FloatArray:
         Shape [num_groups, 3].
     """
     inside = groups >= 0
-    columns = _per_node(cost)[inside]
+    columns = cost.per_step[inside]
     return np.stack(
         [np.bincount(groups[inside], weights=columns[:, i]) for i in range(columns.shape[1])],
         axis=1,
@@ -61,12 +61,7 @@ def group_costs(cost: GraphCost, groups: npt.NDArray[np.int32]) -> FloatArray:
 
 def cost_context(graph: OpGraph, cost: GraphCost) -> FloatArray:
     """The whole graph: log(1 + x) of `COST_CONTEXT_NAMES`, shape [len(COST_CONTEXT_NAMES)]."""
-    number = {kind: i for i, kind in enumerate(KINDS)}
-    kind_of_type = {op_type: number[kind_of(op_type)] for op_type in set(graph.op_types)}
-    kinds = np.array([kind_of_type[op_type] for op_type in graph.op_types], dtype=np.intp)
-    flops, moved, runs = (
-        np.bincount(kinds, weights=column, minlength=len(KINDS)) for column in _per_node(cost).T
-    )
+    flops, moved, runs = cost_by_kind(graph, cost)
     accumulators, updates, update_flops = _of_servers(graph)
     sent = float(graph.sent_bytes)
     values = [
@@ -84,13 +79,6 @@ def cost_context(graph: OpGraph, cost: GraphCost) -> FloatArray:
         update_flops,
     ]
     return np.log1p(np.array(values, dtype=np.float64))
-
-
-def _per_node(cost: GraphCost) -> FloatArray:
-    """Shape [num_nodes, 3], of a whole step."""
-    runs = cost.executions.astype(np.float64)
-    moved = (cost.bytes_read + cost.bytes_written) * runs
-    return np.stack([cost.flops * runs, moved, runs], axis=1)
 
 
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:

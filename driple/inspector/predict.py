@@ -107,12 +107,6 @@ class Predictor:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
-    def scaled(self, item: InspectorInput) -> InspectorInput:
-        """The input as the inspector reads it: with what the cost law says, on its own scale."""
-        law = self._checkpoint.law
-        joined = item if law is None else law.join(item)
-        return self._checkpoint.input_scaler.transform(joined)
-
     def predict_inputs(self, inputs: Sequence[InspectorInput]) -> FloatArray:
         """Targets of each input, shape [n, 12], in the order of `TARGET_NAMES`, in their units.
 
@@ -121,6 +115,15 @@ class Predictor:
         Raises:
             CheckpointError: the inspector gives something that is no finite number.
             ConfigError: an input that was built with another configuration.
+        """
+        return self.read_and_predict(inputs)[1]
+
+    def read_and_predict(
+        self, inputs: Sequence[InspectorInput]
+    ) -> tuple[list[InspectorInput], FloatArray]:
+        """The inputs as the inspector reads them, and the targets of `predict_inputs`.
+
+        It reads what the cost law says too, all on a scale of its own.
         """
         checkpoint, law = self._checkpoint, self._checkpoint.law
         told_by_law = 0 if law is None else NUM_TARGETS
@@ -132,17 +135,19 @@ class Predictor:
                     f"an input with (features, context) of lengths {found}, the checkpoint takes "
                     f"{needed}; build it with the checkpoint's input_config"
                 )
-        base = None
+        base, joined = None, list(inputs)
         if law is not None and inputs:
             base = law.log_targets(np.stack([item.context for item in inputs]))
+            joined = [law.join(item) for item in inputs]
+        read = [checkpoint.input_scaler.transform(item) for item in joined]
         scaled = np.zeros((len(inputs), NUM_TARGETS), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # found and reported below
-            for i, item in enumerate(inputs):
+            for i, item in enumerate(read):
                 scaled[i] = run_inspector(
                     checkpoint.weights,
                     checkpoint.config,
                     checkpoint.num_groups,
-                    self.scaled(item),
+                    item,
                     checkpoint.num_tuned,
                 )
         values = checkpoint.target_scaler.inverse(scaled, base)
@@ -151,7 +156,7 @@ class Predictor:
                 f"the checkpoint for {checkpoint.setting} gives no finite number for this graph; "
                 "use another checkpoint, or train it anew"
             )
-        return values
+        return read, values
 
 
 def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
@@ -162,12 +167,12 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
         CheckpointError: the inspector gives something that is no finite number.
     """
     item = build_input(graph, checkpoint.op_type_table, checkpoint.input_config)
-    predictor = Predictor(checkpoint)
-    values = predictor.predict_inputs([item])[0]
+    read, rows = Predictor(checkpoint).read_and_predict([item])
+    values = rows[0]
     targets = Targets(values.reshape(len(RESOURCES), len(FIGURES)))
     intervals, ends, distance = checkpoint.intervals, None, 0.0
     if intervals is not None:
-        distance = intervals.distance(predictor.scaled(item).context)
+        distance = intervals.distance(read[0].context)
         ends = intervals.around(np.append(values, targets.iteration_time_s), distance)
     return Prediction(
         setting=checkpoint.setting,

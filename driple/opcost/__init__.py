@@ -1,6 +1,6 @@
 """OP COST: OpGraph -> FLOPs, bytes read and written, and parameters of each op."""
 
-from driple.opcost.cost import GraphCost, cost_of_graph
+from driple.opcost.cost import GraphCost, cost_by_kind, cost_of_graph
 from driple.opcost.formulas import OpCost, cost_of_op, flops_of_update
 from driple.opcost.kinds import KINDS, PRODUCTS, kind_of
 
@@ -9,6 +9,7 @@ __all__ = [
     "PRODUCTS",
     "GraphCost",
     "OpCost",
+    "cost_by_kind",
     "cost_of_graph",
     "cost_of_op",
     "flops_of_update",

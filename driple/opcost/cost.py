@@ -15,8 +15,9 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.opcost.formulas import cost_of_op
+from driple.opcost.kinds import KINDS, kind_of
 
-__all__ = ["GraphCost", "cost_of_graph"]
+__all__ = ["GraphCost", "cost_by_kind", "cost_of_graph"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,6 +43,13 @@ class GraphCost:
     unknown: Mapping[str, int]
 
     @property
+    def per_step(self) -> FloatArray:
+        """Shape [num_nodes, 3]: FLOPs, bytes read and written, executions of a whole step."""
+        runs = self.executions.astype(np.float64)
+        moved = (self.bytes_read + self.bytes_written) * runs
+        return np.stack([self.flops * runs, moved, runs], axis=1)
+
+    @property
     def total_flops(self) -> float:
         """Of a whole step, loops counted as often as they turn."""
         return float((self.flops * self.executions).sum())
@@ -50,6 +58,21 @@ class GraphCost:
     def total_bytes(self) -> float:
         """Read and written in a whole step, loops counted as often as they turn."""
         return float(((self.bytes_read + self.bytes_written) * self.executions).sum())
+
+
+def cost_by_kind(graph: OpGraph, cost: GraphCost) -> FloatArray:
+    """Sums of `cost.per_step` over the ops of each kind, shape [3, len(KINDS)].
+
+    Args:
+        graph: the graph.
+        cost: of the graph.
+    """
+    number = {kind: i for i, kind in enumerate(KINDS)}
+    kind_of_type = {op_type: number[kind_of(op_type)] for op_type in set(graph.op_types)}
+    kinds = np.array([kind_of_type[op_type] for op_type in graph.op_types], dtype=np.intp)
+    return np.stack(
+        [np.bincount(kinds, weights=column, minlength=len(KINDS)) for column in cost.per_step.T]
+    )
 
 
 def cost_of_graph(graph: OpGraph) -> GraphCost:

@@ -26,7 +26,7 @@ from driple.inspector.scaling import label_floor
 from driple.training.config import Preset
 from driple.training.fit import Fitted, RunOptions, fit
 from driple.training.metrics import predicted_times_s
-from driple.training.prepare import PARTS, Part, prepare
+from driple.training.prepare import PARTS, prepare
 
 __all__ = ["calibrate", "carried_over", "family_groups", "folds_of", "log_errors"]
 
@@ -146,11 +146,6 @@ def log_errors(fitted: Fitted, name: str, floor: FloatArray) -> FloatArray:
         floor: shape [12], predictions and labels below count as this.
     """
     part, predicted = fitted.prepared.parts[name], fitted.predictions[name]
-    return errors_between(predicted, part, floor)
-
-
-def errors_between(predicted: FloatArray, part: Part, floor: FloatArray) -> FloatArray:
-    """The same of predictions [n, 12] for a part."""
     targets = np.abs(np.log(np.maximum(predicted, floor)) - np.log(np.maximum(part.labels, floor)))
     times = np.abs(np.log(np.maximum(predicted_times_s(predicted), floor.min()) / part.times_s))
     return np.concatenate([targets, times[:, None]], axis=1)
@@ -177,13 +172,15 @@ def _left_out(dataset: Dataset, split: Split, num_groups: int) -> list[tuple[str
     found = []
     for number, group in enumerate(groups):
         kept = [
-            np.array([i for i in part if dataset.examples[i].family not in group], dtype=np.int64)
-            for part in (split.train, split.validation)
+            np.array(
+                [i for i in learned if dataset.examples[i].family not in group], dtype=np.int64
+            )
+            for learned in (split.train, split.validation)
         ]
         test = np.array([i for i in rows if dataset.examples[i].family in group], dtype=np.int64)
         if len(kept[0]) and len(kept[1]):
-            learned = {"train": kept[0], "validation": kept[1]}
-            found.append((f"families-{number}", Split(**learned, test=np.sort(test))))
+            part = Split(train=kept[0], validation=kept[1], test=np.sort(test))
+            found.append((f"families-{number}", part))
     return found
 
 

@@ -299,7 +299,7 @@ class _Arena:
             best_epoch=result.best_epoch,
             stopped_by=result.stopped_by,
             predictions=_rounded(result.workloads["test"], result.predictions["test"]),
-            sureness=result.test_sureness(),
+            sureness=result.sureness,
         )
 
 

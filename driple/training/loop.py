@@ -51,9 +51,8 @@ class TrainResult:
         workloads: by part, names of the rows of `predictions`.
         best_epoch: epoch of the checkpoint's weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
-        test_distances: of each test workload to the nearest training graph; empty without
-            intervals.
-        test_warnings: in what each test workload is outside of the training graphs.
+        sureness: how sure the inspector is of each test workload; None without intervals or test
+            part.
     """
 
     checkpoint: Checkpoint
@@ -63,13 +62,11 @@ class TrainResult:
     workloads: dict[str, tuple[str, ...]]
     best_epoch: int
     stopped_by: Literal["patience", "max_epochs"]
-    test_distances: tuple[float, ...]
-    test_warnings: tuple[tuple[str, ...], ...]
+    sureness: Sureness | None
 
     @classmethod
     def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
         """What a fit comes to once its checkpoint is made."""
-        distances, warnings = _strangeness(fitted, checkpoint)
         return cls(
             checkpoint=checkpoint,
             history=fitted.history,
@@ -78,28 +75,13 @@ class TrainResult:
             workloads={name: part.workloads for name, part in fitted.prepared.parts.items()},
             best_epoch=fitted.best_epoch,
             stopped_by=fitted.stopped_by,
-            test_distances=distances,
-            test_warnings=warnings,
+            sureness=_sureness(fitted, checkpoint),
         )
 
     @property
     def seconds(self) -> float:
         """Wall time of all epochs."""
         return sum(record.seconds for record in self.history)
-
-    def test_sureness(self) -> Sureness | None:
-        """How sure the inspector was of each test workload; None without intervals."""
-        intervals, names = self.checkpoint.intervals, self.workloads["test"]
-        if intervals is None:
-            return None
-        return Sureness(
-            level=intervals.level,
-            near=tuple(intervals.near.tolist()),
-            far=None if intervals.far is None else tuple(intervals.far.tolist()),
-            threshold=intervals.threshold,
-            distances=dict(zip(names, self.test_distances, strict=True)),
-            warnings=dict(zip(names, self.test_warnings, strict=True)),
-        )
 
     def test_scores(self, dataset: Dataset, train_rows: npt.NDArray[np.int64]) -> Scores:
         """Errors on the test part, over the largest labels of rows of one's own choice.
@@ -151,7 +133,8 @@ def train(
     """
     folder, options = Path(out_dir), options or RunOptions()
     preset = preset_for(dataset, preset)
-    run = {"preset": preset.to_dict(), **describe_data(dataset, split)}
+    mark = fingerprint(dataset)
+    run = {"preset": preset.to_dict(), **describe_data(dataset, split, mark)}
     if init is not None:
         run["init"] = _file_hash(Path(init))
     fitted = fit(
@@ -165,7 +148,7 @@ def train(
         make_model=lambda prepared: _model(prepared, init),
     )
     examples = split_examples(dataset, split)["train"]
-    facts = trained_on_facts(dataset, run["data_set"]["fingerprint"], examples, fitted)
+    facts = trained_on_facts(dataset, mark, examples, fitted)
     prepared = fitted.prepared
     intervals = None
     if preset.train.family_folds:
@@ -193,22 +176,26 @@ def train(
     return TrainResult.of(fitted, checkpoint)
 
 
-def _strangeness(
-    fitted: Fitted, checkpoint: Checkpoint
-) -> tuple[tuple[float, ...], tuple[tuple[str, ...], ...]]:
-    """How far each test graph is from the training graphs, and in what it is outside of them."""
+def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
+    """What the inspector says of its test workloads beside its predictions."""
     part, intervals = fitted.prepared.parts.get("test"), checkpoint.intervals
-    if part is None:
-        return (), ()
-    contexts = part.batch.context.numpy()
-    distances = () if intervals is None else tuple(map(intervals.distance, contexts))
-    warnings = tuple(
+    if part is None or intervals is None:
+        return None
+    distances = [intervals.distance(context) for context in part.batch.context.numpy()]
+    warnings = [
         tuple(beyond_training(checkpoint.trained_on, intervals, facts, unknown, distance))
         for facts, unknown, distance in zip(
-            part.facts, part.unknown_op_types, distances or [0.0] * len(contexts), strict=True
+            part.facts, part.unknown_op_types, distances, strict=True
         )
+    ]
+    return Sureness(
+        level=intervals.level,
+        near=tuple(intervals.near.tolist()),
+        far=None if intervals.far is None else tuple(intervals.far.tolist()),
+        threshold=intervals.threshold,
+        distances=dict(zip(part.workloads, distances, strict=True)),
+        warnings=dict(zip(part.workloads, warnings, strict=True)),
     )
-    return distances, warnings
 
 
 def _model(prepared: Prepared, init: str | Path | None) -> Inspector | Ensemble:
@@ -225,13 +212,19 @@ def _file_hash(file: Path) -> str:
         return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def describe_data(dataset: Dataset, split: Split) -> dict[str, Any]:
-    """The part of all that decides a result that comes from the data, as JSON."""
+def describe_data(dataset: Dataset, split: Split, mark: str) -> dict[str, Any]:
+    """The part of all that decides a result that comes from the data, as JSON.
+
+    Args:
+        dataset: what is learned.
+        split: its parts.
+        mark: its fingerprint.
+    """
     return {
         "data_set": {
             "name": dataset.name,
             "setting": dataset.setting,
-            "fingerprint": fingerprint(dataset),
+            "fingerprint": mark,
         },
         "split": {
             name: [example.workload for example in part]

@@ -17,8 +17,7 @@ from driple.dataset.example import Example
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph
 from driple.inputs.grouped import GroupedGraph
-from driple.opcost import cost_of_graph
-from driple.opcost.kinds import KINDS, kind_of
+from driple.opcost import KINDS, cost_by_kind, cost_of_graph
 
 __all__ = ["SUMMARY_NAMES", "Summaries", "summary_of"]
 
@@ -71,14 +70,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
         GraphError: the graph does not tell what its ops compute on.
     """
     cost = cost_of_graph(graph)
-    executions = cost.executions.astype(np.float64)
-    memory_bytes = (cost.bytes_read + cost.bytes_written) * executions
-    number = {kind: i for i, kind in enumerate(KINDS)}
-    kinds = np.array([number[kind_of(op_type)] for op_type in graph.op_types], dtype=np.intp)
-    by_kind = [
-        np.bincount(kinds, weights=values, minlength=len(KINDS))
-        for values in (cost.flops * executions, memory_bytes, executions)
-    ]
+    by_kind = cost_by_kind(graph, cost)
     sizes = graph.tensor_bytes.astype(np.float64)
     totals = {
         "flops": cost.total_flops,
@@ -86,7 +78,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
         "parameters": cost.parameters.sum(),
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
-        "executions": executions.sum(),
+        "executions": cost.executions.sum(),
         "tensor_bytes": sizes.sum(),
         "largest_tensor_bytes": sizes.max(initial=0.0),
         "mean_tensor_bytes": sizes.mean() if len(sizes) else 0.0,

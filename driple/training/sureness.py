@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.label.repeatability import smape_shares
 from driple.targets import NUM_TARGETS
 from driple.training.metrics import predicted_times_s
 
@@ -129,9 +130,7 @@ def coverage_of(
         half = np.array([sureness.half_widths(name) for name in names])
         held.append((wanted >= numbers / np.exp(half)) & (wanted <= numbers * np.exp(half)))
         widths.append(100 * np.expm1(half[:, :NUM_TARGETS]))
-        size = (np.abs(predicted) + np.abs(true)) / 2
-        apart = np.abs(predicted - true)
-        smapes.append(100 * np.divide(apart, size, out=np.zeros_like(size), where=size > 0))
+        smapes.append(100 * smape_shares(predicted, true))
         warned += [bool(sureness.warnings[name]) for name in names]
     inside, errors = np.concatenate(held), np.concatenate(smapes).mean(axis=1)
     flags = np.array(warned)

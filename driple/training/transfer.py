@@ -77,12 +77,13 @@ def transfer(
         )
     folder, options = Path(out_dir), options or RunOptions()
     preset = _preset_of(checkpoint, config)
+    mark, source = fingerprint(dataset), _identity(checkpoint)
 
     def tune(part: Split, place: Path) -> Fitted:
         model = tuned_model(checkpoint, config)
         run = {
-            "transfer": {"from": _identity(checkpoint), **asdict(config)},
-            **describe_data(dataset, part),
+            "transfer": {"from": source, **asdict(config)},
+            **describe_data(dataset, part, mark),
         }
         return fit(
             place,
@@ -110,7 +111,7 @@ def transfer(
         ]
         intervals = carried_over(checkpoint.intervals, left_out)
     examples = split_examples(dataset, split)["train"]
-    facts = trained_on_facts(dataset, fingerprint(dataset), examples, fitted)
+    facts = trained_on_facts(dataset, mark, examples, fitted)
     made = replace(
         checkpoint,
         weights={
@@ -124,7 +125,7 @@ def transfer(
             **facts,
             "seed": config.train.seed,
             "date": options.date,
-            "transferred_from": _identity(checkpoint),
+            "transferred_from": source,
         },
         metrics=metrics_of(fitted.scores),
         intervals=intervals,

@@ -112,7 +112,6 @@ def _tuned_member(checkpoint: Checkpoint, config: TransferConfig, prefix: str) -
     structure = replace(checkpoint.config, members=1)
     num_tuned = config.num_tuned(structure.num_layers(checkpoint.num_groups))
     inspector = Inspector(structure, checkpoint.num_groups, num_tuned=num_tuned)
-    weights = {name: torch.from_numpy(array.copy()) for name, array in checkpoint.weights.items()}
     if checkpoint.num_tuned not in (0, num_tuned):
         raise ConfigError(
             f"the checkpoint of {checkpoint.setting} was transferred itself, with "
@@ -123,7 +122,7 @@ def _tuned_member(checkpoint: Checkpoint, config: TransferConfig, prefix: str) -
     wanted = inspector.state_dict()
     for name in wanted:
         source = name.replace("tuned.", last, 1) if name.startswith("tuned.") else name
-        wanted[name] = weights[prefix + source]
+        wanted[name] = torch.from_numpy(checkpoint.weights[prefix + source].copy())
     inspector.load_state_dict(wanted)
     return TunedInspector(inspector, config)
 
