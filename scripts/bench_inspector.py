@@ -64,6 +64,7 @@ def random_input(seed: int) -> InspectorInput:
         features=generator.normal(size=(NUM_GROUPS, 3)).astype(np.float32),
         edges=np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0).astype(np.int32),
         context=np.zeros(0, dtype=np.float32),
+        facts={},
         num_nodes=3_000,
         num_edges=4_000,
         unknown_op_types={},
