@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driple.errors import ConfigError, MissingExtraError
 from driple.files import replacing, told_as
-from driple.targets import RESOURCES, UNITS
+from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, UNITS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from driple.inspector.predict import Prediction
@@ -25,6 +26,7 @@ TITLES = {
     "net_rx": "network RX",
 }
 _ITERATIONS = 5
+_MOST_WHISKERS = 100
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
 
 
@@ -46,6 +48,9 @@ def check_picture(path: Path) -> None:
 def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: str) -> None:
     """Draw one row per resource, one line per setting, and save the picture.
 
+    Whiskers are the intervals of what has any: upright on each burst for its amount, lying at the
+    first burst's end for its duration and at the second's start for the idle duration.
+
     Raises:
         ConfigError: the file's ending is no picture format, or it cannot be written.
         MissingExtraError: matplotlib is not installed.
@@ -64,12 +69,18 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
             times, heights = _square_wave(amount, burst_s, idle_s, span_s)
             axis.plot(times, heights, color=colour, linewidth=1.2, label=item.setting)
             axis.fill_between(times, heights, color=colour, alpha=0.15, linewidth=0)
+            if item.ends is not None:
+                shape = (len(RESOURCES), len(FIGURES), 2)
+                ends = item.ends[:NUM_TARGETS].reshape(shape)[i].tolist()
+                _whiskers(axis, (amount, burst_s, idle_s), ends, span_s, colour)
         axis.set_ylabel(UNITS[resource])
         axis.set_title(TITLES[resource], loc="left", fontsize=9)
         axis.set_ylim(bottom=0)
         axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[-1].set_xlabel("time (s)")
+    levels = sorted({item.level for item in predictions if item.level is not None})
+    sure = f"; whiskers: {' or '.join(f'{level:.0%}' for level in levels)} intervals"
+    axes[-1].set_xlabel(f"time (s){sure if levels else ''}")
     axes[-1].set_xlim(0, span_s)
     if len(predictions) > 1:
         axes[0].legend(fontsize=8, loc="upper right")
@@ -93,6 +104,26 @@ def save_picture(figure: Figure, path: Path) -> None:
             figure.savefig(part, dpi=130, format=path.suffix.removeprefix("."))
     finally:
         plt.close(figure)
+
+
+def _whiskers(
+    axis: Axes,
+    figures: tuple[float, float, float],
+    ends: Sequence[Sequence[float]],
+    span_s: float,
+    colour: str,
+) -> None:
+    """Intervals of burst amount, burst duration and idle duration, as error bars."""
+    amount, burst_s, idle_s = figures
+    around = [(value - low, high - value) for value, (low, high) in zip(figures, ends, strict=True)]
+    style: dict[str, Any] = {"color": colour, "fmt": "none", "elinewidth": 0.9, "capsize": 2.5}
+    period = burst_s + idle_s
+    count = min(int(span_s / period) + 1, _MOST_WHISKERS) if period > 0 else 1
+    middles = [number * period + burst_s / 2 for number in range(count)]
+    upright = [[side] * count for side in around[0]]
+    axis.errorbar(middles, [amount] * count, yerr=upright, **style)
+    for time_s, share, sides in ((burst_s, 0.6, around[1]), (period, 0.3, around[2])):
+        axis.errorbar([time_s], [share * amount], xerr=[[side] for side in sides], **style)
 
 
 def _square_wave(
