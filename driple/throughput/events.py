@@ -1,6 +1,6 @@
 """The event loop of Algorithm 3.1, compiled: many workers, each with its steps, on shared links.
 
-ready op -> heap of (worker, resource) -> running chunk -> done: dependents lose one wait
+ready op -> what waits for (worker, resource) -> running chunk -> done: dependents lose one wait
 
 Exclusive resources (a worker, a server's share for a worker) run one op at a time; links carry one
 chunk per worker at a time, at rates that all active workers share. Rates change only when the set
@@ -23,8 +23,16 @@ IntArray = npt.NDArray[np.int64]
 _IDLE = -1
 _START = -2  # what a worker that has not begun waits for
 _NEVER = np.inf
-_SHIFT = 1 << 21  # above any op's number: heap entries are key * _SHIFT + op
 _NOTHING_BYTES = 1e-6
+
+# Ready ops with a fixed order are bits of words; a place is a word's number, then a bit's.
+PLACE_BITS = 6
+WORD_BITS = 62  # of 64: words stay positive numbers
+_BIT_MASK = (1 << PLACE_BITS) - 1
+# The powers of 2 that a word holds are all different modulo 67.
+_PRIME = 67
+_BIT_OF_POWER = np.zeros(_PRIME, dtype=np.int64)
+_BIT_OF_POWER[[2**bit % _PRIME for bit in range(WORD_BITS)]] = np.arange(WORD_BITS)
 
 # Types of arguments are found by the compiler.
 _compiled: Any = njit(cache=True, nogil=True)
@@ -38,7 +46,12 @@ class Job(NamedTuple):
     num_waits: IntArray  # [n], ops that each waits for
     first: IntArray  # [n + 1], where the dependents of each op begin
     dependents: IntArray  # [e]
-    link_key: IntArray  # [n], place of a stream among those that wait; -1: first come, first served
+    roots: IntArray  # ops that wait for none
+    place: IntArray  # [n], bit of each op whose resource takes what is ready in a fixed order
+    op_at: IntArray  # ops by place
+    in_line: npt.NDArray[np.bool_]  # [R], resources that take what came first
+    line_begin: IntArray  # [R], where the line of each of them begins
+    line_length: IntArray  # [R]
 
 
 class Links(NamedTuple):
@@ -48,39 +61,6 @@ class Links(NamedTuple):
     worker_rate: FloatArray  # [W]
     slowness: FloatArray  # [W], factor on the seconds of each worker's ops
     window: float  # bytes of a stream's first service; inf: streams go whole
-
-
-@_compiled
-def _push(heap: IntArray, size: int, entry: int) -> None:
-    """Put an entry on a heap that holds `size` of them."""
-    i = size
-    heap[i] = entry
-    while i > 0:
-        up = (i - 1) >> 1
-        if heap[up] <= heap[i]:
-            break
-        heap[up], heap[i] = heap[i], heap[up]
-        i = up
-
-
-@_compiled
-def _pop(heap: IntArray, size: int) -> int:
-    """Take the least entry off a heap that holds `size` of them."""
-    least = int(heap[0])
-    size -= 1
-    heap[0] = heap[size]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[i] <= heap[child]:
-            break
-        heap[i], heap[child] = heap[child], heap[i]
-        i = child
-    return least
 
 
 @_compiled
@@ -135,14 +115,24 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
         When each worker ended each step, shape [W, N]; how many events there were; chunks kept.
     """
     resource, amount, num_waits = job.resource, job.amount, job.num_waits
-    first, dependents, link_key = job.first, job.dependents, job.link_key
+    first, dependents, roots = job.first, job.dependents, job.roots
+    place, op_at, in_line = job.place, job.op_at, job.in_line
+    line_begin, line_length = job.line_begin, job.line_length
     server_rate, worker_rate, slowness = links.server_rate, links.worker_rate, links.slowness
     num_workers, num_steps = chosen.shape
     num_servers, num_ops = len(server_rate), len(resource)
     num_resources = 1 + 3 * num_servers
     shape = (num_workers, num_resources)
-    heap = np.empty((num_workers, num_resources, num_ops), np.int64)  # ready ops
-    size = np.zeros(shape, np.int64)  # how many
+    way = (np.arange(num_resources) - 1) // num_servers - 1  # 0 down, 1 up
+    server = (np.arange(num_resources) - 1) % num_servers
+    num_words = len(op_at) >> PLACE_BITS
+    bits = np.zeros((num_workers, num_words), np.int64)  # ready ops of resources with an order
+    lowest = np.full(shape, num_words, np.int64)  # no word of a resource before it has a bit
+    line = np.empty((num_workers, num_ops), np.int64)  # ready ops of the others, as rings
+    head = np.zeros(shape, np.int64)
+    ready = np.zeros(shape, np.int64)  # how many
+    fresh = np.empty(num_ops, np.int64)  # ops of one worker that have become ready now
+    num_fresh = 0
     waits = np.empty((num_workers, num_ops), np.int64)  # ops that each op still waits for
     rest = np.empty((num_workers, num_ops), np.float64)  # what no chunk has taken yet
     running = np.full(shape, _IDLE, np.int64)
@@ -162,35 +152,53 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
     begins = np.zeros(num_workers, np.bool_)  # workers that begin a step now
     low, high = 0, 0  # workers that something has become ready for, at most
     together = 0  # workers that have ended the same step
-    sequence, num_events, num_kept = 0, 0, 0
+    num_events, num_kept = 0, 0
     now = 0.0
     while True:
         for w in range(low, high):
             if begins[w]:
                 begins[w] = False
-                for op in range(num_ops):
-                    waits[w, op] = num_waits[op]
-                    rest[w, op] = amount[chosen[w, step[w]], op]
-                    if num_waits[op] == 0:
-                        r = resource[op]
-                        key = 0
-                        if r > num_servers:
-                            sequence += 1
-                            key = link_key[op] if link_key[op] >= 0 else sequence
-                        _push(heap[w, r], size[w, r], key * _SHIFT + op)
-                        size[w, r] += 1
+                waits[w] = num_waits
+                rest[w] = amount[chosen[w, step[w]]]
+                num_fresh = len(roots)
+                fresh[:num_fresh] = roots
+            for i in range(num_fresh):
+                op = fresh[i]
+                r = resource[op]
+                if in_line[r]:
+                    tail = head[w, r] + ready[w, r]
+                    if tail >= line_length[r]:
+                        tail -= line_length[r]
+                    line[w, line_begin[r] + tail] = op
+                else:
+                    word = place[op] >> PLACE_BITS
+                    bits[w, word] |= 1 << (place[op] & _BIT_MASK)
+                    lowest[w, r] = min(lowest[w, r], word)
+                ready[w, r] += 1
+            num_fresh = 0
             # Idle resources take the first of what is ready.
             for r in range(num_resources):
                 if running[w, r] != _IDLE:
                     continue
-                direction, m = (r - 1) // num_servers - 1, (r - 1) % num_servers
-                if not size[w, r]:
-                    if r > num_servers and active[direction, w, m]:
-                        active[direction, w, m] = 0
-                        changed[direction] = True
+                if not ready[w, r]:
+                    if r > num_servers and active[way[r], w, server[r]]:
+                        active[way[r], w, server[r]] = 0
+                        changed[way[r]] = True
                     continue
-                op = _pop(heap[w, r], size[w, r]) % _SHIFT
-                size[w, r] -= 1
+                ready[w, r] -= 1
+                if in_line[r]:
+                    op = line[w, line_begin[r] + head[w, r]]
+                    head[w, r] += 1
+                    if head[w, r] == line_length[r]:
+                        head[w, r] = 0
+                else:
+                    word = lowest[w, r]
+                    while not bits[w, word]:
+                        word += 1
+                    lowest[w, r] = word
+                    power = bits[w, word] & -bits[w, word]
+                    bits[w, word] ^= power
+                    op = op_at[(word << PLACE_BITS) + _BIT_OF_POWER[power % _PRIME]]
                 running[w, r] = op
                 began[w, r] = now
                 chunk = rest[w, op]
@@ -198,6 +206,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
                     rest[w, op] = 0.0
                     ends[w, r] = now + chunk * (slowness[w] if r == 0 else 1.0)
                     continue
+                direction, m = way[r], server[r]
                 # A stream that was served before goes to its end (section 3.2.2).
                 if chunk >= amount[chosen[w, step[w]], op]:
                     chunk = min(chunk, links.window)
@@ -267,23 +276,16 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
             keep[num_kept, 0], keep[num_kept, 1], keep[num_kept, 2] = w, r, op
             keep[num_kept, 3], keep[num_kept, 4] = began[w, r], now
             num_kept += 1
-        if rest[w, op] > 0:  # the rest of a stream waits after all that wait now
-            sequence += 1
-            key = link_key[op] if link_key[op] >= 0 else sequence
-            _push(heap[w, r], size[w, r], key * _SHIFT + op)
-            size[w, r] += 1
+        if rest[w, op] > 0:  # the rest of a stream waits after all that wait now, in a line
+            fresh[0] = op
+            num_fresh = 1
             continue
         for i in range(first[op], first[op + 1]):
             reader = dependents[i]
             waits[w, reader] -= 1
             if waits[w, reader] == 0:
-                q = resource[reader]
-                key = 0
-                if q > num_servers:
-                    sequence += 1
-                    key = link_key[reader] if link_key[reader] >= 0 else sequence
-                _push(heap[w, q], size[w, q], key * _SHIFT + reader)
-                size[w, q] += 1
+                fresh[num_fresh] = reader
+                num_fresh += 1
         done[w] += 1
         if done[w] == num_ops:
             done[w] = 0

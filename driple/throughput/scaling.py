@@ -10,7 +10,7 @@ with another: at random within a step. All at once, as in the paper, is the wors
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 MOST_WORKERS = 1000
 WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section 3.2.2)
@@ -244,13 +245,15 @@ def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job
 
     counts = np.bincount(job.edges[:, 0], minlength=job.num_ops)
     order = np.argsort(job.edges[:, 0], kind="stable")
+    num_waits = np.bincount(job.edges[:, 1], minlength=job.num_ops)
     table = Job(
         resource=job.resource,
         amount=job.amount,
-        num_waits=np.bincount(job.edges[:, 1], minlength=job.num_ops),
+        num_waits=num_waits,
         first=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
         dependents=job.edges[order, 1],
-        link_key=downlink_ranks(job, cluster.order, seed),
+        roots=np.flatnonzero(num_waits == 0),
+        **_queues(job, downlink_ranks(job, cluster.order, seed)),
     )
     own = cluster.worker_bytes_per_s or [cluster.bytes_per_s] * cluster.num_workers
     links = Links(
@@ -260,6 +263,44 @@ def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job
         window=float(np.inf if cluster.window_bytes is None else cluster.window_bytes),
     )
     return table, links
+
+
+def _queues(job: CompiledJob, ranks: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """How ops that are ready wait for each resource: by rank, by place, or in a line.
+
+    Args:
+        job: its ops.
+        ranks: shape [n], of downlinks; -1 where what came first is served first.
+    """
+    from driple.throughput.events import PLACE_BITS, WORD_BITS
+
+    num_resources = 1 + 3 * job.num_servers
+    place = np.full(job.num_ops, -1, dtype=np.int64)
+    in_line = np.zeros(num_resources, dtype=np.bool_)
+    line_length = np.zeros(num_resources, dtype=np.int64)
+    op_at = [np.zeros(0, dtype=np.int64)]
+    num_words = 0
+    for resource in range(num_resources):
+        ops = np.flatnonzero(job.resource == resource)
+        is_link = resource > job.num_servers
+        if is_link and (ranks[ops] < 0).all():
+            in_line[resource], line_length[resource] = True, len(ops)
+            continue
+        if is_link:
+            ops = ops[np.argsort(ranks[ops], kind="stable")]
+        word, bit = np.divmod(np.arange(len(ops)), WORD_BITS)
+        place[ops] = ((num_words + word) << PLACE_BITS) + bit
+        words = np.zeros((-(-len(ops) // WORD_BITS), 1 << PLACE_BITS), dtype=np.int64)
+        words[word, bit] = ops
+        op_at.append(words.ravel())
+        num_words += len(words)
+    return {
+        "place": place,
+        "op_at": np.concatenate(op_at),
+        "in_line": in_line,
+        "line_begin": np.concatenate(([0], np.cumsum(line_length)[:-1])),
+        "line_length": line_length,
+    }
 
 
 def _steps_per_s(ends: FloatArray) -> float:
