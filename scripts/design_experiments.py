@@ -1,0 +1,325 @@
+"""The trainings behind docs/design-choices.md: which choices are compared, on what, and the errors.
+
+    variant of the study's preset, data set, seed  ->  NRMSE on the test part, seconds
+
+The paper's inspector (GCN + GRU, set2set, K = m/2, width 64, MLP of three layers) on its three sums
+of each group. So that some hundreds of trainings can be made on a CPU, graphs have 20 groups in
+place of 100, and it learns as preset `default` does, for 100 epochs.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from shipped import DOCS
+
+from driple.dataset.example import Dataset, Example, fingerprint
+from driple.dataset.split import Split, limited_split, random_split
+from driple.inputs import Groupings, InputConfig
+from driple.inspector.config import InspectorConfig
+from driple.inspector.ensemble import make_inspector
+from driple.training.config import PRESETS, Preset
+from driple.training.fit import RunOptions, fit
+from driple.training.metrics import Scores, score
+from driple.training.prepare import Part, Prepared, prepare
+
+HOME = DOCS / "design-choices"
+RESULTS = HOME / "results.jsonl"
+SEEDS = (0, 1, 2, 3, 4)
+# Labels to learn from, where a data set has more: as many as the first measured setting.
+MOST_LABELS = 268
+GROUPS, LAYERS = 20, 10
+
+BASE = Preset(
+    name="study",
+    input=InputConfig(num_groups=GROUPS, components="all", features="log"),
+    inspector=InspectorConfig(output="linear"),
+    train=replace(
+        PRESETS["default"].train,
+        base="none",
+        family_folds=0,
+        batch_size=32,
+        max_epochs=100,
+        patience_epochs=100,
+    ),
+)
+
+Change = dict[str, dict[str, Any]]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One design choice: what the paper took, and what else there is.
+
+    Attributes:
+        figure: of the paper.
+        title: in words.
+        paper: label of what the paper found best.
+        options: change of the study's preset, by label; an empty one is the preset itself.
+    """
+
+    figure: str
+    title: str
+    paper: str
+    options: dict[str, Change] = field(default_factory=dict)
+
+
+def _grouped(num_groups: int, **train: int) -> Change:
+    change: Change = {"input": {"num_groups": num_groups}, "inspector": {"depth": LAYERS}}
+    return {**change, **({"train": train} if train else {})}
+
+
+CHOICES = (
+    Choice(
+        figure="13",
+        title="Grouping of the nodes",
+        paper=f"uniform, M = {GROUPS}",
+        options={
+            "uniform, M = 5": _grouped(5),
+            f"uniform, M = {GROUPS}": {},
+            "uniform, M = 50": _grouped(50),
+            "uniform, M = 100": _grouped(100),
+            f"uniform, M = {GROUPS}, one graph a step": _grouped(GROUPS, batch_size=1),
+            "proportional": {"input": {"policy": "proportional"}},
+        },
+    ),
+    Choice(
+        figure="14a",
+        title="Graph convolution",
+        paper="gcn",
+        options={
+            "gcn": {},
+            **{name: {"inspector": {"layer": name}} for name in ("gat", "gin", "mpnn")},
+        },
+    ),
+    Choice(
+        figure="14b",
+        title="Number of graph layers K",
+        paper="m/2",
+        options={
+            "m": {"inspector": {"depth": "m"}},
+            "m/2": {},
+            **{name: {"inspector": {"depth": name}} for name in ("log2", "log3", "log5")},
+        },
+    ),
+    Choice(
+        figure="14c",
+        title="Readout",
+        paper="set2set",
+        options={
+            "set2set": {},
+            **{name: {"inspector": {"readout": name}} for name in ("add", "mean", "sort", "max")},
+        },
+    ),
+    Choice(
+        figure="section 5.2.2",
+        title="Width of the embeddings",
+        paper="64",
+        options={
+            "16": {"inspector": {"hidden": 16}},
+            "32": {"inspector": {"hidden": 32}},
+            "64": {},
+        },
+    ),
+    Choice(
+        figure="19",
+        title="Fully connected layers",
+        paper="3",
+        options={
+            "2": {"inspector": {"mlp_layers": 2}},
+            "3": {},
+            "4": {"inspector": {"mlp_layers": 4}},
+            "5": {"inspector": {"mlp_layers": 5}},
+        },
+    ),
+)
+
+# Figure 10: one inspector of two settings, or one for each.
+TOGETHER = "one for both settings"
+TOLD = "one for both, told which setting"
+APART = "one for each setting"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One training.
+
+    Attributes:
+        setting: of the labels; two, joined by ` + `, for Figure 10.
+        change: of the study's preset.
+        way: of Figure 10; empty otherwise.
+        seed: of split, weights and batches.
+    """
+
+    setting: str
+    change: Change
+    seed: int
+    way: str = ""
+
+    def key(self, marks: dict[str, str]) -> str:
+        """What it is, as one string; `marks` are the fingerprints of the data sets."""
+        data = [marks[name] for name in self.setting.split(" + ")]
+        return json.dumps([data, BASE.config_hash(), asdict(self)], sort_keys=True)
+
+
+def trials(first: str, second: str) -> Iterator[Trial]:
+    """All that the figures need of a setting, and of it beside a second one; none twice."""
+    seen = set()
+    for seed in SEEDS:
+        for way in (TOGETHER, TOLD):
+            yield Trial(setting=f"{first} + {second}", change={}, seed=seed, way=way)
+        yield Trial(setting=second, change={}, seed=seed)
+        for choice in CHOICES:
+            for change in choice.options.values():
+                mark = json.dumps([change, seed])
+                if mark not in seen:
+                    seen.add(mark)
+                    yield Trial(setting=first, change=change, seed=seed)
+
+
+def preset_of(trial: Trial) -> Preset:
+    """The study's preset with the change and the seed."""
+    change = trial.change
+    return replace(
+        BASE,
+        input=replace(BASE.input, **change.get("input", {})),
+        inspector=replace(BASE.inspector, **change.get("inspector", {})),
+        train=replace(BASE.train, **{**change.get("train", {}), "seed": trial.seed}),
+    )
+
+
+def run(
+    trial: Trial, datasets: dict[str, Dataset], groupings: Groupings, threads: int
+) -> dict[str, object]:
+    """Train and score; NRMSE of each setting of the trial, and seconds."""
+    settings = trial.setting.split(" + ")
+    parts = {name: _learned(datasets[name], trial.seed) for name in settings}
+    preset = preset_of(trial)
+    if len(settings) == 1:
+        dataset, split = datasets[settings[0]], parts[settings[0]]
+    else:
+        dataset, split = joined([datasets[name] for name in settings], list(parts.values()))
+
+    def inputs() -> Prepared:
+        made = prepare(dataset, split, preset, progress=_quiet, groupings=groupings)
+        return told_setting(made) if trial.way == TOLD else made
+
+    with tempfile.TemporaryDirectory(prefix="driple-design-") as folder:
+        fitted = fit(
+            Path(folder),
+            {"trial": asdict(trial), "data_set": fingerprint(dataset)},
+            preset.train,
+            RunOptions(threads=threads),
+            prepare=inputs,
+            make_model=lambda made: make_inspector(made.inspector, made.num_groups),
+        )
+    part, predicted = fitted.prepared.parts["test"], fitted.predictions["test"]
+    return {
+        **asdict(trial),
+        "nrmse": {
+            name: _scores(
+                part, predicted, name if len(settings) > 1 else "", datasets[name], parts[name]
+            ).mean_nrmse
+            for name in settings
+        },
+        "seconds": sum(record.seconds for record in fitted.history),
+    }
+
+
+def joined(datasets: list[Dataset], splits: list[Split]) -> tuple[Dataset, Split]:
+    """Data sets of several settings as one; workloads are called WORKLOAD@SETTING."""
+    examples: list[Example] = []
+    rows: dict[str, list[int]] = {name: [] for name in ("train", "validation", "test")}
+    for dataset, split in zip(datasets, splits, strict=True):
+        for name, found in rows.items():
+            found += [len(examples) + int(i) for i in getattr(split, name)]
+        examples += [
+            replace(
+                item,
+                workload=f"{item.workload}@{dataset.setting}",
+                setting=datasets[0].setting,
+            )
+            for item in dataset.examples
+        ]
+    whole = replace(datasets[0], examples=tuple(examples))
+    return whole, Split(**{name: np.array(found) for name, found in rows.items()})
+
+
+def told_setting(prepared: Prepared) -> Prepared:
+    """The same with the setting as one more number of the context: -1 or 1."""
+    settings = sorted({_setting_of(name) for name in prepared.parts["train"].workloads})
+
+    def with_setting(part: Part) -> Part:
+        sign = [[-1.0 if _setting_of(name) == settings[0] else 1.0] for name in part.workloads]
+        context = torch.cat([part.batch.context, torch.tensor(sign)], dim=1)
+        return replace(part, batch=replace(part.batch, context=context))
+
+    inspector = prepared.inspector
+    return replace(
+        prepared,
+        parts={name: with_setting(part) for name, part in prepared.parts.items()},
+        inspector=replace(inspector, num_context=inspector.num_context + 1),
+    )
+
+
+def load_results() -> dict[str, dict[str, Any]]:
+    """Finished trials by their key."""
+    if not RESULTS.exists():
+        return {}
+    lines = (json.loads(line) for line in RESULTS.read_text().splitlines())
+    return {line["key"]: line for line in lines}
+
+
+def run_missing(wanted: Iterable[Trial], datasets: dict[str, Dataset], threads: int) -> None:
+    """Run what has no result yet, and write it down at once."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    marks = {name: fingerprint(dataset) for name, dataset in datasets.items()}
+    groupings = Groupings()
+    for trial in wanted:
+        key = trial.key(marks)
+        if key in load_results():  # read anew: another process may have run it
+            continue
+        row = {"key": key, **run(trial, datasets, groupings, threads)}
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{trial.setting}, {trial.way or json.dumps(trial.change)}, seed {trial.seed}: "
+              f"{row['nrmse']}", flush=True)  # fmt: skip
+
+
+def _learned(dataset: Dataset, seed: int) -> Split:
+    """The random split of a seed, with at most `MOST_LABELS` to learn from."""
+    split = random_split(dataset.workloads, seed)
+    if len(split.train) + len(split.validation) <= MOST_LABELS:
+        return split
+    return limited_split(split, dataset.workloads, MOST_LABELS, seed)
+
+
+def _scores(
+    part: Part, predicted: FloatArray, setting: str, dataset: Dataset, split: Split
+) -> Scores:
+    """Errors on the workloads of one setting, over its own largest training labels."""
+    end = f"@{setting}" if setting else ""
+    rows = [i for i, name in enumerate(part.workloads) if name.endswith(end)]
+    return score(
+        predicted[rows],
+        part.labels[rows],
+        true_times_s=part.times_s[rows],
+        train_labels=dataset.targets()[split.train],
+    )
+
+
+def _setting_of(workload: str) -> str:
+    return workload.rpartition("@")[2]
+
+
+def _quiet(done: int, total: int) -> None:
+    """Report to nobody."""
