@@ -25,7 +25,7 @@ __all__ = ["LAW_NAMES", "CostLaw"]
 FloatArray = npt.NDArray[np.float64]
 
 # What the law adds up, by the names of the context; a constant comes last. Few, so that a hundred
-# labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0013).
+# labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0014).
 LAW_NAMES: tuple[tuple[str, ...], ...] = (
     *((f"flops_{kind}",) for kind in PRODUCTS),
     ("bytes_normalisation",),
