@@ -26,6 +26,7 @@ from driple.dataset.store import write_dataset
 from driple.errors import DatasetError, DripleError
 from driple.files import told_as, write_whole
 from driple.graph.opgraph import OpGraph
+from driple.processes import end_with_parent
 from driple.settings import Setting
 from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
@@ -99,7 +100,9 @@ def simulate_store(
     progress(len(shards) - len(todo), len(shards))
     if todo:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=min(processes, len(todo)), mp_context=context) as pool:
+        with ProcessPoolExecutor(
+            max_workers=min(processes, len(todo)), mp_context=context, initializer=end_with_parent
+        ) as pool:
             started = [
                 pool.submit(_simulate_shard, store, shard, plan, calibration, files[shard])
                 for shard in todo

@@ -25,6 +25,7 @@ from driple.dataset.tables import read_table, write_table
 from driple.errors import ConfigError, DatasetError
 from driple.files import replacing, told_as, write_whole
 from driple.graph.opgraph import OpGraph
+from driple.processes import end_with_parent
 from driple.settings import Setting
 from driple.zoo.graphmode import begin_graph_mode
 from driple.zoo.workload import Workload
@@ -139,7 +140,7 @@ def build_graphs(
     if not todo:
         return store
     context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, begin_graph_mode, maxtasksperchild=_GRAPHS_PER_PROCESS) as pool:
+    with context.Pool(processes, _begin_process, maxtasksperchild=_GRAPHS_PER_PROCESS) as pool:
         built = pool.imap(_build, [(job, setting) for job in todo])
         for _, jobs in groupby(todo, key=lambda job: (job.model, job.data_set)):
             graphs = {}
@@ -194,6 +195,11 @@ def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
     text = json.dumps(index, indent=1) + "\n"
     write_whole(store.folder / INDEX_FILE, text.encode(), error=DatasetError)
     return GraphStore(store.folder, store.setting, places)
+
+
+def _begin_process() -> None:
+    end_with_parent()
+    begin_graph_mode()
 
 
 def _build(task: tuple[Workload, Setting]) -> Any:
