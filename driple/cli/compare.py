@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -176,7 +177,7 @@ def _compare(
 
 def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate | None, str]:
     """What the inspector says; or why there is none. Beside an estimate: what it has not seen."""
-    from math import hypot
+    from math import exp, expm1, hypot, log, log1p
 
     from driple.cli.checkpoints import checkpoint_path
     from driple.errors import CheckpointError
@@ -189,17 +190,19 @@ def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate 
     except CheckpointError:
         return None, f"no inspector of preset {preset} for {setting.name}"
     prediction = predict(graph, load_checkpoint(file))
-    metrics = {"mean_pct": prediction.metrics.get("test_iteration_time_mape_pct")}
-    p90 = p90_of({name: value for name, value in metrics.items() if value is not None})
-    labels = prediction.trained_on.get("label_error")
-    if p90 is not None and isinstance(labels, dict):
-        p90 = hypot(p90, p90_of(labels) or 0.0)
     strange = prediction.warnings
     reason = f"{setting.name}: {'; '.join(strange)}; the inspector guesses" if strange else ""
+    labels = prediction.trained_on.get("label_error")
+    of_labels = (p90_of(labels) or 0.0) if isinstance(labels, dict) else 0.0
+    time_s = prediction.iteration_time_s
+    p90, calibrated_s = None, None
+    if prediction.ends is not None:
+        half = hypot(log(prediction.ends[-1][1] / time_s), log1p(of_labels))
+        p90, calibrated_s = expm1(half), (time_s / exp(half), time_s * exp(half))
+    elif not strange and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):
+        p90 = hypot(p90_of({"mean_pct": mean}) or 0.0, of_labels)
     found = Estimate(
-        method="inspector",
-        iteration_time_s=prediction.iteration_time_s,
-        p90=None if strange else p90,
+        method="inspector", iteration_time_s=time_s, p90=p90, calibrated_s=calibrated_s
     )
     return found, reason
 
@@ -233,6 +236,7 @@ def _as_json(item: _Compared) -> dict[str, Any]:
         one.method: {
             "iteration_time_s": one.iteration_time_s,
             "p90_error_pct": None if one.p90 is None else 100 * one.p90,
+            "interval_s": _ends(one),
         }
         for one in item.estimates
     }
@@ -247,6 +251,12 @@ def _as_json(item: _Compared) -> dict[str, Any]:
             for pair in disagreements(item.estimates)
         ],
     }
+
+
+def _ends(one: Estimate) -> list[float | None] | None:
+    """Its interval as JSON holds it, whose upper end may be nowhere."""
+    interval = one.interval_s
+    return None if interval is None else [end if isfinite(end) else None for end in interval]
 
 
 def _print(compared: list[_Compared], name: str) -> None:

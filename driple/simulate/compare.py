@@ -24,17 +24,19 @@ class Estimate:
         iteration_time_s: seconds.
         p90: size of its error, as a share, that nine of ten stay below; 0 of a measurement; none
             where the error is not known.
+        calibrated_s: ends of an interval that was calibrated, in place of what `p90` comes to.
     """
 
     method: str
     iteration_time_s: float
     p90: float | None
+    calibrated_s: tuple[float, float] | None = None
 
     @property
     def interval_s(self) -> tuple[float, float] | None:
         """Where the true time lies nine times out of ten; none where the error is not known."""
-        if self.p90 is None:
-            return None
+        if self.calibrated_s is not None or self.p90 is None:
+            return self.calibrated_s
         least = self.iteration_time_s / (1 + self.p90)
         most = self.iteration_time_s / (1 - self.p90) if self.p90 < 1 else float("inf")
         return least, most

@@ -81,6 +81,17 @@ def test_compare_puts_the_measured_value_beside_all_methods(tmp_path: Path) -> N
     assert picture.stat().st_size > 10_000
 
 
+def test_compare_tells_the_interval_that_predict_tells() -> None:
+    """Of an inspector that was calibrated; the others' follow from their errors."""
+    setting = ("--setting", "CPU-P1w2", "--json")
+    told = json.loads(driple("predict", MEASURED, *setting).stdout)["interval"]
+    done = driple("compare", MEASURED, *setting, "--steps", 6)
+    methods = json.loads(done.stdout)["settings"][0]["methods"]
+    assert methods["inspector"]["interval_s"] == pytest.approx(told["iteration_time_s"])
+    low, high = methods["simulator"]["interval_s"]
+    assert low < methods["simulator"]["iteration_time_s"] < high
+
+
 def test_compare_goes_on_without_an_inspector_and_says_so() -> None:
     """Nobody has an inspector of such a cluster."""
     setting = "RTX8000-P1w3/ho-25G"
