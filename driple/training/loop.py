@@ -132,6 +132,7 @@ def train(
         GraphError: a graph without nodes.
     """
     folder, options = Path(out_dir), options or RunOptions()
+    groupings = groupings or Groupings()
     preset = preset_for(dataset, preset)
     mark = fingerprint(dataset)
     run = {"preset": preset.to_dict(), **describe_data(dataset, split, mark)}

@@ -76,6 +76,7 @@ def transfer(
             f"{checkpoint.preset} has others; give --no-align"
         )
     folder, options = Path(out_dir), options or RunOptions()
+    groupings = groupings or Groupings()
     preset = _preset_of(checkpoint, config)
     mark, source = fingerprint(dataset), _identity(checkpoint)
 
