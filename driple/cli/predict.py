@@ -99,7 +99,8 @@ def _print(prediction: Prediction, name: str) -> None:
     ends = None if prediction.ends is None else prediction.ends.tolist()
     print_targets(prediction.targets, prediction.iteration_time_s, ends)
     if prediction.level is not None:
-        print(f"in brackets: where {prediction.level:.0%} of such values are expected")
+        kind = f"{prediction.provenance} " if prediction.provenance == "simulated" else ""
+        print(f"in brackets: where {prediction.level:.0%} of such {kind}values are expected")
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
     print(
