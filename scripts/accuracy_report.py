@@ -12,6 +12,7 @@ seed is shown without that seed.
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import dataclass
 from typing import get_args
 
@@ -216,6 +217,20 @@ def goals(found: list[Compared]) -> list[str]:
     return markdown(head, rows)
 
 
+def unseen(found: list[Compared]) -> dict[str, dict[str, dict[str, float]]]:
+    """Errors on held-out families by measured setting and method, for README.md."""
+    return {
+        item.setting: {
+            method: {"smape_pct": error.mean, "iteration_time_median_pct": time.mean}
+            for method in ("default", "trees")
+            if (error := item.smape("family", method))
+            and (time := item.time_median("family", method))
+        }
+        for item in found
+        if item.is_measured
+    }
+
+
 def _ratio(one: Spread | None, other: Spread | None, most: float) -> str:
     return "-" if one is None or other is None else _judged(one.mean / other.mean, most)
 
@@ -336,6 +351,8 @@ def report(found: list[Compared]) -> None:
     """The page and its pictures."""
     by_setting(found, methods_of(found), PICTURES / "settings.png")
     by_family([item for item in found if item.is_measured], PICTURES / "families.png")
+    known = json.dumps(unseen(found), indent=1).encode()
+    write_whole(PICTURES / "unseen-families.json", known, error=DripleError)
     head = (DOCS / "accuracy.head.md").read_text(encoding="utf-8").rstrip()
     words = (
         "Ratios of SMAPE over all targets, each over the seeds that a method has; bold meets the "
