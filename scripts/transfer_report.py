@@ -86,7 +86,8 @@ def accuracy_table(results: Results, targets: list[str]) -> list[str]:
                             cells.append("-")
                             continue
                         middle, spread = mean(rows, name)
-                        cells.append(f"{middle:.{digits}f} ± {spread:.{digits}f}{unit}")
+                        around = f" ± {spread:.{digits}f}" if len(rows) > 1 else ""
+                        cells.append(f"{middle:.{digits}f}{around}{unit}")
                 lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -246,6 +247,18 @@ def bars(groups: dict[str, list[dict[str, object]]], title: str, path: Path) -> 
     save(drawn, path)
 
 
+def trainings(results: Results, targets: list[str]) -> str:
+    """How many seeds each preset has, and how much is missing of all that is wanted."""
+    words = []
+    wanted = [item.preset for item in set(experiments(targets))]
+    for preset in ("default", "paper"):
+        rows = results.pick(preset=preset)
+        seeds, total = len({row["seed"] for row in rows}), wanted.count(preset)
+        so_far = "" if len(rows) == total else f", {len(rows)} of {total} trainings so far"
+        words.append(f"preset `{preset}`: {seeds} of {len(SEEDS)}{so_far}")
+    return "; ".join(words)
+
+
 def report(results: Results, datasets: dict[str, Dataset]) -> None:
     """Tables and pictures of what is there."""
     targets = list(datasets)
@@ -256,7 +269,8 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
         "",
         f"Made by `python scripts/transfer_report.py`. Pre-trained on {FIRST}; every other "
         "measured setting is learned anew and by transfer, from the same labels, on the same test "
-        f"workloads; means and standard deviations over {len(SEEDS)} seeds. `labels` are those to "
+        f"workloads; means and standard deviations over seeds ({trainings(results, targets)}). "
+        "`labels` are those to "
         "train and to validate on, `all` is 80 % of the setting's workloads. Seconds are those of "
         "one thread up to the best epoch. The pre-trained inspector has seen the graphs of the "
         "test workloads with the labels of its own setting, as in the paper. Where preset `paper` "
@@ -294,29 +308,28 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--presets", default="default,paper", help="run these only")
     parser.add_argument("--targets", help="run these settings only")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="run the first ones only")
     parser.add_argument("--report-only", action="store_true")
     arguments = parser.parse_args()
     datasets = {item.setting: item for item in measured_datasets() if item.setting != FIRST}
     if not datasets:
         raise SystemExit(f"no measured setting besides {FIRST} in datasets/; measure one first")
     marks = {setting: fingerprint(data) for setting, data in datasets.items()}
-    done = load_results(marks)
     groupings = Groupings()
     HOME.mkdir(parents=True, exist_ok=True)
     presets = [] if arguments.report_only else arguments.presets.split(",")
     targets = arguments.targets.split(",") if arguments.targets else list(datasets)
     if unknown := set(targets) - set(datasets):
         raise SystemExit(f"--targets: {', '.join(unknown)} is none of {', '.join(datasets)}")
-    wanted = [item for item in experiments(targets) if item.preset in presets]
+    wanted = [item for item in experiments(targets, arguments.seeds) if item.preset in presets]
     for i, item in enumerate(wanted):
         key = key_of(json.loads(json.dumps(asdict(item))), marks)
-        if key in done:
+        if key in load_results(marks):  # read anew: another process may have run it
             continue
         found = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
         line = json.loads(json.dumps({**found, "fingerprint": marks[item.target]}))
         with RESULTS.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        done[key] = line
         print(f"{i + 1}/{len(wanted)} {item.preset} {item.target} {line['nrmse']:.4f}", flush=True)
     report(Results(load_results(marks).values()), datasets)
 
