@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from driple.errors import DatasetError
-from driple.training.baselines import BASELINES, ON_SUMMARIES, SETTINGS, fit_mean, fit_neighbours
+from driple.training.baselines import (
+    BASELINES,
+    ON_SUMMARIES,
+    SETTINGS,
+    fit_mean,
+    fit_neighbours,
+    limited_threads,
+)
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.uniform(0, 4, (60, 5))
 # Products of powers of the summaries: a straight line of logarithms.
 LABELS = np.exp(ROWS @ RANDOM.uniform(-0.5, 0.5, (5, 12)))
 LEARNERS = sorted(ON_SUMMARIES)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads of so small fits wait for each other longer than they work."""
+    with limited_threads(1):
+        yield
 
 
 def test_mean_of_the_training_labels() -> None:
