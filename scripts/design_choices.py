@@ -214,13 +214,14 @@ def figure_10(results: Results) -> list[str]:
 
 def figure_20() -> list[str]:
     """NRMSE of the shipped inspectors by what differs between settings."""
+    measured = measured_folders()
     errors = {
         name: load_checkpoint(_shipped(name)).metrics["test_nrmse"]
-        for name in (*measured_folders(), *simulated_folders())
+        for name in (*measured, *simulated_folders())
     }
     by: dict[str, dict[str, list[float]]] = {"servers and workers": {}, "network": {}, "device": {}}
     for name, error in errors.items():
-        kind = "measured" if name in measured_folders() else "simulated"
+        kind = "measured" if name in measured else "simulated"
         where, _, network = name.partition("/")
         device, _, machines = where.partition("-")
         parts = (machines, network.partition("-")[2], device)

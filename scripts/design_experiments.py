@@ -73,6 +73,19 @@ class Choice:
     options: dict[str, Change] = field(default_factory=dict)
 
 
+def _choice(figure: str, title: str, name: str, *values: str | int) -> Choice:
+    """Values of one field of the inspector; the study's preset has the paper's."""
+    paper = getattr(BASE.inspector, name)
+    return Choice(
+        figure=figure,
+        title=title,
+        paper=str(paper),
+        options={
+            str(value): {} if value == paper else {"inspector": {name: value}} for value in values
+        },
+    )
+
+
 def _grouped(num_groups: int, **train: int) -> Change:
     change: Change = {"input": {"num_groups": num_groups}, "inspector": {"depth": LAYERS}}
     return {**change, **({"train": train} if train else {})}
@@ -92,55 +105,11 @@ CHOICES = (
             "proportional": {"input": {"policy": "proportional"}},
         },
     ),
-    Choice(
-        figure="14a",
-        title="Graph convolution",
-        paper="gcn",
-        options={
-            "gcn": {},
-            **{name: {"inspector": {"layer": name}} for name in ("gat", "gin", "mpnn")},
-        },
-    ),
-    Choice(
-        figure="14b",
-        title="Number of graph layers K",
-        paper="m/2",
-        options={
-            "m": {"inspector": {"depth": "m"}},
-            "m/2": {},
-            **{name: {"inspector": {"depth": name}} for name in ("log2", "log3", "log5")},
-        },
-    ),
-    Choice(
-        figure="14c",
-        title="Readout",
-        paper="set2set",
-        options={
-            "set2set": {},
-            **{name: {"inspector": {"readout": name}} for name in ("add", "mean", "sort", "max")},
-        },
-    ),
-    Choice(
-        figure="section 5.2.2",
-        title="Width of the embeddings",
-        paper="64",
-        options={
-            "16": {"inspector": {"hidden": 16}},
-            "32": {"inspector": {"hidden": 32}},
-            "64": {},
-        },
-    ),
-    Choice(
-        figure="19",
-        title="Fully connected layers",
-        paper="3",
-        options={
-            "2": {"inspector": {"mlp_layers": 2}},
-            "3": {},
-            "4": {"inspector": {"mlp_layers": 4}},
-            "5": {"inspector": {"mlp_layers": 5}},
-        },
-    ),
+    _choice("14a", "Graph convolution", "layer", "gcn", "gat", "gin", "mpnn"),
+    _choice("14b", "Number of graph layers K", "depth", "m", "m/2", "log2", "log3", "log5"),
+    _choice("14c", "Readout", "readout", "set2set", "add", "mean", "sort", "max"),
+    _choice("section 5.2.2", "Width of the embeddings", "hidden", 16, 32, 64),
+    _choice("19", "Fully connected layers", "mlp_layers", 2, 3, 4, 5),
 )
 
 # Figure 10: one inspector of two settings, or one for each.

@@ -12,17 +12,17 @@ import psutil
 import pytest
 
 POOL = """
-import multiprocessing, os, time
+import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
 from driple.processes import end_with_parent
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=context, initializer=INITIALIZER) as pool:
+    with ProcessPoolExecutor(2, mp_context=context, initializer=end_with_parent) as pool:
         tasks = [pool.submit(time.sleep, 0.2) for _ in range(4)]
         [task.result() for task in tasks]
         print(*[child.pid for child in multiprocessing.active_children()], flush=True)
-        time.sleep(60)
+        REST
 """
 PATIENCE_S = 20.0
 
@@ -31,10 +31,8 @@ PATIENCE_S = 20.0
 def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path, idle: bool) -> None:
     """Whether they wait for a task or are in one."""
     file = tmp_path / "pool.py"
-    work = POOL.replace("INITIALIZER", "end_with_parent")
-    if not idle:
-        work = work.replace("        time.sleep(60)", "        pool.map(time.sleep, [60, 60])")
-    file.write_text(work)
+    rest = "time.sleep(60)" if idle else "pool.map(time.sleep, [60, 60])"
+    file.write_text(POOL.replace("REST", rest))
     owner = subprocess.Popen([sys.executable, str(file)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     pids = [int(word) for word in owner.stdout.readline().split()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from driple.errors import ConfigError, MissingExtraError
 from driple.files import replacing, told_as
-from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, UNITS
+from driple.targets import RESOURCES, UNITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,9 +69,8 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
             times, heights = _square_wave(amount, burst_s, idle_s, span_s)
             axis.plot(times, heights, color=colour, linewidth=1.2, label=item.setting)
             axis.fill_between(times, heights, color=colour, alpha=0.15, linewidth=0)
-            if item.ends is not None:
-                shape = (len(RESOURCES), len(FIGURES), 2)
-                ends = item.ends[:NUM_TARGETS].reshape(shape)[i].tolist()
+            if item.target_ends is not None:
+                ends = item.target_ends[i].tolist()
                 _whiskers(axis, (amount, burst_s, idle_s), ends, span_s, colour)
         axis.set_ylabel(UNITS[resource])
         axis.set_title(TITLES[resource], loc="left", fontsize=9)

@@ -63,6 +63,13 @@ class Prediction:
     ends: FloatArray | None
     warnings: tuple[str, ...]
 
+    @property
+    def target_ends(self) -> FloatArray | None:
+        """Ends by resource and figure, shape [4, 3, 2]; None if it was not calibrated."""
+        if self.ends is None:
+            return None
+        return self.ends[:NUM_TARGETS].reshape(len(RESOURCES), len(FIGURES), 2)
+
     def to_json_dict(self) -> dict[str, object]:
         """The object that `driple predict --json` prints."""
         return {
@@ -88,9 +95,9 @@ class Prediction:
 
     def _interval_json(self) -> dict[str, object] | None:
         """Lower and upper end of each number, in the shape of the numbers themselves."""
-        if self.ends is None:
+        if self.ends is None or self.target_ends is None:
             return None
-        pairs = self.ends[:NUM_TARGETS].reshape(len(RESOURCES), len(FIGURES), 2).tolist()
+        pairs = self.target_ends.tolist()
         return {
             "level": self.level,
             "targets": {
