@@ -7,10 +7,10 @@ The machine must be quiet for some two and a half hours. Stop it at any time, or
 numbers of workers in a row, then every case again. `--cases vgg11.*100M --repetitions 1` measures
 some. Needs root (network namespaces, control groups), iproute2, a C compiler and TensorFlow.
 
-A line of runs.jsonl for each run (or platform), a trace in traces/ for each case. A case is one set
-of processes: all workers build their graphs once, then one trains (traced, then timed), then two,
-and so on; those who have no turn stand still. A run has three parts; in each, workers begin at
-other random moments within a step.
+A line of runs.jsonl for each run (or platform), a trace in traces/ for each case and repetition.
+These are one set of processes: all workers build their graphs once, then one trains (traced, then
+timed), then two, and so on; those who have no turn stand still. A run of several has two parts; in
+each, workers begin at other random moments within a step.
 
 That the machine is no bottleneck is checked in each run: shares sum up to less than its cores; in
 windows of 0.25 s something of it was idle; other programs and the hypervisor took little. A run
@@ -46,13 +46,13 @@ from driple.measure.turns import Turn, TurnCluster, TurnJob
 from driple.throughput.jobtrace import write_job_trace
 from driple.zoo.workload import Workload
 
-__all__ = ["CASES", "LOOKED_AT", "SERVER_SHARE", "WORKER_SHARES", "Case", "read_runs"]
+__all__ = ["CASES", "LOOKED_AT", "SERVER_SHARE", "WORKER_SHARES", "Case", "read_runs", "trace_file"]
 
 # The server has a whole core: what it does for one worker must not slow another's.
 SERVER_SHARE = 1.0
 WORKER_SHARES = {4: 0.2, 8: 0.1}  # by the most workers that train at a time
-PARTS = 3  # of a run, each begun at other moments: on fair links workers keep their distance
-SKIP_S = 1.5  # of each part, left out
+PARTS = 2  # of a run, each begun at other moments: on fair links workers keep their distance
+SKIP_S = 2.5  # of each part, left out
 TRIES = 3
 MOST_FULL, MOST_OTHER, MOST_STEAL = 0.05, 0.2, 0.05
 LEAST_SPEED = 0.97  # of a core beside busy ones; below, ballast is used
@@ -131,6 +131,11 @@ def read_runs(work: Path) -> list[dict[str, Any]]:
     return found
 
 
+def trace_file(work: Path, case: Case, repetition: int) -> Path:
+    """Where the trace of a case lies; of each repetition its own."""
+    return work / "traces" / f"{case.name}-{repetition}.npz"
+
+
 def _append(work: Path, line: dict[str, Any]) -> None:
     """One line more, on the disk when this returns."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -167,7 +172,7 @@ def _why_refused(turn: Turn) -> list[str]:
 def _measure_case(
     cluster: TurnCluster, case: Case, repetition: int, options: argparse.Namespace
 ) -> None:
-    """All numbers of workers of a case, and its trace if there is none."""
+    """All numbers of workers of a case, and the trace of one."""
     share = WORKER_SHARES[max(case.workers)]
     job = TurnJob(
         workload=Workload.parse(case.workload),
@@ -180,26 +185,22 @@ def _measure_case(
     lines: list[dict[str, Any]] = []
     try:
         cluster.open(job)
-        trace = options.work / "traces" / f"{case.name}.npz"
         with tempfile.TemporaryDirectory(prefix="driple-traced-") as name:
-            if not trace.exists():
-                cluster.trace(Path(name), options.traced)
+            cluster.trace(Path(name), options.traced)
             step_s = 1.0
             for workers in case.workers:
                 run = Run(case.name, repetition, workers)
                 line = _measure_run(cluster, run, step_s, options)
                 lines.append(line)
                 step_s = workers / line["steps_per_s"] if workers == 1 else step_s
-            if not trace.exists():
-                made = read_steps(
-                    Path(name),
-                    batch_size=job.workload.batch_size,
-                    bytes_per_s=job.bits_per_s / 8,
-                    step_s=step_s,
-                    about={"case": case.name, "worker_share": share},
-                )
-                trace.parent.mkdir(exist_ok=True)
-                write_job_trace(made, trace)
+            trace = read_steps(
+                Path(name),
+                batch_size=job.workload.batch_size,
+                bytes_per_s=job.bits_per_s / 8,
+                step_s=step_s,
+                about={"case": case.name, "repetition": repetition, "worker_share": share},
+            )
+        write_job_trace(trace, trace_file(options.work, case, repetition))
     finally:
         cluster.close_job()
     for line in lines:
@@ -256,7 +257,7 @@ def _means(rows: list[dict[str, float]]) -> dict[str, float]:
 
 def measure(options: argparse.Namespace) -> None:
     """Measure what is not there yet."""
-    options.work.mkdir(parents=True, exist_ok=True)
+    (options.work / "traces").mkdir(parents=True, exist_ok=True)
     cases = [case for case in CASES if re.search(options.cases, case.name)]
     runs = read_runs(options.work)
     todo = [
@@ -307,8 +308,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/throughput"), help="folder to fill")
     parser.add_argument("--cases", default="", help="those whose name this pattern finds")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=7.0, help="of each part of a run")
-    parser.add_argument("--traced", type=int, default=30, help="steps of each trace")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each part of a run")
+    parser.add_argument("--traced", type=int, default=20, help="steps of each trace")
     parser.add_argument("--hours", type=float, default=24.0, help="begin no case after so many")
     parser.add_argument(
         "--anyway", action="store_true", help="keep runs of a busy machine, to try the script"

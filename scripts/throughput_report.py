@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 from shipped import DOCS
-from throughput_campaign import CASES, LOOKED_AT, SERVER_SHARE, WORKER_SHARES, Case, read_runs
+from throughput_campaign import (
+    CASES,
+    LOOKED_AT,
+    SERVER_SHARE,
+    WORKER_SHARES,
+    Case,
+    read_runs,
+    trace_file,
+)
 from throughput_figures import draw_curves, draw_errors, draw_overhead
 
 from driple.cli.show import progress_bar
@@ -27,7 +35,13 @@ from driple.files import write_whole
 from driple.throughput.baselines import cynthia, lin_queues, linear, phases_of
 from driple.throughput.jobtrace import JobTrace, read_job_trace
 from driple.throughput.overhead import Overhead
-from driple.throughput.scaling import Cluster, job_of_trace, simulate_workers
+from driple.throughput.scaling import (
+    Cluster,
+    alone_s,
+    job_of_trace,
+    simulate_workers,
+    with_computing,
+)
 from driple.throughput.streams import stream_errors
 
 OURS, WHOLE = "window 28 MB", "no window"
@@ -45,8 +59,9 @@ class Point:
     measured: float
     spread: float  # between repetitions, standard deviation over mean
     repetitions: int
-    cpu_ratio: float  # CPU seconds of a worker's step over those of one worker
+    cpu_ratios: tuple[float, ...]  # of each repetition: CPU seconds of a step over one worker's
     predicted: Mapping[str, float]
+    steady: Mapping[str, float]  # predicted with the CPU seconds that steps cost in each run
 
     def error(self, method: str) -> float:
         """Share of the measured throughput."""
@@ -94,22 +109,34 @@ def predictions(trace: JobTrace, overhead: Overhead, workers: list[int]) -> dict
 def points_of(
     case: Case,
     sound: Mapping[tuple[str, int], Mapping[int, Mapping[str, Any]]],
-    trace: JobTrace,
+    traces: Mapping[int, JobTrace],
     platform: Mapping[str, Any],
 ) -> list[Point]:
-    """Measured and predicted, for each number of workers of a case."""
+    """Measured and predicted, for each number of workers of a case.
+
+    Args:
+        case: the case.
+        sound: runs, its own and others'.
+        traces: its own, by repetition.
+        platform: its link.
+    """
     overhead = Overhead(**platform["overhead"])
-    batch = trace.batch_size
-    measured, predicted, ratios = defaultdict(list), defaultdict(list), defaultdict(list)
-    for (name, _), numbers in sound.items():
+    measured, ratios = defaultdict(list), defaultdict(list)
+    predicted, steady = defaultdict(list), defaultdict(list)
+    for (name, repetition), numbers in sound.items():
         if name != case.name:
             continue
+        trace = traces[repetition]
         own = like(trace, platform, 1 / numbers[1]["steps_per_s"])
         made = predictions(own, overhead, sorted(numbers))
         for workers, run in numbers.items():
-            measured[workers].append(run["steps_per_s"] * batch)
+            ratio = _cpu_of_a_step(run) / _cpu_of_a_step(numbers[1])
+            job = with_computing(job_of_trace(own, overhead), ratio)
+            same = like(trace, platform, alone_s(job, own.bytes_per_s))
+            measured[workers].append(run["steps_per_s"] * trace.batch_size)
             predicted[workers].append(made[workers])
-            ratios[workers].append(_cpu_s(run) / _cpu_s(numbers[1]))
+            steady[workers].append(predictions(same, overhead, [workers])[workers])
+            ratios[workers].append(ratio)
     return [
         Point(
             case=case,
@@ -117,17 +144,26 @@ def points_of(
             measured=float(np.mean(values)),
             spread=float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else 0.0,
             repetitions=len(values),
-            cpu_ratio=float(np.mean(ratios[workers])),
-            predicted=dict(zip(METHODS, np.mean(predicted[workers], axis=0).tolist(), strict=True)),
+            cpu_ratios=tuple(ratios[workers]),
+            predicted=_by_method(predicted[workers]),
+            steady=_by_method(steady[workers]),
         )
         for workers, values in sorted(measured.items())
     ]
 
 
-def _cpu_s(run: Mapping[str, Any]) -> float:
-    """CPU seconds of all workers for a step of one."""
+def _by_method(rows: list[list[float]]) -> dict[str, float]:
+    return dict(zip(METHODS, np.mean(rows, axis=0).tolist(), strict=True))
+
+
+def _cpu_of_a_step(run: Mapping[str, Any]) -> float:
+    """What all workers' CPU seconds are in proportion to: those for a MB of parameters.
+
+    Every step fetches all of them once, so it does not matter when a run began or ended.
+    """
     used = sum(cores for name, cores in run["used_cores"].items() if name.startswith("w"))
-    return float(used / run["steps_per_s"])
+    sent = sum(mb for name, mb in run["sent_mb_per_s"].items() if name.startswith("ps"))
+    return float(used / sent)
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -175,17 +211,18 @@ def all_points(points: list[Point]) -> str:
             point.case.name, str(point.workers),
             f"{point.measured:.1f} ± {100 * point.spread:.0f} %",
             *(f"{point.predicted[m]:.1f} ({100 * point.error(m):+.0f} %)" for m in METHODS),
-            f"{point.cpu_ratio:.2f}",
+            f"{np.mean(point.cpu_ratios):.2f}",
         ]
         for point in points
     ]  # fmt: skip
     return table(["case", "workers", "measured, examples/s", *METHODS, "CPU"], rows)
 
 
-def table_1(traces: Mapping[Case, JobTrace], platforms: Mapping[str, Any]) -> str:
+def table_1(traces: Mapping[Case, Mapping[int, JobTrace]], platforms: Mapping[str, Any]) -> str:
     """Errors of the ends of downlink streams."""
     rows = []
-    for case, trace in traces.items():
+    for case, made in traces.items():
+        trace = next(iter(made.values()))
         platform = platforms[case.rate]
         cells = []
         for window in (WINDOW_BYTES, 65_535):
@@ -225,7 +262,15 @@ def machine(runs: list[dict[str, Any]], points: list[Point]) -> str:
     shares = ", ".join(
         f"{share} of a core for each of {most} workers" for most, share in WORKER_SHARES.items()
     )
-    most = max(point.cpu_ratio for point in points)
+    by_workers: dict[int, list[float]] = defaultdict(list)
+    for point in points:
+        by_workers[point.workers] += point.cpu_ratios
+    means = ", ".join(
+        f"{np.mean(ratios):.2f} ({count})"
+        for count, ratios in sorted(by_workers.items())
+        if count >= FEWEST
+    )
+    every = [ratio for point in points for ratio in point.cpu_ratios]
     return (
         f"{host['cpu']}, {host['cores']} cores, Linux {host['kernel']}. Shares: {SERVER_SHARE} "
         f"core for the servers together, {shares}. {len(made)} runs, {len(made) - len(kept)} "
@@ -234,8 +279,9 @@ def machine(runs: list[dict[str, Any]], points: list[Point]) -> str:
         f"0.25 s at most were full; other programs used "
         f"{max(run['other_cores'] for run in kept):.2f} cores at most, the hypervisor took "
         f"{max(run['steal_cores'] for run in kept):.2f}. A core beside a busy one did "
-        f"{min(run['speed_beside_busy'] for run in hosts):.0%} of its work alone. A worker's step "
-        f"cost up to {most:.2f} times the CPU seconds that it costs with one worker (column CPU)."
+        f"{min(run['speed_beside_busy'] for run in hosts):.0%} of its work alone. CPU seconds of "
+        f"a worker's step over those with one worker, mean by number of workers: {means}. Single "
+        f"runs: {min(every):.2f} to {max(every):.2f}."
     )
 
 
@@ -251,7 +297,11 @@ def main() -> None:
     sound = sound_runs(runs)
     platforms = {run["rate"]: run for run in runs if run["kind"] == "platform"}
     traces = {
-        case: read_job_trace(options.work / "traces" / f"{case.name}.npz")
+        case: {
+            number: read_job_trace(trace_file(options.work, case, number))
+            for name, number in sound
+            if name == case.name
+        }
         for case in CASES
         if any(name == case.name for name, _ in sound)
     }
@@ -272,6 +322,7 @@ def main() -> None:
         "GOAL": goal(several),
         "SUMMARY": summary(several),
         "UNSEEN": summary([point for point in several if point.case.name not in LOOKED_AT]),
+        "STEADY": summary([replace(point, predicted=point.steady) for point in several]),
         "TWO": summary([point for point in several if point.case.servers > 1]),
         "POINTS": all_points(points),
         "STREAMS": table_1(traces, platforms),

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,14 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
             coordinator = tf.train.Coordinator()
             step.queue_runner.create_threads(session, coordinator, daemon=True, start=True)
             session.run(step.start_tokens)
-        train = session.make_callable(step.step)
+        # Traced steps cannot be a callable; steps beside them are to run in the same executors.
+        by_turns = job.get("by_turns")
+        train = partial(session.run, step.step) if by_turns else session.make_callable(step.step)
         train()  # the first step places and optimises the graph; it tells nothing
         _send(out, event="placed")
         _wait_for_word()
         _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
-        if job.get("by_turns"):
+        if by_turns:
             _turns(session, step.step, train, out)
             return
         num_iterations = int(sys.stdin.readline() or 0)

@@ -5,6 +5,9 @@ JobTrace, Overhead -> work of each op beyond all that it waited for -> merged op
 Recorded transfers tell when they were asked for and when they were there, not when they were on the
 wire; here they are their bytes, and the parsing of what was received is work of the receiver
 (section 3.2.1). Ops of one resource that nothing can come between are one op.
+
+TensorFlow runs what is ready in an order that changes from step to step: a large gradient goes out
+in the middle of one step and at the end of the next. So each profiled step keeps its own order.
 """
 
 from __future__ import annotations
@@ -25,16 +28,19 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _MOMENT_S = 1e-6  # to which times are recorded
+_AFTER = 0.5  # of a place: before the next
+_LONG = 0.01  # of a step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompiledJob:
-    """Ops of a step, in the order in which a resource prefers them.
+    """Ops of a step, each after all that it waits for.
 
     Attributes:
         names: of the ops, n; of merged ones, the first.
         resource: shape [n]: 0 the worker; 1 to M a server; then M downlinks, then M uplinks.
         amount: shape [steps, n], seconds, or bytes of a transfer.
+        rank: shape [steps, n], of ops that are ready, a resource prefers that of the lowest rank.
         edges: shape [e, 2], (op, op that waits for it).
         num_servers: M.
         batch_size: examples of a step.
@@ -47,6 +53,7 @@ class CompiledJob:
     names: tuple[str, ...]
     resource: IntArray
     amount: FloatArray
+    rank: IntArray
     edges: IntArray
     num_servers: int
     batch_size: int
@@ -69,7 +76,7 @@ class _Op:
     resource: int
     amount: FloatArray  # [steps]
     waits_for: list[int]
-    key: float  # when it ended, in the median step
+    place: FloatArray  # [steps], of ops that are ready, that of the lowest place comes first
     transfer: int = -1
 
 
@@ -89,65 +96,82 @@ def compile_job(trace: JobTrace, overhead: Overhead, *, merge: bool = True) -> C
     for source, target in trace.edges.tolist():
         waits_for[target].append(source)
     order = _order(np.median(trace.end_s, axis=0), trace.edges)
-    _hold_back(trace, waits_for, order)
+    place = np.empty(trace.end_s.shape)
+    for row, ends in zip(place, trace.end_s, strict=True):
+        row[_order(ends, trace.edges)] = np.arange(len(trace.names))
+    handed = _handed_over(trace, waits_for, place)
     cost = np.stack([
         _costs(trace, step, waits_for, overhead) for step in range(trace.num_steps)
     ])  # fmt: skip
-    middle_end = np.median(trace.end_s, axis=0)
-    ops = [_Op("begin of the step", 0, trace.start_s.min(axis=1), [], -1.0)]
+    nothing = np.zeros(trace.num_steps)
+    ops = [_Op("begin of the step", 0, trace.start_s.min(axis=1), [], nothing - 1)]
     stands_for: dict[int, int] = {}  # op of the trace -> op that its dependents wait for
     for i in order.tolist():
         kind, server = Resource(int(trace.resources[i])), int(trace.servers[i])
         waits = [stands_for[j] for j in waits_for[i]] or [0]
         if not kind.is_link:
             resource = 0 if kind is Resource.WORKER else 1 + server
-            ops.append(_Op(trace.names[i], resource, cost[:, i], waits, middle_end[i]))
+            ops.append(_Op(trace.names[i], resource, cost[:, i], waits, place[:, i]))
         else:
             down = kind is Resource.DOWNLINK
+            if i in handed:
+                sender = 1 + server if down else 0
+                name = f"hand over {trace.names[i]}"
+                ops.append(_Op(name, sender, nothing, waits, handed[i]))
+                waits = [len(ops) - 1]
             resource = 1 + servers + server + (0 if down else servers)
             size = np.full(trace.num_steps, float(trace.sizes[i]))
-            ops.append(_Op(trace.names[i], resource, size, waits, middle_end[i], i))
+            ops.append(_Op(trace.names[i], resource, size, waits, place[:, i], i))
             parsing = np.full(trace.num_steps, float(overhead.of(trace.sizes[i])))
             receiver = 0 if down else 1 + server
             name = f"parse {trace.names[i]}"
-            ops.append(_Op(name, receiver, parsing, [len(ops) - 1], middle_end[i]))
+            ops.append(_Op(name, receiver, parsing, [len(ops) - 1], place[:, i]))
         stands_for[i] = len(ops) - 1
     read = {j for op in ops for j in op.waits_for}
-    last = trace.end_s.max(axis=1)
-    ops.append(_Op("end of the step", 0, trace.step_s - last, sorted(set(range(len(ops))) - read),
-                   float(np.median(trace.step_s))))  # fmt: skip
+    rest = trace.step_s - trace.end_s.max(axis=1)
+    unread = sorted(set(range(len(ops))) - read)
+    ops.append(_Op("end of the step", 0, rest, unread, nothing + len(place[0])))
     return _merged(ops, trace, merge=merge)
 
 
-def _hold_back(trace: JobTrace, waits_for: list[list[int]], order: IntArray) -> None:
-    """Have transfers wait for what their sender ran before it asked for them.
+def _handed_over(
+    trace: JobTrace, waits_for: list[list[int]], place: FloatArray
+) -> dict[int, FloatArray]:
+    """When the sender comes to hand over a tensor, if in some step that is long after it was made.
 
-    TensorFlow hands over a tensor when its executor comes to the sending op, which may be long
-    after the tensor was made: with one thread, the ops that were ready before come first.
+    TensorFlow hands over a tensor when its executor comes to the sending op: with one thread, that
+    is when those that go before it in this step have run.
+
+    Returns:
+        The place of handing over in each step, by transfer.
     """
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    found = {}
     senders = {
         Resource.UPLINK: trace.resources == Resource.WORKER,
         Resource.DOWNLINK: trace.resources == Resource.SERVER,
     }
+    steps = range(trace.num_steps)
     for kind, sends in senders.items():
         for server in range(trace.num_servers):
             ran = np.flatnonzero(sends & ((kind == Resource.UPLINK) | (trace.servers == server)))
-            ran = ran[np.argsort(place[ran])]
             if not len(ran):
                 continue
-            # Ops of the sender in order; how many of them had ended in the median step.
-            ends = np.maximum.accumulate(trace.end_s[:, ran], axis=1)
+            # Ops of the sender by place, and when all up to each of them had ended.
+            by_place = [ran[np.argsort(place[step, ran])] for step in steps]
+            ended = [np.maximum.accumulate(trace.end_s[step, by_place[step]]) for step in steps]
             for i in np.flatnonzero((trace.resources == kind) & (trace.servers == server)).tolist():
-                counts = [
-                    int(np.searchsorted(row, start + _MOMENT_S, side="right"))
-                    for row, start in zip(ends, trace.start_s[:, i], strict=True)
-                ]
-                last = ran[int(np.median(counts)) - 1] if np.median(counts) >= 1 else None
-                after = max((place[j] for j in waits_for[i]), default=-1)
-                if last is not None and after < place[last] < place[i]:
-                    waits_for[i].append(int(last))
+                handed = place[:, waits_for[i]].max(axis=1, initial=-1.0)
+                made_s = trace.end_s[:, waits_for[i]].max(axis=1, initial=0.0)
+                late = trace.start_s[:, i] > made_s + _LONG * trace.step_s
+                for step in np.flatnonzero(late).tolist():
+                    asked_s = trace.start_s[step, i] + _MOMENT_S
+                    count = int(np.searchsorted(ended[step], asked_s, side="right"))
+                    if count:
+                        last = place[step, by_place[step][count - 1]]
+                        handed[step] = max(handed[step], min(last, place[step, i]))
+                if late.any():
+                    found[i] = handed + _AFTER
+    return found
 
 
 def _order(end_s: FloatArray, edges: npt.NDArray[np.int32]) -> IntArray:
@@ -209,9 +233,11 @@ def _idle_before(spans: list[tuple[float, float, int]], begin: float) -> dict[in
 def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
     """Ops that always run one right after the other on a resource, as one.
 
-    A resource runs what is ready in order of place. An op joins the one before it on its resource
-    if both wait for the same ops from elsewhere (then it is ready neither before that one nor later
-    than its end), and if nothing elsewhere waits for them already.
+    A resource runs what is ready in order of place. An op joins the one before it on its resource,
+    if that is the same in all steps, if both wait for the same ops from elsewhere (then it is ready
+    neither before that one nor later than its end), if these are all that any op before them waits
+    for (then none of those can become ready in between), and if nothing elsewhere waits for them
+    yet.
     """
     gates = [0] * len(ops)  # ops of other resources that it waits for, as bits
     feeds_others = [False] * len(ops)
@@ -223,18 +249,22 @@ def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
     links = 1 + trace.num_servers
     down = [links <= op.resource < links + trace.num_servers for op in ops]
     first_use, load = uses_of_downlinks([op.waits_for for op in ops], down)
+    rank = _ranks(ops)
+    complete = _complete(ops, gates, rank)
     group_of = list(range(len(ops)))
-    current: dict[int, int] = {}  # resource -> first op of the group that may grow
+    current: dict[int, tuple[int, int]] = {}  # resource -> first and last op of a group that grows
     for i, op in enumerate(ops):
         if op.resource >= links or not merge:
             continue
-        first = current.get(op.resource)
-        if first is not None and gates[i] == gates[first]:
+        first, last = current.get(op.resource, (i, i))
+        follows = complete[first] and (rank[:, i] == rank[:, last] + 1).all()
+        if first != i and follows and gates[i] == gates[first]:
             group_of[i] = first
         else:
-            current[op.resource] = i
+            first = i
+        current[op.resource] = first, i
         if feeds_others[i]:
-            current.pop(op.resource, None)
+            current.pop(op.resource)
     firsts = sorted(set(group_of))
     number = {first: n for n, first in enumerate(firsts)}
     amount = np.zeros((trace.num_steps, len(firsts)))
@@ -247,6 +277,7 @@ def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
         names=tuple(ops[i].name for i in firsts),
         resource=np.array([ops[i].resource for i in firsts], dtype=np.int64),
         amount=amount,
+        rank=rank[:, firsts],
         edges=np.array(sorted(edges), dtype=np.int64).reshape(-1, 2),
         num_servers=trace.num_servers,
         batch_size=trace.batch_size,
@@ -255,3 +286,26 @@ def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
         first_use=first_use[firsts],
         load=load[firsts],
     )
+
+
+def _ranks(ops: list[_Op]) -> IntArray:
+    """By place among the ops of its resource, shape [steps, n]; of equal places, by number."""
+    place = np.stack([op.place for op in ops], axis=1)
+    resource = np.array([op.resource for op in ops])
+    rank = np.empty(place.shape, dtype=np.int64)
+    for own in (np.flatnonzero(resource == one) for one in np.unique(resource)):
+        for row, places in zip(rank, place, strict=True):
+            row[own[np.argsort(places[own], kind="stable")]] = np.arange(len(own))
+    return rank
+
+
+def _complete(ops: list[_Op], gates: list[int], rank: IntArray) -> list[bool]:
+    """Whether an op waits for all that those before it on its resource wait for, in every step."""
+    complete = [True] * len(ops)
+    resource = np.array([op.resource for op in ops])
+    for row in rank:
+        seen = dict.fromkeys(resource.tolist(), 0)
+        for i in np.lexsort((row, resource)).tolist():
+            complete[i] &= not seen[ops[i].resource] & ~gates[i]
+            seen[ops[i].resource] |= gates[i]
+    return complete

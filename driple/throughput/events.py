@@ -47,8 +47,8 @@ class Job(NamedTuple):
     first: IntArray  # [n + 1], where the dependents of each op begin
     dependents: IntArray  # [e]
     roots: IntArray  # ops that wait for none
-    place: IntArray  # [n], bit of each op whose resource takes what is ready in a fixed order
-    op_at: IntArray  # ops by place
+    place: npt.NDArray[np.int32]  # [S, n], bits of ops whose resource takes what is ready in order
+    op_at: npt.NDArray[np.int32]  # [S, places], ops by place
     in_line: npt.NDArray[np.bool_]  # [R], resources that take what came first
     line_begin: IntArray  # [R], where the line of each of them begins
     line_length: IntArray  # [R]
@@ -125,7 +125,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
     shape = (num_workers, num_resources)
     way = (np.arange(num_resources) - 1) // num_servers - 1  # 0 down, 1 up
     server = (np.arange(num_resources) - 1) % num_servers
-    num_words = len(op_at) >> PLACE_BITS
+    num_words = op_at.shape[1] >> PLACE_BITS
     bits = np.zeros((num_workers, num_words), np.int64)  # ready ops of resources with an order
     lowest = np.full(shape, num_words, np.int64)  # no word of a resource before it has a bit
     line = np.empty((num_workers, num_ops), np.int64)  # ready ops of the others, as rings
@@ -156,10 +156,11 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
     now = 0.0
     while True:
         for w in range(low, high):
+            profiled = chosen[w, min(step[w], num_steps - 1)]
             if begins[w]:
                 begins[w] = False
                 waits[w] = num_waits
-                rest[w] = amount[chosen[w, step[w]]]
+                rest[w] = amount[profiled]
                 num_fresh = len(roots)
                 fresh[:num_fresh] = roots
             for i in range(num_fresh):
@@ -171,8 +172,8 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
                         tail -= line_length[r]
                     line[w, line_begin[r] + tail] = op
                 else:
-                    word = place[op] >> PLACE_BITS
-                    bits[w, word] |= 1 << (place[op] & _BIT_MASK)
+                    word = place[profiled, op] >> PLACE_BITS
+                    bits[w, word] |= 1 << (place[profiled, op] & _BIT_MASK)
                     lowest[w, r] = min(lowest[w, r], word)
                 ready[w, r] += 1
             num_fresh = 0
@@ -198,7 +199,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
                     lowest[w, r] = word
                     power = bits[w, word] & -bits[w, word]
                     bits[w, word] ^= power
-                    op = op_at[(word << PLACE_BITS) + _BIT_OF_POWER[power % _PRIME]]
+                    op = op_at[profiled, (word << PLACE_BITS) + _BIT_OF_POWER[power % _PRIME]]
                 running[w, r] = op
                 began[w, r] = now
                 chunk = rest[w, op]
@@ -208,7 +209,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
                     continue
                 direction, m = way[r], server[r]
                 # A stream that was served before goes to its end (section 3.2.2).
-                if chunk >= amount[chosen[w, step[w]], op]:
+                if chunk >= amount[profiled, op]:
                     chunk = min(chunk, links.window)
                 rest[w, op] -= chunk
                 left[w, r] = chunk

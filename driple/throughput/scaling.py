@@ -30,10 +30,12 @@ __all__ = [
     "Chunk",
     "Cluster",
     "Throughput",
+    "alone_s",
     "event_tables",
     "fitted_to_step",
     "job_of_trace",
     "simulate_workers",
+    "with_computing",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -210,20 +212,10 @@ def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> Compi
     Raises:
         TraceError: transfers alone take longer than that.
     """
-    from driple.throughput.events import run_steps
-
     check_number("seconds of a step", step_s, above=0)
-    computing = job.resource <= job.num_servers
-    every = np.arange(len(job.amount)).reshape(1, -1)
-    cluster = Cluster(num_workers=1, bytes_per_s=bytes_per_s)
-
-    def scaled(factor: float) -> CompiledJob:
-        return replace(job, amount=np.where(computing, factor * job.amount, job.amount))
 
     def takes_s(factor: float) -> float:
-        tables = event_tables(scaled(factor), cluster)
-        ends, _, _ = run_steps(*tables, every, False, np.zeros(1), np.empty((0, 5)))
-        return float(ends[0, -1]) / every.size
+        return alone_s(with_computing(job, factor), bytes_per_s)
 
     if takes_s(0.0) >= step_s:
         raise TraceError(
@@ -236,7 +228,23 @@ def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> Compi
     while high - low > _FACTOR_STEP:
         middle = (low + high) / 2
         low, high = (middle, high) if takes_s(middle) < step_s else (low, middle)
-    return scaled(high)
+    return with_computing(job, high)
+
+
+def with_computing(job: CompiledJob, factor: float) -> CompiledJob:
+    """The job with all computing, of workers and servers, slower by a factor."""
+    computing = job.resource <= job.num_servers
+    return replace(job, amount=np.where(computing, factor * job.amount, job.amount))
+
+
+def alone_s(job: CompiledJob, bytes_per_s: float) -> float:
+    """Mean seconds of one worker's step, over the profiled ones."""
+    from driple.throughput.events import run_steps
+
+    every = np.arange(len(job.amount)).reshape(1, -1)
+    tables = event_tables(job, Cluster(num_workers=1, bytes_per_s=bytes_per_s))
+    ends, _, _ = run_steps(*tables, every, False, np.zeros(1), np.empty((0, 5)))
+    return float(ends[0, -1]) / every.size
 
 
 def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
@@ -275,10 +283,10 @@ def _queues(job: CompiledJob, ranks: IntArray) -> dict[str, npt.NDArray[Any]]:
     from driple.throughput.events import PLACE_BITS, WORD_BITS
 
     num_resources = 1 + 3 * job.num_servers
-    place = np.full(job.num_ops, -1, dtype=np.int64)
+    place = np.full(job.rank.shape, -1, dtype=np.int32)
     in_line = np.zeros(num_resources, dtype=np.bool_)
     line_length = np.zeros(num_resources, dtype=np.int64)
-    op_at = [np.zeros(0, dtype=np.int64)]
+    op_at = [np.zeros((len(place), 0), dtype=np.int32)]
     num_words = 0
     for resource in range(num_resources):
         ops = np.flatnonzero(job.resource == resource)
@@ -286,17 +294,18 @@ def _queues(job: CompiledJob, ranks: IntArray) -> dict[str, npt.NDArray[Any]]:
         if is_link and (ranks[ops] < 0).all():
             in_line[resource], line_length[resource] = True, len(ops)
             continue
-        if is_link:
-            ops = ops[np.argsort(ranks[ops], kind="stable")]
+        keys = np.broadcast_to(ranks, job.rank.shape) if is_link else job.rank
+        sorted_ops = ops[np.argsort(keys[:, ops], axis=1, kind="stable")]
         word, bit = np.divmod(np.arange(len(ops)), WORD_BITS)
-        place[ops] = ((num_words + word) << PLACE_BITS) + bit
-        words = np.zeros((-(-len(ops) // WORD_BITS), 1 << PLACE_BITS), dtype=np.int64)
-        words[word, bit] = ops
-        op_at.append(words.ravel())
-        num_words += len(words)
+        at = ((num_words + word) << PLACE_BITS) + bit
+        np.put_along_axis(place, sorted_ops, np.broadcast_to(at, sorted_ops.shape), axis=1)
+        words = np.zeros((len(place), -(-len(ops) // WORD_BITS), 1 << PLACE_BITS), dtype=np.int32)
+        words[:, word, bit] = sorted_ops
+        op_at.append(words.reshape(len(place), -1))
+        num_words += words.shape[1]
     return {
         "place": place,
-        "op_at": np.concatenate(op_at),
+        "op_at": np.concatenate(op_at, axis=1),
         "in_line": in_line,
         "line_begin": np.concatenate(([0], np.cumsum(line_length)[:-1])),
         "line_length": line_length,

@@ -29,6 +29,7 @@ def job_of(
         names=tuple(f"op{i}" for i in range(len(ops))),
         resource=np.array([resource for resource, _, _ in ops], dtype=np.int64),
         amount=amount,
+        rank=np.tile(np.arange(len(ops)), (len(amount), 1)),
         edges=np.array(
             [(j, i) for i, (_, _, waits) in enumerate(ops) for j in waits], dtype=np.int64
         ).reshape(-1, 2),
@@ -145,7 +146,7 @@ class _Worker:
 
     def add(self, op: int) -> None:
         resource = int(self.job.resource[op])
-        key = op
+        key = int(self.job.rank[self.steps[len(self.ends)], op])
         if resource > self.servers:
             self.sequence += 1
             key = int(self.ranks[op]) if self.ranks[op] >= 0 else self.sequence
