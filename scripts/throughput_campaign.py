@@ -9,8 +9,8 @@ some. Needs root (network namespaces, control groups), iproute2, a C compiler an
 
 A line of runs.jsonl for each run (or platform), a trace in traces/ for each case and repetition.
 These are one set of processes: all workers build their graphs once, then one trains (traced, then
-timed), then two, and so on; those who have no turn stand still. A run of several has two parts; in
-each, workers begin at other random moments within a step.
+timed), then two, and so on; those who have no turn stand still. Then all of it again: the machine
+drifts. Workers begin at random moments within a step.
 
 That the machine is no bottleneck is checked in each run: shares sum up to less than its cores; in
 windows of 0.25 s something of it was idle; other programs and the hypervisor took little. A run
@@ -31,7 +31,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ __all__ = ["CASES", "LOOKED_AT", "SERVER_SHARE", "WORKER_SHARES", "Case", "read_
 SERVER_SHARE = 1.0
 WORKER_SHARES = {4: 0.2, 8: 0.1}  # by the most workers that train at a time
 PARTS = 2  # of a run, each begun at other moments: on fair links workers keep their distance
-SKIP_S = 2.5  # of each part, left out
+SKIP_S = 2.0  # of each part, left out
 TRIES = 3
 MOST_FULL, MOST_OTHER, MOST_STEAL = 0.05, 0.2, 0.05
 LEAST_SPEED = 0.97  # of a core beside busy ones; below, ballast is used
@@ -105,6 +105,14 @@ class Run:
     case: str
     repetition: int
     workers: int
+
+
+class Tried(NamedTuple):
+    """A turn, why it is not sound, and which try it was."""
+
+    turn: Turn
+    refused: list[str]
+    attempt: int
 
 
 def _cases() -> Iterator[Case]:
@@ -182,17 +190,17 @@ def _measure_case(
         server_share=SERVER_SHARE / case.servers,
         worker_share=share,
     )
-    lines: list[dict[str, Any]] = []
+    moments = np.random.default_rng(zlib.crc32(f"{case.name} {repetition}".encode()))
+    tried: dict[int, list[Tried]] = {workers: [] for workers in case.workers}
     try:
         cluster.open(job)
         with tempfile.TemporaryDirectory(prefix="driple-traced-") as name:
             cluster.trace(Path(name), options.traced)
-            step_s = 1.0
-            for workers in case.workers:
-                run = Run(case.name, repetition, workers)
-                line = _measure_run(cluster, run, step_s, options)
-                lines.append(line)
-                step_s = workers / line["steps_per_s"] if workers == 1 else step_s
+            step_s = 0.0
+            for workers in case.workers * PARTS:
+                starts = [0.0, *moments.uniform(0, step_s, workers - 1).tolist()]
+                tried[workers].append(_sound_turn(cluster, starts, options))
+                step_s = 1 / float(np.mean([one.turn.steps_per_s(SKIP_S) for one in tried[1]]))
             trace = read_steps(
                 Path(name),
                 batch_size=job.workload.batch_size,
@@ -203,41 +211,30 @@ def _measure_case(
         write_job_trace(trace, trace_file(options.work, case, repetition))
     finally:
         cluster.close_job()
-    for line in lines:
-        _append(options.work, line)
+    for workers, parts in tried.items():
+        _append(options.work, _line(Run(case.name, repetition, workers), parts))
 
 
-def _turns(
-    cluster: TurnCluster, run: Run, step_s: float, options: argparse.Namespace
-) -> tuple[list[Turn], list[str], int]:
-    """The parts of a sound run if one of the tries is, why it was refused, and which try it was."""
-    moments = np.random.default_rng(zlib.crc32(repr(run).encode()))
-    attempt = 0
-    while True:
-        attempt += 1
-        turns = []
-        for _ in range(PARTS if run.workers > 1 else 1):
-            starts = [0.0, *moments.uniform(0, step_s, run.workers - 1).tolist()]
-            turns.append(cluster.turn(starts, options.seconds))
-        refused = (
-            [] if options.anyway else sorted({w for turn in turns for w in _why_refused(turn)})
-        )
+def _sound_turn(cluster: TurnCluster, starts: list[float], options: argparse.Namespace) -> Tried:
+    """The first sound one; the last if there is none."""
+    for attempt in range(1, TRIES + 1):
+        turn = cluster.turn(starts, options.seconds)
+        refused = [] if options.anyway else _why_refused(turn)
         if not refused or attempt == TRIES:
-            return turns, refused, attempt
+            break
         wait_until_quiet(MOST_OTHER, 60)
+    return Tried(turn, refused, attempt)
 
 
-def _measure_run(
-    cluster: TurnCluster, run: Run, step_s: float, options: argparse.Namespace
-) -> dict[str, Any]:
+def _line(run: Run, parts: list[Tried]) -> dict[str, Any]:
     """The line of one number of workers."""
-    turns, refused, attempt = _turns(cluster, run, step_s, options)
-    parts = [turn.steps_per_s(SKIP_S) for turn in turns]
+    turns = [one.turn for one in parts]
+    per_s = [turn.steps_per_s(SKIP_S) for turn in turns]
     return {
         "kind": "run",
         **asdict(run),
-        "steps_per_s": float(np.mean(parts)),
-        "parts": [round(per_s, 4) for per_s in parts],
+        "steps_per_s": float(np.mean(per_s)),
+        "parts": [round(each, 4) for each in per_s],
         "used_cores": _means([turn.used_cores for turn in turns]),
         "sent_mb_per_s": _means([
             {name: sent / 1e6 for name, (sent, _) in turn.bytes_per_s.items()} for turn in turns
@@ -246,8 +243,8 @@ def _measure_run(
         "full_share": round(max(turn.full_share for turn in turns), 3),
         "other_cores": round(max(turn.other_cores for turn in turns), 3),
         "steal_cores": round(max(turn.steal_cores for turn in turns), 3),
-        "attempt": attempt,
-        "refused": refused,
+        "attempt": max(one.attempt for one in parts),
+        "refused": sorted({reason for one in parts for reason in one.refused}),
     }  # fmt: skip
 
 
@@ -308,7 +305,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/throughput"), help="folder to fill")
     parser.add_argument("--cases", default="", help="those whose name this pattern finds")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each part of a run")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each part of a run")
     parser.add_argument("--traced", type=int, default=20, help="steps of each trace")
     parser.add_argument("--hours", type=float, default=24.0, help="begin no case after so many")
     parser.add_argument(
