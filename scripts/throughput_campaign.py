@@ -73,12 +73,14 @@ TWO_SERVERS = (
     ("inception3-x0.125/cifar10", 16),
 )
 
-# By which ports, scaling and lengths were chosen (decision 0013): no test of the model.
+# By which ports, scaling, lengths and orders were chosen (decision 0013): no test of the model.
 LOOKED_AT = (
     "vgg11-x0.125-cifar10-b32-100M-ps1",
     "resnet20-cifar10-b4-100M-ps1",
     "resnet20-cifar10-b4-100M-ps2",
     "lenet-x0.5-mnist-b32-100M-ps1",
+    "lenet-x0.5-mnist-b64-100M-ps1",
+    "overfeat-x0.0625-imagenet64-b8-100M-ps1",
 )
 
 
