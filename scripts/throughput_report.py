@@ -204,6 +204,17 @@ def goal(points: list[Point]) -> str:
     )
 
 
+def state(points: list[Point]) -> str:
+    """How much of the campaign is measured."""
+    found = {point.case.name: point.repetitions for point in points}
+    fewest, most = min(found.values()), max(found.values())
+    times = f"{fewest} to {most} times" if most > 1 else "once"
+    return (
+        f"Measured: {len(found)} of {len(CASES)} cases, {times} each; {len(points)} numbers of "
+        "workers in all."
+    )
+
+
 def all_points(points: list[Point]) -> str:
     """Every point and method."""
     rows = [
@@ -319,6 +330,7 @@ def main() -> None:
     draw_overhead(platforms, folder / "overhead.png")
     head = (DOCS / "throughput.head.md").read_text()
     parts = {
+        "STATE": state(points),
         "GOAL": goal(several),
         "SUMMARY": summary(several),
         "UNSEEN": summary([point for point in several if point.case.name not in LOOKED_AT]),
