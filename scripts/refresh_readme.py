@@ -33,19 +33,18 @@ def printed(arguments: str) -> str:
 def unseen_families() -> str:
     """How wrong preset `default` is about families that were held out, in words."""
     found = json.loads((DOCS / "accuracy" / "unseen-families.json").read_text(encoding="utf-8"))
-    ranges = {
-        (method, name): f"{min(values):.0f} to {max(values):.0f} %"
-        for method in ("default", "trees")
-        for name in ("smape_pct", "iteration_time_median_pct")
-        if (values := [errors[method][name] for errors in found.values()])
-    }
-    smape, time = (ranges["default", name] for name in ("smape_pct", "iteration_time_median_pct"))
-    trees = (ranges["trees", name] for name in ("smape_pct", "iteration_time_median_pct"))
+
+    def span(method: str, name: str) -> str:
+        values = [errors[method][name] for errors in found.values()]
+        return f"{min(values):.0f} to {max(values):.0f} %"
+
+    smape, time = "smape_pct", "iteration_time_median_pct"
     return (
-        f"**On model families that it has never seen** it errs by {smape} (SMAPE of the twelve "
-        f"numbers) and by {time} in the iteration time (median), on {len(found)} settings that we "
-        "measured, each family held out in turn. Gradient-boosted trees on summaries of the graphs "
-        "err by " + " and ".join(trees) + ": [docs/accuracy.md](docs/accuracy.md)."
+        f"**On model families that it has never seen** it errs by {span('default', smape)} (SMAPE "
+        f"of the twelve numbers) and by {span('default', time)} in the iteration time (median), on "
+        f"{len(found)} settings that we measured, each family held out in turn. Gradient-boosted "
+        f"trees on summaries of the graphs err by {span('trees', smape)} and "
+        f"{span('trees', time)}: [docs/accuracy.md](docs/accuracy.md)."
     )
 
 

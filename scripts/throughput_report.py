@@ -33,6 +33,7 @@ from driple.cli.show import progress_bar
 from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.throughput.baselines import cynthia, lin_queues, linear, phases_of
+from driple.throughput.compiled import CompiledJob
 from driple.throughput.jobtrace import JobTrace, read_job_trace
 from driple.throughput.overhead import Overhead
 from driple.throughput.scaling import (
@@ -43,6 +44,8 @@ from driple.throughput.scaling import (
     with_computing,
 )
 from driple.throughput.streams import stream_errors
+
+Run = dict[str, Any]  # a line of runs.jsonl
 
 OURS, WHOLE = "window 28 MB", "no window"
 METHODS = (OURS, WHOLE, "Cynthia", "Cynthia, half T_C", "Lin et al.", "linear")
@@ -68,47 +71,44 @@ class Point:
         return self.predicted[method] / self.measured - 1
 
 
-def sound_runs(runs: list[dict[str, Any]]) -> dict[tuple[str, int], dict[int, dict[str, Any]]]:
-    """The last run that was not refused, by case and repetition, then by workers."""
-    found: dict[tuple[str, int], dict[int, dict[str, Any]]] = defaultdict(dict)
+def sound_runs(runs: list[Run]) -> dict[str, dict[int, dict[int, Run]]]:
+    """The last run that was not refused, by case, repetition and workers."""
+    found: dict[tuple[str, int], dict[int, Run]] = defaultdict(dict)
     for run in runs:
         if run["kind"] == "run" and not run["refused"]:
             found[run["case"], run["repetition"]][run["workers"]] = run
-    return {key: numbers for key, numbers in found.items() if 1 in numbers}
+    by_case: dict[str, dict[int, dict[int, Run]]] = defaultdict(dict)
+    for (case, repetition), numbers in found.items():
+        if 1 in numbers:
+            by_case[case][repetition] = numbers
+    return by_case
 
 
-def like(trace: JobTrace, platform: Mapping[str, Any], step_s: float | None) -> JobTrace:
+def like(trace: JobTrace, platform: Mapping[str, Any], step_s: float) -> JobTrace:
     """The trace on what its links yield, its steps as long as those without tracing."""
-    about = dict(trace.about)
-    if step_s is not None:
-        about["untraced_step_s"] = step_s
+    about = {**trace.about, "untraced_step_s": step_s}
     return replace(trace, bytes_per_s=platform["bytes_per_s"], about=about)
 
 
-def predictions(trace: JobTrace, overhead: Overhead, workers: list[int]) -> dict[int, list[float]]:
-    """Examples/s by every method, for each number of workers."""
-    job = job_of_trace(trace, overhead)
+def predictions(job: CompiledJob, trace: JobTrace, workers: int) -> list[float]:
+    """Examples/s by every method: ours of the job, the others' of the trace that it was made of."""
+    cluster = Cluster(num_workers=workers, bytes_per_s=trace.bytes_per_s)
     phases = phases_of(trace, trace.bytes_per_s)
-    found = {}
-    for count in workers:
-        cluster = Cluster(num_workers=count, bytes_per_s=trace.bytes_per_s)
-        ours = [
+    return [
+        *(
             simulate_workers(job, replace(cluster, window_bytes=window)).examples_per_s
             for window in (WINDOW_BYTES, None)
-        ]
-        found[count] = [
-            *ours,
-            cynthia(phases, count),
-            cynthia(phases, count, halved=True),
-            lin_queues(phases, count),
-            linear(phases, count),
-        ]
-    return found
+        ),
+        cynthia(phases, workers),
+        cynthia(phases, workers, halved=True),
+        lin_queues(phases, workers),
+        linear(phases, workers),
+    ]
 
 
 def points_of(
     case: Case,
-    sound: Mapping[tuple[str, int], Mapping[int, Mapping[str, Any]]],
+    sound: Mapping[int, Mapping[int, Run]],
     traces: Mapping[int, JobTrace],
     platform: Mapping[str, Any],
 ) -> list[Point]:
@@ -116,27 +116,25 @@ def points_of(
 
     Args:
         case: the case.
-        sound: runs, its own and others'.
+        sound: its runs, by repetition and workers.
         traces: its own, by repetition.
         platform: its link.
     """
     overhead = Overhead(**platform["overhead"])
     measured, ratios = defaultdict(list), defaultdict(list)
     predicted, steady = defaultdict(list), defaultdict(list)
-    for (name, repetition), numbers in sound.items():
-        if name != case.name:
-            continue
+    for repetition, numbers in sound.items():
         trace = traces[repetition]
         own = like(trace, platform, 1 / numbers[1]["steps_per_s"])
-        made = predictions(own, overhead, sorted(numbers))
+        job = job_of_trace(own, overhead)
         for workers, run in numbers.items():
             ratio = _cpu_of_a_step(run) / _cpu_of_a_step(numbers[1])
-            job = with_computing(job_of_trace(own, overhead), ratio)
-            same = like(trace, platform, alone_s(job, own.bytes_per_s))
+            slowed = with_computing(job, ratio)
+            same = like(trace, platform, alone_s(slowed, own.bytes_per_s))
             measured[workers].append(run["steps_per_s"] * trace.batch_size)
-            predicted[workers].append(made[workers])
-            steady[workers].append(predictions(same, overhead, [workers])[workers])
             ratios[workers].append(ratio)
+            predicted[workers].append(predictions(job, own, workers))
+            steady[workers].append(predictions(slowed, same, workers))
     return [
         Point(
             case=case,
@@ -156,7 +154,7 @@ def _by_method(rows: list[list[float]]) -> dict[str, float]:
     return dict(zip(METHODS, np.mean(rows, axis=0).tolist(), strict=True))
 
 
-def _cpu_of_a_step(run: Mapping[str, Any]) -> float:
+def _cpu_of_a_step(run: Run) -> float:
     """What all workers' CPU seconds are in proportion to: those for a MB of parameters.
 
     Every step fetches all of them once, so it does not matter when a run began or ended.
@@ -310,18 +308,17 @@ def main() -> None:
     traces = {
         case: {
             number: read_job_trace(trace_file(options.work, case, number))
-            for name, number in sound
-            if name == case.name
+            for number in sound[case.name]
         }
         for case in CASES
-        if any(name == case.name for name, _ in sound)
+        if case.name in sound
     }
     if not traces:
         raise SystemExit(f"no sound run in {options.work}; run scripts/throughput_campaign.py")
     points: list[Point] = []
     with progress_bar() as bar:
         for case in bar.track(traces, description="predicting"):
-            points += points_of(case, sound, traces[case], platforms[case.rate])
+            points += points_of(case, sound[case.name], traces[case], platforms[case.rate])
     several = [point for point in points if point.workers >= FEWEST]
     folder = options.docs / "throughput"
     folder.mkdir(parents=True, exist_ok=True)
