@@ -15,7 +15,8 @@ drifts. Workers begin at random moments within a step.
 That the machine is no bottleneck is checked in each run: shares sum up to less than its cores; in
 windows of 0.25 s something of it was idle; other programs and the hypervisor took little. A run
 that fails the check is repeated twice at most, then kept as refused and left out of the report.
-Where two cores slow each other down, a ballast of idle priority fills what is left at all times.
+A ballast of idle priority fills what is left at all times: cores that share a unit then are equally
+slow with few workers and with many, and a hypervisor has no sleeping core to give away.
 """
 
 from __future__ import annotations
@@ -55,7 +56,6 @@ PARTS = 2  # of a run, each begun at other moments: on fair links workers keep t
 SKIP_S = 2.0  # of each part, left out
 TRIES = 3
 MOST_FULL, MOST_OTHER, MOST_STEAL = 0.05, 0.2, 0.05
-LEAST_SPEED = 0.97  # of a core beside busy ones; below, ballast is used
 RATES = ("100M", "400M")
 FEW, MANY = (1, 2, 3, 4), (1, 2, 3, 4, 6, 8)
 MODELS = (
@@ -274,7 +274,7 @@ def measure(options: argparse.Namespace) -> None:
     facts = {"speed_beside_busy": speed, "seconds": options.seconds, "traced": options.traced}
     _append(options.work, {"kind": "host", **host_facts(), **facts})
     give_up = time.monotonic() + 3600 * options.hours
-    ballast = Ballast() if speed < LEAST_SPEED and not options.anyway else Ballast(set())
+    ballast = Ballast(set() if options.anyway else None)
     most_servers = max(case.servers for case, _ in todo)
     most_workers = max(max(case.workers) for case, _ in todo)
     with (

@@ -12,6 +12,7 @@ import argparse
 import shutil
 from collections import defaultdict
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -316,9 +317,16 @@ def main() -> None:
     if not traces:
         raise SystemExit(f"no sound run in {options.work}; run scripts/throughput_campaign.py")
     points: list[Point] = []
-    with progress_bar() as bar:
-        for case in bar.track(traces, description="predicting"):
-            points += points_of(case, sound[case.name], traces[case], platforms[case.rate])
+    with progress_bar() as bar, ProcessPoolExecutor() as pool:
+        found = pool.map(
+            points_of,
+            traces,
+            [sound[case.name] for case in traces],
+            traces.values(),
+            [platforms[case.rate] for case in traces],
+        )
+        for some in bar.track(found, total=len(traces), description="predicting"):
+            points += some
     several = [point for point in points if point.workers >= FEWEST]
     folder = options.docs / "throughput"
     folder.mkdir(parents=True, exist_ok=True)

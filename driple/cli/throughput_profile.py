@@ -108,7 +108,7 @@ def profile(
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(help="serialised RunMetadata of successive steps, one file each"),
+        typer.Argument(help="RunMetadata or Chrome timelines of successive steps, a step per file"),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
     batch_size: Annotated[int, typer.Option(help="examples of a step")],
@@ -123,15 +123,20 @@ def import_(
     Run some steps with tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE,
     output_partition_graphs=True) and write each RunMetadata with SerializeToString().
 
+    If only Chrome timelines are left, they must be made with show_memory=True; which tensor a
+    transfer carried is then told from who read it, so RunMetadata is the better source.
+
     Examples:
 
       driple throughput import steps/*.pb --batch-size 64 --bandwidth 10G -o job.npz
+
+      driple throughput import timeline-*.json --batch-size 64 --bandwidth 10G -o job.npz
     """
     known = _read_platform(platform)
-    require_tensorflow("reading RunMetadata")
-    from driple.measure.profile import read_run_metadata
+    require_tensorflow("reading records of TensorFlow")
+    from driple.measure.profile import read_recorded
 
-    made = read_run_metadata(
+    made = read_recorded(
         files,
         batch_size=batch_size,
         bytes_per_s=rate_of("--bandwidth", bandwidth) / 8,

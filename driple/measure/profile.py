@@ -1,7 +1,7 @@
 """Profile a job with one worker on this machine: real steps, fully traced (Li et al., section 2).
 
     Workload, setting -> TurnCluster with tracing -> RunMetadata files -> JobTrace
-    RunMetadata files of the user's own job        -> JobTrace
+    files of the user's own job                    -> JobTrace
 
 Tracing itself costs time between steps; the time of a step is taken from steps without it.
 """
@@ -17,18 +17,20 @@ from typing import Any
 from driple.checks import check_whole
 from driple.errors import ConfigError, TraceError
 from driple.measure.cluster import RunPlan, require_measurable
-from driple.measure.metadata import ProfiledStep, job_trace_of
+from driple.measure.metadata import ProfiledStep, records_of
 from driple.measure.shares import worker_shares
+from driple.measure.steprecord import job_trace_of
+from driple.measure.timelines import records_of_timelines
 from driple.measure.turns import TurnCluster, TurnJob
 from driple.settings import Setting
 from driple.throughput.jobtrace import JobTrace
 from driple.zoo.workload import Workload
 
-__all__ = ["profile_workload", "read_run_metadata", "read_steps"]
+__all__ = ["profile_workload", "read_recorded", "read_steps"]
 
 _LEAST_STEPS = 2
 _MOST_STEPS = 1000
-_MOST_BYTES = 256 * 2**20  # of one RunMetadata
+_MOST_BYTES = 256 * 2**20  # of one step's file
 
 
 def profile_workload(
@@ -109,7 +111,7 @@ def read_steps(
         for file in sorted(folder.glob("*.pb"))
     ]
     return job_trace_of(
-        steps,
+        *records_of(steps),
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
         untraced_step_s=step_s,
@@ -117,42 +119,48 @@ def read_steps(
     )
 
 
-def read_run_metadata(
+def read_recorded(
     files: Sequence[Path], *, batch_size: int, bytes_per_s: float, step_s: float | None
 ) -> JobTrace:
-    """The trace of a user's own job, from files with one serialised `RunMetadata` each.
+    """The trace of a user's own job, from what TensorFlow recorded of its steps.
 
     Args:
-        files: of successive steps; the first holds the partition graphs.
+        files: of successive steps, all with a serialised `RunMetadata` each, the first with the
+            partition graphs, or all Chrome timelines made of these, with descriptions of tensors.
         batch_size: examples of a step.
         bytes_per_s: rate of the links while the job was profiled.
         step_s: seconds of a step without tracing, if they were measured.
 
     Raises:
-        TraceError: a file cannot be read, or holds no such record.
+        TraceError: a file cannot be read, holds no such record, or is of another kind.
     """
-    steps = []
-    for file in files:
-        try:
-            size = file.stat().st_size
-            if size > _MOST_BYTES:
-                raise TraceError(
-                    f"{file} holds {size / 2**20:.0f} MiB, more than the "
-                    f"{_MOST_BYTES / 2**20:.0f} that one step may; give one RunMetadata per file"
-                )
-            record = file.read_bytes()
-        except OSError as error:
-            raise TraceError(f"cannot read {file}: {error.strerror}") from error
-        if record.lstrip()[:1] in {b"{", b"["}:
-            raise TraceError(
-                f"{file} is JSON; a Chrome timeline tells neither which tensor a RecvTensor "
-                "carried nor its bytes: give the RunMetadata that it was made from"
-            )
-        steps.append(ProfiledStep(metadata=record, begin_s=None))
+    contents = {str(file): _content(file) for file in files}
+    kinds = {content.lstrip()[:1] in {b"{", b"["} for content in contents.values()}
+    if len(kinds) > 1:
+        raise TraceError("some files are Chrome timelines and others are not; give one kind")
+    if True in kinds:
+        recorded = records_of_timelines(contents, bytes_per_s)
+    else:
+        recorded = records_of(
+            [ProfiledStep(metadata=content, begin_s=None) for content in contents.values()]
+        )
     return job_trace_of(
-        steps,
+        *recorded,
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
         untraced_step_s=step_s,
         about={"files": [file.name for file in files], "provenance": "measured"},
     )
+
+
+def _content(file: Path) -> bytes:
+    try:
+        size = file.stat().st_size
+        if size > _MOST_BYTES:
+            raise TraceError(
+                f"{file} holds {size / 2**20:.0f} MiB, more than the {_MOST_BYTES / 2**20:.0f} "
+                "that one step may; give one step per file"
+            )
+        return file.read_bytes()
+    except OSError as error:
+        raise TraceError(f"cannot read {file}: {error.strerror}") from error

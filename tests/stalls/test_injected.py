@@ -7,6 +7,7 @@ network      links of 100 Mbit/s            compute   next to none
 import json
 import os
 import shutil
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,13 +88,24 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
     group.rmdir()
 
 
-# A profile that says itself that the machine was busy is made again.
+# Noise of the machine passes, an error of ours stays: where one profile does not find a delay, the
+# median of so many has to.
 ATTEMPTS = 3
+NETWORK_S = 8 * 4 * WIDTH**2 / LINK_BITS_PER_S  # gradients, once in each direction of the link
+FETCH_S = 2 * BATCH * FILE_BYTES / DISK_BYTES_PER_S  # the batches of two processes
+
+
+def is_found(found: Profile, stall: str, injected_s: float) -> bool:
+    """Whether a profile has that delay, or could not look for it."""
+    stalls = found.stalls()
+    return stall not in stalls or stalls[stall].seconds == pytest.approx(injected_s, rel=WITHIN)
 
 
 @pytest.fixture(scope="module")
-def profile(slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Profile:
-    """The five steps, as many of them as this machine can do."""
+def profiles(
+    slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory
+) -> list[Profile]:
+    """The five steps, as many of them as this machine can do; three times if once is not enough."""
     folder, group = slow_disk
     place = tmp_path_factory.mktemp("profile")
     script = place / "train.py"
@@ -107,36 +119,47 @@ def profile(slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactor
         repeats=1,
         timeout_s=120,
     )
-    for attempt in range(ATTEMPTS):
-        found = profile_script(command, plan, place / f"out-{attempt}", data=[folder])
-        if not any("other programs used" in words for words in found.warnings()):
+    injected = {"prep": SLEEP_S, "network": NETWORK_S} | (
+        {"fetch": FETCH_S} if group != "-" else {}
+    )
+    made: list[Profile] = []
+    while len(made) < ATTEMPTS:
+        made.append(profile_script(command, plan, place / f"out-{len(made)}", data=[folder]))
+        if len(made) == 1 and all(is_found(made[0], *each) for each in injected.items()):
             break
-    return found
+    return made
 
 
-def test_a_data_set_that_sleeps_is_a_prep_stall(profile: Profile) -> None:
+@pytest.fixture(scope="module")
+def profile(profiles: list[Profile]) -> Profile:
+    """The first of them."""
+    return profiles[0]
+
+
+def median_s(profiles: list[Profile], stall: str) -> float:
+    """What the profiles say of a stall."""
+    return statistics.median(each.stalls()[stall].seconds for each in profiles)
+
+
+def test_a_data_set_that_sleeps_is_a_prep_stall(profiles: list[Profile]) -> None:
     """Every batch sleeps as long in the main process, on one machine."""
-    found_s = profile.stalls()["prep"].seconds
-    assert found_s == pytest.approx(SLEEP_S, rel=WITHIN), profile.warnings()
+    assert median_s(profiles, "prep") == pytest.approx(SLEEP_S, rel=WITHIN), profiles[0].warnings()
 
 
-def test_a_slow_disk_is_a_fetch_stall(profile: Profile, slow_disk: tuple[Path, str]) -> None:
+def test_a_slow_disk_is_a_fetch_stall(profiles: list[Profile], slow_disk: tuple[Path, str]) -> None:
     """The files of both processes' batches pass a disk of a set rate, where no cache has them."""
     if slow_disk[1] == "-":
         pytest.skip("limiting a disk's rate needs root, blkio control groups and a disk")
-    injected_s = 2 * BATCH * FILE_BYTES / DISK_BYTES_PER_S
-    found_s = profile.stalls()["fetch"].seconds
-    assert found_s == pytest.approx(injected_s, rel=WITHIN), profile.warnings()
-    assert profile.launches[3, 0]["cleared"] == choose_clearer([slow_disk[0]])
+    assert median_s(profiles, "fetch") == pytest.approx(FETCH_S, rel=WITHIN), profiles[0].warnings()
+    assert profiles[0].launches[3, 0]["cleared"] == choose_clearer([slow_disk[0]])
 
 
-def test_a_slow_link_is_a_network_stall(profile: Profile) -> None:
+def test_a_slow_link_is_a_network_stall(profiles: list[Profile]) -> None:
     """Two processes send their gradients once in each direction of a link of 100 Mbit/s."""
-    if 5 in profile.left_out:
-        pytest.skip(profile.left_out[5])
-    injected_s = 8 * 4 * WIDTH**2 / LINK_BITS_PER_S
-    found_s = profile.stalls()["network"].seconds
-    assert found_s == pytest.approx(injected_s, rel=WITHIN), profile.warnings()
+    if 5 in profiles[0].left_out:
+        pytest.skip(profiles[0].left_out[5])
+    found_s = median_s(profiles, "network")
+    assert found_s == pytest.approx(NETWORK_S, rel=WITHIN), profiles[0].warnings()
 
 
 def test_the_profile_tells_what_it_is(profile: Profile) -> None:
