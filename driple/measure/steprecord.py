@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from driple.errors import TraceError
+from driple.graph.functions import node_of
 from driple.throughput.jobtrace import JobTrace, Resource
 
 __all__ = ["Key", "Node", "Span", "StepRecord", "job_trace_of", "task_of", "widen"]
@@ -216,7 +217,7 @@ def _sent_bytes(send: Node, record: StepRecord) -> int:
 
 def _inputs(node: Node) -> list[Key]:
     """The nodes that a node reads or waits for."""
-    return [(node.key[0], name.lstrip("^").partition(":")[0]) for name in node.inputs]
+    return [(node.key[0], node_of(reference)) for reference in node.inputs]
 
 
 def _in_order(nodes: Mapping[Key, Node], senders: Mapping[str, Key]) -> list[Key]:

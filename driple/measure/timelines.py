@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from driple.errors import TraceError
+from driple.graph.functions import node_of
 from driple.measure.steprecord import Key, Node, Span, StepRecord, task_of, widen
 
 __all__ = ["records_of_timelines"]
@@ -174,7 +175,7 @@ def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:
             np.array([[step.ops[task, name][side] for name in here] for step in steps])
             for side in (0, 1)
         )
-        inputs = [_names(steps[0].inputs[task, name]) for name in here]
+        inputs = [set(map(node_of, steps[0].inputs[task, name])) for name in here]
         for i, name in enumerate(here):
             if inputs[i]:
                 continue
@@ -185,11 +186,6 @@ def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:
     return found
 
 
-def _names(inputs: Sequence[str]) -> set[str]:
-    """The ops that inputs come from."""
-    return {text.lstrip("^").partition(":")[0] for text in inputs}
-
-
 def _travelling(first: _Timeline) -> list[_Travelling]:
     """The inputs that no op of the same device gives, but one of another device."""
     places: dict[str, list[str]] = defaultdict(list)
@@ -197,7 +193,7 @@ def _travelling(first: _Timeline) -> list[_Travelling]:
         places[name].append(task)
     found: dict[Key, _Travelling] = {}
     for (task, reader), inputs in first.inputs.items():
-        for name in _names(inputs):
+        for name in map(node_of, inputs):
             parts = _RECEIVED.fullmatch(name)
             if (task, name) in first.ops or parts is None:
                 continue
@@ -220,7 +216,7 @@ def _record(step: _Timeline, travelling: Sequence[_Travelling], bytes_per_s: flo
     """The step, with a transfer for each tensor."""
     first_read: dict[Key, float] = {}
     for key, inputs in step.inputs.items():
-        for name in _names(inputs):
+        for name in map(node_of, inputs):
             begin = step.ops[key][0]
             read = key[0], name
             first_read[read] = min(first_read.get(read, begin), begin)
