@@ -207,7 +207,7 @@ def state(points: list[Point]) -> str:
     """How much of the campaign is measured."""
     found = {point.case.name: point.repetitions for point in points}
     fewest, most = min(found.values()), max(found.values())
-    times = f"{fewest} to {most} times" if most > 1 else "once"
+    times = f"{most} times" if fewest == most else f"{fewest} to {most} times"
     return (
         f"Measured: {len(found)} of {len(CASES)} cases, {times} each; {len(points)} numbers of "
         "workers in all."
