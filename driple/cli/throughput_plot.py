@@ -60,6 +60,7 @@ def plot_curve(
             xytext=(3, 0), textcoords="offset points",
         )  # fmt: skip
     axis.set_ylim(0, 1.35 * max(own))
+    axis.locator_params(axis="x", integer=True)
     axis.set_xlabel("workers")
     axis.set_ylabel("examples/s")
     axis.set_title(f"{title}: simulated from a trace of one worker", fontsize=10)

@@ -73,6 +73,7 @@ def plot_whatif(
         title_fontsize=8,
         frameon=False,
     )
+    axis.locator_params(axis="x", integer=True)
     axis.set_xlabel("workers")
     axis.set_ylabel("steps per second of all workers")
     axis.set_ylim(bottom=0)
