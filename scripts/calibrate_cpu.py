@@ -37,11 +37,13 @@ from driple.simulate.run import simulate
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8
 # Where the fit begins, and how far (deviation of the logarithm) it may stray: CPU kernels reach
-# nearly their peaks, a kernel starts in some microseconds.
+# nearly their peaks, a loop over elements starts in some microseconds, a kernel that slides a
+# window after its library has set it up.
 START: dict[str, float] = {
     "compute": 0.7,
     "memory": 0.5,
-    "start_s": 2e-5,
+    "start_s": 1e-5,
+    "window_start": 5.0,
     "matmul": 1.0,
     "norm": 1.0,
     "norm_gradient": 1.0,
@@ -53,6 +55,7 @@ START: dict[str, float] = {
     "apply_s_per_byte": 1e-9,
 }
 STRAY = 1.5
+FARTHEST = 3.0
 NOISE = 0.15
 NO_SAVING = 1e6  # oneDNN computes these convolutions directly
 
@@ -70,6 +73,7 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
         product=tuple(product),
         gradient=(1.0, 1.0),
         saving=(NO_SAVING, NO_SAVING),
+        window_start=value["window_start"],
         memory=tuple(memory),
     )
     core = DeviceEfficiency(
@@ -147,18 +151,29 @@ def main() -> None:
     parts = [list(range(i, len(rows), arguments.processes)) for i in range(arguments.processes)]
     with ProcessPoolExecutor(arguments.processes, initializer=_load, initargs=(graphs,)) as pool:
 
-        def away(logs: FloatArray) -> FloatArray:
+        def away(moved: FloatArray) -> FloatArray:
+            logs = start + moved - 1
             found = np.empty(len(rows))
             jobs = [pool.submit(_some, part, logs, base) for part in parts]
             for part, job in zip(parts, jobs, strict=True):
                 found[part] = job.result()
             errors = np.log(found / measured_s)
             print(f"median error {100 * np.median(np.abs(np.expm1(errors))):.1f} %", flush=True)
-            return np.concatenate([errors / NOISE, (logs - start) / STRAY])
+            return np.concatenate([errors / NOISE, (moved - 1) / STRAY])
 
-        fit = least_squares(away, start, diff_step=0.02, loss="soft_l1", max_nfev=12, x_scale=0.5)
+        # From 1 rather than 0, since differences are taken over a share of where a number stands.
+        fit = least_squares(
+            away,
+            np.ones(len(start)),
+            diff_step=0.02,
+            bounds=(1 - FARTHEST, 1 + FARTHEST),
+            loss="soft_l1",
+            max_nfev=12,
+            x_scale=0.5,
+        )
+    logs = start + fit.x - 1
     errors = np.abs(np.expm1(fit.fun[: len(rows)] * NOISE))
-    made = calibration_of(fit.x, base)
+    made = calibration_of(logs, base)
     about = {
         "made_by": "scripts/calibrate_cpu.py",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -169,7 +184,7 @@ def main() -> None:
     made = replace(made, errors={"servers": errors_elsewhere(made)})
     text = json.dumps(made.to_json_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=DripleError)
-    print(json.dumps(dict(zip(START, np.exp(fit.x).round(8).tolist(), strict=True)), indent=1))
+    print(json.dumps(dict(zip(START, np.exp(logs).round(8).tolist(), strict=True)), indent=1))
 
 
 if __name__ == "__main__":

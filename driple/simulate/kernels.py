@@ -67,6 +67,7 @@ class Kernels:
         saving_traffic: how often such a product moves its bytes.
         layout: how often a convolution on tensor cores moves its bytes again, between the layout
             of the program and that of the kernel, where no compiler chooses layouts.
+        window_start: on the time to start a convolution, a pool or a norm.
         memory: on the time to move an op's bytes, for each of `MEMORY_KINDS`.
         half_memory: on that again in half precision.
         fused_memory: on that again where a compiler fuses ops.
@@ -80,6 +81,7 @@ class Kernels:
     saving: tuple[float, ...]
     saving_traffic: tuple[float, ...]
     layout: float
+    window_start: float
     memory: tuple[float, ...]
     half_memory: tuple[float, ...]
     fused_memory: tuple[float, ...]
@@ -211,7 +213,10 @@ class UnitTimes:
         saving = np.array(kernels.saving)[window]
         traffic = np.array(kernels.saving_traffic)[window]
         saved_s = left_s * saving + memory_s * traffic
-        start_s = np.asarray(reached["start_s"]) * np.where(fused, kernels.fused_start, 1.0)
+        start_s = np.asarray(reached["start_s"]) * np.where(
+            table.windowed, kernels.window_start, 1.0
+        )
+        start_s = start_s * np.where(fused, kernels.fused_start, 1.0)
         there = table.moved > 0
         return np.where(there, np.minimum(direct_s, saved_s), 0.0), np.where(there, start_s, 0.0)
 

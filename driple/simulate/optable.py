@@ -43,6 +43,9 @@ _MEMORY_KIND_OF = {
     "MaxPool": "pool", "AvgPool": "pool", "MaxPoolGrad": "pool_gradient",
     "AvgPoolGrad": "pool_gradient", "BiasAddGrad": "bias_gradient",
 }  # fmt: skip
+_WINDOWED = tuple(
+    MEMORY_KINDS.index(name) for name in ("norm", "norm_gradient", "pool", "pool_gradient")
+)
 _LEAST_FIRST = 7  # windows this large belong to a first layer, whose images have few channels
 
 # Windows of 3 x 3: Winograd's tiles of 4 x 4 outputs, of which each of the 6 x 6 transformed points
@@ -137,6 +140,11 @@ class OpTable:
     gradient: IntArray
     saved_sides: FloatArray
     memory_kind: IntArray
+
+    @property
+    def windowed(self) -> BoolArray:
+        """Whether it is a convolution, a pool or a norm: a library sets these up with effort."""
+        return (self.product_kind != MATMUL) | np.isin(self.memory_kind, _WINDOWED)
 
     def take(self, rows: IntArray) -> OpTable:
         """Some of the ops."""
