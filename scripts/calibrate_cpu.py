@@ -3,9 +3,10 @@
     python scripts/calibrate_cpu.py [--processes 2]
 
 What kernels of a CPU reach has little to do with those of GPUs, so a CPU gets factors of its own.
-They are fitted to the measured iteration times of CPU-P1w2/ho-200M, workloads of the training and
-validation parts of the random split of seed 0 alone. With them the other CPU settings are
-simulated, of which no measurement is used but to tell the error (docs/simulation-to-real.md).
+They are fitted to the measured iteration times of CPU-P1w2/ho-200M, and how active memory is seen
+to its memory utilisation: of workloads of the training and validation parts of the random split of
+seed 0 alone. With them the other CPU settings are simulated, of which no measurement is used but to
+tell the error (docs/simulation-to-real.md).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from driple.simulate.job import Job
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
 from driple.simulate.run import simulate
+from driple.targets import FIGURES, RESOURCES
 
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8
@@ -58,6 +60,8 @@ STRAY = 1.5
 FARTHEST = 3.0
 NOISE = 0.15
 NO_SAVING = 1e6  # oneDNN computes these convolutions directly
+
+MEMORY_BURST = len(FIGURES) * RESOURCES.index("device_mem_util") + FIGURES.index("burst_amount")
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -108,6 +112,16 @@ def simulated_s(jobs: Sequence[Job], logs: FloatArray, base: Calibration) -> lis
         job.forget_times()
         found.append(simulate(job, setting, calibration, num_steps=STEPS).iteration_time_s)
     return found
+
+
+def memory_activity(
+    calibration: Calibration, graphs: Sequence[OpGraph], measured: FloatArray
+) -> float:
+    """What makes the median burst of memory utilisation, shape [n], as large as measured."""
+    setting = Setting.parse(FIRST)
+    made = [simulate(Job(graph), setting, calibration, num_steps=STEPS) for graph in graphs]
+    found = np.array([item.targets.flat[MEMORY_BURST] for item in made])
+    return float(np.median(measured / found))
 
 
 def errors_elsewhere(calibration: Calibration) -> dict[str, float]:
@@ -180,7 +194,8 @@ def main() -> None:
         "fitted_to": f"measured iteration times of {len(rows)} workloads on {FIRST}",
         "median_error_pct": round(100 * float(np.median(errors)), 2),
     }
-    made = replace(made, jitter=base.jitter, about=about)
+    activity = memory_activity(made, graphs, data.targets()[rows][:, MEMORY_BURST])
+    made = replace(made, jitter=base.jitter, memory_activity=activity, about=about)
     made = replace(made, errors={"servers": errors_elsewhere(made)})
     text = json.dumps(made.to_json_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=DripleError)
