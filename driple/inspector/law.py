@@ -3,7 +3,8 @@
     context (log(1 + x) of sums) -> sums -> rates @ sums, one line for each target -> log [12]
 
 An inspector that learns the ratio to this law is never far off on a model that it has not seen:
-time grows with FLOPs, bytes, ops and traffic. No rate is negative.
+time grows with FLOPs, bytes, ops and traffic. No rate is negative. A transfer fits the law anew;
+what the inspector reads stays what it was trained to read, the law of the pre-trained setting.
 """
 
 from __future__ import annotations
@@ -56,11 +57,14 @@ class CostLaw:
         rates: shape [12, len(columns) + 1], not negative, in each target's unit; the last column
             is the constant.
         floor: shape [12], above 0; no target is told to be less.
+        read: after a transfer, the law that the inspector was trained to read, of the same columns;
+            None where it is this one.
     """
 
     columns: tuple[tuple[int, ...], ...]
     rates: FloatArray
     floor: FloatArray
+    read: CostLaw | None = None
 
     def __post_init__(self) -> None:
         if self.rates.shape != (NUM_TARGETS, len(self.columns) + 1):
@@ -71,6 +75,8 @@ class CostLaw:
             raise ConfigError("a cost law has a negative or non-finite rate; train anew")
         if not np.isfinite(self.floor).all() or (self.floor <= 0).any():
             raise ConfigError("a cost law has a floor that is not above 0; train anew")
+        if self.read is not None and (self.read.columns != self.columns or self.read.read):
+            raise ConfigError("a cost law and the one that is read add up other sums; train anew")
 
     def log_targets(self, contexts: npt.ArrayLike) -> FloatArray:
         """Logarithms of the twelve targets, shape [n, 12], of contexts [n, C]."""
@@ -79,7 +85,7 @@ class CostLaw:
 
     def join(self, item: InspectorInput) -> InspectorInput:
         """The input with what the law says at the end of its context, as one more thing to read."""
-        base = self.log_targets(item.context[None, :])[0]
+        base = (self.read or self).log_targets(item.context[None, :])[0]
         return replace(item, context=np.concatenate([item.context, base]).astype(np.float32))
 
     def to_dict(self) -> dict[str, object]:
@@ -88,6 +94,7 @@ class CostLaw:
             "columns": [list(entries) for entries in self.columns],
             "rates": self.rates.tolist(),
             "floor": self.floor.tolist(),
+            "read": None if self.read is None else self.read.to_dict(),
         }
 
     @classmethod
@@ -98,8 +105,11 @@ class CostLaw:
             fields: as stored.
             num_context: length of the context that it reads.
         """
-        check_fields("a cost law", fields, ("columns", "rates", "floor"))
-        columns = fields["columns"]
+        fields = {"read": None, **fields}  # written since transfers fit the law anew
+        check_fields("a cost law", fields, ("columns", "rates", "floor", "read"))
+        columns, read = fields["columns"], fields["read"]
+        if read is not None and not (isinstance(read, Mapping) and read.get("read") is None):
+            raise ConfigError("the cost law that is read is no law; train anew")
         if not isinstance(columns, list) or not all(_are_entries(c, num_context) for c in columns):
             raise ConfigError(f"columns of a cost law are no lists of entries below {num_context}")
         try:
@@ -107,7 +117,12 @@ class CostLaw:
             floor = np.array(fields["floor"], dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             raise ConfigError("rates of a cost law are no numbers; train anew") from error
-        return cls(columns=tuple(tuple(entries) for entries in columns), rates=rates, floor=floor)
+        return cls(
+            columns=tuple(tuple(entries) for entries in columns),
+            rates=rates,
+            floor=floor,
+            read=None if read is None else cls.from_dict(read, num_context),
+        )
 
 
 def columns_of(context_names: Sequence[str]) -> tuple[tuple[int, ...], ...]:

@@ -4,6 +4,7 @@ contexts [n, C], labels [n, 12]  ->  CostLaw
 
 Each label counts by its ratio, so that small workloads count as much as large ones. A ridge of some
 tens of labels keeps sums that hardly occur in the training part from taking over in a new model.
+It pulls rates to 0; in a transfer, to those of the other setting, at the level of the labels.
 Durations grow with what a step costs; amounts (percent, MB/s) do not, their law is a constant.
 """
 
@@ -27,7 +28,11 @@ _SMALLEST = 1e-30
 
 
 def fit_cost_law(
-    contexts: FloatArray, labels: FloatArray, floor: FloatArray, context_names: Sequence[str]
+    contexts: FloatArray,
+    labels: FloatArray,
+    floor: FloatArray,
+    context_names: Sequence[str],
+    prior: CostLaw | None = None,
 ) -> CostLaw:
     """The law that comes nearest to the labels.
 
@@ -36,6 +41,8 @@ def fit_cost_law(
         labels: shape [n, 12].
         floor: shape [12], labels below count as this.
         context_names: entries of the context.
+        prior: law of the setting that a transfer starts from; it is what the inspector goes on
+            reading.
 
     Raises:
         ConfigError: the context lacks costs.
@@ -51,13 +58,22 @@ def fit_cost_law(
     sums = sums_of(contexts, columns)
     num_sums = sums.shape[1]
     pull = np.sqrt(RIDGE_LABELS) * np.eye(num_sums)
-    wanted = np.concatenate([np.ones(len(labels)), np.zeros(num_sums)])
     rates = np.empty((labels.shape[1], num_sums))
     for i, name in enumerate(TARGET_NAMES):
         ratios = sums / np.maximum(labels[:, i], floor[i])[:, None]
         if not name.endswith("duration"):
             ratios[:, :-1] = 0.0
         scale = np.maximum(ratios.mean(axis=0), _SMALLEST)
+        expected = np.zeros(num_sums) if prior is None else _levelled(ratios, prior.rates[i])
+        wanted = np.concatenate([np.ones(len(labels)), pull @ (expected * scale)])
         shares, _ = nnls(np.concatenate([ratios / scale, pull]), wanted, maxiter=100 * num_sums)
         rates[i] = np.where(shares > 0, shares / scale, 0.0)
-    return CostLaw(columns=columns, rates=rates, floor=floor)
+    read = None if prior is None else prior.read or prior
+    return CostLaw(columns=columns, rates=rates, floor=floor, read=read)
+
+
+def _levelled(ratios: FloatArray, rates: FloatArray) -> FloatArray:
+    """The rates times the one factor that brings them nearest to the labels."""
+    told = ratios @ rates
+    square = float(told @ told)
+    return rates * (told.sum() / square) if square > 0 else np.zeros_like(rates)

@@ -82,7 +82,7 @@ class Encoding:
 
     Attributes:
         op_type_table: encoding of each op type.
-        law: what its outputs are ratios to; None where they are none.
+        law: what its outputs are ratios to, the prior of the new one; None where they are none.
         input_scaler: scale of features and context.
     """
 
@@ -144,12 +144,10 @@ def prepare(
             raise DatasetError(f"the {name} part of the split is empty; add workloads")
     table = _op_type_table(examples["train"]) if encoding is None else encoding.op_type_table
     inputs = _build_inputs(examples, table, preset, progress, groupings or Groupings())
-    if encoding is not None:
-        law = encoding.law
-    elif preset.train.base == "costs":
-        law = _fit_law(inputs["train"], _labels(examples["train"]), preset)
-    else:
-        law = None
+    prior = None if encoding is None else encoding.law
+    law = None
+    if prior is not None or (encoding is None and preset.train.base == "costs"):
+        law = _fit_law(inputs["train"], _labels(examples["train"]), preset, prior)
     bases = {name: _bases(law, inputs[name]) for name in inputs}
     if law is not None:
         inputs = {name: [law.join(item) for item in some] for name, some in inputs.items()}
@@ -261,9 +259,12 @@ def _build_inputs(
     return inputs
 
 
-def _fit_law(inputs: Sequence[InspectorInput], labels: FloatArray, preset: Preset) -> CostLaw:
+def _fit_law(
+    inputs: Sequence[InspectorInput], labels: FloatArray, preset: Preset, prior: CostLaw | None
+) -> CostLaw:
     contexts = np.stack([item.context for item in inputs]).astype(np.float64)
-    return fit_cost_law(contexts, labels, label_floor(labels), preset.input.context_names)
+    names = preset.input.context_names
+    return fit_cost_law(contexts, labels, label_floor(labels), names, prior)
 
 
 def _bases(law: CostLaw | None, inputs: Sequence[InspectorInput]) -> FloatArray | None:

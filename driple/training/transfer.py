@@ -6,7 +6,8 @@
 
 Entry point: `transfer`. What the frozen layers make of a graph cannot change, so no epoch runs
 them. Op-type table and input scaler stay those of the checkpoint, since its weights were made for
-them; the target scaler is fitted on the new labels, whose magnitudes are the setting's own.
+them; the target scaler is fitted on the new labels, whose magnitudes are the setting's own, and so
+is the cost law, with that of the checkpoint as its prior.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def transfer(
             for name, tensor in fitted.weights.items()
         },
         target_scaler=fitted.prepared.target_scaler,
+        law=fitted.prepared.law,
         setting=dataset.setting,
         provenance=max(facts["label_sources"], key=DIRECTNESS.index),
         trained_on={

@@ -22,6 +22,11 @@ def contexts(seed: int, rows: int) -> np.ndarray:
     return np.log1p(10 ** np.random.default_rng(seed).uniform(0, 6, size=(rows, len(NAMES))))
 
 
+def random_labels(seed: int, rows: int) -> np.ndarray:
+    """Whatever they are, none is negative."""
+    return np.random.default_rng(seed).uniform(0, 1, size=(rows, 12))
+
+
 def test_the_law_of_made_up_rates_is_found_again() -> None:
     """Labels that are exactly such a sum, many enough for the ridge not to matter, come out."""
     generator = np.random.default_rng(1)
@@ -44,8 +49,7 @@ def test_amounts_do_not_grow_with_the_work() -> None:
 
 def test_rates_are_never_negative_and_more_work_never_takes_less() -> None:
     """Whatever the labels: a law can be trusted far from them."""
-    labels = np.random.default_rng(3).uniform(0, 1, size=(30, 12))
-    law = fit_cost_law(contexts(4, 30), labels, FLOOR, NAMES)
+    law = fit_cost_law(contexts(4, 30), random_labels(3, 30), FLOOR, NAMES)
     assert (law.rates >= 0).all()
     few = contexts(5, 1)
     assert (law.log_targets(few + 1.0) >= law.log_targets(few)).all()
@@ -61,12 +65,54 @@ def test_what_the_law_says_ends_the_context() -> None:
     np.testing.assert_allclose(joined.context[len(NAMES) :], base, rtol=1e-6)
 
 
+def test_a_law_at_another_level_is_found_with_few_labels() -> None:
+    """All it takes is one factor for each target, and the prior has the rest."""
+    prior = fit_cost_law(contexts(4, 300), random_labels(3, 300), FLOOR, NAMES)
+    factors = np.random.default_rng(6).uniform(0.01, 100, 12)
+    labels = np.exp(prior.log_targets(contexts(0, 20))) * factors
+    law = fit_cost_law(contexts(0, 20), labels, FLOOR, NAMES, prior)
+    np.testing.assert_allclose(law.rates, prior.rates * factors[:, None], rtol=1e-6, atol=1e-15)
+
+
+def test_many_labels_count_for_more_than_the_prior() -> None:
+    """A law that has nothing in common with it is found all the same."""
+    prior = fit_cost_law(contexts(4, 300), random_labels(3, 300), FLOOR, NAMES)
+    labels = np.exp(
+        fit_cost_law(contexts(7, 300), random_labels(8, 300), FLOOR, NAMES).log_targets(
+            contexts(0, 4000)
+        )
+    )
+    law = fit_cost_law(contexts(0, 4000), labels, FLOOR, NAMES, prior)
+    np.testing.assert_allclose(
+        np.exp(law.log_targets(contexts(2, 50))),
+        np.exp(fit_cost_law(contexts(0, 4000), labels, FLOOR, NAMES).log_targets(contexts(2, 50))),
+        rtol=0.05,
+    )
+
+
+def test_what_is_read_stays_that_of_the_prior() -> None:
+    """The inspector was trained to read it; of two transfers in a row, the first one's."""
+    laws = [fit_cost_law(contexts(4, 30), random_labels(3, 30), FLOOR, NAMES)]
+    for seed in (5, 6):
+        laws.append(fit_cost_law(contexts(4, 30), random_labels(seed, 30), FLOOR, NAMES, laws[-1]))
+    item = random_input(0, 5, len(NAMES))
+    for law in laws[1:]:
+        assert law.read is laws[0]
+        np.testing.assert_array_equal(law.join(item).context, laws[0].join(item).context)
+        assert not np.allclose(law.rates, laws[0].rates)
+
+
 def test_a_law_survives_the_checkpoint() -> None:
-    """To the last bit."""
+    """To the last bit, with the law that is read, if it is another; files of old have none."""
     law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
-    again = CostLaw.from_dict(law.to_dict(), len(NAMES))
+    moved = fit_cost_law(contexts(0, 30), random_labels(3, 30), FLOOR, NAMES, law)
+    again = CostLaw.from_dict(moved.to_dict(), len(NAMES))
     assert again.columns == law.columns
-    np.testing.assert_array_equal(again.rates, law.rates)
+    np.testing.assert_array_equal(again.rates, moved.rates)
+    assert again.read is not None
+    np.testing.assert_array_equal(again.read.rates, law.rates)
+    without = {name: value for name, value in law.to_dict().items() if name != "read"}
+    assert CostLaw.from_dict(without, len(NAMES)).read is None
 
 
 @pytest.mark.parametrize(
@@ -77,6 +123,9 @@ def test_a_law_survives_the_checkpoint() -> None:
         ("rates", [["many"]], "no numbers"),
         ("rates", [[1.0]], "shape"),
         ("floor", [0.0] * 12, "floor"),
+        ("read", [1.0], "is no law"),
+        ("read", {"read": {}}, "is no law"),
+        ("read", {"columns": []}, "missing fields"),
     ],
 )
 def test_odd_fields_are_refused(name: str, value: object, words: str) -> None:
