@@ -4,7 +4,8 @@ contexts [n, C], labels [n, 12]  ->  CostLaw
 
 Each label counts by its ratio, so that small workloads count as much as large ones. A ridge of some
 tens of labels keeps sums that hardly occur in the training part from taking over in a new model.
-It pulls rates to 0; in a transfer, to those of the other setting, at the level of the labels.
+It pulls rates to 0; in a transfer (`relaw`), to those of the other setting, at the level of the
+labels.
 Durations grow with what a step costs; amounts (percent, MB/s) do not, their law is a constant.
 """
 
@@ -32,7 +33,9 @@ def fit_cost_law(
     labels: FloatArray,
     floor: FloatArray,
     context_names: Sequence[str],
+    *,
     prior: CostLaw | None = None,
+    ratios: FloatArray | None = None,
 ) -> CostLaw:
     """The law that comes nearest to the labels.
 
@@ -43,6 +46,7 @@ def fit_cost_law(
         context_names: entries of the context.
         prior: law of the setting that a transfer starts from; it is what the inspector goes on
             reading.
+        ratios: shape [n, 12], above 0, of labels to law, where an inspector knows them; 1 if None.
 
     Raises:
         ConfigError: the context lacks costs.
@@ -60,20 +64,21 @@ def fit_cost_law(
     pull = np.sqrt(RIDGE_LABELS) * np.eye(num_sums)
     rates = np.empty((labels.shape[1], num_sums))
     for i, name in enumerate(TARGET_NAMES):
-        ratios = sums / np.maximum(labels[:, i], floor[i])[:, None]
+        known = np.maximum(labels[:, i], floor[i])
+        parts = sums / (known if ratios is None else known / ratios[:, i])[:, None]
         if not name.endswith("duration"):
-            ratios[:, :-1] = 0.0
-        scale = np.maximum(ratios.mean(axis=0), _SMALLEST)
-        expected = np.zeros(num_sums) if prior is None else _levelled(ratios, prior.rates[i])
+            parts[:, :-1] = 0.0
+        scale = np.maximum(parts.mean(axis=0), _SMALLEST)
+        expected = np.zeros(num_sums) if prior is None else _levelled(parts, prior.rates[i])
         wanted = np.concatenate([np.ones(len(labels)), pull @ (expected * scale)])
-        shares, _ = nnls(np.concatenate([ratios / scale, pull]), wanted, maxiter=100 * num_sums)
+        shares, _ = nnls(np.concatenate([parts / scale, pull]), wanted, maxiter=100 * num_sums)
         rates[i] = np.where(shares > 0, shares / scale, 0.0)
     read = None if prior is None else prior.read or prior
     return CostLaw(columns=columns, rates=rates, floor=floor, read=read)
 
 
-def _levelled(ratios: FloatArray, rates: FloatArray) -> FloatArray:
+def _levelled(parts: FloatArray, rates: FloatArray) -> FloatArray:
     """The rates times the one factor that brings them nearest to the labels."""
-    told = ratios @ rates
+    told = parts @ rates
     square = float(told @ told)
     return rates * (told.sum() / square) if square > 0 else np.zeros_like(rates)

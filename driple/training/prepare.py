@@ -59,6 +59,7 @@ class Part:
         workloads: names, in the order of all rows below.
         batch: all graphs of the part.
         scaled: shape [n, 12], float32, scaled targets.
+        contexts: shape [n, C], float64, of whole graphs, as the cost law reads them.
         base: shape [n, 12], float64, logarithms of what the cost law says; None without one.
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
@@ -69,6 +70,7 @@ class Part:
     workloads: tuple[str, ...]
     batch: GroupBatch
     scaled: Tensor
+    contexts: FloatArray
     base: FloatArray | None
     labels: FloatArray
     times_s: FloatArray
@@ -82,7 +84,7 @@ class Encoding:
 
     Attributes:
         op_type_table: encoding of each op type.
-        law: what its outputs are ratios to, the prior of the new one; None where they are none.
+        law: what its outputs are ratios to; None where they are none.
         input_scaler: scale of features and context.
     """
 
@@ -112,6 +114,18 @@ class Prepared:
     target_scaler: TargetScaler
     inspector: InspectorConfig
     num_groups: int
+
+    def with_law(self, law: CostLaw) -> Prepared:
+        """The same, with targets as ratios to another law; what the model reads stays."""
+        bases = {name: law.log_targets(part.contexts) for name, part in self.parts.items()}
+        scaler = TargetScaler.fit(
+            self.parts["train"].labels, self.target_scaler.kind, bases["train"]
+        )
+        parts = {
+            name: replace(part, base=bases[name], scaled=_scaled(scaler, part.labels, bases[name]))
+            for name, part in self.parts.items()
+        }
+        return replace(self, parts=parts, law=law, target_scaler=scaler)
 
 
 def prepare(
@@ -144,11 +158,16 @@ def prepare(
             raise DatasetError(f"the {name} part of the split is empty; add workloads")
     table = _op_type_table(examples["train"]) if encoding is None else encoding.op_type_table
     inputs = _build_inputs(examples, table, preset, progress, groupings or Groupings())
-    prior = None if encoding is None else encoding.law
-    law = None
-    if prior is not None or (encoding is None and preset.train.base == "costs"):
-        law = _fit_law(inputs["train"], _labels(examples["train"]), preset, prior)
-    bases = {name: _bases(law, inputs[name]) for name in inputs}
+    contexts = {name: _contexts(some) for name, some in inputs.items()}
+    if encoding is not None:
+        law = encoding.law
+    elif preset.train.base == "costs":
+        labels = _labels(examples["train"])
+        names = preset.input.context_names
+        law = fit_cost_law(contexts["train"], labels, label_floor(labels), names)
+    else:
+        law = None
+    bases = {name: None if law is None else law.log_targets(contexts[name]) for name in inputs}
     if law is not None:
         inputs = {name: [law.join(item) for item in some] for name, some in inputs.items()}
     target_scaler = TargetScaler.fit(
@@ -164,7 +183,14 @@ def prepare(
     uniform = preset.input.policy == "uniform"
     return Prepared(
         parts={
-            name: _part(examples[name], inputs[name], bases[name], input_scaler, target_scaler)
+            name: _part(
+                examples[name],
+                inputs[name],
+                contexts=contexts[name],
+                base=bases[name],
+                input_scaler=input_scaler,
+                target_scaler=target_scaler,
+            )
             for name in examples
         },
         op_type_table=table,
@@ -259,18 +285,8 @@ def _build_inputs(
     return inputs
 
 
-def _fit_law(
-    inputs: Sequence[InspectorInput], labels: FloatArray, preset: Preset, prior: CostLaw | None
-) -> CostLaw:
-    contexts = np.stack([item.context for item in inputs]).astype(np.float64)
-    names = preset.input.context_names
-    return fit_cost_law(contexts, labels, label_floor(labels), names, prior)
-
-
-def _bases(law: CostLaw | None, inputs: Sequence[InspectorInput]) -> FloatArray | None:
-    if law is None:
-        return None
-    return law.log_targets(np.stack([item.context for item in inputs]))
+def _contexts(inputs: Sequence[InspectorInput]) -> FloatArray:
+    return np.stack([item.context for item in inputs]).astype(np.float64)
 
 
 def _num_groups(name: str, examples: Sequence[Example], preset: Preset) -> list[int | None]:
@@ -288,6 +304,8 @@ def _num_groups(name: str, examples: Sequence[Example], preset: Preset) -> list[
 def _part(
     examples: Sequence[Example],
     inputs: Sequence[InspectorInput],
+    *,
+    contexts: FloatArray,
     base: FloatArray | None,
     input_scaler: InputScaler,
     target_scaler: TargetScaler,
@@ -296,7 +314,8 @@ def _part(
     return Part(
         workloads=tuple(example.workload for example in examples),
         batch=make_batch([input_scaler.transform(item) for item in inputs]),
-        scaled=torch.from_numpy(target_scaler.transform(labels, base).astype(np.float32)),
+        scaled=_scaled(target_scaler, labels, base),
+        contexts=contexts,
         base=base,
         labels=labels,
         times_s=np.array([example.iteration_time_s for example in examples]),
@@ -307,3 +326,7 @@ def _part(
 
 def _labels(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
     return np.array([example.targets.flat for example in examples], dtype=np.float64)
+
+
+def _scaled(scaler: TargetScaler, labels: FloatArray, base: FloatArray | None) -> Tensor:
+    return torch.from_numpy(scaler.transform(labels, base).astype(np.float32))

@@ -7,7 +7,7 @@
 Entry point: `transfer`. What the frozen layers make of a graph cannot change, so no epoch runs
 them. Op-type table and input scaler stay those of the checkpoint, since its weights were made for
 them; the target scaler is fitted on the new labels, whose magnitudes are the setting's own, and so
-is the cost law, with that of the checkpoint as its prior.
+is the cost law where the settings are unlike (`relaw`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from driple.training.config import Preset
 from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.loop import TrainResult, describe_data
 from driple.training.prepare import Encoding, Part, Prepared, prepare, select, split_examples
+from driple.training.relaw import best_law
 from driple.training.runfiles import CHECKPOINT_FILE, library_versions
 from driple.training.trainer import EVALUATION_BATCH_SIZE, predict_scaled
 from driple.training.transfer_config import TransferConfig, transfer_config
@@ -157,15 +158,29 @@ def _kept(part: Part, model: Tuned) -> Part:
 def _started(
     prepared: Prepared, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
 ) -> Prepared:
-    """The same parts; each member's last layer aligned with the training labels, if wanted."""
-    if config.align:
-        part = prepared.parts["train"]
-        labels = part.scaled.numpy().astype(np.float64)
-        scalers = checkpoint.target_scaler, prepared.target_scaler
-        for member, batch in model.parts(part.batch):
-            outputs = predict_scaled(member, batch).astype(np.float64)
-            lines = aligned_lines(outputs, labels, *scalers)
-            align_layer(cast(nn.Linear, member.inspector.mlp[-1]), *lines)
+    """With the best law; each member's last layer aligned with the training labels; if wanted."""
+    if not config.align:
+        return prepared
+    part = prepared.parts["train"]
+    members = [
+        (member, predict_scaled(member, batch).astype(np.float64))
+        for member, batch in model.parts(part.batch)
+    ]
+    if checkpoint.law is not None:
+        law = best_law(
+            checkpoint.law,
+            np.mean([outputs for _, outputs in members], axis=0),
+            part.contexts,
+            part.labels,
+            scaler=checkpoint.target_scaler,
+            context_names=checkpoint.input_config.context_names,
+            seed=config.train.seed,
+        )
+        prepared = prepared.with_law(law)
+    labels = prepared.parts["train"].scaled.numpy().astype(np.float64)
+    for member, outputs in members:
+        lines = aligned_lines(outputs, labels, checkpoint.target_scaler, prepared.target_scaler)
+        align_layer(cast(nn.Linear, member.inspector.mlp[-1]), *lines)
     return prepared
 
 

@@ -70,7 +70,7 @@ def test_a_law_at_another_level_is_found_with_few_labels() -> None:
     prior = fit_cost_law(contexts(4, 300), random_labels(3, 300), FLOOR, NAMES)
     factors = np.random.default_rng(6).uniform(0.01, 100, 12)
     labels = np.exp(prior.log_targets(contexts(0, 20))) * factors
-    law = fit_cost_law(contexts(0, 20), labels, FLOOR, NAMES, prior)
+    law = fit_cost_law(contexts(0, 20), labels, FLOOR, NAMES, prior=prior)
     np.testing.assert_allclose(law.rates, prior.rates * factors[:, None], rtol=1e-6, atol=1e-15)
 
 
@@ -82,7 +82,7 @@ def test_many_labels_count_for_more_than_the_prior() -> None:
             contexts(0, 4000)
         )
     )
-    law = fit_cost_law(contexts(0, 4000), labels, FLOOR, NAMES, prior)
+    law = fit_cost_law(contexts(0, 4000), labels, FLOOR, NAMES, prior=prior)
     np.testing.assert_allclose(
         np.exp(law.log_targets(contexts(2, 50))),
         np.exp(fit_cost_law(contexts(0, 4000), labels, FLOOR, NAMES).log_targets(contexts(2, 50))),
@@ -94,7 +94,9 @@ def test_what_is_read_stays_that_of_the_prior() -> None:
     """The inspector was trained to read it; of two transfers in a row, the first one's."""
     laws = [fit_cost_law(contexts(4, 30), random_labels(3, 30), FLOOR, NAMES)]
     for seed in (5, 6):
-        laws.append(fit_cost_law(contexts(4, 30), random_labels(seed, 30), FLOOR, NAMES, laws[-1]))
+        laws.append(
+            fit_cost_law(contexts(4, 30), random_labels(seed, 30), FLOOR, NAMES, prior=laws[-1])
+        )
     item = random_input(0, 5, len(NAMES))
     for law in laws[1:]:
         assert law.read is laws[0]
@@ -105,7 +107,7 @@ def test_what_is_read_stays_that_of_the_prior() -> None:
 def test_a_law_survives_the_checkpoint() -> None:
     """To the last bit, with the law that is read, if it is another; files of old have none."""
     law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
-    moved = fit_cost_law(contexts(0, 30), random_labels(3, 30), FLOOR, NAMES, law)
+    moved = fit_cost_law(contexts(0, 30), random_labels(3, 30), FLOOR, NAMES, prior=law)
     again = CostLaw.from_dict(moved.to_dict(), len(NAMES))
     assert again.columns == law.columns
     np.testing.assert_array_equal(again.rates, moved.rates)
