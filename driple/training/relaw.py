@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 _FOLDS = 5
-# What another law must gain (decision 0015): between like settings the choice would be one of chance.
+# What another law must gain (decision 0015): between like settings it would be a choice of chance.
 LEAST_GAIN = 0.1
 
 
