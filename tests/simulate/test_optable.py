@@ -88,4 +88,5 @@ def test_kinds() -> None:
     assert table.half.tolist() == [False] * 5 + [True] + [False] * 2
     memory = [MEMORY_KINDS[i] for i in table.memory_kind]
     assert memory == ["product"] * 6 + ["elementwise", "pool"]
+    assert table.windowed.tolist() == [True] * 5 + [False] * 2 + [True]
     np.testing.assert_array_equal(table.sides[6:], 0.0)

@@ -1,0 +1,57 @@
+"""What a kernel takes besides what it computes and moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.graph.signature import OpSignature, Tensor
+from driple.hardware import device_named
+from driple.settings import Setting
+from driple.simulate.calibrate import DEVICE, KERNELS
+from driple.simulate.device import shipped_calibration
+from driple.simulate.kernels import Efficiency, kernel_times
+from driple.simulate.optable import OpTable
+
+FLOAT = 1
+IMAGE = (8, 14, 14, 64)
+
+
+def op(name: str, *inputs: tuple[int, ...], out: tuple[int, ...]) -> OpSignature:
+    return OpSignature(
+        name,
+        tuple(Tensor(shape, FLOAT) for shape in inputs),
+        (Tensor(out, FLOAT),),
+    )
+
+
+TABLE = OpTable.of(
+    [
+        op("Conv2D", IMAGE, (3, 3, 64, 64), out=IMAGE),
+        op("MaxPool", IMAGE, out=IMAGE),
+        op("MatMul", (32, 64), (64, 10), out=(32, 10)),
+        op("Relu", IMAGE, out=IMAGE),
+    ]
+)
+
+
+def test_only_windows_start_slower() -> None:
+    device = device_named("V100")
+    plain, slow = (
+        kernel_times(
+            TABLE, device, Efficiency(kernels=replace(KERNELS, window_start=factor), device=DEVICE)
+        )
+        for factor in (1.0, 10.0)
+    )
+    more_s = [9 * DEVICE.start_s] * 2 + [0.0] * 2
+    np.testing.assert_allclose((slow - plain)[:, 0], more_s, atol=1e-12)
+    np.testing.assert_array_equal(slow[:, 1:], plain[:, 1:])
+
+
+@pytest.mark.parametrize(("setting", "slower"), [("V100", False), ("CPU-P1w2", True)])
+def test_windows_start_slower_on_cpus_alone(setting: str, slower: bool) -> None:
+    """A launch is a launch on a GPU; a CPU's library chooses and prepares such a kernel."""
+    factor = shipped_calibration(Setting.parse(setting)).kernels.window_start
+    assert factor > 10 if slower else factor == 1.0
