@@ -237,16 +237,6 @@ def off(ratios: FloatArray) -> str:
     return f"{pct(float(np.median(errors)), 0)} ({pct(float(errors.mean()), 0)})"
 
 
-def translation(found: Sequence[OnMeasured]) -> tuple[str, str]:
-    """Zhang's ratios to what was measured: of translation with recurrent networks, of the rest."""
-    parts: tuple[list[float], list[float]] = ([], [])
-    for row in found:
-        for name, ratio in zip(row.workloads, row.methods["zhang"].tolist(), strict=True):
-            parts[not name.startswith("nmt")].append(ratio)
-    nmt, others = (np.array(part) for part in parts)
-    return f"{np.median(nmt):.1f}", off(others)
-
-
 def compression_table(best: dict[tuple[str, int, int], BestCompression]) -> list[str]:
     """The best share not to send, and what it saves."""
     heads = " | ".join(f"{gbit} Gbit/s, {workers} workers" for gbit, workers in CASES)
@@ -351,8 +341,6 @@ def main() -> None:
         f"{100 * max(row.even for row in several):+.0f} %",
         "LAYER": f"{100 * min(row.layer for row in one):.0f} to "
         f"{100 * max(row.layer for row in one):+.0f} %",
-        "NMT": translation(measured)[0],
-        "OTHERS": translation(measured)[1],
         "ZHANG_MEAN": f"{errors['servers']['zhang']['mean_pct']:g} %",
         "UNFIT": str(measured[0].unfit),
         "SERVERS_SIMULATOR": "{median_pct:g} % ({p90_pct:g} %)".format(
