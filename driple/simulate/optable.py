@@ -144,7 +144,8 @@ class OpTable:
     @property
     def windowed(self) -> BoolArray:
         """Whether it is a convolution, a pool or a norm: a library sets these up with effort."""
-        return (self.product_kind != MATMUL) | np.isin(self.memory_kind, _WINDOWED)
+        found: BoolArray = (self.product_kind != MATMUL) | np.isin(self.memory_kind, _WINDOWED)
+        return found
 
     def take(self, rows: IntArray) -> OpTable:
         """Some of the ops."""
