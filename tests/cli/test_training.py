@@ -14,13 +14,21 @@ SMALL = "CPU-P1w2/ho-400M"  # 120 workloads
 DOCS = ROOT / "docs"
 
 
-def test_train_resumes_and_its_checkpoint_predicts(tmp_path: Path) -> None:
-    """Three epochs; the same command again finds the run done and says the same."""
-    command = ("train", "--setting", "cpu", "--out", tmp_path / "run", "--max-epochs", 3, "--json")
-    first, second = driple(*command), driple(*command)
-    assert first.returncode == 0, first.stderr
-    assert first.stdout == second.stdout
-    found = json.loads(first.stdout)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[object, ...], str]:
+    """A command that trains for three epochs, and what it printed."""
+    folder = tmp_path_factory.mktemp("trained")
+    command = ("train", "--setting", SMALL, "--out", folder, "--max-epochs", 3, "--json")
+    done = driple(*command)
+    assert done.returncode == 0, done.stderr
+    return command, done.stdout
+
+
+def test_train_resumes_and_its_checkpoint_predicts(trained: tuple[tuple[object, ...], str]) -> None:
+    """The same command again finds the run done and says the same."""
+    command, printed = trained
+    assert driple(*command).stdout == printed
+    found = json.loads(printed)
     assert set(found["metrics"]) >= {"test_nrmse", "test_smape_pct", "validation_nrmse"}
     shown = driple(
         "predict", ROOT / "datasets/examples/resnet20.pbtxt", "--checkpoint", found["checkpoint"]
@@ -29,11 +37,11 @@ def test_train_resumes_and_its_checkpoint_predicts(tmp_path: Path) -> None:
     assert "net_rx" in shown.stdout
 
 
-def test_another_seed_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+def test_another_seed_in_the_same_folder_is_refused(
+    trained: tuple[tuple[object, ...], str],
+) -> None:
     """A folder holds one run."""
-    command = ("train", "--setting", "cpu", "--out", tmp_path / "run", "--max-epochs", 1)
-    assert driple(*command).returncode == 0
-    done = driple(*command, "--seed", 1)
+    done = driple(*trained[0], "--seed", 1)
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1].startswith("driple: ")
 
