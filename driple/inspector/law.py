@@ -3,7 +3,7 @@
     context (log(1 + x) of sums) -> sums -> rates @ sums, one line for each target -> log [12]
 
 An inspector that learns the ratio to this law is never far off on a model that it has not seen:
-time grows with FLOPs, bytes, ops and traffic. No rate is negative. A transfer fits the law anew;
+time grows with FLOPs, bytes, ops and traffic. No rate is negative. A transfer may fit it anew;
 what the inspector reads stays what it was trained to read, the law of the pre-trained setting.
 """
 
