@@ -34,7 +34,7 @@ from driple.simulate.job import Job
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
 from driple.simulate.run import simulate
-from driple.targets import FIGURES, RESOURCES
+from driple.targets import TARGET_NAMES
 
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8
@@ -61,7 +61,7 @@ FARTHEST = 3.0
 NOISE = 0.15
 NO_SAVING = 1e6  # oneDNN computes these convolutions directly
 
-MEMORY_BURST = len(FIGURES) * RESOURCES.index("device_mem_util") + FIGURES.index("burst_amount")
+MEMORY_BURST = TARGET_NAMES.index("device_mem_util.burst_amount")
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -211,7 +211,6 @@ class OnMeasured:
 
     Attributes:
         setting: its name.
-        workloads: their names.
         methods: ratios of each method, from the graph alone; of the simulator for every third.
         from_run: of Zhang's pipeline with the devices' speed taken from a run on the first setting.
         run_itself: of that run's own time, scaled by the median ratio of the two settings.
@@ -219,7 +218,6 @@ class OnMeasured:
     """
 
     setting: str
-    workloads: list[str]
     methods: dict[str, FloatArray]
     from_run: FloatArray
     run_itself: FloatArray
@@ -275,7 +273,6 @@ def on_measured(
         found.append(
             OnMeasured(
                 setting=setting,
-                workloads=names,
                 methods=methods,
                 from_run=np.array(from_run),
                 run_itself=before / times * np.median(times / before),

@@ -57,7 +57,7 @@ def best_law(
         ConfigError: the context lacks costs.
         MissingExtraError: scipy is not installed.
     """
-    ratios = np.exp(outputs * scaler.scale + scaler.offset)
+    ratios = scaler.inverse(outputs)
 
     def fitted(rows: Rows, known: FloatArray | None) -> CostLaw:
         return fit_cost_law(

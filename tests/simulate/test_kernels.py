@@ -7,25 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.graph.signature import OpSignature, Tensor
 from driple.hardware import device_named
 from driple.settings import Setting
 from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.device import shipped_calibration
 from driple.simulate.kernels import Efficiency, kernel_times
 from driple.simulate.optable import OpTable
+from tests.simulate.test_optable import op
 
-FLOAT = 1
 IMAGE = (8, 14, 14, 64)
-
-
-def op(name: str, *inputs: tuple[int, ...], out: tuple[int, ...]) -> OpSignature:
-    return OpSignature(
-        name,
-        tuple(Tensor(shape, FLOAT) for shape in inputs),
-        (Tensor(out, FLOAT),),
-    )
-
 
 TABLE = OpTable.of(
     [

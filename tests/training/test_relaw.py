@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from driple.inspector.law import LAW_NAMES, CostLaw
+from driple.inspector.law import LAW_NAMES, CostLaw, columns_of
 from driple.inspector.scaling import TargetScaler
-from driple.training.costlaw import fit_cost_law
 from driple.training.relaw import best_law
+from tests.inspector.test_law import NAMES, contexts
 
-NAMES = tuple(name for names in LAW_NAMES for name in names)
 FLOOR = np.full(12, 1e-9)
 SCALER = TargetScaler(kind="log", offset=np.full(12, 0.2), scale=np.full(12, 1.5), floor=FLOOR)
 NUM_LABELS = 60
 
 
-def contexts(seed: int, rows: int) -> np.ndarray:
-    """Sums from one to a million."""
-    return np.log1p(10 ** np.random.default_rng(seed).uniform(0, 6, size=(rows, len(NAMES))))
-
-
 def random_law(seed: int) -> CostLaw:
     """Rates that have nothing to do with those of another seed."""
     rates = 10 ** np.random.default_rng(seed).uniform(-6, 0, size=(12, len(LAW_NAMES) + 1))
-    return CostLaw(columns=fit_cost_law(
-        contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES
-    ).columns, rates=rates, floor=FLOOR)  # fmt: skip
+    return CostLaw(columns=columns_of(NAMES), rates=rates, floor=FLOOR)
 
 
 def chosen(old: CostLaw, labels: np.ndarray, outputs: np.ndarray) -> CostLaw:
