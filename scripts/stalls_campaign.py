@@ -3,11 +3,15 @@
 What is measured (Stash, sections V and VI): the five steps for each model of Table II with one and
 two processes of a core each, and two namespaces at three rates; for the models of figure 16 the
 steps on synthetic data.
+
+A repetition goes through all rates before the next begins, so that a drift of the machine's speed
+spreads over them. Only step 5 depends on the rate: the other steps are launched once for all rates.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,9 +25,9 @@ from driple.stalls.workloads import MACRO, WORKLOADS
 
 __all__ = ["MODELS", "RATES", "Run", "measure", "runs_of"]
 
-# BERT-large has 1.3 GB of gradients, 54 s of a link of 200 Mbit/s: BERT-base stands in for it.
+# BERT-large has 1.3 GB of gradients, 27 s of a link of 400 Mbit/s: BERT-base stands in for it.
 MODELS = tuple("bert-base" if name == "bert-large" else name for name in MACRO)
-RATES = ("200M", "1G", "5G")
+RATES = ("400M", "1G", "5G")
 TOKENS = 32  # of a sample, and a batch a quarter as large: a core does 0.2 TFLOP/s at best
 
 
@@ -34,7 +38,6 @@ class Run:
     model: str
     rate: str
     steps: tuple[int, ...]
-    kind: str  # macro or micro
 
     @property
     def name(self) -> str:
@@ -43,14 +46,11 @@ class Run:
 
 
 def runs_of(options: argparse.Namespace) -> Iterator[Run]:
-    """All profiles; the first rate of a model has the steps with real data."""
-    for model in options.macro:
+    """All profiles, those of a model together; its first rate has the steps with real data."""
+    for model in dict.fromkeys([*options.macro, *options.micro]):
         for i, rate in enumerate(options.rates):
-            yield Run(model, rate, (1, 2, 3, 4, 5) if i == 0 else (1, 2, 5), "macro")
-    for model in options.micro:
-        if model not in options.macro:
-            for rate in options.rates[:2]:
-                yield Run(model, rate, (1, 2, 5), "micro")
+            whole = i == 0 and model in options.macro
+            yield Run(model, rate, (1, 2, 3, 4, 5) if whole else (1, 2, 5))
 
 
 def command_of(run: Run, options: argparse.Namespace) -> list[str]:
@@ -72,28 +72,39 @@ def measure(options: argparse.Namespace) -> None:
         make_images(images, options.images, 2 * options.image_size)
     if not tokens.exists():
         make_tokens(tokens, options.images, TOKENS)
-    wanted = [*runs_of(options)]
+    models = {run.model: [] for run in runs_of(options)}
+    for run in runs_of(options):
+        models[run.model].append(run)
     with progress_bar() as bar:
-        task = bar.add_task("measuring", total=len(wanted))
-        for done, run in enumerate(wanted):
-            plan = Plan(
-                processes=2,
-                network_bits_per_s=rate_of("--rates", run.rate),
-                iterations=options.iterations,
-                warmup=options.warmup,
-                repeats=options.repeats,
-                timeout_s=3600,
-            )
-            data = [tokens if WORKLOADS[run.model].kind == "tokens" else images]
-            bar.update(task, description=run.name, completed=done)
+        task = bar.add_task("measuring", total=len(models) * options.repeats)
+        for runs in models.values():
             try:
-                profile_script(
-                    command_of(run, options),
-                    plan,
-                    options.work / run.name,
-                    data=data if 3 in run.steps else [],
-                    steps=run.steps,
-                )
+                for repeat in range(options.repeats):
+                    bar.update(task, description=f"{runs[0].model}, repetition {repeat + 1}")
+                    measure_once(runs, repeat, options)
+                    bar.advance(task)
             except DripleError as error:
-                bar.console.print(f"{run.name}: {error}", highlight=False)
-        bar.update(task, completed=len(wanted))
+                bar.console.print(f"{runs[0].model}: {error}", highlight=False)
+
+
+def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> None:
+    """One repetition of a model's profiles; the first rate's launches serve the others."""
+    tokens, images = options.work / "tokens.npy", options.work / "images"
+    data = [tokens if WORKLOADS[runs[0].model].kind == "tokens" else images]
+    for run in runs:
+        folder = options.work / run.name
+        for step in {1, 2}.intersection(run.steps) if run is not runs[0] else ():
+            launch = f"step{step}.r{repeat}.json"
+            if not (folder / launch).exists():
+                folder.mkdir(exist_ok=True)
+                shutil.copy(options.work / runs[0].name / launch, folder / launch)
+        plan = Plan(
+            processes=2,
+            network_bits_per_s=rate_of("--rates", run.rate),
+            iterations=options.iterations,
+            warmup=options.warmup,
+            repeats=repeat + 1,
+            timeout_s=3600,
+        )
+        read = data if 3 in run.steps else []
+        profile_script(command_of(run, options), plan, folder, data=read, steps=run.steps)

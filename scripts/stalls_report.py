@@ -2,7 +2,7 @@
 
     sudo OMP_NUM_THREADS=1 python scripts/stalls_report.py
 
-The machine must be quiet: nothing else may run for the three hours or so. It needs root
+The machine must be quiet: nothing else may run for the two hours or so. It needs root
 (network namespaces, clearing of caches), iproute2 and the extras `stalls`, `plot` and `tensorflow`;
 two cores are enough. Stop it at any time; the same command goes on. Profiles are kept in
 runs/stalls-report; `--docs-only` makes the report of those that are there, whole or not.
@@ -205,9 +205,13 @@ def micro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Fig
 
 def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]]:
     """A channel for each link that three models or more were measured on."""
-    seen: list[Observation] = []
-    for run, profile in found.items():
-        seen += observations_of(profile, run.model, INTERCONNECT)
+    # One machine's steps are the same launches at each rate: the last stands for all.
+    known = {
+        (item.model, item.link): item
+        for run, profile in found.items()
+        for item in observations_of(profile, run.model, INTERCONNECT)
+    }
+    seen = [*known.values()]
     links = list(dict.fromkeys(item.link for item in seen))
     fits = []
     for link in links:
