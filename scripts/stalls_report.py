@@ -20,12 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-from shipped import DOCS, ROOT, plain, save
+from shipped import DOCS, ROOT, save
 from stalls_campaign import MODELS, RATES, Run, measure, runs_of
+from stalls_pictures import macro_picture, micro_picture, model_picture
 
-from driple.cli.stalls_plot import COLOURS, plot_profile
+from driple.cli.stalls_plot import plot_profile
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.hardware import link_named
@@ -40,7 +39,6 @@ EXAMPLE = "resnet18"  # whose five steps are shown in full
 DEEP, WIDE = "resnet152", "vgg16"  # compared in the paper's section VI-A2
 INTERCONNECT = "loopback"
 FAST = "NVLink-V100"  # of the paper's P3 instances
-FAMILY_COLOURS = {"resnet": "#3b6ea8", "vgg": "#b5542d"}
 # Workloads of the zoo that are models of Table II: their cost on rented instances is simulated.
 RENTED = ("alexnet/imagenet/b32/momentum/sync", "resnet50/imagenet/b32/momentum/sync",
           "vgg11/imagenet/b32/momentum/sync")  # fmt: skip
@@ -137,70 +135,38 @@ def share_of(profile: Profile, name: str) -> str:
     return f"{'~' if stall.in_noise else ''}{stall.pct:.0f} %"
 
 
-def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
-    """Bars of an iteration: what computes, and what waits for what."""
-    models = [model for model in options.macro if any(run.model == model for run in found)]
-    figure, axes = plt.subplots(1, 2, figsize=(9, 1 + 0.4 * len(models)), sharey=True)
-    for row, model in enumerate(models):
+def micro_section(found: dict[Run, Profile], options: argparse.Namespace) -> list[str]:
+    """Section VI: stalls against layers and gradients."""
+    head = ["model", "gradients", "MB", "one device", "interconnect",
+            *(f"network {rate}" for rate in options.rates)]  # fmt: skip
+    lines = [
+        "## Layers and gradients (section VI, figure 16)", "",
+        "![stalls of ResNets and VGGs](stalls/micro.png)", "",
+        "Pale: without residuals (nores) or batch norms (nonorm). Lines: 95 % intervals. All in ms "
+        "of an iteration; `~`: within the noise.", "",
+        "| " + " | ".join(head) + " |", "|---" * len(head) + "|",
+    ]  # fmt: skip
+    for model in options.micro:
         mine = {run.rate: profile for run, profile in found.items() if run.model == model}
-        first = mine.get(options.rates[0]) or next(iter(mine.values()))
-        base = float(np.mean([*first.times[1].values()]))
-        left = 0.0
-        for name in ("interconnect", "prep", "fetch"):
-            stall = first.stalls().get(name)
-            wide = 100 * max(stall.seconds, 0.0) / base if stall else 0.0
-            axes[0].barh(row, wide, left=left, color=COLOURS[name], height=0.7,
-                         label=name if row == 0 else None)  # fmt: skip
-            left += wide
-        for place, rate in enumerate(options.rates):
-            stall = mine[rate].stalls().get("network") if rate in mine else None
-            if stall is not None:
-                high = 0.8 / len(options.rates)
-                axes[1].barh(row - 0.4 + (place + 0.5) * high, max(stall.pct, 0.1), height=high,
-                             color=COLOURS["network"], alpha=1 - 0.3 * place,
-                             label=f"{rate}bit/s" if row == 0 else None)  # fmt: skip
-    axes[0].set_yticks(range(len(models)), models, fontsize=8)
-    axes[0].invert_yaxis()
-    axes[0].set_xlabel("stalls of one machine, % of one device's time", fontsize=8)
-    axes[1].set_xlabel("network stall, % of one machine's time", fontsize=8)
-    axes[1].set_xscale("log")
-    for axis in axes:
-        axis.legend(fontsize=7, frameon=False)
-        plain(axis)
-    figure.tight_layout()
-    return figure
+        first = mine.get(options.rates[0])
+        if first is None or first.gradients is None:
+            continue
+        sizes = first.gradients["nbytes"]
+        cells = [model, f"{len(sizes)}", f"{sum(sizes) / 1e6:.0f}",
+                 f"{1e3 * float(np.mean([*first.times[1].values()])):.0f}",
+                 milliseconds(first, "interconnect")]  # fmt: skip
+        cells += [milliseconds(mine[rate], "network") if rate in mine else "-"
+                  for rate in options.rates]  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
 
 
-def micro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
-    """Figure 16: stalls of ResNets and VGGs of growing depth, and without some of their parts."""
-    shown = [
-        (run.model, profile)
-        for model in options.micro
-        for run, profile in found.items()
-        if run.model == model and run.rate == options.rates[0] and profile.gradients is not None
-    ]
-    names = []
-    figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.3 * len(shown)), sharey=True)
-    for row, (model, profile) in enumerate(shown):
-        sizes = (profile.gradients or {})["nbytes"]
-        names.append(f"{model}: {len(sizes)} gradients, {sum(sizes) / 1e6:.0f} MB")
-        colour = next(c for family, c in FAMILY_COLOURS.items() if model.startswith(family))
-        for axis, name in zip(axes, ("interconnect", "network"), strict=True):
-            stall = profile.stalls().get(name)
-            if stall is None:
-                continue
-            axis.barh(row, 1e3 * stall.seconds, color=colour, alpha=0.55 if "-" in model else 1.0)
-            if stall.interval_s is not None:
-                ends = [1e3 * bound for bound in stall.interval_s]
-                axis.plot(ends, [row, row], color="black", linewidth=1)
-    axes[0].set_yticks(range(len(names)), names)
-    axes[0].invert_yaxis()
-    titles = ("interconnect stall", f"network stall, {options.rates[0]}bit/s")
-    for axis, title in zip(axes, titles, strict=True):
-        axis.set_xlabel(f"{title}: ms of an iteration", fontsize=8)
-        plain(axis)
-    figure.tight_layout()
-    return figure
+def milliseconds(profile: Profile, name: str) -> str:
+    """A stall of an iteration."""
+    stall = profile.stalls().get(name)
+    if stall is None:
+        return "-"
+    return f"{'~' if stall.in_noise else ''}{1e3 * stall.seconds:.0f}"
 
 
 def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]]:
@@ -286,32 +252,9 @@ def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> li
     ]  # fmt: skip
 
 
-def model_picture(fits: Sequence[LinkFit]) -> Figure:
-    """Measured stalls against those that fits without the model predict."""
-    figure, axis = plt.subplots(figsize=(5, 4.5))
-    values: list[float] = []
-    for i, fit in enumerate(fits):
-        pairs = [pair for pair in fit.left_out.values() if min(pair) > 0]
-        for true, predicted in pairs:
-            axis.plot(1e3 * true, 1e3 * predicted, "osD^v"[i % 5], color=f"C{i}", fillstyle="none")
-            values += [1e3 * true, 1e3 * predicted]
-        axis.plot([], [], "osD^v"[i % 5], color=f"C{i}", fillstyle="none", label=fit.channel.name)
-    if values:
-        ends = [min(values), max(values)]
-        axis.plot(ends, ends, color="#888888", linewidth=0.8)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-    axis.set_xlabel("measured stall, ms", fontsize=8)
-    axis.set_ylabel("predicted by a fit without the model, ms", fontsize=8)
-    axis.legend(fontsize=8, frameon=False)
-    plain(axis)
-    figure.tight_layout()
-    return figure
-
-
 def rented_section(options: argparse.Namespace) -> list[str]:
     """Epoch time and cost on instances to rent, simulated, and the recommendation."""
-    from driple.cli.jobs import job_of
+    from driple.cli.jobs import batch_size_of, job_of
     from driple.stalls.cost import recommendation, simulated_offer
     from driple.stalls.instances import read_instances
 
@@ -324,7 +267,7 @@ def rented_section(options: argparse.Namespace) -> list[str]:
         "in a way of which no published ring tells the simulator, so P2 is told too well.", "",
     ]  # fmt: skip
     for name in options.rented:
-        job, size = job_of(name)
+        job, size = job_of(name), batch_size_of(name)
         offers = [
             simulated_offer(job, item, calibration, batch_size=size or 32, machines=count)
             for item in known.values()
@@ -354,6 +297,7 @@ def main() -> None:
     parser.add_argument("--rented", nargs="*", default=list(RENTED))
     parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tries", type=int, default=3, help="of a repetition that is disturbed")
     parser.add_argument("--iterations", type=int, default=6)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--image-size", type=int, default=64)
@@ -371,17 +315,17 @@ def main() -> None:
     if fits:
         save(model_picture(fits), options.docs / "stalls" / "model.png")
         write_channels(fits, options.docs / "stalls" / "links.json")
-    busy = max(launch["other_cores"] for one in found.values() for launch in one.launches.values())
+    launches = [launch for one in found.values() for launch in one.launches.values()]
+    busy, stolen = (max(launch[who] for launch in launches)
+                    for who in ("other_cores", "stolen_cores"))  # fmt: skip
     lines = [
         "# Where the time of distributed training goes", "",
         "Made by `python scripts/stalls_report.py`. Measured on CPUs of one machine with Gloo: two "
         "processes of one core each, two network namespaces for two machines. Other programs used "
-        f"up to {busy:.1f} cores meanwhile.", "",
+        f"up to {busy:.2f} cores meanwhile, other machines up to {stolen:.2f}.", "",
         *example_section(found, options.docs),
         *macro_section(found, options),
-        "## Layers and gradients (section VI, figure 16)", "",
-        "![stalls of ResNets and VGGs](stalls/micro.png)", "",
-        "Pale: without residuals (nores) or batch norms (nonorm). Lines: 95 % intervals.", "",
+        *micro_section(found, options),
         *model_section(fits, seen),
         *rented_section(options),
     ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +9,13 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.show import note, print_json, progress_bar
+from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.zoo import Workload
 
 __all__ = ["measure"]
-
-_STOPPED = 143  # what a shell calls the end by SIGTERM
 
 
 def measure(
@@ -69,8 +67,6 @@ def measure(
 
       driple measure --all --first 120 --setting CPU-P2w2 --out runs/p2w2 --dataset datasets/p2w2
     """
-    import signal
-
     from driple.measure.campaign import Campaign, Limits
     from driple.measure.cluster import RunPlan
     from driple.settings import Setting
@@ -90,9 +86,7 @@ def measure(
     )
     limits = Limits(tries=tries, quiet_wait_s=quiet_wait)
     campaign = Campaign(out, Setting.parse(setting), plan, limits)
-    # Stopped by a scheduler, it removes its namespaces and ends its processes like after Ctrl-C.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_STOPPED))
-    with progress_bar() as bar:
+    with ending_on_sigterm(), progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
 
         def progress(name: str, done: int, total: int, remark: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.stalls_cost import cost
 from driple.cli.stalls_links import fit, predict
+from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ stalls_app = typer.Typer(
 )
 
 _STEPS = re.compile(r"[1-5](,[1-5])*")
-_STOPPED = 143  # what a shell calls the end by SIGTERM
 
 stalls_app.command()(cost)
 stalls_app.command()(fit)
@@ -83,8 +82,6 @@ def run(
       torchrun --nnodes 2 --node-rank 0 --master-addr node0 --nproc-per-node 1
       -m driple.cli.main stalls run --steps 1,2,5 -- train.py    (node-rank 1 on the other machine)
     """
-    import signal
-
     if plot is not None:
         from driple.cli.plot import check_picture
 
@@ -109,27 +106,28 @@ def run(
         repeats=repeats,
         timeout_s=timeout,
     )
-    # Stopped by a scheduler, it ends its processes and removes its namespaces like after Ctrl-C.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_STOPPED))
-    group = Group.of_environment()
-    if group is not None and group.rank:
-        note(f"machine {group.rank} of {group.size}: waiting for machine 0")
-        launches = follow(group, command or [], plan, out)
-        note(f"machine {group.rank} took part in {launches} launches; machine 0 has the results")
-        return
-    with progress_bar() as bar:
-        task = bar.add_task("profiling", total=None)
-        profile = profile_script(
-            command or [],
-            plan,
-            out,
-            data=data or [],
-            steps=[int(number) for number in steps.split(",")],
-            group=group,
-            progress=lambda what, done, total: bar.update(
-                task, description=what, completed=done, total=total
-            ),
-        )
+    with ending_on_sigterm():
+        group = Group.of_environment()
+        if group is not None and group.rank:
+            note(f"machine {group.rank} of {group.size}: waiting for machine 0")
+            launches = follow(group, command or [], plan, out)
+            note(
+                f"machine {group.rank} took part in {launches} launches; machine 0 has the results"
+            )
+            return
+        with progress_bar() as bar:
+            task = bar.add_task("profiling", total=None)
+            profile = profile_script(
+                command or [],
+                plan,
+                out,
+                data=data or [],
+                steps=[int(number) for number in steps.split(",")],
+                group=group,
+                progress=lambda what, done, total: bar.update(
+                    task, description=what, completed=done, total=total
+                ),
+            )
     _show(profile, json=json, plot=plot)
 
 

@@ -40,11 +40,14 @@ class Port:
         congestion: how TCP reacts; a name that Linux knows.
         burst_kib: what a link that was idle lets pass at once.
         fair: a queue for each peer, served in turn, in place of one for all.
+        in_order: one core takes in what a connection sends. Without it packets overtake each other
+            from core to core, and TCP takes that for loss and slows down.
     """
 
     congestion: str = "reno"
     burst_kib: int = 256
     fair: bool = False
+    in_order: bool = False
 
     def commands(
         self, device: str, bits_per_s: float, end: str, addresses: Sequence[str]
@@ -188,6 +191,11 @@ class ClusterNetwork:
             f"ip netns exec {space} sysctl -qw {_CONGESTION}={self.port.congestion}",
         ):
             _run(command)
+        if self.port.in_order:
+            all_cores = f"{(1 << (os.cpu_count() or 1)) - 1:x}"
+            steer = "tee /sys/class/net/{}/queues/rx-0/rps_cpus"
+            _run(steer.format(link), given=all_cores)
+            _run(f"ip netns exec {space} {steer.format('eth0')}", given=all_cores)
         self._shape(role)
 
 
@@ -208,7 +216,7 @@ def _lock_machine() -> IO[str]:
     return file
 
 
-def _run(command: str, *, check: bool = True) -> None:
-    done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+def _run(command: str, *, check: bool = True, given: str | None = None) -> None:
+    done = subprocess.run(command.split(), input=given, capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         raise MeasureError(f"'{command}' failed: {done.stderr.strip()[:200]}")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driple.errors import MeasureError
-from driple.measure.network import ClusterNetwork
+from driple.measure.network import ClusterNetwork, Port
 from driple.stalls.launch import Place
 
 __all__ = ["Group", "free_port", "own_machine", "stand_in_machines"]
@@ -63,7 +63,7 @@ def stand_in_machines(
     """
     each = processes // machines
     roles = [f"m{i}" for i in range(machines)]
-    with ClusterNetwork(roles, bits_per_s) as network:
+    with ClusterNetwork(roles, bits_per_s, port=Port(in_order=True)) as network:
         host, _, port = network.address(roles[0], _PORT).partition(":")
         places = []
         for i, role in enumerate(roles):

@@ -153,7 +153,7 @@ class _Run:
     def _launch(self, step: Step) -> dict[str, Any]:
         """Run a step once; what its ranks measured, put together."""
         begin_s, own_s = time.monotonic(), time.process_time()
-        busy, children = busy_time().busy_s, _children_s()
+        before, children = busy_time(), _children_s()
         if step.number == 5 and self.group is not None:
             port = free_port()
             ranks = self.group.order(port, self.plan.timeout_s, lambda: self.group_launch(port))
@@ -169,8 +169,12 @@ class _Run:
             ranks = self._run(step, *own_machine(1 if step.number == 1 else self.plan.processes))
         wall_s = time.monotonic() - begin_s
         own_s = time.process_time() - own_s
-        others_s = busy_time().busy_s - busy - (_children_s() - children) - own_s
-        return self._summary(ranks, wall_s=wall_s, own_s=own_s, other_cores=others_s / wall_s)
+        after = busy_time()
+        others_s = after.busy_s - before.busy_s - (_children_s() - children) - own_s
+        return self._summary(ranks, wall_s=wall_s, own_s=own_s) | {
+            "other_cores": max(others_s / wall_s, 0.0),
+            "stolen_cores": (after.steal_s - before.steal_s) / wall_s,
+        }
 
     def _run(self, step: Step, places: Any, master: tuple[str, int]) -> list[dict[str, Any]]:
         launch = Launch(
@@ -203,9 +207,9 @@ class _Run:
         return run_launch(launch, self.folder / "launch")
 
     def _summary(
-        self, ranks: list[dict[str, Any]], *, wall_s: float, own_s: float, other_cores: float
+        self, ranks: list[dict[str, Any]], *, wall_s: float, own_s: float
     ) -> dict[str, Any]:
-        """One launch as its file holds it; training is as fast as its slowest rank."""
+        """What a launch's ranks tell together; training is as fast as its slowest rank."""
         means = [sum(rank["iterations_s"]) / len(rank["iterations_s"]) for rank in ranks]
         slowest, first = max(means), ranks[0]
         meter_s = max(rank["meter_s"] for rank in ranks)
@@ -225,7 +229,6 @@ class _Run:
             "gradients": first["gradients"],
             "wall_s": wall_s,
             "overhead_pct": 100 * (meter_s / slowest + own_s / (wall_s * cores)),
-            "other_cores": max(other_cores, 0.0),
             "script": _digest(self.command),
         }
 

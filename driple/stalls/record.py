@@ -6,6 +6,7 @@ profile.json, step2.r0.json ... -> Profile -> times, stalls, warnings
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from driple.errors import MeasureError
 from driple.stalls.estimate import Stall, Times, stalls_of, warnings_of
 from driple.stalls.steps import STEPS
 
-__all__ = ["FORMAT", "Profile", "read_profile"]
+__all__ = ["FORMAT", "Profile", "disturbance", "read_profile"]
 
-FORMAT = 1
-_OTHER_CORES = 0.3  # cores that others may use before a reader is told
+FORMAT = 2
+# Cores that others may use before a reader is told.
+_MOST_CORES = {"other_cores": 0.3, "stolen_cores": 0.1}
+_WHO = {"other_cores": "other programs used",
+        "stolen_cores": "the hypervisor gave other machines"}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,15 +69,16 @@ class Profile:
     def warnings(self) -> list[str]:
         """What a reader must know before believing the figures."""
         lines = warnings_of(self.stalls())
-        busy = sorted({step for (step, _), launch in self.launches.items()
-                       if launch["other_cores"] > _OTHER_CORES})  # fmt: skip
-        if busy:
-            most = max(launch["other_cores"] for launch in self.launches.values())
-            lines.append(
-                f"other programs used up to {most:.1f} cores during step(s) "
-                f"{', '.join(map(str, busy))}: do not trust these figures; measure again on a "
-                "quiet machine"
-            )
+        for cores, most in _MOST_CORES.items():
+            who = _WHO[cores]
+            used = [(launch[cores], step) for (step, _), launch in self.launches.items()
+                    if launch[cores] > most]  # fmt: skip
+            if used:
+                lines.append(
+                    f"{who} up to {max(used)[0]:.1f} cores during step(s) "
+                    f"{', '.join(map(str, sorted({step for _, step in used})))}: do not trust "
+                    "these figures; measure again on a quiet machine"
+                )
         if any(step != 1 and not launch["wrapped"] for (step, _), launch in self.launches.items()):
             lines.append(
                 "the script made no DistributedDataParallel: its processes may not exchange "
@@ -113,6 +118,11 @@ class Profile:
         }
 
 
+def disturbance(launch: Mapping[str, Any]) -> float:
+    """By how many times others used more cores during a launch than they may; 1 is the limit."""
+    return max(float(launch[cores]) / most for cores, most in _MOST_CORES.items())
+
+
 def read_profile(folder: Path) -> Profile:
     """The profile of a folder.
 
@@ -130,5 +140,10 @@ def read_profile(folder: Path) -> Profile:
             f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
             f"{folder}"
         ) from error
+    if about.get("format") != FORMAT:
+        raise MeasureError(
+            f"{folder} holds a stall profile of format {about.get('format')}, and this version "
+            f"reads {FORMAT}; measure anew with another --out"
+        )
     left_out = {int(step): why for step, why in about.get("left_out", {}).items()}
     return Profile(folder=folder, about=about, launches=launches, left_out=left_out)

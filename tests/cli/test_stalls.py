@@ -37,7 +37,7 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
 
 def test_show_tells_stalls_shares_epochs_and_doubts(tmp_path: Path) -> None:
     """By hand: 50 ms of 100 are 50 %, and half a second of ten iterations."""
-    folder = write_profile(tmp_path / "p", TIMES, other_cores=1.5)
+    folder = write_profile(tmp_path / "p", TIMES, other_cores=1.5, stolen_cores=0.4)
     done = driple("stalls", "show", folder, "--plot", tmp_path / "p.png")
     assert done.returncode == 0, done.stderr
     lines = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
@@ -47,8 +47,18 @@ def test_show_tells_stalls_shares_epochs_and_doubts(tmp_path: Path) -> None:
     assert "50.0 % of step 3" in lines["fetch"]
     assert "not measured" in lines["network"]
     assert "caches were cleared with fadvise" in done.stdout
-    assert "other programs used up to 1.5 cores" in done.stderr
+    assert "other programs used up to 1.5 cores during step(s) 1, 2, 3, 4" in done.stderr
+    assert "the hypervisor gave other machines up to 0.4 cores" in done.stderr
     assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_a_profile_of_another_format_is_refused(tmp_path: Path) -> None:
+    folder = write_profile(tmp_path / "p", TIMES)
+    about = json.loads((folder / "profile.json").read_text())
+    (folder / "profile.json").write_text(json.dumps({**about, "format": 1}))
+    done = driple("stalls", "show", folder)
+    assert done.returncode == 2
+    assert "format 1, and this version reads 2; measure anew" in done.stderr
 
 
 def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:

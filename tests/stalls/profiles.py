@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from driple.stalls.record import FORMAT
+
 
 def write_profile(
     folder: Path,
@@ -13,12 +15,13 @@ def write_profile(
     network_bits_per_s: float | None = None,
     gradients: dict[str, Any] | None = None,
     other_cores: float = 0.0,
+    stolen_cores: float = 0.0,
 ) -> Path:
     """A folder with these seconds of each step's repetitions."""
     folder.mkdir(parents=True)
     plan = {"processes": 2, "machines": 2, "network_bits_per_s": network_bits_per_s,
             "iterations": 9, "warmup": 3, "seed": 0}  # fmt: skip
-    about = {"format": 1, "command": [model], "plan": plan, "data": [], "host": {"cores": 2},
+    about = {"format": FORMAT, "command": [model], "plan": plan, "data": [], "host": {"cores": 2},
              "left_out": {"5": "there is one machine"} if 5 not in times else {}}  # fmt: skip
     (folder / "profile.json").write_text(json.dumps(about))
     for step, values in times.items():
@@ -34,6 +37,7 @@ def write_profile(
                 "gradients": gradients if step == 1 else None,
                 "overhead_pct": 0.1,
                 "other_cores": other_cores,
+                "stolen_cores": stolen_cores,
                 "cleared": "fadvise" if step == 3 else None,
                 "script": "",
             }

@@ -1,6 +1,7 @@
 """Machines for step 5: orders and answers of a group, and torchrun itself on this machine."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -100,6 +101,19 @@ def test_without_root_there_are_no_namespaces(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(MeasureError, match="need root"), stand_in_machines(2, 2, 1e9):
         pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs a network")
+def test_a_core_takes_in_all_packets_of_a_connection() -> None:
+    """They would overtake each other, and TCP would take that for loss."""
+    with stand_in_machines(2, 2, 1e9) as (places, _):
+        queue = "/sys/class/net/{}/queues/rx-0/rps_cpus"
+        for i, place in enumerate(places):
+            space = place.prefix[-1].rpartition("/")[2]
+            inside = ["ip", "netns", "exec", space, "cat", queue.format("eth0")]
+            ends = [subprocess.check_output(inside, text=True),
+                    Path(queue.format(f"dplm{i}")).read_text()]  # fmt: skip
+            assert [int(end, 16) for end in ends] == [(1 << (os.cpu_count() or 1)) - 1] * 2
 
 
 def test_devices_share_no_core() -> None:
