@@ -12,8 +12,10 @@ A repetition that other programs or the hypervisor disturbed is measured again.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shutil
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +23,14 @@ from pathlib import Path
 from driple.cli.rates import rate_of
 from driple.cli.show import progress_bar
 from driple.errors import DripleError
+from driple.files import write_whole
 from driple.stalls.profiler import profile_script
 from driple.stalls.record import disturbance
 from driple.stalls.samples import make_images, make_tokens
 from driple.stalls.steps import Plan
 from driple.stalls.workloads import MACRO, WORKLOADS
 
-__all__ = ["MODELS", "RATES", "Run", "measure", "runs_of"]
+__all__ = ["MODELS", "RATES", "Run", "measure", "pack", "runs_of"]
 
 # BERT-large has 1.3 GB of gradients, 27 s of a link of 400 Mbit/s: BERT-base stands in for it.
 MODELS = tuple("bert-base" if name == "bert-large" else name for name in MACRO)
@@ -132,3 +135,16 @@ def forget_disturbed(runs: list[Run], repeat: int, work: Path, *, forget: bool) 
         for file in found:
             file.unlink()
     return worst
+
+
+def pack(options: argparse.Namespace, target: Path) -> None:
+    """All launches in one file, without the paths of this machine; the same bytes for the same."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
+        for run in runs_of(options):
+            for file in sorted((options.work / run.name).glob("*.json")):
+                text = file.read_text().replace(f"{options.work.resolve()}/", "").encode()
+                item = tarfile.TarInfo(f"{run.name}/{file.name}")
+                item.size = len(text)
+                archive.addfile(item, io.BytesIO(text))
+    write_whole(target, packed.getvalue(), error=DripleError)

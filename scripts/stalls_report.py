@@ -5,7 +5,8 @@
 The machine must be quiet: nothing else may run for the two hours or so. It needs root
 (network namespaces, clearing of caches), iproute2 and the extras `stalls`, `plot` and `tensorflow`;
 two cores are enough. Stop it at any time; the same command goes on. Profiles are kept in
-runs/stalls-report; `--docs-only` makes the report of those that are there, whole or not.
+runs/stalls-report, and packed into docs/stalls/profiles.tar.xz, of which the report is made;
+`--docs-only` makes it of the pack that is there, and needs no root.
 
 To try it in some minutes, with figures that mean nothing, add `--macro resnet18 squeezenet
 shufflenet --micro resnet18 --rates 1G 5G --repeats 1 --iterations 2 --warmup 3 --batch-size 2
@@ -16,12 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import tarfile
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from shipped import DOCS, ROOT, save
-from stalls_campaign import MODELS, RATES, Run, measure, runs_of
+from stalls_campaign import MODELS, RATES, Run, measure, pack, runs_of
 from stalls_pictures import macro_picture, micro_picture, model_picture
 
 from driple.cli.stalls_plot import plot_profile
@@ -35,6 +38,7 @@ from driple.stalls.record import Profile, read_profile
 from driple.stalls.steps import DIFFERENCES
 from driple.stalls.workloads import MICRO
 
+PACK = "stalls/profiles.tar.xz"
 EXAMPLE = "resnet18"  # whose five steps are shown in full
 DEEP, WIDE = "resnet152", "vgg16"  # compared in the paper's section VI-A2
 INTERCONNECT = "loopback"
@@ -45,15 +49,18 @@ RENTED = ("alexnet/imagenet/b32/momentum/sync", "resnet50/imagenet/b32/momentum/
 
 
 def profiles_of(options: argparse.Namespace) -> dict[Run, Profile]:
-    """What is there."""
+    """What is in the pack."""
     found = {}
-    for run in runs_of(options):
-        if (options.work / run.name / "profile.json").exists():
-            profile = read_profile(options.work / run.name)
-            if 1 in profile.times and 2 in profile.times:
-                found[run] = profile
+    with tempfile.TemporaryDirectory() as place:
+        with tarfile.open(options.docs / PACK) as archive:
+            archive.extractall(place, filter="data")
+        for run in runs_of(options):
+            if (Path(place) / run.name / "profile.json").exists():
+                profile = read_profile(Path(place) / run.name)
+                if 1 in profile.times and 2 in profile.times:
+                    found[run] = profile
     if not found:
-        raise SystemExit(f"no profiles in {options.work}; run without --docs-only")
+        raise SystemExit(f"no profiles in {options.docs / PACK}; run without --docs-only")
     return found
 
 
@@ -304,11 +311,14 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--images", type=int, default=2048)
     options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
-    if not options.docs_only:
-        measure(options)
-    found = profiles_of(options)
     (options.docs / "stalls").mkdir(parents=True, exist_ok=True)
+    if not options.docs_only:
+        options.work.mkdir(parents=True, exist_ok=True)
+        try:
+            measure(options)
+        finally:  # stopped with Ctrl-C, what is there is packed
+            pack(options, options.docs / PACK)
+    found = profiles_of(options)
     fits, seen = fits_of(found)
     save(macro_picture(found, options), options.docs / "stalls" / "macro.png")
     save(micro_picture(found, options), options.docs / "stalls" / "micro.png")
