@@ -22,6 +22,7 @@ from shipped import (
     FIRST,
     FOLDS,
     SIMULATED_CPU,
+    markdown,
     measured_folders,
     simulated_folders,
 )
@@ -126,12 +127,6 @@ def simulated_labels(setting: str) -> StoredLabels | None:
     """What the simulator says of the workloads of a measured setting."""
     folder = SIMULATED_CPU / Setting.parse(setting).file_name
     return read_labels(folder) if folder.exists() else None
-
-
-def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
-    """A table."""
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def table(result: ArenaResult) -> list[str]:

@@ -70,6 +70,12 @@ def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Pat
     return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset.config_hash())
 
 
+def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
+    """A table of a report."""
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
 def plain(axis: plt.Axes) -> None:
     """Small ticks, no box."""
     axis.tick_params(labelsize=7)
