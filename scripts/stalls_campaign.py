@@ -6,14 +6,12 @@ steps on synthetic data.
 
 A repetition goes through all rates before the next begins, so that a drift of the machine's speed
 spreads over them. Only step 5 depends on the rate: the other steps are launched once for all rates.
-A repetition that other programs or the hypervisor disturbed is measured again.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import json
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -25,7 +23,6 @@ from driple.cli.show import progress_bar
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.stalls.profiler import profile_script
-from driple.stalls.record import disturbance
 from driple.stalls.samples import make_images, make_tokens
 from driple.stalls.steps import Plan
 from driple.stalls.workloads import MACRO, WORKLOADS
@@ -88,13 +85,7 @@ def measure(options: argparse.Namespace) -> None:
             try:
                 for repeat in range(options.repeats):
                     bar.update(task, description=f"{runs[0].model}, repetition {repeat + 1}")
-                    for left in reversed(range(options.tries)):
-                        measure_once(runs, repeat, options)
-                        worst = forget_disturbed(runs, repeat, options.work, forget=left > 0)
-                        if worst <= 1:
-                            break
-                        remark = f"disturbed, {worst:.1f} times the limit"
-                        bar.console.print(f"{runs[0].model}: {remark}", highlight=False)
+                    measure_once(runs, repeat, options)
                     bar.advance(task)
             except DripleError as error:
                 bar.console.print(f"{runs[0].model}: {error}", highlight=False)
@@ -118,23 +109,10 @@ def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> N
             warmup=options.warmup,
             repeats=repeat + 1,
             timeout_s=3600,
+            tries=options.tries,
         )
         read = data if 3 in run.steps else []
         profile_script(command_of(run, options), plan, folder, data=read, steps=run.steps)
-
-
-def forget_disturbed(runs: list[Run], repeat: int, work: Path, *, forget: bool) -> float:
-    """How disturbed a repetition is, whose launches are removed for that if asked; 1 is the limit.
-
-    All go, since a stall is a difference between launches that follow one another.
-    """
-    files = [work / run.name / f"step{step}.r{repeat}.json" for run in runs for step in run.steps]
-    found = [file for file in files if file.exists()]
-    worst = max(disturbance(json.loads(file.read_text())) for file in found)
-    if forget and worst > 1:
-        for file in found:
-            file.unlink()
-    return worst
 
 
 def pack(options: argparse.Namespace, target: Path) -> None:

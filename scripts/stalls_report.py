@@ -304,7 +304,7 @@ def main() -> None:
     parser.add_argument("--rented", nargs="*", default=list(RENTED))
     parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--tries", type=int, default=3, help="of a repetition that is disturbed")
+    parser.add_argument("--tries", type=int, default=4, help="of a launch that is disturbed")
     parser.add_argument("--iterations", type=int, default=6)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--image-size", type=int, default=64)

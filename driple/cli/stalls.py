@@ -58,6 +58,9 @@ def run(
     iterations: Annotated[int, typer.Option(help="timed in a launch")] = 10,
     warmup: Annotated[int, typer.Option(help="iterations before them")] = 5,
     repeats: Annotated[int, typer.Option(help="launches of each step, interleaved")] = 3,
+    tries: Annotated[
+        int, typer.Option(help="of a launch that other programs or machines disturb")
+    ] = 3,
     timeout: Annotated[float, typer.Option(help="seconds for a launch")] = 600.0,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -104,6 +107,7 @@ def run(
         iterations=iterations,
         warmup=warmup,
         repeats=repeats,
+        tries=tries,
         timeout_s=timeout,
     )
     with ending_on_sigterm():

@@ -30,6 +30,7 @@ def profile(
     iterations: int = 10,
     warmup: int = 5,
     repeats: int = 3,
+    tries: int = 3,
     timeout_s: float = 600.0,
     progress: Progress = lambda *_: None,
 ) -> Profile:
@@ -50,6 +51,7 @@ def profile(
         iterations: timed in a launch.
         warmup: iterations before them.
         repeats: launches of each step.
+        tries: of a launch that other programs or machines disturb.
         timeout_s: of a launch.
         progress: called before each launch with what is done, launches done, launches in all.
 
@@ -72,6 +74,7 @@ def profile(
         iterations=iterations,
         warmup=warmup,
         repeats=repeats,
+        tries=tries,
         timeout_s=timeout_s,
     )
     places = [Path(place) for place in data]

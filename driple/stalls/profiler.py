@@ -16,7 +16,7 @@ import json
 import os
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,13 @@ from driple.measure.machine import busy_time, host_facts
 from driple.stalls.caches import CLEARERS, check_data, choose_clearer
 from driple.stalls.launch import Launch, cores_of_devices, run_launch
 from driple.stalls.machines import Group, free_port, own_machine, stand_in_machines
-from driple.stalls.record import FORMAT, Profile, read_profile
+from driple.stalls.record import FORMAT, Profile, disturbance, read_profile
 from driple.stalls.steps import STEPS, Plan, Step
 
 __all__ = ["Progress", "check_command", "default_processes", "follow", "profile_script"]
+
+# What a profile that goes on may change.
+_FREE = frozenset({"repeats", "timeout_s", "tries"})
 
 # Called with what is done now, the launches done, and the launches in all.
 Progress = Callable[[str, int, int], None]
@@ -133,22 +136,27 @@ class _Run:
         steps = [step for step in wanted if step.number not in left_out]
         todo = [(step, repeat) for repeat in range(self.plan.repeats) for step in steps]
         for done, (step, repeat) in enumerate(todo):
-            progress(f"step {step.number}: {step.title}", done, len(todo))
-            if not self._file(step, repeat).exists():
-                self._measure(step, repeat)
+            if self._file(step, repeat).exists():
+                continue
+            for words in self._measure(step, repeat):
+                progress(f"step {step.number}: {step.title}{words}", done, len(todo))
         progress("done", len(todo), len(todo))
 
-    def _measure(self, step: Step, repeat: int) -> None:
-        """One launch, kept when it is whole."""
-        if step.cold:
-            CLEARERS[self.clearer](self.data)
-        elif not step.synthetic and not self.cached:
+    def _measure(self, step: Step, repeat: int) -> Iterator[str]:
+        """One launch, kept when it is whole; made again if others disturbed it, which it tells."""
+        if not step.cold and not step.synthetic and not self.cached:
             self._launch(step)  # fills the caches, and is not kept
-        found = self._launch(step)
-        self.cached = self.cached or not step.synthetic
-        self._check_batch(step, found)
-        found["cleared"] = self.clearer if step.cold else None
-        write_whole(self._file(step, repeat), json.dumps(found).encode(), error=MeasureError)
+        found: list[dict[str, Any]] = []
+        while len(found) < self.plan.tries and not any(disturbance(one) <= 1 for one in found):
+            yield ", disturbed: again" if found else ""
+            if step.cold:
+                CLEARERS[self.clearer](self.data)
+            found.append(self._launch(step))
+            self.cached = self.cached or not step.synthetic
+            self._check_batch(step, found[-1])
+        kept = min(found, key=disturbance)
+        kept["cleared"] = self.clearer if step.cold else None
+        write_whole(self._file(step, repeat), json.dumps(kept).encode(), error=MeasureError)
 
     def _launch(self, step: Step) -> dict[str, Any]:
         """Run a step once; what its ranks measured, put together."""
@@ -278,7 +286,7 @@ class _Run:
         plan = asdict(self.plan)
         mine = {
             "command": list(self.command),
-            "plan": {k: v for k, v in plan.items() if k not in {"repeats", "timeout_s"}},
+            "plan": {k: v for k, v in plan.items() if k not in _FREE},
             "data": [str(place) for place in self.data],
         }
         if not (self.folder / "profile.json").exists():

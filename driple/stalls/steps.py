@@ -96,6 +96,7 @@ class Plan:
         warmup: iterations before them.
         repeats: launches of each step, interleaved.
         timeout_s: of one launch.
+        tries: of a launch that other programs or machines disturb; the least disturbed is kept.
         seed: of the random generators, so that every launch sees the same samples.
     """
 
@@ -106,6 +107,7 @@ class Plan:
     warmup: int = 5
     repeats: int = 3
     timeout_s: float = 600.0
+    tries: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -115,6 +117,7 @@ class Plan:
         check_whole("--iterations", self.iterations, 2)
         check_whole("--warmup", self.warmup, LEAST_WARMUP)
         check_whole("--repeats", self.repeats, 1)
+        check_whole("--tries", self.tries, 1)
         check_number("--timeout", self.timeout_s, above=0)
         if self.network_bits_per_s is not None:
             check_number("--network", self.network_bits_per_s, above=0)

@@ -18,7 +18,7 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
     """One device, its steps with and without synthetic data; step 1 and 5 are named as left out."""
     command = [
         *("stalls", "run", "--out", tmp_path / "out", "--processes", 1, "--steps", "1,2,5"),
-        *("--iterations", 2, "--warmup", 3, "--repeats", 1, "--json"),
+        *("--iterations", 2, "--warmup", 3, "--repeats", 1, "--tries", 1, "--json"),
         *("--", "-m", "driple.stalls.train", "bert-tiny", "--length", 8, "--batch-size", 2),
     ]
     done = driple(*command)

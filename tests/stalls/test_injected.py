@@ -117,6 +117,7 @@ def profiles(
         iterations=4,
         warmup=3,
         repeats=1,
+        tries=1,
         timeout_s=120,
     )
     injected = {"prep": SLEEP_S, "network": NETWORK_S} | (
@@ -182,13 +183,15 @@ def test_done_steps_are_not_repeated(profile: Profile) -> None:
     """The same call ends at once; another script or plan in the same folder is refused."""
     before = {file: file.stat().st_mtime_ns for file in profile.folder.glob("step*.json")}
     shutil.rmtree(profile.folder / "launch")
-    plan = Plan(processes=2, network_bits_per_s=LINK_BITS_PER_S, iterations=4, warmup=3, repeats=1)
+    plan = Plan(
+        processes=2, network_bits_per_s=LINK_BITS_PER_S, iterations=4, warmup=3, repeats=1, tries=1
+    )
     data = [Path(place) for place in profile.about["data"]]
     again = profile_script(profile.about["command"], plan, profile.folder, data=data)
     assert again.times == profile.times
     assert not (profile.folder / "launch").exists()
     assert before == {file: file.stat().st_mtime_ns for file in before}
-    other = Plan(processes=2, iterations=5, warmup=3, repeats=1)
+    other = Plan(processes=2, iterations=5, warmup=3, repeats=1, tries=1)
     with pytest.raises(MeasureError, match="another plan"):
         profile_script(profile.about["command"], other, profile.folder, data=data)
 

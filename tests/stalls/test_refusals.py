@@ -9,7 +9,7 @@ from driple.stalls.profiler import profile_script
 from driple.stalls.record import read_profile
 from driple.stalls.steps import Plan
 
-QUICK = Plan(processes=1, iterations=2, warmup=3, repeats=1, timeout_s=100)
+QUICK = Plan(processes=1, iterations=2, warmup=3, repeats=1, tries=1, timeout_s=100)
 
 TRAIN = """
 import sys, os, time, torch
@@ -55,14 +55,14 @@ def test_a_crash_keeps_what_is_done_and_a_second_run_goes_on(tmp_path: Path) -> 
 def test_a_script_that_hangs_is_ended(tmp_path: Path) -> None:
     """It is told which rank still ran, and for how long."""
     command = [script(tmp_path, "import time\ntime.sleep(600)")]
-    quick = Plan(processes=1, iterations=2, warmup=3, repeats=1, timeout_s=1.0)
+    quick = Plan(processes=1, iterations=2, warmup=3, repeats=1, tries=1, timeout_s=1.0)
     with pytest.raises(MeasureError, match=r"not done after 1 s \(ranks still running: 0\)"):
         profile_script(command, quick, tmp_path / "out", steps=[2])
 
 
 def test_a_script_that_trains_alone_is_refused(tmp_path: Path) -> None:
     """Two processes were started, and none knows of the other."""
-    two = Plan(processes=2, iterations=2, warmup=3, repeats=1, timeout_s=100)
+    two = Plan(processes=2, iterations=2, warmup=3, repeats=1, tries=1, timeout_s=100)
     with pytest.raises(MeasureError, match=r"1 process\(es\) where 2 were started"):
         profile_script([script(tmp_path, TRAIN)], two, tmp_path / "out", steps=[2])
 
@@ -88,6 +88,12 @@ def test_what_is_not_there_is_told_before_anything_runs(tmp_path: Path) -> None:
         read_profile(tmp_path / "out")
     with pytest.raises(ConfigError, match="cannot be shared among 2 machines"):
         Plan(processes=3, network_bits_per_s=1e9)
-    for options in ({"processes": 0}, {"iterations": 1}, {"warmup": 2}, {"repeats": 0}):
+    for options in (
+        {"processes": 0},
+        {"iterations": 1},
+        {"warmup": 2},
+        {"repeats": 0},
+        {"tries": 0},
+    ):
         with pytest.raises(ConfigError, match=f"--{next(iter(options))}"):
             Plan(**{"processes": 2, **options})
