@@ -37,9 +37,9 @@ def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Fig
             left += wide
         for place, rate in enumerate(options.rates):
             stall = mine[rate].stalls().get("network") if rate in mine else None
-            if stall is not None:
+            if stall is not None and (stall.pct > 0 or row == 0):
                 high = 0.8 / len(options.rates)
-                axes[1].barh(row - 0.4 + (place + 0.5) * high, max(stall.pct, 0.1), height=high,
+                axes[1].barh(row - 0.4 + (place + 0.5) * high, stall.pct, height=high,
                              color=COLOURS["network"], alpha=1 - 0.3 * place,
                              label=f"{rate}bit/s" if row == 0 else None)  # fmt: skip
     axes[0].set_yticks(range(len(models)), models, fontsize=8)
@@ -48,7 +48,7 @@ def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Fig
     axes[1].set_xlabel("network stall, % of one machine's time", fontsize=8)
     axes[1].set_xscale("log")
     for axis in axes:
-        axis.legend(fontsize=7, frameon=False)
+        axis.legend(fontsize=7, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
         plain(axis)
     figure.tight_layout()
     return figure

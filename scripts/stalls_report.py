@@ -27,6 +27,7 @@ from shipped import DOCS, ROOT, save
 from stalls_campaign import MODELS, RATES, Run, measure, pack, runs_of
 from stalls_pictures import macro_picture, micro_picture, model_picture
 
+from driple.cli.rates import rate_of
 from driple.cli.stalls_plot import plot_profile
 from driple.errors import DripleError
 from driple.files import write_whole
@@ -113,7 +114,8 @@ def macro_section(found: dict[Run, Profile], options: argparse.Namespace) -> lis
     lines = [
         "## All models (section V)", "",
         "In percent, as the paper relates them: interconnect of one device's time, network of one "
-        "machine's, prep and fetch of all time on cold data. `~`: within the noise.", "",
+        "machine's, prep and fetch of all time on cold data. `~`: within the noise. The picture's "
+        "right half is logarithmic and leaves out what is not above zero.", "",
         "![stalls of all models](stalls/macro.png)", "",
         "| " + " | ".join(head) + " |", "|---" * len(head) + "|",
     ]  # fmt: skip
@@ -203,8 +205,9 @@ def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[
         "Fitted to the stalls of all models, with DDP's buckets. The form is the one, of four, "
         "that is best on models that were left out.", "",
         "![measured and predicted](stalls/model.png)", "",
-        "| link | tau | B | exchange | median error on left-out models | other forms |",
-        "|---|---|---|---|---|---|",
+        "| link | tau | B | the link's own rate | exchange | median error on left-out models | "
+        "other forms |",
+        "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for fit in fits:
         one = fit.channel
@@ -212,9 +215,17 @@ def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[
         when = "hidden by the backward pass" if one.overlap else "after the backward pass"
         lines.append(
             f"| {one.name} | {1e3 * one.latency_s:.3f} ms per {one.latency_per} | "
-            f"{one.bytes_per_s / 1e6:.1f} MB/s | {when} | {fit.error_pct:.0f} % | {others} |"
+            f"{one.bytes_per_s / 1e6:.0f} MB/s | {own_rate(one.name)} | {when} | "
+            f"{fit.error_pct:.0f} % | {others} |"
         )
+    lines += ["", "A form hides all of the exchange that it can, or nothing: where part is hidden, B "
+              "comes out above the link's own rate."]  # fmt: skip
     return [*lines, "", *conclusion_lines(fits, seen), ""]
+
+
+def own_rate(link: str) -> str:
+    """What a link of that rate carries."""
+    return "-" if link == INTERCONNECT else f"{rate_of('--rates', link) / 8e6:.0f} MB/s"
 
 
 def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
@@ -294,6 +305,12 @@ def rented_section(options: argparse.Namespace) -> list[str]:
     return lines
 
 
+def spread_of(found: dict[Run, Profile]) -> float:
+    """How much slower the slowest repetition of a step is than the fastest; the median."""
+    times = [[*values.values()] for one in found.values() for values in one.times.values()]
+    return float(np.median([max(some) / min(some) - 1 for some in times if len(some) > 1]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "stalls-report")
@@ -332,13 +349,19 @@ def main() -> None:
         "# Where the time of distributed training goes", "",
         "Made by `python scripts/stalls_report.py`. Measured on CPUs of one machine with Gloo: two "
         "processes of one core each, two network namespaces for two machines. Other programs used "
-        f"up to {busy:.2f} cores meanwhile, other machines up to {stolen:.2f}.", "",
+        f"up to {busy:.2f} cores meanwhile, other machines up to {stolen:.2f} (a launch that more "
+        "was taken from was made again). The same step differs between repetitions by "
+        f"{100 * spread_of(found):.0f} % (median over models and steps, largest over smallest): "
+        "stalls of a few percent lie within that, and `~` marks them.", "",
         *example_section(found, options.docs),
         *macro_section(found, options),
         *micro_section(found, options),
         *model_section(fits, seen),
         *rented_section(options),
     ]  # fmt: skip
+    missing = {run.model for run in runs_of(options)} - {run.model for run in found}
+    if missing:
+        lines += [f"Not measured yet: {', '.join(sorted(missing))}."]
     text = "\n".join(lines).rstrip() + "\n"
     write_whole(options.docs / "stalls.md", text.encode(), error=DripleError)
     print(f"wrote {options.docs / 'stalls.md'}")

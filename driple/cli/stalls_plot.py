@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from driple.cli.plot import save_picture
@@ -66,7 +67,8 @@ def plot_profile(profile: Profile, path: Path) -> None:
     axis.set_yticks(range(len(_BARS)), [*_BARS], fontsize=9)
     axis.invert_yaxis()
     axis.set_xlabel("ms of an iteration; lines: 95 % interval of the stall", fontsize=9)
-    axis.set_title(" ".join(profile.about["command"])[:90], fontsize=9, loc="left", pad=22)
+    command = shorten(" ".join(profile.about["command"]), 80, placeholder=" ...")
+    axis.set_title(command, fontsize=9, loc="left", pad=22)
     axis.legend(
         handles=[Patch(color=COLOURS[name], label=name) for name in COLOURS if name in used],
         fontsize=8, ncols=len(COLOURS), frameon=False, loc="lower left", bbox_to_anchor=(0, 0.99),
