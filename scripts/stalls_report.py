@@ -218,8 +218,8 @@ def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[
             f"{one.bytes_per_s / 1e6:.0f} MB/s | {own_rate(one.name)} | {when} | "
             f"{fit.error_pct:.0f} % | {others} |"
         )
-    lines += ["", "A form hides all of the exchange that it can, or nothing: where part is hidden, B "
-              "comes out above the link's own rate."]  # fmt: skip
+    lines += ["", "A form hides all of the exchange that it can, or nothing: where part is hidden, "
+              "B comes out above the link's own rate."]  # fmt: skip
     return [*lines, "", *conclusion_lines(fits, seen), ""]
 
 
