@@ -62,11 +62,16 @@ def command_of(run: Run, options: argparse.Namespace) -> list[str]:
     train = ["-m", "driple.stalls.train", run.model, "--epochs", "1000000"]
     if WORKLOADS[run.model].kind == "tokens":
         train += ["--length", str(TOKENS), "--batch-size", str(max(options.batch_size // 4, 1))]
-        data = options.work / "tokens.npy"
     else:
         train += ["--image-size", str(options.image_size), "--batch-size", str(options.batch_size)]
-        data = options.work / "images"
-    return [*train, "--data", str(data)] if 3 in run.steps else train
+    return [*train, "--data", str(data_of(run, options))] if 3 in run.steps else train
+
+
+def data_of(run: Run, options: argparse.Namespace) -> Path:
+    """What its model is trained on."""
+    name = "tokens.npy" if WORKLOADS[run.model].kind == "tokens" else "images"
+    path: Path = options.work / name
+    return path
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -76,9 +81,9 @@ def measure(options: argparse.Namespace) -> None:
         make_images(images, options.images, 2 * options.image_size)
     if not tokens.exists():
         make_tokens(tokens, options.images, TOKENS)
-    models: dict[str, list[Run]] = {run.model: [] for run in runs_of(options)}
+    models: dict[str, list[Run]] = {}
     for run in runs_of(options):
-        models[run.model].append(run)
+        models.setdefault(run.model, []).append(run)
     with progress_bar() as bar:
         task = bar.add_task("measuring", total=len(models) * options.repeats)
         for runs in models.values():
@@ -93,8 +98,6 @@ def measure(options: argparse.Namespace) -> None:
 
 def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> None:
     """One repetition of a model's profiles; the first rate's launches serve the others."""
-    tokens, images = options.work / "tokens.npy", options.work / "images"
-    data = [tokens if WORKLOADS[runs[0].model].kind == "tokens" else images]
     for run in runs:
         folder = options.work / run.name
         for step in {1, 2}.intersection(run.steps) if run is not runs[0] else ():
@@ -111,7 +114,7 @@ def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> N
             timeout_s=3600,
             tries=options.tries,
         )
-        read = data if 3 in run.steps else []
+        read = [data_of(run, options)] if 3 in run.steps else []
         profile_script(command_of(run, options), plan, folder, data=read, steps=run.steps)
 
 

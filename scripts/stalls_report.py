@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from shipped import DOCS, ROOT, save
+from shipped import DOCS, ROOT, markdown, save
 from stalls_campaign import MODELS, RATES, Run, measure, pack, runs_of
 from stalls_pictures import macro_picture, micro_picture, model_picture
 
@@ -117,31 +117,28 @@ def macro_section(found: dict[Run, Profile], options: argparse.Namespace) -> lis
         "machine's, prep and fetch of all time on cold data. `~`: within the noise. The picture's "
         "right half is logarithmic and leaves out what is not above zero.", "",
         "![stalls of all models](stalls/macro.png)", "",
-        "| " + " | ".join(head) + " |", "|---" * len(head) + "|",
     ]  # fmt: skip
+    rows = []
     for model in options.macro:
         mine = {run.rate: profile for run, profile in found.items() if run.model == model}
         if not mine:
             continue
         first = mine.get(options.rates[0]) or next(iter(mine.values()))
-        cells = [model]
-        for name in names:
-            cells.append(share_of(first, name))
-        cells += [share_of(mine[rate], "network") if rate in mine else "-"
-                  for rate in options.rates]  # fmt: skip
+        cells = [model, *(stall_cell(first, name, in_ms=False) for name in names)]
+        cells += [stall_cell(mine.get(rate), "network", in_ms=False) for rate in options.rates]
         times, count = first.times, first.batches_per_epoch or 0
         one, two = (float(np.mean([*times[step].values()])) for step in (1, 2))
-        cells += [f"{2 * count * one:.0f} s", f"{count * two:.0f} s"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return [*lines, ""]
+        rows.append([*cells, f"{2 * count * one:.0f} s", f"{count * two:.0f} s"])
+    return [*lines, *markdown(head, rows), ""]
 
 
-def share_of(profile: Profile, name: str) -> str:
-    """A stall in percent."""
-    stall = profile.stalls().get(name)
+def stall_cell(profile: Profile | None, name: str, *, in_ms: bool) -> str:
+    """A stall in milliseconds of an iteration or in percent; `-` where it is not measured."""
+    stall = profile.stalls().get(name) if profile is not None else None
     if stall is None:
         return "-"
-    return f"{'~' if stall.in_noise else ''}{stall.pct:.0f} %"
+    told = f"{1e3 * stall.seconds:.0f}" if in_ms else f"{stall.pct:.0f} %"
+    return f"{'~' if stall.in_noise else ''}{told}"
 
 
 def micro_section(found: dict[Run, Profile], options: argparse.Namespace) -> list[str]:
@@ -153,8 +150,8 @@ def micro_section(found: dict[Run, Profile], options: argparse.Namespace) -> lis
         "![stalls of ResNets and VGGs](stalls/micro.png)", "",
         "Pale: without residuals (nores) or batch norms (nonorm). Lines: 95 % intervals. All in ms "
         "of an iteration; `~`: within the noise.", "",
-        "| " + " | ".join(head) + " |", "|---" * len(head) + "|",
     ]  # fmt: skip
+    rows = []
     for model in options.micro:
         mine = {run.rate: profile for run, profile in found.items() if run.model == model}
         first = mine.get(options.rates[0])
@@ -163,19 +160,10 @@ def micro_section(found: dict[Run, Profile], options: argparse.Namespace) -> lis
         sizes = first.gradients["nbytes"]
         cells = [model, f"{len(sizes)}", f"{sum(sizes) / 1e6:.0f}",
                  f"{1e3 * float(np.mean([*first.times[1].values()])):.0f}",
-                 milliseconds(first, "interconnect")]  # fmt: skip
-        cells += [milliseconds(mine[rate], "network") if rate in mine else "-"
-                  for rate in options.rates]  # fmt: skip
-        lines.append("| " + " | ".join(cells) + " |")
-    return [*lines, ""]
-
-
-def milliseconds(profile: Profile, name: str) -> str:
-    """A stall of an iteration."""
-    stall = profile.stalls().get(name)
-    if stall is None:
-        return "-"
-    return f"{'~' if stall.in_noise else ''}{1e3 * stall.seconds:.0f}"
+                 stall_cell(first, "interconnect", in_ms=True)]  # fmt: skip
+        cells += [stall_cell(mine.get(rate), "network", in_ms=True) for rate in options.rates]
+        rows.append(cells)
+    return [*lines, *markdown(head, rows), ""]
 
 
 def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]]:

@@ -18,10 +18,9 @@ from driple.stalls.steps import STEPS
 __all__ = ["FORMAT", "Profile", "disturbance", "read_profile"]
 
 FORMAT = 2
-# Cores that others may use before a reader is told.
-_MOST_CORES = {"other_cores": 0.3, "stolen_cores": 0.1}
-_WHO = {"other_cores": "other programs used",
-        "stolen_cores": "the hypervisor gave other machines"}  # fmt: skip
+# Cores that others may use before a reader is told, and who they are.
+_OTHERS = {"other_cores": (0.3, "other programs used"),
+           "stolen_cores": (0.1, "the hypervisor gave other machines")}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +68,7 @@ class Profile:
     def warnings(self) -> list[str]:
         """What a reader must know before believing the figures."""
         lines = warnings_of(self.stalls())
-        for cores, most in _MOST_CORES.items():
-            who = _WHO[cores]
+        for cores, (most, who) in _OTHERS.items():
             used = [(launch[cores], step) for (step, _), launch in self.launches.items()
                     if launch[cores] > most]  # fmt: skip
             if used:
@@ -120,7 +118,7 @@ class Profile:
 
 def disturbance(launch: Mapping[str, Any]) -> float:
     """By how many times others used more cores during a launch than they may; 1 is the limit."""
-    return max(float(launch[cores]) / most for cores, most in _MOST_CORES.items())
+    return max(float(launch[cores]) / most for cores, (most, _) in _OTHERS.items())
 
 
 def read_profile(folder: Path) -> Profile:
