@@ -39,6 +39,7 @@ from shipped import (
     FIRST,
     FIRST_SIMULATED,
     ROOT,
+    markdown,
     measured_folders,
     plain,
     save,
@@ -110,7 +111,7 @@ def table(found: dict[str, Errors], paper: str) -> list[str]:
     """A row per option, a column per kind of labels; the least error bold."""
     labels = list(found)
     options = list(found[labels[0]])
-    lines = ["| | " + " | ".join(labels) + " |", "|---" * (1 + len(labels)) + "|"]
+    rows = []
     best = {label: min(map(_mean, errors.values())) for label, errors in found.items()}
     for option in options:
         cells = []
@@ -119,8 +120,8 @@ def table(found: dict[str, Errors], paper: str) -> list[str]:
             text = f"{_mean(values):.4f} ± {_spread(values):.4f}" if values else "-"
             cells.append(f"**{text}**" if values and _mean(values) == best[label] else text)
         name = f"{option} (paper)" if option == paper else option
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-    return lines
+        rows.append([name, *cells])
+    return markdown(["", *labels], rows)
 
 
 def verdict(found: dict[str, Errors], paper: str) -> str:
@@ -186,23 +187,23 @@ def figure_10(results: Results) -> list[str]:
         f"*{TOGETHER}*: workloads of both, nothing tells them apart. *{TOLD}*: one more input, "
         f"-1 or 1. *{APART}*: as everywhere else.",
         "",
-        "| labels | setting | " + " | ".join((TOGETHER, TOLD, APART)) + " |",
-        "|---" * 5 + "|",
     ]
+    rows = []
     found: dict[str, Errors] = {}
     for label in PAIRS:
         errors, seconds = results.together(label)
         for name, by_way in errors.items():
             cells = [f"{_mean(v):.4f} ± {_spread(v):.4f}" if v else "-" for v in by_way.values()]
-            lines.append("| " + " | ".join([label, name, *cells]) + " |")
+            rows.append([label, name, *cells])
             found[name] = by_way
         cells = [f"{seconds[way]:.0f} s" for way in (TOGETHER, TOLD, APART)]
-        lines.append("| " + " | ".join([label, "seconds to train, in all", *cells]) + " |")
+        rows.append([label, "seconds to train, in all", *cells])
     ratios = {
         way: _mean([_mean(by_way[way]) / _mean(by_way[APART]) for by_way in found.values()])
         for way in (TOGETHER, TOLD)
     }
     lines += [
+        *markdown(["labels", "setting", TOGETHER, TOLD, APART], rows),
         "",
         "In the paper one inspector had 2.1 to 2.7 times the error of two. Here it has "
         f"{ratios[TOGETHER]:.1f} times (mean over the settings), and {ratios[TOLD]:.2f} times once "
@@ -234,16 +235,11 @@ def figure_20() -> list[str]:
         "preset `default`; all but the first of each kind of labels were transferred.",
     ]
     for title, groups in by.items():
-        lines += [
-            "",
-            f"| {title} | settings | NRMSE, median | least to largest |",
-            "|---" * 4 + "|",
+        rows = [
+            [value, f"{len(some)}", f"{np.median(some):.4f}", f"{min(some):.4f} to {max(some):.4f}"]
+            for value, some in sorted(groups.items())
         ]
-        for value, some in sorted(groups.items()):
-            lines.append(
-                f"| {value} | {len(some)} | {np.median(some):.4f} | {min(some):.4f} to "
-                f"{max(some):.4f} |"
-            )
+        lines += ["", *markdown([title, "settings", "NRMSE, median", "least to largest"], rows)]
     return lines
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from shipped import DOCS, ROOT, measured_datasets, plain, save
+from shipped import DOCS, ROOT, markdown, measured_datasets, plain, save
 
 from driple.dataset.example import Dataset, Example
 from driple.errors import DripleError
@@ -54,25 +54,22 @@ def exemplars(dataset: Dataset) -> list[tuple[Example, str]]:
 
 def exemplar_table(chosen: list[tuple[Example, str]]) -> list[str]:
     """Table 1: amounts and durations of bursts and of idle gaps."""
-    lines = [
-        "| workload | resource | burst amount | idle amount | burst duration | idle duration |",
-        "|---|---|---|---|---|---|",
-    ]
+    head = ["workload", "resource", "burst amount", "idle amount", "burst duration",
+            "idle duration"]  # fmt: skip
+    rows = []
     for item, resource in chosen:
         figures = item.targets.to_dict()[resource]
         idle = float(item.details[f"idle_amount_{resource}"])
         unit = UNITS[resource]
-        lines.append(
-            f"| {item.workload} | {resource} | {figures['burst_amount']:.2f} {unit} | "
-            f"{idle:.2f} {unit} | {figures['burst_duration']:.3f} s | "
-            f"{figures['idle_duration']:.3f} s |"
-        )
-    return lines
+        amounts = [f"{amount:.2f} {unit}" for amount in (figures["burst_amount"], idle)]
+        durations = [f"{figures[f'{phase}_duration']:.3f} s" for phase in ("burst", "idle")]
+        rows.append([item.workload, resource, *amounts, *durations])
+    return markdown(head, rows)
 
 
 def pattern_table(datasets: list[Dataset]) -> list[str]:
     """Table 3: how many traces are always busy, always idle, or go to and fro."""
-    lines = ["| setting | pattern | " + " | ".join(RESOURCES) + " |", "|---" * 6 + "|"]
+    rows = []
     for dataset in datasets:
         counts = {
             resource: Counter(str(item.details[f"pattern_{resource}"]) for item in dataset.examples)
@@ -80,39 +77,33 @@ def pattern_table(datasets: list[Dataset]) -> list[str]:
         }
         for pattern in ("I", "BIB", "B"):
             shares = [counts[name][pattern] / len(dataset.examples) for name in RESOURCES]
-            cells = " | ".join(f"{100 * share:.2f} %" for share in shares)
-            lines.append(f"| {dataset.setting} | {pattern} | {cells} |")
-    return lines
+            cells = [f"{100 * share:.2f} %" for share in shares]
+            rows.append([dataset.setting, pattern, *cells])
+    return markdown(["setting", "pattern", *RESOURCES], rows)
 
 
 def repeatability_table(datasets: list[Dataset]) -> list[str]:
     """Median coefficient of variation of each target over the workloads measured repeatedly."""
     names = [f"{resource}.{figure}" for resource in RESOURCES for figure in FIGURES]
     head = ["target", *(dataset.setting for dataset in datasets)]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     spread = [dataset.about.get("repeatability", {}) for dataset in datasets]
-    lines.append(
-        "| workloads repeated | " + " | ".join(str(s.get("workloads", 0)) for s in spread) + " |"
-    )
+    rows = [["workloads repeated", *(str(s.get("workloads", 0)) for s in spread)]]
     for name in names:
         cells = [f"{100 * s['median_cv'][name]:.1f} %" if "median_cv" in s else "-" for s in spread]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return lines
+        rows.append([name, *cells])
+    return markdown(head, rows)
 
 
 def ranges(dataset: Dataset) -> list[str]:
     """Section 2.4 in numbers: least, median and most of each figure."""
-    lines = ["| figure | least | median | most |", "|---|---|---|---|"]
+    rows = []
     for resource in RESOURCES:
         for figure in ("burst_amount", "idle_amount", "burst_duration", "idle_duration"):
             values = column(dataset, resource, figure)
             unit = UNITS[resource] if figure.endswith("amount") else "s"
-            low, middle, high = np.percentile(values, (0, 50, 100))
-            lines.append(
-                f"| {resource}, {figure.replace('_', ' ')} | {low:.3g} {unit} | "
-                f"{middle:.3g} {unit} | {high:.3g} {unit} |"
-            )
-    return lines
+            cells = [f"{value:.3g} {unit}" for value in np.percentile(values, (0, 50, 100))]
+            rows.append([f"{resource}, {figure.replace('_', ' ')}", *cells])
+    return markdown(["figure", "least", "median", "most"], rows)
 
 
 def column(dataset: Dataset, resource: str, figure: str) -> np.ndarray:
@@ -185,7 +176,6 @@ def changes_table(datasets: list[Dataset]) -> list[str]:
     """
     first = {item.workload: item.targets.flat for item in datasets[0].examples}
     head = ["target", *(dataset.setting for dataset in datasets[1:])]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     columns, counts = [], []
     for dataset in datasets[1:]:
         common = [item for item in dataset.examples if item.workload in first]
@@ -193,10 +183,10 @@ def changes_table(datasets: list[Dataset]) -> list[str]:
         logs = np.log(np.where((ratios > 0) & np.isfinite(ratios), ratios, np.nan))
         columns.append(np.exp(np.nanmean(logs, axis=0)))
         counts.append(len(common))
-    lines.append("| workloads on both | " + " | ".join(map(str, counts)) + " |")
+    rows = [["workloads on both", *map(str, counts)]]
     for i, name in enumerate(TARGET_NAMES):
-        lines.append(f"| {name} | " + " | ".join(f"{found[i]:.2f}" for found in columns) + " |")
-    return lines
+        rows.append([name, *(f"{found[i]:.2f}" for found in columns)])
+    return markdown(head, rows)
 
 
 def comparison(datasets: list[Dataset], workload: str, resource: str) -> Figure:
@@ -237,19 +227,22 @@ def main() -> None:
     save(snapshot(chosen, first, home), pictures / "snapshots.png")
     save(violins(first, ("burst_amount", "idle_amount"), None), pictures / "amounts.png")
     save(violins(first, ("burst_duration", "idle_duration"), "s"), pictures / "durations.png")
+    counts = [
+        [
+            item.setting,
+            f"{len(item.examples)}",
+            f"{len({example.family for example in item.examples})}",
+            f"{item.about['num_runs']}",
+        ]
+        for item in datasets
+    ]
     lines = [
         "# What was measured",
         "",
         "Made by `python scripts/measured_report.py` from the data sets in `datasets/`. All labels "
         "are measured: real parameter-server training on CPU settings of one machine.",
         "",
-        "| setting | workloads | families | runs |",
-        "|---|---|---|---|",
-        *(
-            f"| {item.setting} | {len(item.examples)} | "
-            f"{len({example.family for example in item.examples})} | {item.about['num_runs']} |"
-            for item in datasets
-        ),
+        *markdown(["setting", "workloads", "families", "runs"], counts),
         "",
         f"## Three workloads on {first.setting} (the paper's Figure 2 and Table 1)",
         "",

@@ -27,6 +27,7 @@ from shipped import (
     FIRST_SIMULATED,
     ROOT,
     SIMULATED_CPU,
+    markdown,
     measured_datasets,
     plain,
     save,
@@ -196,10 +197,7 @@ def seeds_of(rows: Sequence[Row]) -> int:
 
 def table(rows: Sequence[Row], targets: Sequence[str], name: str, digits: int) -> list[str]:
     """Means over seeds by setting, and over all settings."""
-    lines = [
-        "| " + " | ".join(["", "measured labels", *targets, "mean"]) + " |",
-        "|---" * (3 + len(targets)) + "|",
-    ]
+    made = []
     chosen = [(SIMULATOR, 0), (SAME, 0)]
     chosen += [(way, size) for size in SIZES for way in COLOURS]
     for way, size in chosen:
@@ -207,8 +205,8 @@ def table(rows: Sequence[Row], targets: Sequence[str], name: str, digits: int) -
         cells = [f"{values.mean():.{digits}f}" if len(values) else "-" for values in found]
         whole = [values.mean() for values in found if len(values)]
         cells.append(f"{np.mean(whole):.{digits}f}" if len(whole) == len(targets) else "-")
-        lines.append("| " + " | ".join([way, str(size), *cells]) + " |")
-    return lines
+        made.append([way, str(size), *cells])
+    return markdown(["", "measured labels", *targets, "mean"], made)
 
 
 def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from shipped import DOCS, FIRST, measured_datasets, plain, save
+from shipped import DOCS, FIRST, markdown, measured_datasets, plain, save
 from transfer_experiments import (
     ANEW,
     HOME,
@@ -63,11 +63,9 @@ class Results:
 
 def accuracy_table(results: Results, targets: list[str]) -> list[str]:
     """Figure 15 and 16 in numbers: errors and seconds by setting, preset and size."""
-    lines = [
-        "| setting | preset | labels | NRMSE anew | NRMSE transferred | iteration time anew | "
-        "transferred | seconds anew | transferred |",
-        "|---" * 9 + "|",
-    ]
+    head = ["setting", "preset", "labels", "NRMSE anew", "NRMSE transferred", "iteration time anew",
+            "transferred", "seconds anew", "transferred"]  # fmt: skip
+    rows = []
     for target in targets:
         for preset in ("default", "paper"):
             for size in (*SIZES, 0):
@@ -81,24 +79,23 @@ def accuracy_table(results: Results, targets: list[str]) -> list[str]:
                     ("iteration_time_mape_pct", 1, " %"),
                     ("seconds_to_best", 2, " s"),
                 ):
-                    for rows in (anew, moved):
-                        if not rows:
+                    for some in (anew, moved):
+                        if not some:
                             cells.append("-")
                             continue
-                        middle, spread = mean(rows, name)
-                        around = f" ± {spread:.{digits}f}" if len(rows) > 1 else ""
+                        middle, spread = mean(some, name)
+                        around = f" ± {spread:.{digits}f}" if len(some) > 1 else ""
                         cells.append(f"{middle:.{digits}f}{around}{unit}")
-                lines.append("| " + " | ".join(cells) + " |")
-    return lines
+                rows.append(cells)
+    return markdown(head, rows)
 
 
 def saving_table(results: Results, targets: list[str], labels: dict[str, int]) -> list[str]:
     """What transfer saves: the fewest labels with which it is as good as training anew on all."""
-    lines = [
-        "| setting | preset | NRMSE anew, all labels | fewest labels as good by transfer | "
-        "NRMSE then | data saved | time saved to the best epoch | time saved in all |",
-        "|---" * 8 + "|",
-    ]
+    head = ["setting", "preset", "NRMSE anew, all labels", "fewest labels as good by transfer",
+            "NRMSE then", "data saved", "time saved to the best epoch",
+            "time saved in all"]  # fmt: skip
+    rows = []
     for preset in ("default", "paper"):
         for target in targets:
             same = {"target": target, "preset": preset}
@@ -121,8 +118,8 @@ def saving_table(results: Results, targets: list[str], labels: dict[str, int]) -
                         ),
                     ]
                     break
-            lines.append("| " + " | ".join(cells) + " |")
-    return lines
+            rows.append(cells)
+    return markdown(head, rows)
 
 
 def choices(preset: str) -> dict[str, dict[str, dict[str, object]]]:
@@ -155,10 +152,7 @@ def choice_table(
     results: Results, targets: list[str], title: str, presets: Iterable[str]
 ) -> list[str]:
     """NRMSE of some choices on every setting, the best of each in bold."""
-    lines = [
-        "| " + " | ".join(["preset", "tuned", *targets, "mean"]) + " |",
-        "|---" * (3 + len(targets)) + "|",
-    ]
+    lines = []
     for preset in presets:
         found = {
             name: [
@@ -178,8 +172,8 @@ def choice_table(
                 "-" if np.isnan(value) else f"**{value:.4f}**" if value == best else f"{value:.4f}"
                 for value, best in zip(row, np.nanmin(table, axis=0), strict=True)
             ]
-            lines.append("| " + " | ".join([preset, name, *cells]) + " |")
-    return lines
+            lines.append([preset, name, *cells])
+    return markdown(["preset", "tuned", *targets, "mean"], lines)
 
 
 def curves(results: Results, targets: list[str], labels: dict[str, int], path: Path) -> None:
