@@ -3,8 +3,8 @@
     sudo OMP_NUM_THREADS=1 python scripts/stalls_report.py
 
 The machine must be quiet: nothing else may run for the two hours or so. It needs root
-(network namespaces, clearing of caches), iproute2 and the extras `stalls`, `plot` and `tensorflow`;
-two cores are enough. Stop it at any time; the same command goes on. Profiles are kept in
+(network namespaces, clearing of caches), iproute2 and the extras `stalls` and `plot`; two cores are
+enough. Stop it at any time; the same command goes on. Profiles are kept in
 runs/stalls-report, and packed into docs/stalls/profiles.tar.xz, of which the report is made;
 `--docs-only` makes it of the pack that is there, and needs no root.
 
@@ -26,6 +26,7 @@ import numpy as np
 from shipped import DOCS, ROOT, markdown, save
 from stalls_campaign import MODELS, RATES, Run, measure, pack, runs_of
 from stalls_pictures import macro_picture, micro_picture, model_picture
+from stalls_rented import rented_section
 
 from driple.cli.rates import rate_of
 from driple.cli.stalls_plot import plot_profile
@@ -44,9 +45,6 @@ EXAMPLE = "resnet18"  # whose five steps are shown in full
 DEEP, WIDE = "resnet152", "vgg16"  # compared in the paper's section VI-A2
 INTERCONNECT = "loopback"
 FAST = "NVLink-V100"  # of the paper's P3 instances
-# Workloads of the zoo that are models of Table II: their cost on rented instances is simulated.
-RENTED = ("alexnet/imagenet/b32/momentum/sync", "resnet50/imagenet/b32/momentum/sync",
-          "vgg11/imagenet/b32/momentum/sync")  # fmt: skip
 
 
 def profiles_of(options: argparse.Namespace) -> dict[Run, Profile]:
@@ -258,41 +256,6 @@ def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> li
     ]  # fmt: skip
 
 
-def rented_section(options: argparse.Namespace) -> list[str]:
-    """Epoch time and cost on instances to rent, simulated, and the recommendation."""
-    from driple.cli.jobs import batch_size_of, job_of
-    from driple.stalls.cost import recommendation, simulated_offer
-    from driple.stalls.instances import read_instances
-
-    calibration, known = shipped_calibration(), read_instances()
-    lines = [
-        "## Which instance to rent (sections V-A to V-C)", "",
-        "Simulated (`driple stalls cost`): nobody here has these machines. ImageNet, batches of 32 "
-        "per device, newest prices of the catalogue. No stalls of CPU and disk in them. The paper "
-        "measured far higher interconnect stalls on P2 (750 % for ResNet50): its K80 share PCIe "
-        "in a way of which no published ring tells the simulator, so P2 is told too well.", "",
-    ]  # fmt: skip
-    for name in options.rented:
-        job, size = job_of(name), batch_size_of(name)
-        offers = [
-            simulated_offer(job, item, calibration, batch_size=size or 32, machines=count)
-            for item in known.values()
-            for count in ((1, 2) if item.devices > 1 else (1,))
-        ]
-        offers.sort(key=lambda offer: offer.epoch_cost or 0.0)
-        lines += [f"### {name}", "", recommendation(offers), "",
-                  "| instance | iteration | exchange adds | epoch | $ of an epoch |",
-                  "|---|---|---|---|---|"]  # fmt: skip
-        for offer in offers:
-            lines.append(
-                f"| {offer.name} | {1e3 * offer.iteration_s:.0f} ms | "
-                f"{offer.communication_pct or 0:.0f} % | {offer.epoch_s / 3600:.2f} h | "
-                f"{offer.epoch_cost or 0:.2f} |"
-            )
-        lines.append("")
-    return lines
-
-
 def spread_of(found: dict[Run, Profile]) -> float:
     """How much slower the slowest repetition of a step is than the fastest; the median."""
     times = [[*values.values()] for one in found.values() for values in one.times.values()]
@@ -306,7 +269,6 @@ def main() -> None:
     parser.add_argument("--docs-only", action="store_true", help="measure nothing")
     parser.add_argument("--macro", nargs="*", default=list(MODELS))
     parser.add_argument("--micro", nargs="*", default=list(MICRO))
-    parser.add_argument("--rented", nargs="*", default=list(RENTED))
     parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tries", type=int, default=4, help="of a launch that is disturbed")
@@ -345,7 +307,7 @@ def main() -> None:
         *macro_section(found, options),
         *micro_section(found, options),
         *model_section(fits, seen),
-        *rented_section(options),
+        *rented_section(options.docs),
     ]  # fmt: skip
     missing = {run.model for run in runs_of(options)} - {run.model for run in found}
     if missing:

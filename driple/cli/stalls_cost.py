@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.jobs import batch_size_of, job_of
-from driple.cli.show import note, print_json, print_table
+from driple.cli.jobs import JOB_HELP, job_of
+from driple.cli.show import note, print_json, print_simulator_error, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,15 +25,13 @@ _HOUR_S = 3600.0
 
 
 def cost(
-    graph: Annotated[
-        str | None,
-        typer.Argument(help="graph file, or workload such as resnet50/imagenet/b32/sgd/sync"),
-    ] = None,
+    graph: Annotated[str | None, typer.Argument(help=JOB_HELP)] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="of a device; a workload's name tells its own")
+        int | None, typer.Option(help="of a device; needed for a graph file")
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(help="of an epoch; default: ImageNet, or the profile's data")
+        int | None,
+        typer.Option(help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data"),
     ] = None,
     instance: Annotated[
         list[str] | None,
@@ -69,7 +67,7 @@ def cost(
 
       driple stalls cost datasets/examples/resnet50.pbtxt --batch-size 32 --machines 1,2
 
-      driple stalls cost resnet50/imagenet/b32/sgd/sync --instance p3 --on-date 2022-12-31
+      driple stalls cost bert-large --instance p3 --on-date 2022-12-31
 
       driple stalls cost --measured runs/stalls=p3.8xlarge --instances my.yaml --deadline 2
     """
@@ -94,11 +92,14 @@ def cost(
         )
     offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
     sentence = recommendation(offers, deadline)
+    error = _simulator_error(offers)
     if json:
-        print_json({"offers": [asdict(offer) for offer in offers], "recommendation": sentence})
+        told = [asdict(offer) for offer in offers]
+        print_json({"offers": told, "recommendation": sentence, "simulator_error": error})
     else:
         _print_offers(offers)
         print(f"\n{sentence}")
+        print_simulator_error(error)
     if plot is not None:
         from driple.cli.stalls_plot import plot_offers
 
@@ -153,19 +154,20 @@ def _simulated_offers(
 ) -> list[Offer]:
     """Simulate the graph on all of them, and say how far that may be trusted."""
     from driple.simulate.device import shipped_calibration
-    from driple.stalls.cost import IMAGENET_SAMPLES, simulated_offer
+    from driple.stalls.cost import simulated_offer
+    from driple.stalls.workloads import IMAGENET_SAMPLES
 
-    size = batch_size or batch_size_of(graph)
-    if size is None:
+    given = job_of(graph, batch_size)
+    if given.batch_size is None:
         raise ConfigError("a graph file does not tell its batch size; give --batch-size")
-    job, calibration = job_of(graph), shipped_calibration()
+    calibration = shipped_calibration()
     offers = [
         simulated_offer(
-            job,
+            given.job,
             item,
             calibration,
-            batch_size=size,
-            samples=samples or IMAGENET_SAMPLES,
+            batch_size=given.batch_size,
+            samples=samples or given.samples or IMAGENET_SAMPLES,
             machines=count,
             date=day,
         )
@@ -173,6 +175,18 @@ def _simulated_offers(
     ]
     _note_doubts(calibration, [item for item, _ in chosen])
     return offers
+
+
+def _simulator_error(offers: Sequence[Offer]) -> dict[str, float] | None:
+    """How far simulated iterations are from real ones, on as many devices as the largest offer."""
+    from driple.settings import Setting
+    from driple.simulate.device import shipped_calibration
+
+    simulated = [offer for offer in offers if offer.setting]
+    if not simulated:
+        return None
+    largest = max(simulated, key=lambda offer: offer.devices)
+    return shipped_calibration().error_of(Setting.parse(largest.setting))
 
 
 def _note_doubts(calibration: Calibration, chosen: Sequence[Instance]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.jobs import job_of
+from driple.cli.jobs import JOB_HELP, job_of
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
@@ -69,9 +69,7 @@ def fit(
 
 
 def predict(
-    graph: Annotated[
-        str, typer.Argument(help="graph file, or workload such as resnet50/imagenet/b32/sgd/sync")
-    ],
+    graph: Annotated[str, typer.Argument(help=JOB_HELP)],
     setting: Annotated[
         str, typer.Option(help="ring on one machine, such as V100-R8/ho-NVLink")
     ] = "V100-R8/ho-NVLink",
@@ -80,6 +78,9 @@ def predict(
     ] = None,
     links: Annotated[
         Path | None, typer.Option(help="fitted links (driple stalls fit); others are calibrated")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="of a device, for a PyTorch model; default: the paper's")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -114,7 +115,7 @@ def predict(
         known = fitted.get(name.lower())
         return known or calibrated_channel(name, bytes_per_s, workers, calibration)
 
-    job = job_of(graph)
+    job = job_of(graph, batch_size).job
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]

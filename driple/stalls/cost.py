@@ -21,10 +21,10 @@ from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.stalls.instances import Instance
 from driple.stalls.record import Profile
+from driple.stalls.workloads import IMAGENET_SAMPLES
 
-__all__ = ["IMAGENET_SAMPLES", "Offer", "measured_offer", "recommendation", "simulated_offer"]
+__all__ = ["Offer", "measured_offer", "recommendation", "simulated_offer"]
 
-IMAGENET_SAMPLES = 1_281_167  # training images of ImageNet-1k, the paper's data set
 _STEPS = 20
 _HOUR_S = 3600.0
 _MOST_NAMED = 3  # instances that a recommendation advises against

@@ -53,8 +53,7 @@ def _parts(options: argparse.Namespace) -> tuple[nn.Module, Dataset[Any], Callab
             raise ConfigError(f"name a workload, one of {', '.join(WORKLOADS)}")
         workload = workload_named(options.workload)
         dataset, num_classes = _data_of(workload, options)
-        loss = _answer_loss if workload.kind == "tokens" else nn.CrossEntropyLoss()
-        return workload.build(num_classes), dataset, loss
+        return workload.build(num_classes), dataset, workload.loss()
     chosen: Callable[..., Tensor] = (
         nn.CrossEntropyLoss() if options.loss is None else _resolve(options.loss)
     )
@@ -114,11 +113,6 @@ def _train(
             error.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     distributed.destroy_process_group()
-
-
-def _answer_loss(logits: Tensor, places: Tensor) -> Tensor:
-    """Cross entropy of where an answer begins and ends; logits [n, 2, length], places [n, 2]."""
-    return nn.functional.cross_entropy(logits.flatten(0, 1), places.flatten())
 
 
 def _resolve(reference: str) -> Any:

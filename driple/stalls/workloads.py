@@ -9,7 +9,7 @@ Importing this module does not import torch.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
-__all__ = ["MACRO", "MICRO", "WORKLOADS", "Workload", "workload_named"]
+__all__ = ["IMAGENET_SAMPLES", "MACRO", "MICRO", "WORKLOADS", "Workload", "workload_named"]
+
+# What the paper trains on: images of ImageNet-1k, questions of SQuAD 2.0.
+IMAGENET_SAMPLES, SQUAD_SAMPLES = 1_281_167, 130_319
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +37,9 @@ class Workload:
         kind: of its data: `images` or `tokens`.
         image_size: height and width of the images that the paper trains it on, pixels.
         least_size: the smallest images it takes.
+        length: tokens of a sample.
+        batch_size: samples of a device in an iteration, as the paper's figures have it.
+        samples: of an epoch of the paper's data set.
     """
 
     name: str
@@ -42,6 +48,9 @@ class Workload:
     kind: str = "images"
     image_size: int = 224
     least_size: int = 32
+    length: int = 128
+    batch_size: int = 32
+    samples: int = IMAGENET_SAMPLES
 
     def build(self, num_classes: int = 1000) -> nn.Module:
         """The model; for images with as many classes as asked."""
@@ -52,6 +61,16 @@ class Workload:
             arguments["num_classes"] = num_classes
         made: nn.Module = model(**arguments)
         return made
+
+    def loss(self) -> Callable[..., Tensor]:
+        """Cross entropy of classes, or of where an answer begins and ends."""
+        if self.kind == "images":
+            from torch.nn.functional import cross_entropy
+
+            return cross_entropy
+        from driple.stalls.models.bert import answer_loss
+
+        return answer_loss
 
 
 def _workloads() -> dict[str, Workload]:
@@ -82,7 +101,12 @@ def _workloads() -> dict[str, Workload]:
             )
     found += [
         Workload(
-            name=f"bert-{size}", builder=("bert", "Bert"), arguments={"size": size}, kind="tokens"
+            name=f"bert-{size}",
+            builder=("bert", "Bert"),
+            arguments={"size": size},
+            kind="tokens",
+            batch_size=4,
+            samples=SQUAD_SAMPLES,
         )
         for size in ("tiny", "base", "large")
     ]

@@ -74,7 +74,19 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
     assert found["offers"][0]["name"] == "p3.16xlarge"
     assert found["recommendation"].startswith("Rent p3.16xlarge")
     assert {offer["provenance"] for offer in found["offers"]} == {"simulated"}
+    assert found["simulator_error"]["median_pct"] > 0
     assert picture.stat().st_size > 10_000
+
+
+def test_a_pytorch_model_needs_only_its_name() -> None:
+    """BERT's epoch is SQuAD's 130,319 questions in batches of four on each device."""
+    cost = ("stalls", "cost", "bert-tiny", "--instance", "p3.8xlarge", "--json")
+    (offer,) = json.loads(driple(*cost).stdout)["offers"]
+    assert offer["epoch_s"] == pytest.approx(130_319 / (4 * 4) * offer["iteration_s"])
+    (larger,) = json.loads(driple(*cost, "--batch-size", 8).stdout)["offers"]
+    assert larger["iteration_s"] > offer["iteration_s"]
+    done = driple("stalls", "predict", "vgg11", "--setting", "V100-R4/ho-NVLink", "--json")
+    assert json.loads(done.stdout)["gradient_bytes"] == pytest.approx(4 * 132.86e6, rel=1e-3)
 
 
 def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
@@ -82,6 +94,7 @@ def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
     folder = write_profile(tmp_path / "p", TIMES)
     alone = driple("stalls", "cost", "--measured", f"{folder}=p3.8xlarge", "--json")
     (offer,) = json.loads(alone.stdout)["offers"]
+    assert json.loads(alone.stdout)["simulator_error"] is None
     assert (offer["name"], offer["provenance"]) == ("p3.8xlarge", "measured")
     assert offer["epoch_s"] == pytest.approx(2.0)
     assert offer["epoch_cost"] == pytest.approx(2.0 / 3600 * 12.24)
@@ -142,6 +155,9 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     assert "no stall profile" in refused("stalls", "show", tmp_path)
     assert "give a graph" in refused("stalls", "cost")
     assert "--batch-size" in refused("stalls", "cost", RESNET50)
+    assert "did you mean resnet50" in refused("stalls", "cost", "resnet51")
+    zoo = ("stalls", "cost", "resnet20/cifar10/b32/sgd/sync")
+    assert "has batches of 32" in refused(*zoo, "--batch-size", 8)
     cost = ("stalls", "cost", RESNET50, "--batch-size", 32)
     assert "p3.8xlarge" in refused(*cost, "--instance", "p99")
     assert "--machines" in refused(*cost, "--machines", "0")

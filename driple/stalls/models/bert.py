@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["BERT_SIZES", "Bert"]
+__all__ = ["BERT_SIZES", "Bert", "answer_loss"]
 
 # Layers and width; a head of attention has 64 channels, the inner product is 4 times as wide.
 BERT_SIZES = {"tiny": (2, 128), "base": (12, 768), "large": (24, 1024)}
@@ -49,3 +49,8 @@ class Bert(nn.Module):
         summary = torch.tanh(self.pooler(made[:, :1]))
         logits: Tensor = self.head(made + summary).transpose(1, 2)
         return logits
+
+
+def answer_loss(logits: Tensor, places: Tensor) -> Tensor:
+    """Cross entropy of where an answer begins and ends; logits [n, 2, length], places [n, 2]."""
+    return nn.functional.cross_entropy(logits.flatten(0, 1), places.flatten())
