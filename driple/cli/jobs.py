@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from driple.cli.extras import require_torch
 from driple.cli.source import read_source
@@ -13,12 +15,19 @@ from driple.errors import ConfigError
 if TYPE_CHECKING:
     from driple.simulate.job import Job
 
-__all__ = ["JOB_HELP", "GivenJob", "job_of"]
+__all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
 
 JOB_HELP = (
-    "graph file, workload such as resnet50/imagenet/b32/sgd/sync, or PyTorch model such as "
-    "mobilenet_v2"
+    "graph file; workload such as resnet50/imagenet/b32/sgd/sync; built-in PyTorch model such as "
+    "mobilenet_v2; or FILE.py:FUNCTION that builds your own, with --dataset"
 )
+DatasetOption = Annotated[
+    str | None, typer.Option(help="FILE.py:FUNCTION that builds your model's data set")
+]
+LossOption = Annotated[
+    str | None,
+    typer.Option(help="FILE.py:FUNCTION of your model's outputs and labels; cross entropy without"),
+]
 _MAX_MIB = 512
 
 
@@ -29,7 +38,7 @@ class GivenJob:
     Attributes:
         job: ready for simulating.
         batch_size: samples of a device in an iteration; None of a graph file, which does not tell.
-        samples: of an epoch of the data that the paper trains it on; None where it does not.
+        samples: of an epoch of its own data set, or of the paper's; None where neither is known.
     """
 
     job: Job
@@ -37,12 +46,20 @@ class GivenJob:
     samples: int | None = None
 
 
-def job_of(text: str, batch_size: int | None = None) -> GivenJob:
-    """A job from a graph file, a workload of the zoo, or a model of `driple.stalls.workloads`.
+def job_of(
+    text: str,
+    batch_size: int | None = None,
+    *,
+    dataset: str | None = None,
+    loss: str | None = None,
+) -> GivenJob:
+    """A job from a graph file, a workload of the zoo, or a PyTorch model, built in or the user's.
 
     Args:
         text: which.
-        batch_size: of a device; a model's graph is made with it, all others have theirs.
+        batch_size: of a device; a PyTorch model's graph is made with it, all others have theirs.
+        dataset: function that builds the data set of the user's model.
+        loss: function of its outputs and labels.
 
     Raises:
         ConfigError: none of these, or a batch size that is not the workload's own.
@@ -52,6 +69,16 @@ def job_of(text: str, batch_size: int | None = None) -> GivenJob:
     from driple.settings import Setting
     from driple.simulate.job import Job
 
+    if dataset is not None or (":" in text and not Path(text).exists()):
+        if dataset is None or batch_size is None:
+            raise ConfigError(
+                f"a model of your own, '{text}', needs --dataset FILE.py:FUNCTION and --batch-size"
+            )
+        require_torch("a PyTorch model's graph")
+        from driple.stalls.traced import graph_of_functions
+
+        graph, samples = graph_of_functions(text, dataset, loss, batch_size)
+        return GivenJob(job=Job(graph), batch_size=batch_size, samples=samples)
     if not Path(text).exists() and "/" not in text and not Path(text).suffix:
         from driple.stalls.workloads import workload_named
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.jobs import JOB_HELP, job_of
+from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
 from driple.cli.show import note, print_json, print_simulator_error, print_table
 from driple.errors import ConfigError
 
@@ -27,8 +27,10 @@ _HOUR_S = 3600.0
 def cost(
     graph: Annotated[str | None, typer.Argument(help=JOB_HELP)] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="of a device; needed for a graph file")
+        int | None, typer.Option(help="of a device; needed for a graph file or a model of yours")
     ] = None,
+    dataset: DatasetOption = None,
+    loss: LossOption = None,
     samples: Annotated[
         int | None,
         typer.Option(help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data"),
@@ -69,6 +71,8 @@ def cost(
 
       driple stalls cost bert-large --instance p3 --on-date 2022-12-31
 
+      driple stalls cost train.py:build_model --dataset train.py:build_dataset --batch-size 64
+
       driple stalls cost --measured runs/stalls=p3.8xlarge --instances my.yaml --deadline 2
     """
     from driple.stalls.cost import recommendation
@@ -83,10 +87,10 @@ def cost(
     known, day = read_instances(instances or []), _day(on_date)
     offers = _measured_offers(measured or [], known, samples, day)
     if graph is not None:
+        done = {offer.name for offer in offers}
         offers += _simulated_offers(
-            graph,
-            _chosen(known, instance or [], _counts(machines), {offer.name for offer in offers}),
-            batch_size=batch_size,
+            job_of(graph, batch_size, dataset=dataset, loss=loss),
+            _chosen(known, instance or [], _counts(machines), done),
             samples=samples,
             day=day,
         )
@@ -145,19 +149,17 @@ def _chosen(
 
 
 def _simulated_offers(
-    graph: str,
+    given: GivenJob,
     chosen: Sequence[tuple[Instance, int]],
     *,
-    batch_size: int | None,
     samples: int | None,
     day: datetime.date | None,
 ) -> list[Offer]:
-    """Simulate the graph on all of them, and say how far that may be trusted."""
+    """Simulate the job on all of them, and say how far that may be trusted."""
     from driple.simulate.device import shipped_calibration
     from driple.stalls.cost import simulated_offer
     from driple.stalls.workloads import IMAGENET_SAMPLES
 
-    given = job_of(graph, batch_size)
     if given.batch_size is None:
         raise ConfigError("a graph file does not tell its batch size; give --batch-size")
     calibration = shipped_calibration()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.jobs import JOB_HELP, job_of
+from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
@@ -82,6 +82,8 @@ def predict(
     batch_size: Annotated[
         int | None, typer.Option(help="of a device, for a PyTorch model; default: the paper's")
     ] = None,
+    dataset: DatasetOption = None,
+    loss: LossOption = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Predict the interconnect and network stall of a graph, by T = L (tau + G / (L B)).
@@ -115,7 +117,7 @@ def predict(
         known = fitted.get(name.lower())
         return known or calibrated_channel(name, bytes_per_s, workers, calibration)
 
-    job = job_of(graph, batch_size).job
+    job = job_of(graph, batch_size, dataset=dataset, loss=loss).job
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]

@@ -3,7 +3,8 @@
     profile = driple.stalls.profile(build_model, build_dataset, batch_size=32, out="runs/stalls")
     profile.stalls()["interconnect"].pct
 
-`batches(...)` marks what a script trains on, where that is no DataLoader of PyTorch.
+`graph_of_step(model, inputs, loss)` reads a training step as a graph, for `simulated_offer` and the
+like. `batches(...)` marks what a script trains on, where that is no DataLoader of PyTorch.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from driple.stalls.api import profile
     from driple.stalls.record import Profile
+    from driple.stalls.traced import graph_of_step
 
-__all__ = ["Profile", "batches", "profile"]
+__all__ = ["Profile", "batches", "graph_of_step", "profile"]
 
-_HOMES = {"Profile": "driple.stalls.record", "profile": "driple.stalls.api"}
+_HOMES = {
+    "Profile": "driple.stalls.record",
+    "graph_of_step": "driple.stalls.traced",
+    "profile": "driple.stalls.api",
+}
 _Batch = TypeVar("_Batch")
 
 

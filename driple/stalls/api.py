@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from driple.errors import ConfigError
 from driple.stalls.profiler import Progress, default_processes, profile_script
 from driple.stalls.record import Profile
+from driple.stalls.references import reference_of
 from driple.stalls.steps import STEPS, Plan
 
-__all__ = ["profile", "reference_of"]
+__all__ = ["profile"]
 
 
 def profile(
@@ -79,24 +78,3 @@ def profile(
     )
     places = [Path(place) for place in data]
     return profile_script(command, plan, Path(out), data=places, steps=steps, progress=progress)
-
-
-def reference_of(name: str, function: Callable[..., Any]) -> str:
-    """How another process finds a function: `MODULE:NAME`, or `FILE.py:NAME` of the main script.
-
-    Raises:
-        ConfigError: it has no name there, such as a lambda or a function within another.
-    """
-    inner = getattr(function, "__qualname__", "<no name>")
-    module = getattr(function, "__module__", "")
-    if "<" in inner:
-        raise ConfigError(
-            f"{name} is {inner} of {module or 'no module'}, which other processes cannot find; "
-            "give a function that is defined at the top of a module"
-        )
-    if module != "__main__":
-        return f"{module}:{inner}"
-    file = getattr(sys.modules["__main__"], "__file__", None)
-    if file is None:
-        raise ConfigError(f"{name} was typed in by hand; put it into a file, and import it")
-    return f"{Path(file).resolve()}:{inner}"

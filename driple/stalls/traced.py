@@ -16,16 +16,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import default_collate
 
 from driple.checks import check_whole
-from driple.errors import ConfigError
+from driple.errors import ConfigError, GraphError
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
 from driple.stalls.aten import Input, Kernel, kernels_of, tensors_in
+from driple.stalls.references import function_named
 from driple.stalls.workloads import Workload
 
-__all__ = ["graph_of_step", "graph_of_workload"]
+__all__ = ["graph_of_functions", "graph_of_step", "graph_of_workload"]
 
 # Numbers of TensorFlow's data types.
 _DTYPES = {
@@ -59,6 +61,38 @@ def graph_of_workload(workload: Workload, batch_size: int | None = None) -> OpGr
             labels = torch.zeros(size, dtype=torch.int64)
     loss = workload.loss()
     return graph_of_step(model, inputs, lambda outputs: loss(outputs, labels))
+
+
+def graph_of_functions(
+    model: str, dataset: str, loss: str | None, batch_size: int
+) -> tuple[OpGraph, int | None]:
+    """A step of a user's own model, whose file is run for it, and the samples of an epoch.
+
+    Args:
+        model: `FILE.py:FUNCTION` that builds the model.
+        dataset: likewise the data set, of (input, label); one sample is read.
+        loss: likewise of outputs and labels; cross entropy without.
+        batch_size: samples of a device in an iteration.
+
+    Raises:
+        ConfigError: there are no such functions.
+        GraphError: the step cannot be followed by shapes alone.
+    """
+    check_whole("--batch-size", batch_size, 1)
+    module, samples = function_named(model)(), function_named(dataset)()
+    of = nn.functional.cross_entropy if loss is None else function_named(loss)
+    try:
+        inputs, labels = default_collate([samples[0]] * batch_size)
+        graph = graph_of_step(
+            module.to("meta"), inputs.to("meta"), lambda outputs: of(outputs, labels.to("meta"))
+        )
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise GraphError(
+            f"the training step of {model} cannot be read without running it ({first}); it must "
+            "not decide by values of tensors, and the data set must give pairs of tensors"
+        ) from error
+    return graph, len(samples) if hasattr(samples, "__len__") else None
 
 
 def graph_of_step(

@@ -13,8 +13,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +22,13 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from driple.errors import ConfigError, DripleError
+from driple.stalls.references import function_named
 from driple.stalls.samples import ImageFolder, RandomSamples, TokenFile
 from driple.stalls.workloads import WORKLOADS, Workload, workload_named
 
 __all__ = ["main"]
 
 _VOCABULARY = 30_522
-_USER_MODULE = "driple_user_script"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,9 +53,9 @@ def _parts(options: argparse.Namespace) -> tuple[nn.Module, Dataset[Any], Callab
         dataset, num_classes = _data_of(workload, options)
         return workload.build(num_classes), dataset, workload.loss()
     chosen: Callable[..., Tensor] = (
-        nn.CrossEntropyLoss() if options.loss is None else _resolve(options.loss)
+        nn.CrossEntropyLoss() if options.loss is None else function_named(options.loss)
     )
-    return _resolve(options.model)(), _resolve(options.dataset)(), chosen
+    return function_named(options.model)(), function_named(options.dataset)(), chosen
 
 
 def _data_of(workload: Workload, options: argparse.Namespace) -> tuple[Dataset[Any], int]:
@@ -113,27 +111,6 @@ def _train(
             error.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     distributed.destroy_process_group()
-
-
-def _resolve(reference: str) -> Any:
-    """The function that `api.reference_of` named: `MODULE:NAME` or `FILE.py:NAME`."""
-    place, _, name = reference.rpartition(":")
-    if place.endswith(".py"):
-        module = sys.modules.get(_USER_MODULE)
-        if module is None:
-            spec = spec_from_file_location(_USER_MODULE, place)
-            if spec is None or spec.loader is None:
-                raise ConfigError(f"{place} cannot be imported")
-            module = module_from_spec(spec)
-            sys.modules[_USER_MODULE] = module
-            sys.path.insert(0, str(Path(place).resolve().parent))
-            spec.loader.exec_module(module)
-    else:
-        module = import_module(place)
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -89,6 +89,43 @@ def test_a_pytorch_model_needs_only_its_name() -> None:
     assert json.loads(done.stdout)["gradient_bytes"] == pytest.approx(4 * 132.86e6, rel=1e-3)
 
 
+OWN = """
+import torch
+from torch import nn
+
+def build_model():
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+
+def build_dataset():
+    return torch.utils.data.TensorDataset(torch.zeros(50, 3, 2, 2), torch.zeros(50).long())
+
+class Decides(nn.Linear):
+    def forward(self, images):
+        made = super().forward(images.flatten(1))
+        return made if made.sum() > 0 else -made
+
+def build_decider():
+    return Decides(12, 4)
+"""
+
+
+def test_a_model_of_the_users_own_is_read_from_its_file(tmp_path: Path) -> None:
+    """An epoch is the 50 samples of its data set."""
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    ends = ("--dataset", f"{own}:build_dataset", "--batch-size", 5)
+    done = driple("stalls", "cost", f"{own}:build_model", *ends, "--instance", "p3.8xlarge",
+                  "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (offer,) = json.loads(done.stdout)["offers"]
+    assert offer["epoch_s"] == pytest.approx(50 / (5 * 4) * offer["iteration_s"])
+    cost = ("stalls", "cost")
+    assert "needs --dataset" in refused(*cost, f"{own}:build_model", "--batch-size", 5)
+    assert "has no 'other'" in refused(*cost, f"{own}:other", *ends)
+    assert "not there" in refused(*cost, f"{tmp_path}/none.py:build_model", *ends)
+    assert "without running it" in refused(*cost, f"{own}:build_decider", *ends)
+
+
 def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
     """Measured on p3.8xlarge: ten iterations of 0.2 s at 12.24 an hour; it is not simulated."""
     folder = write_profile(tmp_path / "p", TIMES)

@@ -6,7 +6,7 @@ import pytest
 
 from driple import stalls
 from driple.errors import ConfigError
-from driple.stalls.api import reference_of
+from driple.stalls.references import reference_of
 from tests.stalls.builders import build_dataset, build_model, mean_square
 
 
