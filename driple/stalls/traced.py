@@ -122,11 +122,11 @@ def graph_of_step(
     return recorder.graph(update)
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
     """Notes every kernel, and whose results it reads: results are known by their memory."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._parameters = list(parameters)
         self._number = {_memory(one): i for i, one in enumerate(self._parameters)}
         self._kept: list[Any] = []  # so that no memory is given out twice
