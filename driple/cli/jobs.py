@@ -90,15 +90,21 @@ def job_of(
         return GivenJob(
             job=Job(graph_of_workload(model, size)), batch_size=size, samples=model.samples
         )
-    job = Job(read_source(text, Setting.parse("V100-P1w2"), max_mib=_MAX_MIB))
-    if Path(text).exists():
-        return GivenJob(job=job, batch_size=batch_size)
-    from driple.zoo import Workload
-
-    own = Workload.parse(text).batch_size
-    if batch_size not in (None, own):
+    own = None if Path(text).exists() else _batch_size_of(text)
+    if None not in (own, batch_size) and own != batch_size:
         raise ConfigError(
             f"{text} has batches of {own}, got --batch-size {batch_size}; give the workload with "
             "that batch size in its name"
         )
-    return GivenJob(job=job, batch_size=own)
+    job = Job(read_source(text, Setting.parse("V100-P1w2"), max_mib=_MAX_MIB))
+    return GivenJob(job=job, batch_size=batch_size or own)
+
+
+def _batch_size_of(name: str) -> int | None:
+    """The batch size of a workload of the zoo; None of what is none, which is refused later."""
+    from driple.zoo import Workload
+
+    try:
+        return Workload.parse(name).batch_size
+    except ConfigError:
+        return None

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -80,6 +80,8 @@ def cost(
 
     if graph is None and not measured:
         raise ConfigError("give a graph or a workload, or --measured FOLDER=INSTANCE")
+    if graph is not None and batch_size is None and Path(graph).exists():
+        raise ConfigError("a graph file does not tell its batch size; give --batch-size")
     if plot is not None:
         from driple.cli.plot import check_picture
 
@@ -88,15 +90,12 @@ def cost(
     offers = _measured_offers(measured or [], known, samples, day)
     if graph is not None:
         done = {offer.name for offer in offers}
-        offers += _simulated_offers(
-            job_of(graph, batch_size, dataset=dataset, loss=loss),
-            _chosen(known, instance or [], _counts(machines), done),
-            samples=samples,
-            day=day,
-        )
+        chosen = _chosen(known, instance or [], _counts(machines), done)
+        given = job_of(graph, batch_size, dataset=dataset, loss=loss)
+        offers += _simulated_offers(given, chosen, samples=samples, day=day)
     offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
     sentence = recommendation(offers, deadline)
-    error = _simulator_error(offers)
+    error = _simulator_error(offers, known)
     if json:
         told = [asdict(offer) for offer in offers]
         print_json({"offers": told, "recommendation": sentence, "simulator_error": error})
@@ -160,15 +159,13 @@ def _simulated_offers(
     from driple.stalls.cost import simulated_offer
     from driple.stalls.workloads import IMAGENET_SAMPLES
 
-    if given.batch_size is None:
-        raise ConfigError("a graph file does not tell its batch size; give --batch-size")
     calibration = shipped_calibration()
     offers = [
         simulated_offer(
             given.job,
             item,
             calibration,
-            batch_size=given.batch_size,
+            batch_size=cast("int", given.batch_size),  # asked for where it is not known
             samples=samples or given.samples or IMAGENET_SAMPLES,
             machines=count,
             date=day,
@@ -179,16 +176,17 @@ def _simulated_offers(
     return offers
 
 
-def _simulator_error(offers: Sequence[Offer]) -> dict[str, float] | None:
+def _simulator_error(
+    offers: Sequence[Offer], known: Mapping[str, Instance]
+) -> dict[str, float] | None:
     """How far simulated iterations are from real ones, on as many devices as the largest offer."""
-    from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
 
     simulated = [offer for offer in offers if offer.setting]
     if not simulated:
         return None
-    largest = max(simulated, key=lambda offer: offer.devices)
-    return shipped_calibration().error_of(Setting.parse(largest.setting))
+    name, _, machines = max(simulated, key=lambda offer: offer.devices).name.partition("*")
+    return shipped_calibration().error_of(known[name].setting(int(machines or 1)))
 
 
 def _note_doubts(calibration: Calibration, chosen: Sequence[Instance]) -> None:
