@@ -88,6 +88,7 @@ def cost(
         check_picture(plot)
     known, day = read_instances(instances or []), _day(on_date)
     offers = _measured_offers(measured or [], known, samples, day)
+    chosen: list[tuple[Instance, int]] = []
     if graph is not None:
         done = {offer.name for offer in offers}
         chosen = _chosen(known, instance or [], _counts(machines), done)
@@ -95,7 +96,7 @@ def cost(
         offers += _simulated_offers(given, chosen, samples=samples, day=day)
     offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
     sentence = recommendation(offers, deadline)
-    error = _simulator_error(offers, known)
+    error = _simulator_error(chosen)
     if json:
         told = [asdict(offer) for offer in offers]
         print_json({"offers": told, "recommendation": sentence, "simulator_error": error})
@@ -176,17 +177,15 @@ def _simulated_offers(
     return offers
 
 
-def _simulator_error(
-    offers: Sequence[Offer], known: Mapping[str, Instance]
-) -> dict[str, float] | None:
-    """How far simulated iterations are from real ones, on as many devices as the largest offer."""
+def _simulator_error(chosen: Sequence[tuple[Instance, int]]) -> dict[str, float] | None:
+    """How far simulated iterations are from real ones, on as many devices as the most of these."""
     from driple.simulate.device import shipped_calibration
 
-    simulated = [offer for offer in offers if offer.setting]
-    if not simulated:
+    settings = [item.setting(count) for item, count in chosen]
+    if not settings:
         return None
-    name, _, machines = max(simulated, key=lambda offer: offer.devices).name.partition("*")
-    return shipped_calibration().error_of(known[name].setting(int(machines or 1)))
+    largest = max(settings, key=lambda setting: setting.num_workers)
+    return shipped_calibration().error_of(largest)
 
 
 def _note_doubts(calibration: Calibration, chosen: Sequence[Instance]) -> None:

@@ -20,6 +20,7 @@ from torch.utils.data import default_collate
 
 from driple.checks import check_whole
 from driple.errors import ConfigError, GraphError
+from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
@@ -29,12 +30,15 @@ from driple.stalls.workloads import Workload
 
 __all__ = ["graph_of_functions", "graph_of_step", "graph_of_workload"]
 
-# Numbers of TensorFlow's data types.
 _DTYPES = {
-    torch.float32: 1, torch.float64: 2, torch.int32: 3, torch.uint8: 4, torch.int16: 5,
-    torch.int8: 6, torch.int64: 9, torch.bool: 10, torch.bfloat16: 14, torch.float16: 19,
+    dtype: NUMBER_OF[f"DT_{name}"]
+    for dtype, name in (
+        (torch.float32, "FLOAT"), (torch.float64, "DOUBLE"), (torch.float16, "HALF"),
+        (torch.bfloat16, "BFLOAT16"), (torch.int64, "INT64"), (torch.int32, "INT32"),
+        (torch.int16, "INT16"), (torch.int8, "INT8"), (torch.uint8, "UINT8"),
+        (torch.bool, "BOOL"),
+    )
 }  # fmt: skip
-_INT32 = 3
 _DEVICE = "/job:worker/task:0/device:GPU:0"
 _UPDATE = "ApplyMomentum"  # as driple.stalls.train updates
 
@@ -182,7 +186,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
 
     def _shape(self, item: Input) -> Shape:
         if item.tensor is None:
-            return Shape(item.shape, _INT32)
+            return Shape(item.shape, _DTYPES[torch.int32])
         sizes = tuple(item.tensor.shape) if item.shape is None else item.shape
         return Shape(sizes, _DTYPES.get(item.tensor.dtype, 0), _memory(item.tensor) in self._number)
 
