@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.checks import check_whole
 from driple.cli.extras import require_torch
 from driple.cli.source import read_source
 from driple.errors import ConfigError
@@ -62,13 +63,15 @@ def job_of(
         loss: function of its outputs and labels.
 
     Raises:
-        ConfigError: none of these, or a batch size that is not the workload's own.
+        ConfigError: none of these, a batch size below 1, or one that is not the workload's own.
         GraphError: the file cannot be read.
         MissingExtraError: TensorFlow or PyTorch is needed, and not installed.
     """
     from driple.settings import Setting
     from driple.simulate.job import Job
 
+    if batch_size is not None:
+        check_whole("--batch-size", batch_size, 1)
     if dataset is not None or (":" in text and not Path(text).exists()):
         if dataset is None or batch_size is None:
             raise ConfigError(
@@ -86,7 +89,7 @@ def job_of(
         require_torch("a PyTorch model's graph")
         from driple.stalls.traced import graph_of_workload
 
-        size = batch_size or model.batch_size
+        size = model.batch_size if batch_size is None else batch_size
         return GivenJob(
             job=Job(graph_of_workload(model, size)), batch_size=size, samples=model.samples
         )

@@ -192,6 +192,8 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     assert "no stall profile" in refused("stalls", "show", tmp_path)
     assert "give a graph" in refused("stalls", "cost")
     assert "--batch-size" in refused("stalls", "cost", RESNET50)
+    for job in (RESNET50, "mobilenet_v2"):
+        assert "--batch-size must be" in refused("stalls", "cost", job, "--batch-size", 0)
     assert "did you mean resnet50" in refused("stalls", "cost", "resnet51")
     zoo = ("stalls", "cost", "resnet20/cifar10/b32/sgd/sync")
     assert "has batches of 32" in refused(*zoo, "--batch-size", 8)
