@@ -31,7 +31,7 @@ class InputConfig:
         seed: seed of the fluid communities.
         components: which connected components are grouped: the largest one, or all of them.
         features: of each group: `paper`: the three sums of the paper as they are; `log`:
-            log(1 + sum); `costs`: the same, and FLOPs, moved bytes and executions.
+            log(1 + sum); `costs`: the same, and what its ops cost (`costs.py`).
         context: vector of the whole graph beside the groups: `none`; `sizes`: of graph, tensors
             and traffic; `costs`: the same, and what each kind of op costs.
     """

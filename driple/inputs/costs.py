@@ -1,7 +1,7 @@
 """What a training step costs, of each group and of the whole graph (ours).
 
-    OpGraph --cost_of_graph--> FLOPs, bytes, executions of each node
-            --> sums over groups [M, 3], logarithms of sums over kinds of ops and of the traffic [C]
+    OpGraph --cost_of_graph--> FLOPs, bytes, executions, left elements of each node
+            --> sums over groups [M, 4], logarithms of sums over kinds of ops and of the traffic [C]
 
 Sizes alone do not tell a convolution from an addition of the same size; these sums do.
 """
@@ -18,9 +18,10 @@ __all__ = ["COST_CONTEXT_NAMES", "COST_FEATURE_NAMES", "cost_context", "group_co
 
 FloatArray = npt.NDArray[np.float64]
 
-COST_FEATURE_NAMES = ("flops", "moved_bytes", "executions")
+COST_FEATURE_NAMES = ("flops", "moved_bytes", "executions", "left_elements")
 COST_CONTEXT_NAMES = (
     *(f"flops_{kind}" for kind in PRODUCTS),
+    *(f"left_elements_{kind}" for kind in PRODUCTS),
     *(f"bytes_{kind}" for kind in KINDS),
     *(f"executions_{kind}" for kind in KINDS),
     "total_flops",
@@ -42,14 +43,14 @@ _BYTES_OF_PARAMETER = 4
 
 
 def group_costs(cost: GraphCost, groups: npt.NDArray[np.int32]) -> FloatArray:
-    """Sums over each group: FLOPs, bytes read and written, executions, loops counted in full.
+    """Sums over each group of `COST_FEATURE_NAMES`, loops counted in full.
 
     Args:
         cost: of the graph.
         groups: shape [num_nodes], group of each node, -1 for none.
 
     Returns:
-        Shape [num_groups, 3].
+        Shape [num_groups, 4].
     """
     inside = groups >= 0
     columns = cost.per_step[inside]
@@ -61,11 +62,12 @@ def group_costs(cost: GraphCost, groups: npt.NDArray[np.int32]) -> FloatArray:
 
 def cost_context(graph: OpGraph, cost: GraphCost) -> FloatArray:
     """The whole graph: log(1 + x) of `COST_CONTEXT_NAMES`, shape [len(COST_CONTEXT_NAMES)]."""
-    flops, moved, runs = cost_by_kind(graph, cost)
+    flops, moved, runs, left = cost_by_kind(graph, cost)
     accumulators, updates, update_flops = _of_servers(graph)
     sent = float(graph.sent_bytes)
     values = [
         *flops[: len(PRODUCTS)],
+        *left[: len(PRODUCTS)],
         *moved,
         *runs,
         flops.sum(),

@@ -26,19 +26,22 @@ __all__ = ["LAW_NAMES", "CostLaw"]
 FloatArray = npt.NDArray[np.float64]
 
 # What the law adds up, by the names of the context; a constant comes last. Few, so that a hundred
-# labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0014).
+# labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0016).
+_CONVOLUTIONS = PRODUCTS[:3]
 LAW_NAMES: tuple[tuple[str, ...], ...] = (
-    *((f"flops_{kind}",) for kind in PRODUCTS),
+    tuple(f"flops_{kind}" for kind in _CONVOLUTIONS),
+    ("flops_matmul",),
+    *((f"left_elements_{kind}",) for kind in _CONVOLUTIONS),
+    *((f"bytes_{kind}",) for kind in _CONVOLUTIONS),
     ("bytes_normalisation",),
     ("bytes_pooling",),
-    ("bytes_softmax",),
-    ("bytes_elementwise",),
-    tuple(f"executions_{kind}" for kind in PRODUCTS[:3]),
+    ("bytes_elementwise", "bytes_softmax", "bytes_lists"),
+    tuple(f"executions_{kind}" for kind in _CONVOLUTIONS),
     ("executions_matmul",),
     ("executions_normalisation",),
     ("executions_elementwise",),
-    ("executions_control",),
-    ("executions_lists",),
+    ("num_nodes",),
+    ("repeated_executions",),
     ("sent_bytes",),
     ("received_bytes",),
     ("sent_tensors",),

@@ -16,6 +16,7 @@ from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.opcost.formulas import cost_of_op
 from driple.opcost.kinds import KINDS, kind_of
+from driple.opcost.products import product_of
 
 __all__ = ["GraphCost", "cost_by_kind", "cost_of_graph"]
 
@@ -31,6 +32,8 @@ class GraphCost:
         bytes_read: shape [num_nodes], bytes of memory.
         bytes_written: shape [num_nodes].
         parameters: shape [num_nodes], elements of the variables that the node computes with.
+        left_elements: shape [num_nodes], of the left factor of a product; of a convolution, those
+            of its patches (`products.py`); 0 of all else.
         executions: shape [num_nodes], int64, how often it runs in a step.
         unknown: how many nodes of each op type have no formula; they count their bytes, no FLOPs.
     """
@@ -39,15 +42,16 @@ class GraphCost:
     bytes_read: FloatArray
     bytes_written: FloatArray
     parameters: FloatArray
+    left_elements: FloatArray
     executions: npt.NDArray[np.int64]
     unknown: Mapping[str, int]
 
     @property
     def per_step(self) -> FloatArray:
-        """Shape [num_nodes, 3]: FLOPs, bytes read and written, executions of a whole step."""
+        """Shape [num_nodes, 4]: FLOPs, bytes moved, executions, left elements of a whole step."""
         runs = self.executions.astype(np.float64)
         moved = (self.bytes_read + self.bytes_written) * runs
-        return np.stack([self.flops * runs, moved, runs], axis=1)
+        return np.stack([self.flops * runs, moved, runs, self.left_elements * runs], axis=1)
 
     @property
     def total_flops(self) -> float:
@@ -61,7 +65,7 @@ class GraphCost:
 
 
 def cost_by_kind(graph: OpGraph, cost: GraphCost) -> FloatArray:
-    """Sums of `cost.per_step` over the ops of each kind, shape [3, len(KINDS)].
+    """Sums of `cost.per_step` over the ops of each kind, shape [4, len(KINDS)].
 
     Args:
         graph: the graph.
@@ -87,9 +91,15 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
             "its GraphDef again"
         )
     costs = [cost_of_op(signature) for signature in graph.signatures]
+    products = [product_of(op, c.flops) for op, c in zip(graph.signatures, costs, strict=True)]
+    left = [product.left_elements if product else 0.0 for product in products]
     table = np.array(
-        [[c.flops, c.bytes_read, c.bytes_written, c.parameters] for c in costs], dtype=np.float64
-    ).reshape(-1, 4)
+        [
+            [c.flops, c.bytes_read, c.bytes_written, c.parameters, elements]
+            for c, elements in zip(costs, left, strict=True)
+        ],
+        dtype=np.float64,
+    ).reshape(-1, 5)
     rows = table[graph.signature_of]
     unknown = Counter(
         op_type
@@ -101,6 +111,7 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         bytes_read=rows[:, 1],
         bytes_written=rows[:, 2],
         parameters=rows[:, 3],
+        left_elements=rows[:, 4],
         executions=graph.executions,
         unknown=dict(sorted(unknown.items())),
     )

@@ -14,7 +14,14 @@ import numpy.typing as npt
 
 from driple.graph.signature import OpSignature
 from driple.opcost import cost_of_op
-from driple.opcost.einsum import index_sizes, indices_of
+from driple.opcost.products import (
+    CONVOLUTIONS,
+    FILTER_GRADIENTS,
+    INPUT_GRADIENTS,
+    Product,
+    product_of,
+    window_of,
+)
 
 __all__ = [
     "BIAS_GRADIENT",
@@ -23,7 +30,6 @@ __all__ = [
     "PRODUCT_KINDS",
     "WINDOW5",
     "OpTable",
-    "product_of",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -55,67 +61,6 @@ _LEAST_FIRST = 7  # windows this large belong to a first layer, whose images hav
 _SAVING_TILES = {3: (4, 6 * 6), 5: (28, 32 * 17 * 4)}
 
 _HALF = frozenset({14, 19})  # data types that tensor cores multiply: BFLOAT16, HALF
-_CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D"})
-_INPUT_GRADIENTS = frozenset({"Conv2DBackpropInput"})
-_FILTER_GRADIENTS = frozenset({"Conv2DBackpropFilter"})
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A matrix product: `count` times [m, k] x [k, n]."""
-
-    m: float
-    n: float
-    k: float
-    count: float = 1.0
-
-
-def product_of(op: OpSignature, flops: float) -> Product | None:
-    """The matrix product that an op comes to; None if it is none, or its shapes are unknown.
-
-    Args:
-        op: what it computes on.
-        flops: its floating-point operations, 2 m n k.
-    """
-    if flops <= 0 or not op.outputs or op.outputs[0].shape is None:
-        return None
-    if op.op_type == "Einsum":
-        return _einsum(op)
-    if op.op_type.endswith(("MatMul", "MatMulV2", "MatMulV3")):
-        shape = [max(n, 1) for n in op.outputs[0].shape]
-        m, n = float(shape[-2]), float(shape[-1])
-        count = float(prod(shape[:-2]))
-        return Product(m, n, flops / (2 * m * n * count), count)
-    return _convolution(op, flops)
-
-
-def _convolution(op: OpSignature, flops: float) -> Product | None:
-    """The product of a convolution, or of one of its gradients."""
-    window = [max(n, 1) for n in _window(op) or ()]
-    if not window:
-        return None
-    if op.op_type in _FILTER_GRADIENTS:
-        m, n = float(prod(window[:-1])), float(window[-1])
-        return Product(m, n, flops / (2 * m * n))
-    if op.op_type in _CONVOLUTIONS | _INPUT_GRADIENTS:
-        n = float(window[2] if op.op_type in _INPUT_GRADIENTS else window[3])
-        m = op.outputs[0].elements / n
-        return Product(m, n, flops / (2 * m * n)) if m else None
-    return None
-
-
-def _einsum(op: OpSignature) -> Product | None:
-    """The product of an Einsum of two inputs: which indices they share decides the sides."""
-    found, sizes = indices_of(op), index_sizes(op)
-    if found is None or sizes is None or len(op.inputs) != 2:
-        return None
-    left, right = found[0]
-    sides = dict.fromkeys("mnkc", 1.0)
-    for name, size in sizes.items():
-        where = name in left, name in right, name in found[1]
-        side = {(True, False, True): "m", (False, True, True): "n", (True, True, True): "c"}
-        sides[side.get(where, "k")] *= size
-    return Product(sides["m"], sides["n"], sides["k"], sides["c"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,9 +126,9 @@ class OpTable:
 
 def _product_kind(op: OpSignature) -> int:
     """Position in `PRODUCT_KINDS`; of what is no convolution, that of matrix products."""
-    if op.op_type not in _CONVOLUTIONS | _INPUT_GRADIENTS | _FILTER_GRADIENTS:
+    if op.op_type not in CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS:
         return MATMUL
-    window = _window(op)
+    window = window_of(op)
     if window is None:
         return _OTHER
     height, width = window[:2]
@@ -194,15 +139,6 @@ def _product_kind(op: OpSignature) -> int:
     return {1: _POINTWISE, 3: _WINDOW3, 5: WINDOW5}.get(height, _OTHER)
 
 
-def _window(op: OpSignature) -> tuple[int, ...] | None:
-    """Height, width, channels in and out of a convolution's window, if they are known."""
-    if op.op_type in _FILTER_GRADIENTS:
-        shape = op.outputs[0].shape if op.outputs else None
-    else:
-        shape = op.inputs[1].shape if len(op.inputs) > 1 else None
-    return shape if shape is not None and len(shape) == 4 else None
-
-
 def _sides(products: Sequence[Product | None]) -> FloatArray:
     """Shape [n, 4]; zeros where there is no product."""
     rows = [(p.m, p.n, p.k, p.count) if p else (0.0,) * 4 for p in products]
@@ -211,10 +147,10 @@ def _sides(products: Sequence[Product | None]) -> FloatArray:
 
 def _saved_product(op: OpSignature) -> Product | None:
     """What is left of a convolution with a small window where multiplications are saved."""
-    window = _window(op)
+    window = window_of(op)
     if window is None or _product_kind(op) not in {_WINDOW3, WINDOW5}:
         return None
-    made = op.outputs[0].shape if op.op_type in _CONVOLUTIONS else op.inputs[2].shape
+    made = op.outputs[0].shape if op.op_type in CONVOLUTIONS else op.inputs[2].shape
     if made is None or len(made) != 4 or not _keeps_size(op, window):
         return None
     # The sides that are no channels, wherever the layout puts them.
@@ -223,24 +159,24 @@ def _saved_product(op: OpSignature) -> Product | None:
     tile, points = _SAVING_TILES[window[0]]
     tiles = float(max(made[0], 1) * prod(ceil(side / tile) for side in image))
     inner, outer = float(window[2]), float(window[3])
-    if op.op_type in _FILTER_GRADIENTS:
+    if op.op_type in FILTER_GRADIENTS:
         return Product(inner, outer, tiles, float(points))
-    if op.op_type in _INPUT_GRADIENTS:
+    if op.op_type in INPUT_GRADIENTS:
         return Product(tiles, inner, outer, float(points))
     return Product(tiles, outer, inner, float(points))
 
 
 def _gradient(op: OpSignature) -> int:
     """1 for a convolution's gradient by its input, 2 by its filter, else 0."""
-    return 1 if op.op_type in _INPUT_GRADIENTS else 2 if op.op_type in _FILTER_GRADIENTS else 0
+    return 1 if op.op_type in INPUT_GRADIENTS else 2 if op.op_type in FILTER_GRADIENTS else 0
 
 
 def _keeps_size(op: OpSignature, window: Sequence[int]) -> bool:
     """Whether a convolution, or its gradient, keeps height and width about: its stride is 1."""
     inner, outer = window[2], window[3]
-    if op.op_type in _FILTER_GRADIENTS:
+    if op.op_type in FILTER_GRADIENTS:
         image, made = op.inputs[0].shape, op.inputs[2].shape if len(op.inputs) > 2 else None
-    elif op.op_type in _INPUT_GRADIENTS:
+    elif op.op_type in INPUT_GRADIENTS:
         image, made = op.outputs[0].shape, op.inputs[2].shape if len(op.inputs) > 2 else None
     else:
         image, made = op.inputs[0].shape, op.outputs[0].shape

@@ -18,6 +18,7 @@ from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
 from driple.inputs.config import InputConfig
 from driple.inspector.config import InspectorConfig
+from driple.inspector.law import LAW_NAMES
 
 __all__ = ["PRESETS", "Preset", "TrainConfig", "preset_named"]
 
@@ -119,13 +120,23 @@ class Preset:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain nested fields, for config.json."""
-        return {
+        """Plain nested fields, for config.json; where costs are inputs, also which sums they are.
+
+        Those are no choice, but they change between versions of Driple, and inspectors with them.
+        """
+        fields = {
             "name": self.name,
             "input": asdict(self.input),
             "inspector": asdict(self.inspector),
             "train": asdict(self.train),
         }
+        if "costs" in {self.input.features, self.input.context}:
+            fields["sums"] = {
+                "features": list(self.input.feature_names),
+                "context": list(self.input.context_names),
+                "law": [list(names) for names in LAW_NAMES] if self.train.base == "costs" else [],
+            }
+        return fields
 
     def config_hash(self) -> str:
         """Hash of all fields but the name: equal hashes train equal inspectors."""

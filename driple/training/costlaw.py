@@ -24,7 +24,7 @@ __all__ = ["fit_cost_law"]
 
 FloatArray = npt.NDArray[np.float64]
 
-RIDGE_LABELS = 30.0
+RIDGE_LABELS = 15.0
 _SMALLEST = 1e-30
 
 

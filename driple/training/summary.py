@@ -29,6 +29,8 @@ _OPTIMIZERS = ("GradientDescent", "Momentum", "Adam", "RMSProp")
 _ACCUMULATOR = "ConditionalAccumulator"
 _LOSS = "SoftmaxCrossEntropyWithLogits"
 
+# The columns of `cost_by_kind`.
+_OF_KINDS = ("flops", "memory_bytes", "executions", "left_elements")
 _TOTALS = (
     "flops",
     "memory_bytes",
@@ -48,7 +50,7 @@ _TOTALS = (
     "loss_rows",
 )
 SUMMARY_NAMES = (
-    *(f"{what}_{kind}" for what in ("flops", "memory_bytes", "executions") for kind in KINDS),
+    *(f"{what}_{kind}" for what in _OF_KINDS for kind in KINDS),
     *_TOTALS,
     "is_sync",
     *(f"is_{name.lower()}" for name in _OPTIMIZERS),

@@ -10,7 +10,7 @@ import pytest
 from driple.graph import read_graph
 from driple.inputs import InputConfig, build_input
 from driple.inputs.costs import COST_CONTEXT_NAMES, cost_context, group_costs
-from driple.opcost import KINDS, cost_of_graph, kind_of
+from driple.opcost import KINDS, PRODUCTS, cost_of_graph, kind_of
 
 GRAPH = read_graph(Path(__file__).parents[2] / "datasets" / "examples" / "resnet50.pbtxt")
 COST = cost_of_graph(GRAPH)
@@ -21,7 +21,8 @@ def test_groups_add_up_to_the_whole() -> None:
     groups = np.random.default_rng(0).integers(0, 7, GRAPH.num_nodes).astype(np.int32)
     sums = group_costs(COST, groups).sum(axis=0)
     runs = COST.executions.sum()
-    assert sums == pytest.approx([COST.total_flops, COST.total_bytes, runs])
+    left = COST.left_elements @ COST.executions
+    assert sums == pytest.approx([COST.total_flops, COST.total_bytes, runs, left])
     groups[0] = -1
     assert group_costs(COST, groups)[:, 2].sum() == runs - COST.executions[0]
 
@@ -35,6 +36,8 @@ def test_kinds_add_up_to_the_whole() -> None:
     runs = sum(values[f"executions_{kind}"] for kind in KINDS)
     assert runs == pytest.approx(GRAPH.num_nodes + values["repeated_executions"])
     assert values["flops_convolution"] == pytest.approx(values["flops_filter_gradient"], rel=0.05)
+    left = sum(values[f"left_elements_{kind}"] for kind in PRODUCTS)
+    assert left == pytest.approx(COST.left_elements @ COST.executions)
 
 
 def test_servers_are_told_from_what_runs_there() -> None:
@@ -74,7 +77,7 @@ def test_inputs_with_costs_are_the_others_and_more() -> None:
     more = InputConfig(num_groups=10, features="costs", context="costs")
     less, full = (build_input(GRAPH, table, config) for config in (some, more))
     np.testing.assert_array_equal(full.features[:, :3], less.features)
-    assert full.features.shape[1] == len(more.feature_names) == 6
+    assert full.features.shape[1] == len(more.feature_names) == 7
     np.testing.assert_array_equal(full.context[:9], less.context)
     assert len(full.context) == len(more.context_names)
     assert full.facts["flops"] == pytest.approx(COST.total_flops)

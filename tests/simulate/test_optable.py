@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from driple.graph.signature import OpSignature, Tensor
-from driple.opcost import cost_of_op
-from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS, OpTable, product_of
+from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS, OpTable
 
 FLOAT, INT, HALF = 1, 3, 19
 
@@ -17,13 +15,12 @@ def op(
     *inputs: tuple[int, ...],
     out: tuple[int, ...],
     dtype: int = FLOAT,
-    equation: str = "",
 ) -> OpSignature:
     return OpSignature(
         op_type,
         tuple(Tensor(shape, dtype) for shape in inputs),
         (Tensor(out, dtype),),
-        (("equation", tuple(map(ord, equation))),) if equation else (),
+        (),
     )
 
 
@@ -32,38 +29,6 @@ CONV = op("Conv2D", IMAGE, WINDOW, out=MADE)
 TO_INPUT = op("Conv2DBackpropInput", (4,), WINDOW, MADE, out=IMAGE)
 TO_FILTER = op("Conv2DBackpropFilter", IMAGE, (4,), MADE, out=WINDOW)
 SAME = op("Conv2D", IMAGE, (3, 3, 64, 64), out=IMAGE)
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        CONV,
-        TO_INPUT,
-        TO_FILTER,
-        op("MatMul", (32, 64), (64, 10), out=(32, 10)),
-        op("BatchMatMulV2", (4, 8, 16, 32), (4, 8, 32, 5), out=(4, 8, 16, 5)),
-        op("Einsum", (8, 3, 5), (8, 5, 7), out=(8, 3, 7), equation="bij,bjk->bik"),
-        op("Einsum", (16, 16), (4, 16, 9), out=(4, 16, 9), equation="tu,bud->btd"),
-        op("Einsum", (4, 16, 9), (4, 16, 9), out=(16, 16), equation="btd,bud->tu"),
-    ],
-)
-def test_a_product_has_the_flops_of_its_op(one: OpSignature) -> None:
-    flops = cost_of_op(one).flops
-    made = product_of(one, flops)
-    assert made is not None
-    assert 2 * made.m * made.n * made.k * made.count == pytest.approx(flops)
-
-
-def test_sides_are_those_of_the_output() -> None:
-    forward, to_filter = (product_of(one, cost_of_op(one).flops) for one in (CONV, TO_FILTER))
-    assert forward is not None
-    assert to_filter is not None
-    assert (forward.m, forward.n) == (8 * 14 * 14, 128)
-    assert (to_filter.m, to_filter.n) == (3 * 3 * 64, 128)
-    batched = op("Einsum", (8, 3, 5), (8, 5, 7), out=(8, 3, 7), equation="bij,bjk->bik")
-    made = product_of(batched, cost_of_op(batched).flops)
-    assert made is not None
-    assert (made.m, made.n, made.k, made.count) == (3, 7, 5, 8)
 
 
 def test_kinds() -> None:
