@@ -128,20 +128,26 @@ class CostLaw:
         )
 
 
-def columns_of(context_names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+def columns_of(
+    context_names: Sequence[str], law_names: Sequence[Sequence[str]] = LAW_NAMES
+) -> tuple[tuple[int, ...], ...]:
     """Where the sums of the law are in a context.
+
+    Args:
+        context_names: entries of the context.
+        law_names: names of the entries that each sum adds up.
 
     Raises:
         ConfigError: the context lacks some of them.
     """
     place = {name: i for i, name in enumerate(context_names)}
-    missing = sorted({name for names in LAW_NAMES for name in names} - set(place))
+    missing = sorted({name for names in law_names for name in names} - set(place))
     if missing:
         raise ConfigError(
             f"a cost law needs {missing[0]} in the context ({len(missing)} are missing); "
             "set the input's context to costs"
         )
-    return tuple(tuple(place[name] for name in names) for names in LAW_NAMES)
+    return tuple(tuple(place[name] for name in names) for names in law_names)
 
 
 def sums_of(contexts: FloatArray, columns: tuple[tuple[int, ...], ...]) -> FloatArray:

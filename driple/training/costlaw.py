@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import MissingExtraError
-from driple.inspector.law import CostLaw, columns_of, sums_of
+from driple.inspector.law import LAW_NAMES, CostLaw, columns_of, sums_of
 from driple.targets import TARGET_NAMES
 
 __all__ = ["fit_cost_law"]
@@ -36,6 +36,8 @@ def fit_cost_law(
     *,
     prior: CostLaw | None = None,
     ratios: FloatArray | None = None,
+    law_names: Sequence[Sequence[str]] = LAW_NAMES,
+    ridge_labels: float = RIDGE_LABELS,
 ) -> CostLaw:
     """The law that comes nearest to the labels.
 
@@ -47,6 +49,8 @@ def fit_cost_law(
         prior: law of the setting that a transfer starts from; it is what the inspector goes on
             reading.
         ratios: shape [n, 12], above 0, of labels to law, where an inspector knows them; 1 if None.
+        law_names: entries that each sum adds up; others than the usual ones are for experiments.
+        ridge_labels: how many labels the ridge is worth.
 
     Raises:
         ConfigError: the context lacks costs.
@@ -58,10 +62,10 @@ def fit_cost_law(
         raise MissingExtraError(
             "fitting a cost law needs scipy, which is not installed; pip install 'driple[train]'"
         ) from error
-    columns = columns_of(context_names)
+    columns = columns_of(context_names, law_names)
     sums = sums_of(contexts, columns)
     num_sums = sums.shape[1]
-    pull = np.sqrt(RIDGE_LABELS) * np.eye(num_sums)
+    pull = np.sqrt(ridge_labels) * np.eye(num_sums)
     rates = np.empty((labels.shape[1], num_sums))
     for i, name in enumerate(TARGET_NAMES):
         known = np.maximum(labels[:, i], floor[i])
