@@ -142,3 +142,13 @@ def test_a_context_without_costs_is_refused() -> None:
     with pytest.raises(ConfigError, match="set the input's context to costs"):
         columns_of(InputConfig(context="sizes").context_names)
     assert all(name in NAMES for names in LAW_NAMES for name in names)
+
+
+def test_a_law_of_other_sums_reads_no_more() -> None:
+    """What is not among its names changes nothing that it says."""
+    names = (("num_nodes",), ("sent_bytes", "received_bytes"))
+    law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES, law_names=names)
+    assert law.rates.shape == (12, 3)
+    other = contexts(5, 4)
+    other[:, NAMES.index("flops_matmul")] += 1.0
+    np.testing.assert_array_equal(law.log_targets(other), law.log_targets(contexts(5, 4)))

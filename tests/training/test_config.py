@@ -81,6 +81,16 @@ def test_config_hash_is_of_the_content() -> None:
     assert len({one.config_hash() for one in [preset, *others]}) == 4
 
 
+def test_the_sums_that_are_read_are_of_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another cost law trains another inspector; preset `paper` reads no costs."""
+    default, paper = preset_named("default"), preset_named("paper")
+    known = [preset.config_hash() for preset in (default, paper)]
+    assert "sums" not in paper.to_dict()
+    monkeypatch.setattr("driple.training.config.LAW_NAMES", (("num_nodes",),))
+    assert default.to_dict()["sums"]["law"] == [["num_nodes"]]
+    assert [default.config_hash() == known[0], paper.config_hash() == known[1]] == [False, True]
+
+
 def test_an_unknown_preset_is_refused() -> None:
     """The line lists the known ones."""
     with pytest.raises(ConfigError, match="--preset must be one of paper, default, got 'best'"):
