@@ -86,12 +86,27 @@ class Compared:
 
 
 def compare(
-    dataset: Dataset, summaries: Summaries, seeds: int, run: tuple[str, ...], threads: int | None
+    dataset: Dataset,
+    source: Dataset,
+    summaries: Summaries,
+    *,
+    seeds: int,
+    run: tuple[str, ...],
+    threads: int | None,
 ) -> Compared:
-    """Read the folds of a setting, after those of `run` that are missing were made."""
+    """Read the folds of a setting, after those of `run` that are missing were made.
+
+    Args:
+        dataset: of the setting.
+        source: of the first measured setting, from which others are transferred.
+        summaries: of the graphs of all settings.
+        seeds: of the splits.
+        run: methods whose missing folds are made.
+        threads: of each training.
+    """
     setting = dataset.setting
     labels = simulated_labels(setting)
-    chosen = choose_methods(dataset, simulated=labels)
+    chosen = choose_methods(dataset, simulated=labels, source=source)
 
     def progress(now: ArenaProgress) -> None:
         if now.training is None and now.method:
@@ -105,13 +120,20 @@ def compare(
                 methods=wanted, split=split, seeds=tuple(range(seeds)), threads=threads
             )
             run_arena(
-                dataset, config, FOLDS, simulated=labels, summaries=summaries, progress=progress
+                dataset,
+                config,
+                FOLDS,
+                simulated=labels,
+                source=source,
+                summaries=summaries,
+                progress=progress,
             )
         results[split] = run_arena(
             dataset,
             ArenaConfig(methods=chosen.methods, split=split, seeds=tuple(range(seeds))),
             FOLDS,
             simulated=labels,
+            source=source,
             summaries=summaries,
             stored_only=True,
         )
@@ -334,9 +356,18 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"--settings: {unknown[0]} is none of {', '.join(folders)}")
     summaries = Summaries()
+    wanted = dict.fromkeys([FIRST, *asked])
+    datasets = {item.setting: item for item in read_datasets(folders[name] for name in wanted)}
     found = [
-        compare(dataset, summaries, arguments.seeds, run, arguments.threads)
-        for dataset in read_datasets(folders[name] for name in asked)
+        compare(
+            datasets[name],
+            datasets[FIRST],
+            summaries,
+            seeds=arguments.seeds,
+            run=run,
+            threads=arguments.threads,
+        )
+        for name in asked
     ]
     if not arguments.settings:
         report(found)

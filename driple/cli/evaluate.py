@@ -37,7 +37,8 @@ def evaluate(
     against: Annotated[
         str,
         typer.Option(
-            help="all, or names with commas: mean, knn, trees, forest, simulator, paper, default"
+            help="all, or names with commas: mean, knn, trees, forest, simulator, paper, default, "
+            "transferred"
         ),
     ] = "all",
     where: Annotated[
@@ -52,6 +53,10 @@ def evaluate(
             help="data set folder with simulated labels of the same workloads, for the method "
             "simulator; by default the shipped one of the setting"
         ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="data set folder of the setting that the method transferred starts from"),
     ] = None,
     work: Annotated[
         Path | None,
@@ -74,7 +79,8 @@ def evaluate(
     """Train and score methods on workloads, or whole families, that they have never seen.
 
     Methods are the mean of the training labels; nearest neighbours (knn), boosted trees (trees) and
-    extremely randomised trees (forest) on whole-graph summaries; the simulator; and the presets.
+    extremely randomised trees (forest) on whole-graph summaries; the simulator; the presets; and
+    preset default of another setting, tuned on this one (transferred, with --source).
     Finished folds are kept in --work: the same command goes on where it was stopped, and prints at
     once when all is done. The shipped folds are in docs/evaluation.
 
@@ -85,6 +91,8 @@ def evaluate(
       driple evaluate --dataset datasets/mine --split family --seeds 5 --against all
 
       driple evaluate --split family --seeds 5 --where trees
+
+      driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M --work docs/evaluation
     """
     require_training()
     from driple.dataset.store import read_dataset
@@ -102,7 +110,8 @@ def evaluate(
     data = read_dataset(dataset or dataset_path(Setting.parse(setting)))
     measured_on = Setting.parse(data.setting)
     labels = _simulated_labels(simulated, measured_on)
-    chosen = choose_methods(data, where or against, simulated=labels)
+    other = None if source is None else read_dataset(source)
+    chosen = choose_methods(data, where or against, simulated=labels, source=other)
     config = ArenaConfig(
         split=split,  # type: ignore[arg-type]  # ArenaConfig checks it
         seeds=tuple(range(seeds)),
@@ -114,7 +123,7 @@ def evaluate(
     for name, reason in chosen.left_out.items():
         note(f"{name} is left out: {reason}")
     folder = work or Path("runs") / f"evaluate-{measured_on.file_name}"
-    result = _run(data, config, folder, labels)
+    result = _run(data, config, folder, labels, other)
     if where:
         found = break_down(result, where)
         if json:
@@ -141,7 +150,11 @@ def _simulated_labels(folder: Path | None, setting: Setting) -> StoredLabels | N
 
 
 def _run(
-    data: Dataset, config: ArenaConfig, folder: Path, labels: StoredLabels | None
+    data: Dataset,
+    config: ArenaConfig,
+    folder: Path,
+    labels: StoredLabels | None,
+    source: Dataset | None,
 ) -> ArenaResult:
     """All folds, with a progress bar."""
     from driple.training.evaluate import ArenaProgress, run_arena
@@ -158,7 +171,7 @@ def _run(
                 description=f"{now.method} {now.fold}{epoch}",
             )
 
-        return run_arena(data, config, folder, simulated=labels, progress=progress)
+        return run_arena(data, config, folder, simulated=labels, source=source, progress=progress)
 
 
 def _print(result: ArenaResult) -> None:

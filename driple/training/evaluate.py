@@ -29,10 +29,11 @@ from driple.errors import ConfigError
 from driple.inputs import Groupings
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
 from driple.training.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
-from driple.training.config import PRESETS, Preset
-from driple.training.loop import RunOptions, train
-from driple.training.methods import SIMULATOR, choose_methods
+from driple.training.config import PRESETS, Preset, TrainConfig
+from driple.training.loop import RunOptions, TrainResult, train
+from driple.training.methods import SIMULATOR, TRANSFERRED, choose_methods
 from driple.training.metrics import score
+from driple.training.moved import Moved
 from driple.training.runfiles import library_versions, make_folder, write_file
 from driple.training.summary import Summaries
 from driple.training.trainer import Progress
@@ -68,6 +69,7 @@ def run_arena(
     *,
     presets: Mapping[str, Preset] = PRESETS,
     simulated: StoredLabels | None = None,
+    source: Dataset | None = None,
     summaries: Summaries | None = None,
     stored_only: bool = False,
     progress: Callable[[ArenaProgress], None] | None = None,
@@ -81,6 +83,7 @@ def run_arena(
         work_dir: finished and unfinished folds; made if need be.
         presets: presets by method name.
         simulated: what the simulator says of the workloads, for the method `simulator`.
+        source: labels of the setting that the method `transferred` starts from.
         summaries: those of other arenas on the same graphs, to which this one's are added.
         stored_only: make nothing; a seed of a method of which a fold is missing is left out.
         progress: called before and after each fold, and while it trains.
@@ -91,13 +94,16 @@ def run_arena(
             training that diverged.
         DatasetError: too few workloads or families for the split.
     """
-    choose_methods(dataset, ",".join(config.methods), simulated=simulated, presets=presets)
+    choose_methods(
+        dataset, ",".join(config.methods), simulated=simulated, source=source, presets=presets
+    )
     arena = _Arena(
         dataset=dataset,
         config=config,
         folder=Path(work_dir),
         presets=_presets(config, presets),
         simulated=simulated,
+        source=source,
         summarised=summaries or Summaries(),
         clock=clock,
     )
@@ -135,13 +141,18 @@ def _presets(config: ArenaConfig, presets: Mapping[str, Preset]) -> dict[str, Pr
     chosen = {}
     for method in config.methods:
         if method in presets:
-            settings = presets[method].train
-            if config.max_epochs is not None:
-                settings = replace(settings, max_epochs=config.max_epochs)
-            if config.patience_epochs is not None:
-                settings = replace(settings, patience_epochs=config.patience_epochs)
-            chosen[method] = replace(presets[method], train=settings)
+            changed = _overridden(config, presets[method].train)
+            chosen[method] = replace(presets[method], train=changed)
     return chosen
+
+
+def _overridden(config: ArenaConfig, settings: TrainConfig) -> TrainConfig:
+    """How weights are found, as the arena wants it."""
+    if config.max_epochs is not None:
+        settings = replace(settings, max_epochs=config.max_epochs)
+    if config.patience_epochs is not None:
+        settings = replace(settings, patience_epochs=config.patience_epochs)
+    return settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,6 +204,7 @@ class _Arena:
     folder: Path
     presets: dict[str, Preset]
     simulated: StoredLabels | None
+    source: Dataset | None
     summarised: Summaries
     clock: Callable[[], float]
 
@@ -218,21 +230,42 @@ class _Arena:
         """A fold that is done, or is made now; None if it is not there and nothing may be made."""
         if method in _INSTANT:
             return self._fitted(method, place)
-        key = fold_key(self.dataset, self.mark, place.split, method, self._decides(method))
+        decides = self._decides(method, place)
+        key = fold_key(self.dataset, self.mark, place.split, method, decides)
         file = self.folder / "folds" / f"{key}.json"
         done = _read_fold(file, method, place)
         if done is not None or stored_only:
             return done
-        if method in self.presets:
-            made = self._trained(self.presets[method], place, self.folder / "runs" / key, inform)
+        if method in {*self.presets, TRANSFERRED}:
+            made = self._trained(method, place, self.folder / "runs" / key, inform)
         else:
             made = self._fitted(method, place)
         stored = {**made.to_json_dict(), "versions": library_versions(), "format": FORMAT}
         write_file(file, json.dumps(stored).encode() + b"\n")
         return made
 
-    def _decides(self, method: str) -> str:
+    @cached_property
+    def moved(self) -> Moved:
+        """Inspectors of the other setting."""
+        if self.source is None:  # choose_methods has refused the method
+            raise ConfigError(f"{TRANSFERRED} starts from another setting; give its data set")
+        return Moved(
+            source=self.source,
+            preset=PRESETS["default"],
+            run_of=self._run_of,
+            overridden=lambda settings: _overridden(self.config, settings),
+            groupings=self.groupings,
+        )
+
+    def _run_of(self, dataset: Dataset, split: Split, preset: Preset) -> Path:
+        """Folder of a preset's training, the same whichever data set the arena is of."""
+        key = fold_key(dataset, fingerprint(dataset), split, preset.name, preset.config_hash())
+        return self.folder / "runs" / key
+
+    def _decides(self, method: str, place: _Place) -> str:
         """What a method's folds depend on beside the data set and the split."""
+        if method == TRANSFERRED:
+            return self.moved.decides(place.seed, place.family)
         if method in self.presets:
             return self.presets[method].config_hash()
         # Rounded: logarithms differ in the last digit between machines.
@@ -277,7 +310,7 @@ class _Arena:
 
     def _trained(
         self,
-        preset: Preset,
+        method: str,
         place: _Place,
         run: Path,
         inform: Callable[[Progress | None], None],
@@ -285,11 +318,9 @@ class _Arena:
         options = RunOptions(
             resume=True, progress=inform, threads=self.config.threads, clock=self.clock
         )
-        result = train(
-            self.dataset, place.split, preset, run, options=options, groupings=self.groupings
-        )
+        result = self._result(method, place, run, options)
         return Fold(
-            method=preset.name,
+            method=method,
             seed=place.seed,
             family=place.family,
             scores=result.scores["test"],
@@ -301,6 +332,15 @@ class _Arena:
             predictions=_rounded(result.workloads["test"], result.predictions["test"]),
             sureness=result.sureness,
         )
+
+    def _result(self, method: str, place: _Place, run: Path, options: RunOptions) -> TrainResult:
+        data, split = self.dataset, place.split
+        if method == TRANSFERRED:
+            return self.moved.fold(
+                data, split, run, seed=place.seed, family=place.family, options=options
+            )
+        preset = self.presets[method]
+        return train(data, split, preset, run, options=options, groupings=self.groupings)
 
 
 def _rounded(workloads: Iterable[str], predicted: FloatArray) -> dict[str, list[float]]:
