@@ -25,6 +25,7 @@ COLOURS = {
     "simulator": "#c9a227",
     "paper": "#d98b6a",
     "default": "#b5362d",
+    "transferred": "#6d1b16",
 }
 _OTHER = "#5a8a4f"
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,20 +37,19 @@ from shipped import (
     DOCS,
     FIRST,
     FIRST_SIMULATED,
-    ROOT,
     markdown,
     measured_folders,
     plain,
     save,
     simulated_folders,
 )
+from transfer_experiments import inspector_file
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.store import read_datasets
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.inspector.checkpoint import load_checkpoint
-from driple.settings import Setting
 
 # Each setting that is studied, and the one beside it for Figure 10: another device.
 PAIRS = {
@@ -217,7 +215,7 @@ def figure_20() -> list[str]:
     """NRMSE of the shipped inspectors by what differs between settings."""
     measured = measured_folders()
     errors = {
-        name: load_checkpoint(_shipped(name)).metrics["test_nrmse"]
+        name: load_checkpoint(inspector_file(name, "default")).metrics["test_nrmse"]
         for name in (*measured, *simulated_folders())
     }
     by: dict[str, dict[str, list[float]]] = {"servers and workers": {}, "network": {}, "device": {}}
@@ -241,13 +239,6 @@ def figure_20() -> list[str]:
         ]
         lines += ["", *markdown([title, "settings", "NRMSE, median", "least to largest"], rows)]
     return lines
-
-
-def _shipped(name: str) -> Path:
-    """The shipped checkpoint of a setting: the transferred one, where it was also trained anew."""
-    folder = ROOT / "checkpoints" / Setting.parse(name).file_name
-    moved = folder / "default-transferred.safetensors"
-    return moved if moved.exists() else folder / "default.safetensors"
 
 
 def report() -> None:

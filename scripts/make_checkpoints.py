@@ -2,8 +2,9 @@
 
     python scripts/make_checkpoints.py [--labels measured] [--presets default,paper] [--threads 2]
 
-    <measured setting>/default.safetensors, paper.safetensors   trained anew
-    <measured setting>/default-transferred.safetensors, ...     from the first measured setting's
+    CPU-P1w2_ho-200M/default.safetensors, paper.safetensors     trained anew on measured labels
+    <other measured setting>/default.safetensors, ...           from those
+    <other measured setting>/default-anew.safetensors, ...      trained anew, to compare
     V100-P1w2_ho-PCIe/default.safetensors, paper.safetensors    trained anew on simulated labels
     <other simulated setting>/default.safetensors, ...          from those, with 320 labels
 
@@ -80,12 +81,11 @@ def ways_of(
     dataset: Dataset, preset: str, labels: str
 ) -> Iterator[tuple[str, Callable[..., Path]]]:
     """What is made of a data set: the names of the files, and how."""
-    if labels == "measured":
+    if dataset.setting in {FIRST, FIRST_SIMULATED}:
         yield preset, anew
-        if dataset.setting != FIRST:
-            yield f"{preset}-transferred", partial(transferred, source=FIRST)
-    elif dataset.setting == FIRST_SIMULATED:
-        yield preset, anew
+    elif labels == "measured":
+        yield preset, partial(transferred, source=FIRST)
+        yield f"{preset}-anew", anew
     else:
         yield preset, partial(transferred, source=FIRST_SIMULATED, labels=TRANSFERRED_LABELS)
 

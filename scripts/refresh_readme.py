@@ -31,7 +31,7 @@ def printed(arguments: str) -> str:
 
 
 def unseen_families() -> str:
-    """How wrong preset `default` is about families that were held out, in words."""
+    """How wrong the shipped inspectors are about families that were held out, in words."""
     found = json.loads((DOCS / "accuracy" / "unseen-families.json").read_text(encoding="utf-8"))
 
     def span(method: str, name: str) -> str:
@@ -40,8 +40,8 @@ def unseen_families() -> str:
 
     smape, time = "smape_pct", "iteration_time_median_pct"
     return (
-        f"**On model families that it has never seen** it errs by {span('default', smape)} (SMAPE "
-        f"of the twelve numbers) and by {span('default', time)} in the iteration time (median), on "
+        f"**On model families that it has never seen** it errs by {span('shipped', smape)} (SMAPE "
+        f"of the twelve numbers) and by {span('shipped', time)} in the iteration time (median), on "
         f"{len(found)} settings that we measured, each family held out in turn. Gradient-boosted "
         f"trees on summaries of the graphs err by {span('trees', smape)} and "
         f"{span('trees', time)}: [docs/accuracy.md](docs/accuracy.md)."
