@@ -98,3 +98,9 @@ def grouped_dataset(num_workloads: int = 6) -> Dataset:
             for i, item in enumerate(data.examples, start=1)
         ),
     )
+
+
+def of_setting(dataset: Dataset, setting: str) -> Dataset:
+    """The same workloads with the same labels, as if measured on another setting."""
+    examples = tuple(replace(item, setting=setting) for item in dataset.examples)
+    return replace(dataset, setting=setting, examples=examples)

@@ -9,7 +9,7 @@ import pytest
 from driple.dataset.lookup import StoredLabels
 from driple.errors import ConfigError
 from driple.training.methods import choose_methods
-from tests.dataset.examples import SETTING, grouped_dataset, synthetic_dataset
+from tests.dataset.examples import SETTING, grouped_dataset, of_setting, synthetic_dataset
 
 DATASET = synthetic_dataset()
 LABELS = StoredLabels(SETTING, {item.workload: item.targets.flat for item in DATASET.examples})
@@ -20,7 +20,8 @@ def test_all_is_all_that_applies() -> None:
     """Baselines first, presets last; the simulator where its labels are there."""
     chosen = choose_methods(DATASET, simulated=LABELS)
     assert chosen.methods == ("mean", "knn", "trees", "forest", "simulator", "paper", "default")
-    assert chosen.left_out == {}
+    assert chosen.left_out.keys() == {"transferred"}
+    assert "give the folder of its data set, --source FOLDER" in chosen.left_out["transferred"]
     without = choose_methods(DATASET)
     assert set(chosen.methods) - set(without.methods) == {"simulator"}
     assert "no simulated labels of CPU-P1w2/ho-200M" in without.left_out["simulator"]
@@ -39,7 +40,17 @@ def test_the_simulator_does_not_judge_its_own_labels() -> None:
         examples=tuple(replace(item, label_source="simulated") for item in DATASET.examples),
     )
     left_out = choose_methods(made, simulated=LABELS).left_out
-    assert left_out == {"simulator": "the simulator made its labels"}
+    assert left_out["simulator"] == "the simulator made its labels"
+
+
+def test_an_inspector_comes_from_another_setting() -> None:
+    """Not from its own, and not from graphs of which only the groups are known."""
+    other = of_setting(DATASET, "CPU-P2w2/ho-200M")
+    assert choose_methods(DATASET, source=other).methods[-1] == "transferred"
+    own = choose_methods(DATASET, source=DATASET).left_out["transferred"]
+    assert own == "--source synthetic is of the same setting; give another"
+    grouped = of_setting(grouped_dataset(), "CPU-P2w2/ho-200M")
+    assert "groups alone" in choose_methods(DATASET, source=grouped).left_out["transferred"]
 
 
 def test_groups_have_no_summaries() -> None:
