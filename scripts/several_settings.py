@@ -1,53 +1,41 @@
 """Make docs/several-settings.md: what other settings teach of families that none has seen.
 
-    python scripts/several_settings.py [--threads 1] [--families resnet,vgg] [--report-only]
+    python scripts/several_settings.py [--threads 1]
 
 Each family is held out on all measured settings at once. On five of them inspectors of the setting
-alone (the folds of docs/accuracy.md) stand beside ones that were trained on the first setting,
-where the family was held out too, and tuned; trees of the setting alone beside trees that were
-given the labels of all settings, with their specs as features. What is not yet in
-docs/several-settings/results.jsonl is run first; stop it at any time, the same command goes on.
+alone stand beside ones that were trained on the first setting, where the family was held out too,
+and tuned (methods `default` and `transferred` of docs/accuracy.md, whose folds are read); trees of
+the setting alone beside trees that were given the labels of all settings, with their specs as
+features; those are fitted here, which takes some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from shipped import DOCS, FIRST, FOLDS, ROOT, markdown, measured_datasets
+from shipped import DOCS, FIRST, FOLDS, markdown, measured_datasets
 
-from driple.dataset.example import Dataset, fingerprint
+from driple.dataset.example import Dataset
 from driple.dataset.split import Split, family_splits
 from driple.errors import DripleError
 from driple.files import write_whole
-from driple.inputs import Groupings
-from driple.inspector.checkpoint import load_checkpoint
 from driple.settings import Setting
 from driple.training.arena import ArenaConfig
 from driple.training.baselines import BASELINES, limited_threads
-from driple.training.config import preset_named
 from driple.training.evaluate import run_arena
-from driple.training.fit import RunOptions
-from driple.training.loop import train
 from driple.training.metrics import score, time_errors_pct
-from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.summary import Summaries
-from driple.training.transfer import transfer, transfer_config
 
-HOME = DOCS / "several-settings"
-RESULTS = HOME / "results.jsonl"
 SEED = 0
 
 TREES, TREES_OF_ALL = "trees, this setting alone", "trees, all settings and their specs"
 ALONE, TUNED = "`default`, this setting alone", "`default`, first setting, then tuned on this one"
 WAYS = (TREES, TREES_OF_ALL, ALONE, TUNED)
-STORED = {"trees": TREES, "default": ALONE}  # folds of the arena
+STORED = {"trees": TREES, "default": ALONE, "transferred": TUNED}  # folds of the arena
 
 FloatArray = npt.NDArray[np.float64]
 Row = dict[str, Any]
@@ -59,12 +47,11 @@ class Bench:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.datasets = {dataset.setting: dataset for dataset in measured_datasets()}
-        self.marks = {name: fingerprint(dataset) for name, dataset in self.datasets.items()}
         self.splits = {
             name: dict(family_splits(dataset.examples, SEED))
             for name, dataset in self.datasets.items()
         }
-        self.groupings, self.summaries = Groupings(), Summaries()
+        self.summaries = Summaries()
 
     @property
     def targets(self) -> list[str]:
@@ -79,24 +66,6 @@ class Bench:
             for family in self.splits[FIRST]
             if all(family in splits for splits in self.splits.values())
         ]
-
-    def tuned(self, family: str) -> Iterable[Row]:
-        """Inspectors that come from the first setting, where the family was held out too."""
-        options = RunOptions(resume=True, threads=self.threads)
-        preset = preset_named("default")  # without intervals, for which nobody asks here
-        preset = replace(preset, train=replace(preset.train, family_folds=0))
-        first = self.datasets[FIRST]
-        place = ROOT / "runs" / f"without-{family}-default"
-        train(first, self.splits[FIRST][family], preset, place, options=options,
-              groupings=self.groupings)  # fmt: skip
-        checkpoint = load_checkpoint(place / CHECKPOINT_FILE)
-        config = replace(transfer_config("default"), interval_folds=0)
-        for target in self.targets:
-            dataset, split = self.datasets[target], self.splits[target][family]
-            with tempfile.TemporaryDirectory(prefix="driple-several-") as folder:
-                result = transfer(checkpoint, dataset, split, config, folder,
-                                  options=options, groupings=self.groupings)  # fmt: skip
-            yield self._row(target, family, TUNED, result.predictions["test"])
 
     def trees_of_all(self, family: str) -> Iterable[Row]:
         """Trees that learn from the training parts of all settings."""
@@ -120,12 +89,17 @@ class Bench:
         summaries = self.summaries.of(dataset.examples)
         return np.hstack([summaries, np.tile(np.array(specs), (len(summaries), 1))])
 
-    def alone(self) -> Iterable[Row]:
+    def folds(self) -> Iterable[Row]:
         """The arena's folds, which exist."""
         for target in self.targets:
             config = ArenaConfig(methods=tuple(STORED), split="family", seeds=(SEED,))
             found = run_arena(
-                self.datasets[target], config, FOLDS, summaries=self.summaries, stored_only=True
+                self.datasets[target],
+                config,
+                FOLDS,
+                source=self.datasets[FIRST],
+                summaries=self.summaries,
+                stored_only=True,
             )
             for fold in found.folds:
                 if fold.family in self.families:
@@ -149,34 +123,9 @@ class Bench:
             "target": target,
             "family": family,
             "way": way,
-            "marks": [self.marks[FIRST], self.marks[target]],
             "smape_pct": round(scores.mean_smape_pct, 3),
             "time_errors_pct": [round(float(error), 2) for error in errors],
         }
-
-
-def run_missing(bench: Bench, families: Sequence[str]) -> None:
-    """Run what is not in the file."""
-    known = {(row["family"], row["way"]) for row in stored(bench)}
-    for family in families:
-        for way, run in ((TREES_OF_ALL, bench.trees_of_all), (TUNED, bench.tuned)):
-            if (family, way) in known:
-                continue
-            rows = [*run(family)]
-            HOME.mkdir(exist_ok=True)
-            with RESULTS.open("a") as file:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
-            error = np.mean([row["smape_pct"] for row in rows])
-            print(f"{family}, {way}: SMAPE {error:.1f} %", flush=True)
-
-
-def stored(bench: Bench) -> list[Row]:
-    """What was run on the data sets as they are."""
-    if not RESULTS.exists():
-        return []
-    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    marks = {name: [bench.marks[FIRST], mark] for name, mark in bench.marks.items()}
-    return [row for row in rows if row["marks"] == marks.get(row["target"])]
 
 
 def table(rows: Sequence[Row], targets: Sequence[str]) -> list[str]:
@@ -217,7 +166,10 @@ def by_family(rows: Sequence[Row], families: Sequence[str]) -> list[str]:
 def report(bench: Bench) -> None:
     """Write the page."""
     families = bench.families
-    rows = [row for row in [*bench.alone(), *stored(bench)] if row["family"] in families]
+    rows = [row for row in bench.folds() if row["family"] in families]
+    for family in families:
+        rows += bench.trees_of_all(family)
+        print(f"{family}, {TREES_OF_ALL}", flush=True)
     for way in WAYS:
         missing = set(families) - {row["family"] for row in rows if row["way"] == way}
         if missing:
@@ -240,14 +192,7 @@ def report(bench: Bench) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--families", help="run these only, and report nothing")
-    parser.add_argument("--report-only", action="store_true")
-    options = parser.parse_args()
-    bench = Bench(options.threads)
-    if not options.report_only:
-        run_missing(bench, options.families.split(",") if options.families else bench.families)
-    if not options.families:
-        report(bench)
+    report(Bench(parser.parse_args().threads))
 
 
 if __name__ == "__main__":
