@@ -202,14 +202,15 @@ def curves(results: Results, targets: list[str], labels: dict[str, int], path: P
                 if lines and len({len(points) for points in lines}) == 1:
                     middle = np.array(lines, dtype=float).mean(axis=0)
                     axis.plot(middle[:, 0], middle[:, 1], color=COLOURS[way], linewidth=2.2,
-                              marker="o", markersize=4, label=way)  # fmt: skip
+                              marker="o", markersize=4)  # fmt: skip
             axis.set_ylabel(f"{preset}: {words}", fontsize=8)
             plain(axis)
         row[0].set_ylim(bottom=0)
         row[1].set_yscale("log")
     for axis in axes[-1]:
         axis.set_xlabel("labels of the new setting", fontsize=8)
-    axes[0, 0].legend(fontsize=8, frameon=False)
+    names = [plt.Line2D([], [], color=colour, label=way) for way, colour in COLOURS.items()]
+    axes[0, 0].legend(handles=names, fontsize=8, frameon=False, loc="lower left")
     drawn.suptitle("mean over settings (thick), each setting (thin)", fontsize=9)
     drawn.tight_layout()
     save(drawn, path)
