@@ -170,7 +170,7 @@ def choice_table(
         for name, row in zip(found, table, strict=True):
             cells = [
                 "-" if np.isnan(value) else f"**{value:.4f}**" if value == best else f"{value:.4f}"
-                for value, best in zip(row, np.nanmin(table, axis=0), strict=True)
+                for value, best in zip(row, np.fmin.reduce(table, axis=0), strict=True)
             ]
             lines.append([preset, name, *cells])
     return markdown(["preset", "tuned", *targets, "mean"], lines)
