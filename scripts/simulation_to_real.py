@@ -229,7 +229,7 @@ def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:
         axis.set_xlabel("measured labels to learn from", fontsize=8)
         axis.set_ylabel(words, fontsize=8)
         plain(axis)
-    axes[1].legend(fontsize=7, frameon=False, loc=(0.42, 0.5))
+    axes[1].legend(fontsize=7, frameon=False, loc="lower left")
     drawn.suptitle(f"mean over the settings other than {FIRST}, {seeds_of(rows)} seeds", fontsize=9)
     drawn.tight_layout()
     save(drawn, path)
