@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
-import time
 from collections.abc import Callable
 
 from shipped import markdown
+from timing import median_s
 
 os.environ.update({"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPP_MIN_LOG_LEVEL": "3"})
 
@@ -31,18 +30,6 @@ SHAPES = (
     (32, 8, 64, 3, 64, 1),
     (128, 4, 128, 3, 128, 1),
 )
-
-
-def seconds(work: Callable[[], object], repeats: int) -> float:
-    """Median of some calls, after two that do not count."""
-    work()
-    work()
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
 
 
 def main() -> None:
@@ -70,7 +57,7 @@ def main() -> None:
                 input=i, filter_sizes=w.shape, out_backprop=g, **h
             ),
         )
-        rates = [f"{flops / seconds(way, repeats) / 1e9:.1f}" for way in ways]
+        rates = [f"{flops / median_s(way, repeats, warm_ups=2) / 1e9:.1f}" for way in ways]
         shape = f"{window} x {window}, {inner} -> {outer}, stride {stride}"
         rows.append([shape, f"{batch} of {side} x {side}", str(2 * outer), *rates])
     head = ["window, channels", "images", "FLOPs an element of patches", "forward",

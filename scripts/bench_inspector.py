@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from timing import median_s
 from torch.nn import functional
 
 from driple.inputs import InputConfig, InspectorInput, fluid_communities
@@ -32,17 +31,6 @@ from driple.inspector.scaling import InputScaler, TargetScaler
 NUM_GROUPS = 100
 BATCH_SIZE = 32
 GROUPING_SIZES = (1_000, 3_258, 19_000)
-
-
-def median_s(work: Callable[[], object], repeats: int) -> float:
-    """Median seconds of a call, after one that does not count."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def layered_graph(num_nodes: int) -> np.ndarray:

@@ -8,13 +8,12 @@ Without a file it reads the shipped ResNet-50, and a text of `--nodes` nodes mad
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from google.protobuf import text_format
+from timing import median_s
 
 from driple.graph import graph_from_graphdef_bytes, graph_from_text
 from driple.graph.graphdef import message_class
@@ -22,16 +21,6 @@ from driple.graph.pbtxt import raw_from_text
 
 EXAMPLE = Path(__file__).parents[1] / "datasets/examples/resnet50.pbtxt"
 ROUNDS = 5
-
-
-def seconds(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Median wall time."""
-    times = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
 
 
 def grown(text: str, num_nodes: int) -> str:
@@ -94,7 +83,7 @@ def report(name: str, text: str) -> None:
 
 def row(label: str, work: Callable[[], object], num_chars: int) -> None:
     """One line of the table."""
-    took = seconds(work)
+    took = median_s(work, ROUNDS, warm_ups=0)
     print(f"  {label:<34} {took:7.3f} s  {num_chars / 1e6 / took:7.1f} MB/s")
 
 

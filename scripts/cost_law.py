@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from shipped import markdown, measured_folders, simulated_folders
+from shipped import FIRST_SIMULATED, markdown, measured_folders, simulated_folders
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split, family_splits
@@ -25,23 +25,22 @@ from driple.inputs.costs import cost_context
 from driple.inputs.features import context_vector
 from driple.inspector.law import LAW_NAMES
 from driple.inspector.scaling import label_floor
-from driple.opcost import PRODUCTS, cost_of_graph
+from driple.opcost import CONVOLUTION_KINDS, PRODUCTS, cost_of_graph
 from driple.training.costlaw import RIDGE_LABELS, fit_cost_law
 from driple.training.metrics import time_errors_pct
 
-SETTINGS = (*measured_folders(), "V100-P1w2/ho-PCIe", "2080Ti-P2w2/he-40G")
+SETTINGS = (*measured_folders(), FIRST_SIMULATED, "2080Ti-P2w2/he-40G")
 NAMES = InputConfig(features="costs", context="costs").context_names
 Names = tuple[tuple[str, ...], ...]
 
-CONVOLUTIONS = PRODUCTS[:3]
 FLOPS = tuple((f"flops_{kind}",) for kind in PRODUCTS)
-LEFT = tuple((f"left_elements_{kind}",) for kind in CONVOLUTIONS)
-MOVED = tuple((f"bytes_{kind}",) for kind in CONVOLUTIONS)
+LEFT = tuple((f"left_elements_{kind}",) for kind in CONVOLUTION_KINDS)
+MOVED = tuple((f"bytes_{kind}",) for kind in CONVOLUTION_KINDS)
 # The law of decision 0014.
 BEFORE: Names = (
     *FLOPS,
     ("bytes_normalisation",), ("bytes_pooling",), ("bytes_softmax",), ("bytes_elementwise",),
-    tuple(f"executions_{kind}" for kind in CONVOLUTIONS),
+    tuple(f"executions_{kind}" for kind in CONVOLUTION_KINDS),
     ("executions_matmul",), ("executions_normalisation",), ("executions_elementwise",),
     ("executions_control",), ("executions_lists",),
     ("sent_bytes",), ("received_bytes",), ("sent_tensors",), ("received_tensors",),
@@ -63,18 +62,23 @@ def without(names: Names, *entries: str) -> Names:
     return tuple(some for some in names if some[0] not in entries)
 
 
-NODES = (("num_nodes",), ("repeated_executions",))
+BY_NODES: Names = (
+    *without(BEFORE, "executions_control", "executions_lists"),
+    *LEFT,
+    ("num_nodes",),
+    ("repeated_executions",),
+)
 CHOICES = (
     Choice(words="as in decision 0014", names=BEFORE, ridge_labels=30),
     Choice(words="and patches of convolutions", names=(*BEFORE, *LEFT), ridge_labels=30),
     Choice(
         words="and nodes, repetitions in place of control and lists",
-        names=(*without(BEFORE, "executions_control", "executions_lists"), *LEFT, *NODES),
+        names=BY_NODES,
         ridge_labels=30,
     ),
     Choice(
         words="and bytes of convolutions",
-        names=(*without(BEFORE, "executions_control", "executions_lists"), *LEFT, *NODES, *MOVED),
+        names=(*BY_NODES, *MOVED),
         ridge_labels=30,
     ),
     Choice(words="taken: FLOPs of convolutions together, ridge of 15", names=LAW_NAMES),
@@ -82,7 +86,7 @@ CHOICES = (
     Choice(words="taken, without patches", names=without(LAW_NAMES, *(one for (one,) in LEFT))),
     Choice(
         words="taken, FLOPs of convolutions apart",
-        names=(*FLOPS[:3], *without(LAW_NAMES, "flops_convolution")),
+        names=(*FLOPS[: len(CONVOLUTION_KINDS)], *without(LAW_NAMES, "flops_convolution")),
     ),
     Choice(words="taken, no matmul executions", names=without(LAW_NAMES, "executions_matmul")),
 )

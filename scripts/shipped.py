@@ -11,8 +11,8 @@ from driple.dataset.example import Dataset
 from driple.dataset.split import Split
 from driple.dataset.store import read_datasets
 from driple.files import replacing
+from driple.training import foldfiles
 from driple.training.config import Preset
-from driple.training.evaluate import fold_key
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -67,7 +67,7 @@ def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Pat
         split: its parts.
         preset: as it is, or with another seed.
     """
-    return FOLDS / "runs" / fold_key(dataset, mark, split, preset.name, preset.config_hash())
+    return foldfiles.run_folder(FOLDS, dataset, mark, split, preset)
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> list[str]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from driple.checks import check_fields
 from driple.errors import ConfigError
 from driple.inputs.builder import InspectorInput
-from driple.opcost import PRODUCTS
+from driple.opcost import CONVOLUTION_KINDS
 from driple.targets import NUM_TARGETS
 
 __all__ = ["LAW_NAMES", "CostLaw"]
@@ -27,16 +27,15 @@ FloatArray = npt.NDArray[np.float64]
 
 # What the law adds up, by the names of the context; a constant comes last. Few, so that a hundred
 # labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0016).
-_CONVOLUTIONS = PRODUCTS[:3]
 LAW_NAMES: tuple[tuple[str, ...], ...] = (
-    tuple(f"flops_{kind}" for kind in _CONVOLUTIONS),
+    tuple(f"flops_{kind}" for kind in CONVOLUTION_KINDS),
     ("flops_matmul",),
-    *((f"left_elements_{kind}",) for kind in _CONVOLUTIONS),
-    *((f"bytes_{kind}",) for kind in _CONVOLUTIONS),
+    *((f"left_elements_{kind}",) for kind in CONVOLUTION_KINDS),
+    *((f"bytes_{kind}",) for kind in CONVOLUTION_KINDS),
     ("bytes_normalisation",),
     ("bytes_pooling",),
     ("bytes_elementwise", "bytes_softmax", "bytes_lists"),
-    tuple(f"executions_{kind}" for kind in _CONVOLUTIONS),
+    tuple(f"executions_{kind}" for kind in CONVOLUTION_KINDS),
     ("executions_matmul",),
     ("executions_normalisation",),
     ("executions_elementwise",),

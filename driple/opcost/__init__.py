@@ -2,9 +2,10 @@
 
 from driple.opcost.cost import GraphCost, cost_by_kind, cost_of_graph
 from driple.opcost.formulas import OpCost, cost_of_op, flops_of_update
-from driple.opcost.kinds import KINDS, PRODUCTS, kind_of
+from driple.opcost.kinds import CONVOLUTION_KINDS, KINDS, PRODUCTS, kind_of
 
 __all__ = [
+    "CONVOLUTION_KINDS",
     "KINDS",
     "PRODUCTS",
     "GraphCost",

@@ -5,7 +5,7 @@ op type -> one of KINDS
 
 from __future__ import annotations
 
-__all__ = ["KINDS", "PRODUCTS", "kind_of"]
+__all__ = ["CONVOLUTION_KINDS", "KINDS", "PRODUCTS", "kind_of"]
 
 KINDS = (
     "convolution",
@@ -21,6 +21,8 @@ KINDS = (
 )
 # Kinds whose time follows from their multiply-adds; all others move memory.
 PRODUCTS = KINDS[:4]
+# A convolution and its two gradients.
+CONVOLUTION_KINDS = KINDS[:3]
 
 _CONTROL = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "Identity", "IdentityN",

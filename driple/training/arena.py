@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ from driple.checks import check_choice
 from driple.dataset.example import Dataset
 from driple.errors import ConfigError
 from driple.targets import TARGET_NAMES
-from driple.training.config import Preset
+from driple.training.config import Preset, TrainConfig
 from driple.training.metrics import Scores, mean_scores, time_errors_pct
 from driple.training.sureness import Coverage, Sureness, coverage_of
 
@@ -49,7 +49,7 @@ class ArenaConfig:
     """What is compared on what.
 
     Attributes:
-        methods: names of baselines or presets, or `simulator`.
+        methods: names of baselines or presets, `simulator`, or `transferred`.
         split: `random`: one fold per seed; `family`: one fold per seed and model family.
         seeds: of the splits; each method keeps its own seed for weights and batches.
         max_epochs: replaces the presets' own, to save time; shown in the result.
@@ -72,6 +72,14 @@ class ArenaConfig:
         for flag, values in (("--seeds", self.seeds), ("--against", self.methods)):
             if not values or len(set(values)) != len(values):
                 raise ConfigError(f"{flag} needs one value or more, each once, got {values!r}")
+
+    def overridden(self, settings: TrainConfig) -> TrainConfig:
+        """How weights are found, with what the arena replaces."""
+        if self.max_epochs is not None:
+            settings = replace(settings, max_epochs=self.max_epochs)
+        if self.patience_epochs is not None:
+            settings = replace(settings, patience_epochs=self.patience_epochs)
+        return settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,8 @@ from driple.errors import ConfigError
 from driple.inputs import Groupings
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
 from driple.training.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
-from driple.training.config import PRESETS, Preset, TrainConfig
+from driple.training.config import PRESETS, Preset
+from driple.training.foldfiles import FORMAT, fold_key
 from driple.training.loop import RunOptions, TrainResult, train
 from driple.training.methods import SIMULATOR, TRANSFERRED, choose_methods
 from driple.training.metrics import score
@@ -38,17 +39,12 @@ from driple.training.runfiles import library_versions, make_folder, write_file
 from driple.training.summary import Summaries
 from driple.training.trainer import Progress
 
-__all__ = [
-    "ArenaProgress",
-    "fold_key",
-    "run_arena",
-]
+__all__ = ["ArenaProgress", "run_arena"]
 
 FloatArray = npt.NDArray[np.float64]
 
 # Fitted in less time than a file takes to read.
 _INSTANT = frozenset({"mean", "knn", SIMULATOR})
-FORMAT = 1  # of a fold's file; raise it when the same fold would come out otherwise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,18 +137,9 @@ def _presets(config: ArenaConfig, presets: Mapping[str, Preset]) -> dict[str, Pr
     chosen = {}
     for method in config.methods:
         if method in presets:
-            changed = _overridden(config, presets[method].train)
+            changed = config.overridden(presets[method].train)
             chosen[method] = replace(presets[method], train=changed)
     return chosen
-
-
-def _overridden(config: ArenaConfig, settings: TrainConfig) -> TrainConfig:
-    """How weights are found, as the arena wants it."""
-    if config.max_epochs is not None:
-        settings = replace(settings, max_epochs=config.max_epochs)
-    if config.patience_epochs is not None:
-        settings = replace(settings, patience_epochs=config.patience_epochs)
-    return settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,24 +162,6 @@ def _places(dataset: Dataset, config: ArenaConfig) -> Iterator[_Place]:
         else:
             for family, split in family_splits(dataset.examples, seed):
                 yield _Place(seed=seed, family=family, split=split)
-
-
-def fold_key(dataset: Dataset, mark: str, split: Split, method: str, decides: str) -> str:
-    """Name of a fold's file and run: method, and a hash of all that decides the fold.
-
-    Args:
-        dataset: what is learned.
-        mark: its fingerprint.
-        split: its rows, which count by workload.
-        method: name of the method.
-        decides: hash of a preset with overrides applied, or what else a method depends on.
-    """
-    workloads = dataset.workloads
-    parts = [
-        sorted(workloads[i] for i in rows) for rows in (split.train, split.validation, split.test)
-    ]
-    digest = hashlib.sha256(json.dumps([FORMAT, mark, parts, decides]).encode()).hexdigest()
-    return f"{method}-{digest[:16]}"
 
 
 @dataclass(kw_only=True)
@@ -252,15 +221,10 @@ class _Arena:
         return Moved(
             source=self.source,
             preset=PRESETS["default"],
-            run_of=self._run_of,
-            overridden=lambda settings: _overridden(self.config, settings),
+            config=self.config,
+            work_dir=self.folder,
             groupings=self.groupings,
         )
-
-    def _run_of(self, dataset: Dataset, split: Split, preset: Preset) -> Path:
-        """Folder of a preset's training, the same whichever data set the arena is of."""
-        key = fold_key(dataset, fingerprint(dataset), split, preset.name, preset.config_hash())
-        return self.folder / "runs" / key
 
     def _decides(self, method: str, place: _Place) -> str:
         """What a method's folds depend on beside the data set and the split."""

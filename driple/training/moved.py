@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,9 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split, family_splits, random_split
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
-from driple.training.config import Preset, TrainConfig
+from driple.training.arena import ArenaConfig
+from driple.training.config import Preset
+from driple.training.foldfiles import run_folder
 from driple.training.loop import RunOptions, TrainResult, train
 from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.transfer import TransferConfig, transfer, transfer_config
@@ -36,15 +37,15 @@ class Moved:
     Attributes:
         source: labels of the other setting.
         preset: that its inspectors are trained with.
-        run_of: folder of a training on the source, from its split.
-        overridden: what the arena changes of every training.
+        config: of the arena, whose overrides hold for both trainings.
+        work_dir: of the arena, in whose runs the source's inspectors are kept.
         groupings: of the graphs, shared with the arena's.
     """
 
     source: Dataset
     preset: Preset
-    run_of: Callable[[Dataset, Split, Preset], Path]
-    overridden: Callable[[TrainConfig], TrainConfig]
+    config: ArenaConfig
+    work_dir: Path
     groupings: Groupings
 
     @cached_property
@@ -52,19 +53,19 @@ class Moved:
         return fingerprint(self.source)
 
     @cached_property
-    def _config(self) -> TransferConfig:
+    def _transfer(self) -> TransferConfig:
         config = transfer_config(self.preset.name)
-        return replace(config, train=self.overridden(config.train))
+        return replace(config, train=self.config.overridden(config.train))
 
     @cached_property
     def _preset(self) -> Preset:
-        return replace(self.preset, train=self.overridden(self.preset.train))
+        return replace(self.preset, train=self.config.overridden(self.preset.train))
 
     def decides(self, seed: int, family: str) -> str:
         """Hash of all that decides the pre-trained inspector and its transfer."""
         split = self._split(seed, family)
         learned = sorted(self.source.workloads[i] for i in (*split.train, *split.validation))
-        fields = [self._preset.config_hash(), asdict(self._config), self._mark, learned]
+        fields = [self._preset.config_hash(), asdict(self._transfer), self._mark, learned]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def fold(
@@ -92,7 +93,7 @@ class Moved:
             checkpoint,
             dataset,
             split,
-            self._config,
+            self._transfer,
             run,
             options=options,
             groupings=self.groupings,
@@ -108,7 +109,7 @@ class Moved:
 
     def _pretrained(self, seed: int, family: str, options: RunOptions) -> Checkpoint:
         split = self._split(seed, family)
-        run = self.run_of(self.source, split, self._preset)
+        run = run_folder(self.work_dir, self.source, self._mark, split, self._preset)
         file = run / CHECKPOINT_FILE
         if file.exists():  # it is written last
             return load_checkpoint(file)
