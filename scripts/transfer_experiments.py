@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from shipped import DOCS, FIRST, ROOT, run_folder
 
 from driple.dataset.example import Dataset
@@ -146,7 +147,7 @@ def run(
         **asdict(item),
         **errors_of(scores),
         "seconds": seconds,
-        "seconds_to_best": seconds * (result.best_epoch + 1) / max(len(result.history), 1),
+        "threads": threads,
         "epochs": len(result.history),
         "best_epoch": result.best_epoch,
         "stopped_by": result.stopped_by,
@@ -172,6 +173,34 @@ def load_results(marks: dict[str, str]) -> dict[str, dict[str, object]]:
     """Finished experiments on the data sets as they are now."""
     if not RESULTS.exists():
         return {}
-    lines = (json.loads(line) for line in RESULTS.read_text().splitlines())
+    # Lines that do not tell their threads were run with --threads 1.
+    lines = ({"threads": 1, **json.loads(line)} for line in RESULTS.read_text().splitlines())
     known = [line for line in lines if marks.get(line["target"]) == line["fingerprint"]]
     return {key_of(line, marks): line for line in known}
+
+
+class Results:
+    """Finished experiments, to be picked by their fields.
+
+    `seconds_to_best` is made here of what was measured: epochs take the same time and count from 1.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
+        self.rows = [
+            {
+                **row,
+                "layers": tuple(row["layers"]),
+                "seconds_to_best": row["seconds"] * row["best_epoch"] / max(row["epochs"], 1),
+            }
+            for row in rows
+        ]
+
+    def pick(self, **fields: object) -> list[dict[str, Any]]:
+        """Those whose fields are these."""
+        return [row for row in self.rows if all(row[k] == v for k, v in fields.items())]
+
+
+def mean(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """Mean and standard deviation over seeds."""
+    values = np.array([row[name] for row in rows], dtype=float)
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0

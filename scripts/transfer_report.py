@@ -1,6 +1,6 @@
 """Make docs/transfer.md and its pictures: Figures 11, 12, 15 and 16 of the paper on measured data.
 
-    python scripts/transfer_report.py [--threads 2] [--presets default,paper] [--targets S,S]
+    python scripts/transfer_report.py [--threads 1] [--presets default,paper] [--targets S,S]
         [--report-only]
 
 Experiments that are not yet in docs/transfer/results.jsonl are run first, one line each; stop it at
@@ -30,9 +30,11 @@ from transfer_experiments import (
     SEEDS,
     SHARES,
     SIZES,
+    Results,
     experiments,
     key_of,
     load_results,
+    mean,
     run,
 )
 
@@ -42,23 +44,6 @@ from driple.files import write_whole
 from driple.inputs import Groupings
 
 COLOURS = {"anew": "#999999", "transferred": "#3b6ea8"}
-
-
-def mean(rows: list[dict[str, object]], name: str) -> tuple[float, float]:
-    """Mean and standard deviation over seeds."""
-    values = np.array([float(str(row[name])) for row in rows])
-    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
-
-
-class Results:
-    """Finished experiments, to be picked by their fields."""
-
-    def __init__(self, rows: Iterable[dict[str, object]]) -> None:
-        self.rows = [{**row, "layers": tuple(row["layers"])} for row in rows]  # type: ignore[arg-type]  # a JSON list
-
-    def pick(self, **fields: object) -> list[dict[str, object]]:
-        """Those whose fields are these."""
-        return [row for row in self.rows if all(row[k] == v for k, v in fields.items())]
 
 
 def accuracy_table(results: Results, targets: list[str]) -> list[str]:
@@ -254,6 +239,30 @@ def trainings(results: Results, targets: list[str]) -> str:
     return "; ".join(words)
 
 
+def kept_for_the_test(datasets: dict[str, Dataset]) -> str:
+    """Why no more labels are shown than there are."""
+    sizes = sorted({len(data.examples) for data in datasets.values()})
+    words = "; ".join(
+        f"of the {size} workloads of a setting {size - round(0.8 * size)} are kept for the test, "
+        f"`all` is the other {round(0.8 * size)}"
+        for size in sizes
+    )
+    return f"{words[0].upper()}{words[1:]}, so that there is no row of {sizes[-1]} labels."
+
+
+def how_timed(results: Results) -> str:
+    """What the seconds of the tables are, as far as the rows tell."""
+    threads = sorted({row["threads"] for row in results.rows})
+    if threads == [1]:
+        words = "one thread (of the processor: what others use does not count)"
+    else:
+        words = f"{' or '.join(map(str, threads))} threads"
+    return (
+        f"Seconds are those of {words}, over all epochs up to the best one; what is done once "
+        "before them, grouping graphs and running frozen layers, does not count."
+    )
+
+
 def report(results: Results, datasets: dict[str, Dataset]) -> None:
     """Tables and pictures of what is there."""
     targets = list(datasets)
@@ -265,10 +274,9 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
         f"Made by `python scripts/transfer_report.py`. Pre-trained on {FIRST}; every other "
         "measured setting is learned anew and by transfer, from the same labels, on the same test "
         f"workloads; means and standard deviations over seeds ({trainings(results, targets)}). "
-        "`labels` are those to "
-        "train and to validate on, `all` is 80 % of the setting's workloads. Seconds are those of "
-        "one thread up to the best epoch. The pre-trained inspector has seen the graphs of the "
-        "test workloads with the labels of its own setting, as in the paper. Where preset `paper` "
+        f"`labels` are those to train and to validate on. {kept_for_the_test(datasets)} "
+        f"{how_timed(results)} The pre-trained inspector has seen the graphs of the test workloads "
+        "with the labels of its own setting, as in the paper. Where preset `paper` "
         f"is trained anew, it is given {ANEW['paper']['patience_epochs']} epochs of patience and "
         f"{ANEW['paper']['max_epochs']} in all, in place of 1,000 and 100,000.",
         "",
@@ -300,7 +308,7 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
 def main() -> None:
     """Run what is missing, then write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--presets", default="default,paper", help="run these only")
     parser.add_argument("--targets", help="run these settings only")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="run the first ones only")
