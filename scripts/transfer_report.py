@@ -15,11 +15,9 @@ import argparse
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
-from matplotlib import pyplot as plt
-from shipped import DOCS, FIRST, markdown, measured_datasets, plain, save
+from shipped import DOCS, FIRST, markdown, measured_datasets
 from transfer_experiments import (
     ANEW,
     HOME,
@@ -37,13 +35,17 @@ from transfer_experiments import (
     mean,
     run,
 )
+from transfer_figures import bars, curves
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.inputs import Groupings
+from driple.training.config import preset_named
+from driple.training.transfer import transfer_config
 
-COLOURS = {"anew": "#999999", "transferred": "#3b6ea8"}
+SHARE_TITLE = "Share of phi_r (layers of it) that is tuned, beside the MLP (Figure 12)"
+ALIGNED_TITLE = "Targets put on the new level first, or not"
 
 
 def accuracy_table(results: Results, targets: list[str]) -> list[str]:
@@ -107,6 +109,21 @@ def saving_table(results: Results, targets: list[str], labels: dict[str, int]) -
     return markdown(head, rows)
 
 
+def shares_apart(preset: str) -> dict[str, float]:
+    """The shares of Figure 12 that tune different layers, by label; others are one training."""
+    made = preset_named(preset)
+    num_layers = made.inspector.num_layers(made.input.num_groups)
+    alike: dict[int, list[float]] = {}
+    for share in SHARES:
+        config = transfer_config(preset, layers=PAPERS, tuned_share=share)
+        alike.setdefault(config.num_tuned(num_layers), []).append(share)
+    return {
+        " to ".join(f"{share:g}" for share in dict.fromkeys((some[0], some[-1])))
+        + f" ({count} of {num_layers - 1})": some[-1]
+        for count, some in alike.items()
+    }
+
+
 def choices(preset: str) -> dict[str, dict[str, dict[str, object]]]:
     """Titles of the comparisons, and the experiments of each by label."""
     aligned = MOVED[preset]["aligned"]
@@ -119,13 +136,13 @@ def choices(preset: str) -> dict[str, dict[str, dict[str, object]]]:
             },
             "all, anew": anew,
         },
-        "Share of phi_r that is tuned, beside the MLP (Figure 12)": {
-            f"{share:g}": {"layers": PAPERS, "share": share, "aligned": aligned, "size": 0}
-            for share in SHARES
+        SHARE_TITLE: {
+            words: {"layers": PAPERS, "share": share, "aligned": aligned, "size": 0}
+            for words, share in shares_apart(preset).items()
         },
     }
     if aligned:
-        found["Targets put on the new level first, or not"] = {
+        found[ALIGNED_TITLE] = {
             f"{size or 'all'} labels, {words}": {**MOVED[preset], "aligned": way, "size": size}
             for size in (*SIZES, 0)
             for words, way in (("aligned", True), ("not aligned", False))
@@ -159,72 +176,6 @@ def choice_table(
             ]
             lines.append([preset, name, *cells])
     return markdown(["preset", "tuned", *targets, "mean"], lines)
-
-
-def curves(results: Results, targets: list[str], labels: dict[str, int], path: Path) -> None:
-    """Figures 15 and 16: error and seconds against labels, a thin line for each setting."""
-    presets = [preset for preset in ("paper", "default") if results.pick(preset=preset)]
-    drawn, axes = plt.subplots(
-        len(presets), 2, figsize=(9, 0.7 + 2.9 * len(presets)), sharex=True, squeeze=False
-    )
-    for row, preset in zip(axes, presets, strict=True):
-        for axis, name, words in (
-            (row[0], "nrmse", "average NRMSE"),
-            (row[1], "seconds_to_best", "seconds to the best epoch"),
-        ):
-            for way, fields in (("anew", {"layers": ()}), ("transferred", MOVED[preset])):
-                lines = []
-                for target in targets:
-                    points = [
-                        (size or labels[target], mean(rows, name)[0])
-                        for size in (*SIZES, 0)
-                        if (rows := results.pick(target=target, preset=preset, size=size, **fields))
-                    ]
-                    if points:
-                        axis.plot(*zip(*points, strict=True), color=COLOURS[way], linewidth=0.7,
-                                  alpha=0.6)  # fmt: skip
-                        lines.append(points)
-                if lines and len({len(points) for points in lines}) == 1:
-                    middle = np.array(lines, dtype=float).mean(axis=0)
-                    axis.plot(middle[:, 0], middle[:, 1], color=COLOURS[way], linewidth=2.2,
-                              marker="o", markersize=4)  # fmt: skip
-            axis.set_ylabel(f"{preset}: {words}", fontsize=8)
-            plain(axis)
-        row[0].set_ylim(bottom=0)
-        row[1].set_yscale("log")
-    for axis in axes[-1]:
-        axis.set_xlabel("labels of the new setting", fontsize=8)
-    names = [plt.Line2D([], [], color=colour, label=way) for way, colour in COLOURS.items()]
-    axes[0, 0].legend(handles=names, fontsize=8, frameon=False, loc="lower left")
-    drawn.suptitle("mean over settings (thick), each setting (thin)", fontsize=9)
-    drawn.tight_layout()
-    save(drawn, path)
-
-
-def bars(groups: dict[str, list[dict[str, object]]], title: str, path: Path) -> None:
-    """NRMSE and seconds of a few choices, side by side."""
-    drawn, axes = plt.subplots(1, 2, figsize=(10, 0.8 + 0.4 * len(groups)))
-    for axis, name, unit in (
-        (axes[0], "nrmse", "average NRMSE"),
-        (axes[1], "seconds_to_best", "seconds to the best epoch"),
-    ):
-        found = [mean(rows, name) for rows in groups.values()]
-        axis.barh(
-            range(len(groups)),
-            [middle for middle, _ in found],
-            xerr=[spread for _, spread in found],
-            color="#3b6ea8",
-            height=0.6,
-            error_kw={"linewidth": 0.8},
-        )
-        axis.set_yticks(range(len(groups)), list(groups), fontsize=8)
-        axis.invert_yaxis()
-        axis.set_xlabel(unit, fontsize=8)
-        plain(axis)
-    axes[1].set_yticklabels([])
-    drawn.suptitle(title, fontsize=9)
-    drawn.tight_layout()
-    save(drawn, path)
 
 
 def trainings(results: Results, targets: list[str]) -> str:
@@ -294,14 +245,13 @@ def report(results: Results, datasets: dict[str, Dataset]) -> None:
         presets = [preset for preset in ("default", "paper") if title in choices(preset)]
         lines += ["", f"## {title}", "", *choice_table(results, targets, title, presets)]
         for preset in presets:
-            made = {
-                label: rows
+            picture = HOME / f"{name}-{preset}.png"
+            groups = {
+                label: results.pick(preset=preset, **fields)
                 for label, fields in choices(preset)[title].items()
-                if (rows := results.pick(preset=preset, **fields))
             }
-            if made:
-                bars(made, f"{preset}: {title}, all settings", HOME / f"{name}-{preset}.png")
-                lines += ["", f"![{title}](transfer/{name}-{preset}.png)"]
+            if bars(groups, targets, f"{preset}: {title}", picture):
+                lines += ["", f"![{preset}: {title}](transfer/{picture.name})"]
     write_whole(DOCS / "transfer.md", "\n".join([*lines, ""]).encode(), error=DripleError)
 
 
