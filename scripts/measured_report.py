@@ -15,13 +15,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from measured_changes import Changes, changes_table, comparison, variation
+from measured_traces import TraceFacts, trace_facts
 from shipped import DOCS, ROOT, markdown, measured_datasets, plain, save
 
 from driple.dataset.example import Dataset, Example
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.measure.archive import read_archive
+from driple.measure.campaign import Limits
 from driple.measure.collect import traces_of_run
+from driple.measure.network import Port
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, UNITS
@@ -33,7 +37,8 @@ EXEMPLARS = (
     ("densenet40_k12", True, "device_util"),
     ("inception3", False, "device_mem_util"),
 )
-COMPARED = "resnet56"  # the model of Figures 5 and 6
+SLOWER = "CPU25-P1w2/ho-200M"  # the setting with less compute
+PHASES = ("burst", "idle")
 SNAPSHOT_S = 10.0
 COLOURS = ("#3b6ea8", "#b5542d", "#5a8a4f")
 
@@ -62,7 +67,7 @@ def exemplar_table(chosen: list[tuple[Example, str]]) -> list[str]:
         idle = float(item.details[f"idle_amount_{resource}"])
         unit = UNITS[resource]
         amounts = [f"{amount:.2f} {unit}" for amount in (figures["burst_amount"], idle)]
-        durations = [f"{figures[f'{phase}_duration']:.3f} s" for phase in ("burst", "idle")]
+        durations = [f"{figures[f'{phase}_duration']:.3f} s" for phase in PHASES]
         rows.append([item.workload, resource, *amounts, *durations])
     return markdown(head, rows)
 
@@ -158,59 +163,107 @@ def violins(dataset: Dataset, figures: tuple[str, str], unit: str | None) -> Fig
     return drawn
 
 
-def compared(datasets: list[Dataset]) -> str | None:
-    """The workload of Figures 5 and 6: asynchronous, in most settings, the largest batch."""
-    counts: Counter[str] = Counter()
-    batch = {}
-    for dataset in datasets:
-        for item in dataset.examples:
-            if item.details["model"] == COMPARED and not item.details["sync"]:
-                counts[item.workload] += 1
-                batch[item.workload] = int(item.details["batch_size"])
-    return max(counts, key=lambda name: (counts[name], batch[name], name), default=None)
-
-
-def changes_table(datasets: list[Dataset]) -> list[str]:
-    """What each change of the setting does: geometric mean, over the workloads that both settings
-    have, of a target over the same target on the first setting.
-    """
-    first = {item.workload: item.targets.flat for item in datasets[0].examples}
-    head = ["target", *(dataset.setting for dataset in datasets[1:])]
-    columns, counts = [], []
-    for dataset in datasets[1:]:
-        common = [item for item in dataset.examples if item.workload in first]
-        ratios = np.array([item.targets.flat / first[item.workload] for item in common])
-        logs = np.log(np.where((ratios > 0) & np.isfinite(ratios), ratios, np.nan))
-        columns.append(np.exp(np.nanmean(logs, axis=0)))
-        counts.append(len(common))
-    rows = [["workloads on both", *map(str, counts)]]
-    for i, name in enumerate(TARGET_NAMES):
-        rows.append([name, *(f"{found[i]:.2f}" for found in columns)])
+def first_table(datasets: list[Dataset], traces: list[TraceFacts]) -> list[str]:
+    """How much was measured on each setting, and how well."""
+    head = ["setting", "workloads", "families", "runs", "disturbed labels", "a trace lasts",
+            "a link's rate", "runs with a sample over it", "highest sample"]  # fmt: skip
+    rows = [
+        [
+            item.setting,
+            f"{len(item.examples)}",
+            f"{len({example.family for example in item.examples})}",
+            f"{item.about['num_runs']}",
+            f"{len(disturbed(item))}",
+            f"{seen.least_s:.1f} to {seen.most_s:.1f} s",
+            f"{seen.rate_mb_per_s:g} MB/s",
+            f"{seen.num_over_rate} of {seen.num_runs}",
+            f"{seen.highest_mb_per_s:.1f} MB/s",
+        ]
+        for item, seen in zip(datasets, traces, strict=True)
+    ]
     return markdown(head, rows)
 
 
-def comparison(datasets: list[Dataset], workload: str, resource: str) -> Figure:
-    """Figures 5 and 6: one workload on every setting."""
-    rows = [
-        (dataset.setting, item.targets.to_dict()[resource])
-        for dataset in datasets
-        for item in dataset.examples
-        if item.workload == workload
-    ]
-    drawn, axes = plt.subplots(1, len(FIGURES), figsize=(11, 0.9 + 0.35 * len(rows)))
-    for axis, figure in zip(axes, FIGURES, strict=True):
-        axis.barh(
-            range(len(rows)), [found[figure] for _, found in rows], color=COLOURS[0], height=0.6
+def disturbed(dataset: Dataset) -> list[Example]:
+    """The labels with a run that was disturbed in every try."""
+    return [item for item in dataset.examples if item.details["disturbed"]]
+
+
+def disturbed_words(datasets: list[Dataset]) -> str:
+    """What a disturbed label is, and by what those that there are were disturbed."""
+    limits = Limits()
+    found = [item for dataset in datasets for item in disturbed(dataset)]
+    total = sum(len(dataset.examples) for dataset in datasets)
+    cores = [float(item.details["other_cores"]) for item in found]
+    stolen = max((float(item.details["steal_cores"]) for item in found), default=0.0)
+    words = (
+        f"A label is disturbed if in all {limits.tries} tries of one of its runs, of which the "
+        f"best is kept, other programs used over {limits.other_cores:g} of a core, the hypervisor "
+        f"took over {limits.steal_cores:g}, or over {100 * limits.gap_share:g} % of the time lies "
+        "in gaps between samples (decision [0001](decisions/0001-measuring-on-cpu.md)). "
+        f"{len(found)} of {total} are."
+    )
+    if found:
+        over = sum(value > limits.other_cores for value in cores)
+        words += (
+            f" In {over} of them other programs used too much: up to {max(cores):.2f} of a core; "
+            f"the hypervisor took {stolen:.3f} at most."
         )
-        axis.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
-        axis.invert_yaxis()
-        unit = UNITS[resource] if figure == "burst_amount" else "s"
-        axis.set_title(f"{resource} {figure.replace('_', ' ')} ({unit})", fontsize=9)
-        plain(axis)
-        if axis is not axes[0]:
-            axis.set_yticklabels([])
-    drawn.tight_layout()
-    return drawn
+    return f"{words} They are trained on and tested on like all others."
+
+
+def wider_amounts(dataset: Dataset) -> tuple[list[str], list[str]]:
+    """Resources whose burst amounts range further than their idle amounts, and the others."""
+    ranges = {
+        resource: [np.ptp(column(dataset, resource, f"{phase}_amount")) for phase in PHASES]
+        for resource in RESOURCES
+    }
+    wider = [resource for resource, (burst, idle) in ranges.items() if burst > idle]
+    return wider, [resource for resource in RESOURCES if resource not in wider]
+
+
+def notes(datasets: list[Dataset], traces: list[TraceFacts], changes: Changes) -> str:
+    """What to make of it; the numbers in it are filled in."""
+    first, seen = datasets[0], traces[0]
+    wider, narrower = wider_amounts(first)
+    shares = [
+        next(iter(worker_shares(Setting.parse(name), float(first.about["plan"]["share"])).values()))
+        for name in (first.setting, SLOWER)
+    ]
+    grid_s = float(first.about["label_grid_s"])
+    varied = [{name: variation(dataset, name) for name in TARGET_NAMES} for dataset in datasets]
+    worst = [max(found, key=lambda name: found[name]) for found in varied]
+    facts = {
+        "least_s": min(item.least_s for item in traces),
+        "most_s": max(item.most_s for item in traces),
+        "longest_iteration_s": max(
+            item.iteration_time_s for dataset in datasets for item in dataset.examples
+        ),
+        "grid_ms": 1000 * grid_s,
+        "burst_kib": Port().burst_kib,
+        "burst_pct": 100 * Port().burst_kib * 1024 / (seen.rate_mb_per_s * 1e6 * grid_s),
+        "num_over_rate": seen.num_over_rate,
+        "num_runs": seen.num_runs,
+        "highest_mb_per_s": seen.highest_mb_per_s,
+        "highest_burst_mb_per_s": max(
+            column(first, resource, "burst_amount").max() for resource in ("net_tx", "net_rx")
+        ),
+        "first": first.setting,
+        "wider": ", ".join(wider),
+        "narrower": ", ".join(narrower) or "none",
+        "share_ratio": shares[0] / shares[1],
+        "num_worst": worst.count("device_util.burst_duration"),
+        "num_settings": len(datasets),
+        "varied_pct": {
+            dataset.setting: 100 * found["device_util.burst_duration"]
+            for dataset, found in zip(datasets, varied, strict=True)
+        },
+        "chosen": changes.chosen,
+        "all": changes.median,
+        "sync": changes.median_sync,
+        "asynchronous": changes.median_async,
+    }
+    return (DOCS / "measured" / "notes.md").read_text().format_map(facts)
 
 
 def main() -> None:
@@ -227,22 +280,20 @@ def main() -> None:
     save(snapshot(chosen, first, home), pictures / "snapshots.png")
     save(violins(first, ("burst_amount", "idle_amount"), None), pictures / "amounts.png")
     save(violins(first, ("burst_duration", "idle_duration"), "s"), pictures / "durations.png")
-    counts = [
-        [
-            item.setting,
-            f"{len(item.examples)}",
-            f"{len({example.family for example in item.examples})}",
-            f"{item.about['num_runs']}",
-        ]
-        for item in datasets
-    ]
+    traces = [trace_facts(item, arguments.datasets) for item in datasets]
+    changes = Changes.of(datasets)
     lines = [
         "# What was measured",
         "",
         "Made by `python scripts/measured_report.py` from the data sets in `datasets/`. All labels "
         "are measured: real parameter-server training on CPU settings of one machine.",
         "",
-        *markdown(["setting", "workloads", "families", "runs"], counts),
+        *first_table(datasets, traces),
+        "",
+        disturbed_words(datasets),
+        "",
+        "A run gives a trace of each worker whose label it is. Samples over a link's rate are "
+        "those of a worker's link, sent or received, on the grid of the labels.",
         "",
         f"## Three workloads on {first.setting} (the paper's Figure 2 and Table 1)",
         "",
@@ -263,20 +314,26 @@ def main() -> None:
         *ranges(first),
         "",
     ]
-    workload = compared(datasets)
-    if workload is not None and len(datasets) > 1:
-        lines += [f"## {workload} on every setting (Figures 5 and 6)", ""]
-        for resource in ("device_util", "net_tx"):
-            save(comparison(datasets, workload, resource), pictures / f"settings-{resource}.png")
-            lines += [f"![{resource}](measured/settings-{resource}.png)", ""]
-        lines += [
-            f"## What each change does, over all workloads (target over that on {first.setting})",
-            "",
-            *changes_table(datasets),
-            "",
-        ]
+    lines += [f"## {changes.workload} on every setting (Figures 5 and 6)", ""]
+    for resource in ("device_util", "net_tx"):
+        picture = pictures / f"settings-{resource}.png"
+        save(comparison(datasets, changes.workload, resource), picture)
+        lines += [f"![{resource}](measured/{picture.name})", "", *changes.table(resource), ""]
+    lines += [
+        f"Ratios are those of a target to the same on {first.setting}; of all workloads that both "
+        "settings have, of the asynchronous and of the synchronous ones it is the median. Whiskers "
+        "and last column: median coefficient of variation of the setting's repeated workloads; "
+        "single ones repeat worse.",
+        "",
+        f"## What each change does, over all workloads (target over that on {first.setting})",
+        "",
+        "Geometric means.",
+        "",
+        *changes_table(datasets),
+        "",
+    ]
     lines += ["## Repeatability", "", *repeatability_table(datasets), ""]
-    lines += [(DOCS / "measured" / "notes.md").read_text()]
+    lines += [notes(datasets, traces, changes)]
     write_whole(arguments.docs / "measured.md", "\n".join(lines).encode(), error=DripleError)
 
 

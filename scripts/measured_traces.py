@@ -1,0 +1,70 @@
+"""What the raw samples of a setting say beside the labels: how long, how near the links' rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from driple.dataset.example import Dataset
+from driple.errors import DatasetError
+from driple.measure.archive import read_archive
+from driple.measure.collect import traces_of_run
+from driple.measure.shares import own_workers, worker_shares
+from driple.settings import Setting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceFacts:
+    """All runs of a setting.
+
+    Attributes:
+        num_runs: that were measured.
+        least_s: length of the shortest trace, in seconds.
+        most_s: of the longest.
+        rate_mb_per_s: to which each link is set, in each direction.
+        num_over_rate: runs with a sample of a worker's link over that.
+        highest_mb_per_s: the highest such sample.
+    """
+
+    num_runs: int
+    least_s: float
+    most_s: float
+    rate_mb_per_s: float
+    num_over_rate: int
+    highest_mb_per_s: float
+
+
+def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
+    """Read all samples of a measured setting.
+
+    Args:
+        dataset: of the setting.
+        home: folder of all data sets.
+    """
+    setting = Setting.parse(dataset.setting)
+    if setting.bits_per_s is None:
+        raise DatasetError(f"{dataset.setting}: its links have no rate; measured settings do")
+    rate_mb_per_s = setting.bits_per_s / 8e6
+    shares = worker_shares(setting, float(dataset.about["plan"]["share"]))
+    lengths_s, highest = [], []
+    for record in read_archive(home / setting.file_name).values():
+        top = 0.0
+        for worker in own_workers(setting):
+            traces = traces_of_run(
+                record,
+                worker,
+                share=shares[worker],
+                write_bytes_per_s=float(dataset.about["host"]["memory_write_bytes_per_s"]),
+            )
+            trace = traces["net_tx"]
+            lengths_s.append(float(len(trace.time_s) * (trace.time_s[1] - trace.time_s[0])))
+            top = max(top, *(float(traces[name].amount.max()) for name in ("net_tx", "net_rx")))
+        highest.append(top)
+    return TraceFacts(
+        num_runs=len(highest),
+        least_s=min(lengths_s),
+        most_s=max(lengths_s),
+        rate_mb_per_s=rate_mb_per_s,
+        num_over_rate=sum(value > rate_mb_per_s for value in highest),
+        highest_mb_per_s=max(highest),
+    )
