@@ -294,6 +294,7 @@ class ArenaResult:
             known,
             {item.workload: item.targets.flat for item in self.dataset.examples},
             {item.workload: item.iteration_time_s for item in self.dataset.examples},
+            {item.workload: item.family for item in self.dataset.examples},
         )
 
     def summary(self, method: str) -> Scores:
