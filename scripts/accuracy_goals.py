@@ -322,7 +322,7 @@ def seconds(found: Sequence[Compared]) -> list[str]:
         f"{', '.join(words) or 'no folds yet'}. These are "
         "the epochs of the main fit alone, on whatever machine made the fold, with whatever else "
         "it did. Not in them: grouping of the graphs, and the trainings that calibrate the "
-        "intervals (five, of one member each, decision 0014), whose time is not stored."
+        "intervals (decision 0014), whose time is not stored."
     ]
     if both:
         lines[0] += (
