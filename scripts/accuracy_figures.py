@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from driple.training.arena import ArenaResult, SplitKind
 from driple.training.breakdown import break_down
 
 if TYPE_CHECKING:
-    from accuracy_report import Compared
+    from accuracy_compared import Compared
 
 COLOURS = {
     "mean": "#b9b9b9",
@@ -28,10 +28,14 @@ COLOURS = {
     "transferred": "#6d1b16",
 }
 _OTHER = "#5a8a4f"
+SHIPPED = "shipped"
 
 
 def by_setting(found: Sequence[Compared], methods: Sequence[str], path: Path) -> None:
-    """SMAPE over all targets: a group of dots per setting, both splits, the floor as a line."""
+    """SMAPE over all targets: a group of dots per setting, both splits, the floor as a line.
+
+    Each setting over the seeds that all its methods have.
+    """
     splits: tuple[SplitKind, ...] = ("random", "family")
     figure, axes = plt.subplots(
         1, 2, figsize=(11, 0.52 * len(found) + 1.6), sharey=True, sharex=True
@@ -42,9 +46,10 @@ def by_setting(found: Sequence[Compared], methods: Sequence[str], path: Path) ->
             if item.floor_pct is not None:
                 axis.plot([item.floor_pct] * 2, [place - 0.35, place + 0.35], color="black",
                           linewidth=1.4, label="two runs of one workload")  # fmt: skip
+            seeds = item.seeds(split)
             for number, method in enumerate(methods):
-                error = item.smape(split, method)
-                if error is None:
+                error = item.smape(split, method, seeds)
+                if error is None or not seeds:
                     continue
                 shift = 0.22 * (number - (len(methods) - 1) / 2) / max(len(methods) - 1, 1)
                 axis.errorbar(error.mean, place - shift, xerr=error.std, fmt="o", markersize=5,
@@ -71,21 +76,33 @@ def _legend(figure: plt.Figure, axis: plt.Axes, methods: Sequence[str]) -> None:
 def by_family(found: Sequence[Compared], path: Path) -> None:
     """Family split: SMAPE of each method on each family, mean over the measured settings.
 
-    Methods that lack folds on one of the settings are left out, as their means would be of others.
+    One row is of the shipped inspectors, whichever method that is on a setting. Methods that lack
+    folds on one of the settings are left out, as their means would be of others; on each setting
+    all are over the seeds that they share.
     """
-    errors: dict[str, dict[str, list[float]]] = {}
-    for item in found:
-        result = item.results["family"]
-        for method in result.methods:
-            broken = break_down(result, method)
-            for i, family in enumerate(broken.families):
-                errors.setdefault(method, {}).setdefault(family, []).append(broken.by_family[-1, i])
+    shown_by = [
+        {**{name: name for name in item.results["family"].methods}, SHIPPED: item.shipped}
+        for item in found
+    ]
     methods = [
         name
-        for name in errors
+        for name in (*found[0].results["family"].methods, SHIPPED)
         if name != "simulator"  # off the scale
-        and all(name in item.results["family"].methods for item in found)
-    ]
+        and all(names.get(name) in item.results["family"].methods
+                for names, item in zip(shown_by, found, strict=True))
+    ]  # fmt: skip
+    errors: dict[str, dict[str, list[float]]] = {}
+    for names, item in zip(shown_by, found, strict=True):
+        seeds = item.seeds("family", [names[method] for method in methods])
+        if not seeds:
+            raise SystemExit(
+                f"{item.setting}: {', '.join(methods)} share no seed; make their folds"
+            )
+        result = item.results["family"].of_seeds(seeds)
+        for method in methods:
+            broken = break_down(result, names[method])
+            for i, family in enumerate(broken.families):
+                errors.setdefault(method, {}).setdefault(family, []).append(broken.by_family[-1, i])
     families = sorted({family for rows in errors.values() for family in rows})
     values = np.array(
         [[np.mean(errors[method].get(family, np.nan)) for family in families] for method in methods]
@@ -96,7 +113,10 @@ def by_family(found: Sequence[Compared], path: Path) -> None:
         dark = value > 0.6 * np.nanmax(values)
         axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=8,
                   color="white" if dark else "black")  # fmt: skip
-    axis.set_yticks(range(len(methods)), methods, fontsize=8)
+    names = {SHIPPED: "shipped:\n" + " or ".join(dict.fromkeys(item.shipped for item in found)),
+             "default": "default,\nits setting alone"}  # fmt: skip
+    labels = [names.get(method, method) for method in methods]
+    axis.set_yticks(range(len(methods)), labels, fontsize=8)
     axis.set_xticks(range(len(families)), families, fontsize=8, rotation=30, ha="right")
     axis.set_title("family held out: SMAPE over the 12 targets (%), mean of the measured settings",
                    fontsize=10)  # fmt: skip
@@ -105,11 +125,8 @@ def by_family(found: Sequence[Compared], path: Path) -> None:
     save(figure, path)
 
 
-def predicted_against_label(
-    result: ArenaResult, choose: Callable[[ArenaResult], str | None], path: Path
-) -> str:
-    """Every test workload of the first seed, one panel per target; the method shown."""
-    method = choose(result) or result.methods[0]
+def predicted_against_label(result: ArenaResult, method: str, path: Path) -> None:
+    """Every test workload of the method's first seed, one panel per target."""
     fold = result.folds_of(method)[0]
     true = {item.workload: item.targets.flat for item in result.dataset.examples}
     names = list(fold.predictions)
@@ -140,4 +157,3 @@ def predicted_against_label(
                   bbox_to_anchor=(0.5, 0.02))  # fmt: skip
     figure.tight_layout(rect=(0.01, 0.05, 1, 1))
     save(figure, path)
-    return method

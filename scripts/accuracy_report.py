@@ -6,17 +6,17 @@
 
 Folds lie in docs/evaluation. Stop it at any time, the same command goes on; with --settings nothing
 is reported, so that several may run at once on different settings. A method that lacks a fold of a
-seed is shown without that seed.
+seed is shown without that seed; methods are compared on the seeds that they share.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass
-from typing import get_args
 
+from accuracy_compared import Compared, seed_words
 from accuracy_figures import by_family, by_setting, predicted_against_label
+from accuracy_goals import SPLITS, goals, seeds_told, seen_by_source
 from shipped import (
     DOCS,
     FIRST,
@@ -35,61 +35,17 @@ from driple.errors import DripleError
 from driple.files import write_whole
 from driple.settings import Setting
 from driple.targets import TARGET_NAMES
-from driple.training.arena import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind, Spread
+from driple.training.arena import ALL, ArenaConfig, ArenaResult, SplitKind
 from driple.training.breakdown import Breakdown, break_down
 from driple.training.evaluate import ArenaProgress, run_arena
-from driple.training.methods import TRANSFERRED, choose_methods
+from driple.training.methods import choose_methods
 from driple.training.summary import Summaries
 
 # Simulated settings that are compared beside the measured ones.
 SIMULATED = (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
-SPLITS: tuple[SplitKind, ...] = get_args(SplitKind)
 PICTURES = DOCS / "accuracy"
 NUM_EXPLAINED = 3
 TITLES = {"random": "Random split (60/20/20)", "family": "Family split (each held out in turn)"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """One setting: both splits, as far as there are folds."""
-
-    setting: str
-    about: str
-    results: dict[SplitKind, ArenaResult]
-    left_out: dict[str, str]
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the labels come from real runs."""
-        first = next(iter(self.results.values()))
-        return all(item.label_source == "measured" for item in first.dataset.examples)
-
-    def smape(self, split: SplitKind, method: str) -> Spread | None:
-        """SMAPE over all targets."""
-        return self._number(split, method, SMAPE, ALL)
-
-    def time_median(self, split: SplitKind, method: str) -> Spread | None:
-        """Median error of the iteration time, percent."""
-        return self._number(split, method, TIME, "median")
-
-    def _number(self, split: SplitKind, method: str, section: str, name: str) -> Spread | None:
-        for row in self.results[split].rows():
-            if (row.section, row.name) == (section, name):
-                return row.values.get(method)
-        return None
-
-    @property
-    def shipped(self) -> str:
-        """The method of the shipped inspector: a transferred one, where there is a way to one."""
-        methods = [set(result.methods) for result in self.results.values()]
-        return TRANSFERRED if all(TRANSFERRED in names for names in methods) else "default"
-
-    @property
-    def floor_pct(self) -> float | None:
-        """SMAPE between two runs of one workload."""
-        known = next(iter(self.results.values())).dataset.about.get("repeatability", {})
-        values = known.get("smape_pct")
-        return sum(values[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if values else None
 
 
 def compare(
@@ -159,7 +115,7 @@ def simulated_labels(setting: str) -> StoredLabels | None:
 
 
 def table(result: ArenaResult) -> list[str]:
-    """The arena's table, the best in bold."""
+    """The arena's table, the best on common seeds in bold."""
     rows = []
     for row in result.rows():
         cells = [row.section, row.name]
@@ -167,12 +123,17 @@ def table(result: ArenaResult) -> list[str]:
             text = row.to_text(method)
             cells.append(f"**{text}**" if method == row.best else text)
         rows.append(cells)
-    seeds = {method: len(result.by_seed(method)) for method in result.methods}
+    seeds = {method: result.seeds_of(method) for method in result.methods}
+    common = result.common_seeds(result.methods)
     heads = [
-        method if number == len(result.config.seeds) else f"{method}, {number} of the seeds"
-        for method, number in seeds.items()
+        method if of == result.config.seeds else f"{method}, {seed_words(of)}"
+        for method, of in seeds.items()
     ]
-    return markdown(["", "target", *heads], rows)
+    lines = markdown(["", "target", *heads], rows)
+    if set(seeds.values()) - {common}:
+        over = f"over {seed_words(common)}, which all have" if common else "nowhere: none is shared"
+        lines += ["", f"Bold is the best {over}; other numbers are over all seeds of a method."]
+    return lines
 
 
 def overview(found: list[Compared], split: SplitKind) -> list[str]:
@@ -180,12 +141,17 @@ def overview(found: list[Compared], split: SplitKind) -> list[str]:
     methods = methods_of(found)
     rows = []
     for item in found:
-        cells = [item.setting, "-" if item.floor_pct is None else f"{item.floor_pct:.1f}"]
-        errors = {method: item.smape(split, method) for method in methods}
+        seeds = item.seeds(split)
+        cells = [
+            item.setting,
+            ", ".join(map(str, seeds)) or "-",
+            "-" if item.floor_pct is None else f"{item.floor_pct:.1f}",
+        ]
+        errors = {method: item.smape(split, method, seeds) for method in methods if seeds}
         known = {method: error for method, error in errors.items() if error is not None}
-        best = min(known, key=lambda method: known[method].mean)
+        best = min(known, key=lambda method: known[method].mean, default=None)
         for method in methods:
-            error, time = errors[method], item.time_median(split, method)
+            error, time = known.get(method), item.time_median(split, method, seeds)
             if error is None or time is None:
                 cells.append("-")
                 continue
@@ -193,10 +159,11 @@ def overview(found: list[Compared], split: SplitKind) -> list[str]:
             cells.append(f"**{text}**" if method == best else text)
         rows.append(cells)
     words = (
-        "SMAPE over the 12 targets ± over the seeds; after the semicolon the median error of the "
-        "iteration time. All in percent; bold is the least SMAPE."
+        "SMAPE over the 12 targets, on the seeds that all methods of a setting have, ± over them "
+        "where they are several; after the semicolon the median error of the iteration time. All "
+        "in percent; bold is the least SMAPE. Each method over all of its seeds: further below."
     )
-    return [words, "", *markdown(["setting", "floor", *methods], rows)]
+    return [words, "", *markdown(["setting", "seeds", "floor", *methods], rows)]
 
 
 def methods_of(found: list[Compared]) -> list[str]:
@@ -209,71 +176,23 @@ def methods_of(found: list[Compared]) -> list[str]:
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
-def goals(found: list[Compared]) -> list[str]:
-    """The goals of the issue, setting by setting: what was reached."""
-    rows = []
-    for item in found:
-        if not item.is_measured:
-            continue
-        ours = {split: item.smape(split, item.shipped) for split in SPLITS}
-        papers = {split: item.smape(split, "paper") for split in SPLITS}
-        trees = item.smape("family", "trees")
-        time = item.time_median("family", item.shipped)
-        random = ours["random"]
-        rows.append(
-            [
-                item.setting,
-                item.shipped,
-                *(_ratio(ours[split], papers[split], 0.5) for split in SPLITS),
-                "-" if random is None or item.floor_pct is None
-                else _judged(random.mean / item.floor_pct, 1.5),
-                _ratio(ours["family"], trees, 1.0),
-                "-" if time is None else _judged(time.mean, 8.0, digits=1),
-            ]
-        )  # fmt: skip
-    head = [
-        "setting",
-        "shipped",
-        "random: shipped / paper, at most 0.5",
-        "family: shipped / paper, at most 0.5",
-        "random: shipped / floor, at most 1.5",
-        "family: shipped / trees, below 1",
-        "family: median error of the iteration time, at most 8 %",
-    ]
-    return markdown(head, rows)
-
-
 def unseen(found: list[Compared]) -> dict[str, dict[str, dict[str, float]]]:
-    """Errors on held-out families by measured setting, shipped and trees, for README.md."""
-    return {
-        item.setting: {
-            name: {"smape_pct": error.mean, "iteration_time_median_pct": time.mean}
-            for name, method in (("shipped", item.shipped), ("trees", "trees"))
-            if (error := item.smape("family", method))
-            and (time := item.time_median("family", method))
-        }
-        for item in found
-        if item.is_measured
-    }
+    """Errors on held-out families by measured setting, shipped and trees, for README.md.
 
-
-def _ratio(one: Spread | None, other: Spread | None, most: float) -> str:
-    return "-" if one is None or other is None else _judged(one.mean / other.mean, most)
-
-
-def _judged(value: float, most: float, digits: int = 2) -> str:
-    """The number, bold where it meets its goal."""
-    text = f"{value:.{digits}f}"
-    return f"**{text}**" if value <= most else text
-
-
-def explained_method(result: ArenaResult) -> str | None:
-    """Whose error is looked into: the shipped inspector's, or else the best method's."""
-    for name in (TRANSFERRED, "default"):
-        if name in result.methods:
-            return name
-    rows = [row for row in result.rows() if (row.section, row.name) == (SMAPE, ALL)]
-    return rows[0].best if rows else None
+    Both are over the seeds that both have.
+    """
+    errors = {}
+    for item in found:
+        methods = {"shipped": item.shipped, "trees": "trees"}
+        seeds = item.seeds("family", methods.values())
+        if item.is_measured and seeds:
+            errors[item.setting] = {
+                name: {"smape_pct": error.mean, "iteration_time_median_pct": time.mean}
+                for name, method in methods.items()
+                if (error := item.smape("family", method, seeds))
+                and (time := item.time_median("family", method, seeds))
+            }
+    return errors
 
 
 def where(found: Breakdown) -> list[str]:
@@ -325,10 +244,10 @@ def section(item: Compared) -> list[str]:
     lines = ["", f"## {item.setting}", "", f"{item.about}. {floor}"]
     lines += [f"`{name}` is left out: {reason}." for name, reason in item.left_out.items()]
     if item.setting == FIRST:
-        method = predicted_against_label(
-            item.results["random"], explained_method, PICTURES / "predicted.png"
-        )
-        lines += ["", f"![{method}: predicted against label](accuracy/predicted.png)"]
+        method = item.explained("random")
+        if method is not None:
+            predicted_against_label(item.results["random"], method, PICTURES / "predicted.png")
+            lines += ["", f"![{method}: predicted against label](accuracy/predicted.png)"]
     for split in SPLITS:
         result = item.results[split]
         lines += ["", f"### {TITLES[split]}", "", *table(result)]
@@ -336,7 +255,7 @@ def section(item: Compared) -> list[str]:
             coverage = result.coverage(name)
             if coverage is not None:
                 lines += ["", f"`{name}`: {coverage.sentence()}."]
-        method = explained_method(result)
+        method = item.explained(split)
         if split == "family" and method is not None:
             lines += [
                 "",
@@ -391,11 +310,8 @@ def report(found: list[Compared]) -> None:
     known = json.dumps(unseen(found), indent=1).encode()
     write_whole(PICTURES / "unseen-families.json", known, error=DripleError)
     head = (DOCS / "accuracy.head.md").read_text(encoding="utf-8").rstrip()
-    words = (
-        "Ratios of SMAPE over all targets, each over the seeds that a method has; bold meets the "
-        "goal, - has no folds yet."
-    )
-    lines = [head, "", "## Goals", "", words, "", *goals(found)]
+    lines = [head, "", *seen_by_source(found), "", *seeds_told(found)]
+    lines += ["", "## Goals", "", *goals(found)]
     for split in SPLITS:
         lines += ["", f"## All settings: {TITLES[split].lower()}", "", *overview(found, split)]
     lines += [
@@ -403,6 +319,8 @@ def report(found: list[Compared]) -> None:
         "![error by method and setting](accuracy/settings.png)",
         "",
         "![error by family](accuracy/families.png)",
+        "",
+        "Both pictures are over the seeds that the methods in them share on a setting.",
     ]
     for item in found:
         lines += section(item)

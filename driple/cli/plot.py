@@ -49,7 +49,8 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
     """Draw one row per resource, one line per setting, and save the picture.
 
     Whiskers are the intervals of what has any: upright on each burst for its amount, lying at the
-    first burst's end for its duration and at the second's start for the idle duration.
+    first burst's end for its duration and at the second's start for the idle duration. The
+    iteration time and its interval stand beside the setting's name.
 
     Raises:
         ConfigError: the file's ending is no picture format, or it cannot be written.
@@ -67,7 +68,8 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
         for colour, item in zip(_COLOURS, predictions, strict=False):
             amount, burst_s, idle_s = (float(value) for value in item.targets.values[i])
             times, heights = _square_wave(amount, burst_s, idle_s, span_s)
-            axis.plot(times, heights, color=colour, linewidth=1.2, label=item.setting)
+            label = f"{item.setting}: {_iteration(item)}"
+            axis.plot(times, heights, color=colour, linewidth=1.2, label=label)
             axis.fill_between(times, heights, color=colour, alpha=0.15, linewidth=0)
             if item.target_ends is not None:
                 ends = item.target_ends[i].tolist()
@@ -81,13 +83,27 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
     sure = f"; whiskers: {' or '.join(f'{level:.0%}' for level in levels)} intervals"
     axes[-1].set_xlabel(f"time (s){sure if levels else ''}")
     axes[-1].set_xlim(0, span_s)
+    top = 1.0
     if len(predictions) > 1:
-        axes[0].legend(fontsize=8, loc="upper right")
         figure.suptitle(f"{title}: predicted use of resources", fontsize=11)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, fontsize=8, loc="upper center", ncol=2, frameon=False,
+                      bbox_to_anchor=(0.5, 0.965))  # fmt: skip
+        top -= 0.03 * ((len(labels) + 1) // 2)
     else:
-        figure.suptitle(f"{title} on {predictions[0].setting}: predicted", fontsize=11)
-    figure.tight_layout()
+        (item,) = predictions
+        figure.suptitle(f"{title} on {item.setting}: predicted {_iteration(item)}", fontsize=11)
+    figure.tight_layout(rect=(0, 0, 1, top))
     save_picture(figure, path)
+
+
+def _iteration(prediction: Prediction) -> str:
+    """The iteration time and its interval, in words."""
+    words = f"iteration {prediction.iteration_time_s:.3f} s"
+    if prediction.ends is None:
+        return words
+    low, high = prediction.ends[-1]
+    return f"{words} ({low:.3f} to {high:.3f})"
 
 
 def save_picture(figure: Figure, path: Path) -> None:

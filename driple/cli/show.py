@@ -24,6 +24,8 @@ __all__ = [
     "progress_bar",
 ]
 
+_LONG_BURST_ITERATIONS = 2  # a burst and its gap in device or memory; more are told of
+
 
 def note(message: str) -> None:
     """One line on stderr."""
@@ -88,6 +90,23 @@ def print_targets(
     ]
     print_table(["", "burst amount", "burst duration", "idle duration"], rows)
     print(f"iteration time {cell(iteration_time_s, 3, 's')}")
+    _print_long_bursts(targets, iteration_time_s)
+
+
+def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:
+    """Why some bursts are so much longer than an iteration; nothing if none is."""
+    iterations = {
+        resource: (figures["burst_duration"] + figures["idle_duration"]) / iteration_time_s
+        for resource, figures in targets.to_dict().items()
+        if UNITS[resource] == "%" and iteration_time_s > 0
+    }
+    long = {name: number for name, number in iterations.items() if number > _LONG_BURST_ITERATIONS}
+    if long:
+        numbers = " and ".join(f"{number:.0f}" for number in long.values())
+        print(
+            f"a burst and a gap of {' and '.join(long)} span {numbers} iterations: utilisation is "
+            "counted in windows (NVML: 1/6 s), where shorter gaps do not show"
+        )
 
 
 def print_simulator_error(error: object) -> None:

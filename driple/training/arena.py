@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -212,22 +212,24 @@ class TableRow:
     Attributes:
         section: `NRMSE`, `SMAPE %`, `iteration time error %` or `training`.
         name: target, `all 12`, `mean`, `median` or `seconds`.
-        values: by method; the smaller the better.
+        values: by method, over all its seeds; the smaller the better.
+        compared: by method, the mean over the seeds that all methods have; empty if there is none.
     """
 
     section: str
     name: str
     values: dict[str, Spread]
+    compared: dict[str, float]
 
     @property
     def best(self) -> str | None:
-        """The method with the smallest mean; None where nothing is compared.
+        """The method with the smallest mean over common seeds; None where nothing is compared.
 
         Training time is not what methods are judged by, so it has no best.
         """
-        if self.section == TRAINING or len(self.values) < 2:
+        if self.section == TRAINING or len(self.compared) < 2:
             return None
-        return min(self.values, key=lambda method: self.values[method].mean)
+        return min(self.compared, key=lambda method: self.compared[method])
 
     def to_text(self, method: str) -> str:
         """A method's number and its spread."""
@@ -262,12 +264,25 @@ class ArenaResult:
         """Folds of one method."""
         return tuple(fold for fold in self.folds if fold.method == method)
 
+    def seeds_of(self, method: str) -> tuple[int, ...]:
+        """Seeds of which one method has its folds."""
+        return tuple(dict.fromkeys(fold.seed for fold in self.folds_of(method)))
+
+    def common_seeds(self, methods: Iterable[str]) -> tuple[int, ...]:
+        """Seeds that all of these methods have, and on which they can be compared."""
+        seeds = [self.seeds_of(method) for method in methods]
+        return tuple(seed for seed in self.config.seeds if seeds and all(seed in s for s in seeds))
+
+    def of_seeds(self, seeds: Collection[int]) -> ArenaResult:
+        """The folds of these seeds alone."""
+        return replace(self, folds=tuple(fold for fold in self.folds if fold.seed in seeds))
+
     def by_seed(self, method: str) -> list[SeedScores]:
         """Errors of one method on each seed."""
         times_s = {item.workload: item.iteration_time_s for item in self.dataset.examples}
         folds = self.folds_of(method)
         found = []
-        for seed in dict.fromkeys(fold.seed for fold in folds):
+        for seed in self.seeds_of(method):
             mine = [fold for fold in folds if fold.seed == seed]
             rows = {name: row for fold in mine for name, row in fold.predictions.items()}
             errors = time_errors_pct(
@@ -294,6 +309,7 @@ class ArenaResult:
             known,
             {item.workload: item.targets.flat for item in self.dataset.examples},
             {item.workload: item.iteration_time_s for item in self.dataset.examples},
+            {item.workload: item.family for item in self.dataset.examples},
         )
 
     def summary(self, method: str) -> Scores:
@@ -303,16 +319,25 @@ class ArenaResult:
     def rows(self) -> list[TableRow]:
         """The table: NRMSE and SMAPE of each target and of all, iteration time, training time."""
         seeds = {
-            method: [seed.numbers() for seed in self.by_seed(method)] for method in self.methods
+            method: [(seed.seed, seed.numbers()) for seed in self.by_seed(method)]
+            for method in self.methods
         }
-        places = next(iter(seeds.values()))[0] if seeds else {}
+        common = self.common_seeds(self.methods)
+        _, places = next(iter(seeds.values()))[0] if seeds else (0, {})
         return [
             TableRow(
                 section=section,
                 name=name,
                 values={
-                    method: Spread.of([numbers[section, name] for numbers in there])
+                    method: Spread.of([numbers[section, name] for _, numbers in there])
                     for method, there in seeds.items()
+                },
+                compared={
+                    method: float(
+                        np.mean([row[section, name] for seed, row in there if seed in common])
+                    )
+                    for method, there in seeds.items()
+                    if common
                 },
             )
             for section, name in places
@@ -327,6 +352,7 @@ class ArenaResult:
             "fingerprint": self.fingerprint,
             "split": self.config.split,
             "seeds": list(self.config.seeds),
+            "common_seeds": list(self.common_seeds(self.methods)),
             "overrides": {
                 "max_epochs": self.config.max_epochs,
                 "patience_epochs": self.config.patience_epochs,
@@ -339,7 +365,7 @@ class ArenaResult:
         preset, coverage = self.presets.get(method), self.coverage(method)
         left_out = {"predictions", "sureness"}
         return {
-            "seeds": list(dict.fromkeys(fold.seed for fold in folds)),
+            "seeds": list(self.seeds_of(method)),
             "mean": _nested({(row.section, row.name): row.values[method].mean for row in rows}),
             "std_over_seeds": _nested(
                 {(row.section, row.name): row.values[method].std for row in rows}

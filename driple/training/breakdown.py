@@ -3,7 +3,8 @@
     ArenaResult, method  ->  Breakdown  ->  tables, JSON
 
 The floor is what no predictor gets below: how far two runs of one workload differ, as the data set
-has measured it on the workloads that ran more than once (`driple.label.repeatability`). Pure.
+has measured it on the workloads that ran more than once (`driple.label.repeatability`). Noise has
+no direction: where all iterations of a family are told too slow, it is the model. Pure.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ __all__ = ["Breakdown", "OverFloor", "WorkloadError", "break_down"]
 FloatArray = npt.NDArray[np.float64]
 
 NUM_WORST = 10
+# Fewer workloads of a family tell neither its direction nor its noise.
+NUM_TO_LEAN, NUM_TO_REPEAT = 3, 2
+LEANING_SHARE = 0.75  # of a family's workloads that are told too slow, or too fast
 TIME_NAME = "iteration_time"
 
 
@@ -45,7 +49,7 @@ class WorkloadError:
         worst_predicted: its prediction, in the target's unit.
         worst_label: its label.
         repeat_smape_pct: SMAPE between two runs of this very workload; None if it ran once.
-        reason: what the error comes from, by the evidence of the repeats.
+        reason: what the error comes from, by the repeats and by where its family leans.
     """
 
     workload: str
@@ -166,11 +170,18 @@ def break_down(result: ArenaResult, method: str) -> Breakdown:
         100 * np.average(time_errors, weights=weights),
     ]
     repeat = result.dataset.about.get("repeatability", {})
-    order = np.argsort(-errors.mean(axis=1), kind="stable")[:NUM_WORST]
+    evidence = _Evidence(
+        families={item.workload: item.family for item in result.dataset.examples},
+        repeats_pct=repeat.get("smape_pct_by_workload", {}),
+        time_floor_pct=_floor(repeat, TIME_NAME),
+        leanings={
+            name: float(np.log(predicted_times_s(tested[name]) / true).mean())
+            for name, true in zip(names, times_s, strict=True)
+        },
+    )
     worst = []
-    for i in order:
+    for i in np.argsort(-errors.mean(axis=1), kind="stable")[:NUM_WORST]:
         item, rows, target = examples[names[i]], tested[names[i]], int(errors[i].argmax())
-        own = repeat.get("smape_pct_by_workload", {}).get(names[i])
         smape = 100 * float(errors[i].mean())
         worst.append(
             WorkloadError(
@@ -184,8 +195,8 @@ def break_down(result: ArenaResult, method: str) -> Breakdown:
                 worst_smape_pct=100 * float(errors[i, target]),
                 worst_predicted=float(rows[:, target].mean()),
                 worst_label=float(labels[i, target]),
-                repeat_smape_pct=own,
-                reason=_reason(smape, own, repeat.get("smape_pct_by_workload", {})),
+                repeat_smape_pct=evidence.repeats_pct.get(names[i]),
+                reason=evidence.reason(names[i], smape),
             )
         )
     return Breakdown(
@@ -198,7 +209,7 @@ def break_down(result: ArenaResult, method: str) -> Breakdown:
             for name, error in zip((*TARGET_NAMES, ALL, TIME_NAME), overall, strict=True)
         ),
         worst=tuple(worst),
-        num_repeated=len(repeat.get("smape_pct_by_workload", {})),
+        num_repeated=len(evidence.repeats_pct),
     )
 
 
@@ -235,23 +246,71 @@ def _floor(repeat: Mapping[str, Any], name: str) -> float | None:
     return float(known[name])
 
 
-def _reason(smape_pct: float, own_pct: float | None, repeats: Mapping[str, float]) -> str:
-    """Label noise or model: whether runs of one workload differ as much as this error.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Evidence:
+    """What tells noise of the labels from errors of the model.
 
-    A workload that ran more than once is judged by its own runs, any other by those of all.
+    Attributes:
+        families: by workload.
+        repeats_pct: SMAPE between two runs, by workload that ran more than once.
+        time_floor_pct: the same of the iteration time, mean over them; None if nothing ran twice.
+        leanings: logarithm of predicted over true iteration time, by tested workload.
     """
-    if own_pct is not None:
-        source = "label noise" if own_pct >= smape_pct / 2 else "model"
-        return f"{source}: its own runs differ by {own_pct:.0f} %"
-    if not repeats:
-        return "unknown: nothing ran more than once"
-    as_far = sum(value >= smape_pct / 2 for value in repeats.values())
-    if as_far == 0:
+
+    families: Mapping[str, str]
+    repeats_pct: Mapping[str, float]
+    time_floor_pct: float | None
+    leanings: Mapping[str, float]
+
+    def reason(self, workload: str, smape_pct: float) -> str:
+        """Label noise or model, by the nearest evidence that there is.
+
+        First its own runs, then a family that leans as it does, then the runs of its family, then
+        those of all.
+        """
+        if not self.repeats_pct:
+            return "unknown: nothing ran more than once"
+        leans = self._leans_with_its_family(workload)
+        own = self.repeats_pct.get(workload)
+        if own is not None:
+            source = "label noise" if own >= smape_pct / 2 else "model"
+            also = f"; {leans}" if leans and source == "model" else ""
+            return f"{source}: its own runs differ by {own:.0f} %{also}"
+        if leans:
+            return f"model: {leans}"
+        family = self.families[workload]
+        mine = [pct for name, pct in self.repeats_pct.items() if self.families.get(name) == family]
+        if len(mine) >= NUM_TO_REPEAT and max(mine) < smape_pct / 2:
+            return (
+                f"model: runs of the {len(mine)} repeated workloads of its family differ by "
+                f"{max(mine):.0f} % at most"
+            )
+        as_far = sum(pct >= smape_pct / 2 for pct in self.repeats_pct.values())
+        if as_far == 0:
+            return (
+                f"model: no repeated workload's runs differ by half as much "
+                f"(at most {max(self.repeats_pct.values()):.0f} %)"
+            )
         return (
-            f"model: no repeated workload's runs differ by half as much "
-            f"(at most {max(repeats.values()):.0f} %)"
+            f"may be label noise: runs of {as_far} of {len(self.repeats_pct)} repeated workloads "
+            "differ by half as much or more"
         )
-    return (
-        f"may be label noise: runs of {as_far} of {len(repeats)} repeated workloads differ by half "
-        "as much or more"
-    )
+
+    def _leans_with_its_family(self, workload: str) -> str:
+        """How far the family is told too slow or too fast; empty if it is not, or not this one.
+
+        It leans if its median is further off than two runs of one workload are, and most of its
+        workloads are off in that direction.
+        """
+        if self.time_floor_pct is None:
+            return ""
+        family = self.families[workload]
+        logs = np.array([x for name, x in self.leanings.items() if self.families[name] == family])
+        middle, floor = float(np.median(logs)), self.time_floor_pct / 100
+        leaning = np.mean(logs * middle > 0) >= LEANING_SHARE and abs(middle) > floor
+        if len(logs) < NUM_TO_LEAN or not leaning or self.leanings[workload] * middle <= 0:
+            return ""
+        if abs(self.leanings[workload]) <= floor:
+            return ""
+        way = "slow" if middle > 0 else "fast"
+        return f"the family is told {100 * abs(np.expm1(middle)):.0f} % too {way} (median)"

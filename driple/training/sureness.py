@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.label.repeatability import smape_shares
-from driple.targets import NUM_TARGETS
+from driple.targets import NUM_TARGETS, TARGET_NAMES
 from driple.training.metrics import predicted_times_s
 
-__all__ = ["Coverage", "Sureness", "coverage_of"]
+__all__ = ["Coverage", "Held", "Sureness", "coverage_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -73,6 +73,21 @@ class Sureness:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """How often the intervals of some predictions held the true value.
+
+    Attributes:
+        num_predictions: how many graphs were predicted; one counts once for each seed.
+        targets: share of their labels within the intervals, 0 to 1.
+        iteration_time: the same of the iteration times.
+    """
+
+    num_predictions: int
+    targets: float
+    iteration_time: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
     """How often the intervals held the true value, and what the warnings were worth.
 
@@ -84,6 +99,9 @@ class Coverage:
         num_warned: workloads with a warning.
         smape_warned_pct: SMAPE over their targets; None if there are none.
         smape_others_pct: SMAPE over the targets of all others; None if there are none.
+        by_target: share of the labels of each target within their intervals.
+        by_family: what was held of each model family; one that is missed by far hides in the shares
+            of all.
     """
 
     targets: float
@@ -92,6 +110,8 @@ class Coverage:
     num_warned: int
     smape_warned_pct: float | None
     smape_others_pct: float | None
+    by_target: dict[str, float]
+    by_family: dict[str, Held]
 
     def sentence(self) -> str:
         """In words, for people."""
@@ -112,6 +132,7 @@ def coverage_of(
     folds: Sequence[tuple[Sureness, Mapping[str, Sequence[float]]]],
     labels: Mapping[str, FloatArray],
     times_s: Mapping[str, float],
+    families: Mapping[str, str],
 ) -> Coverage:
     """Coverage over all test workloads of several folds.
 
@@ -119,8 +140,10 @@ def coverage_of(
         folds: what each inspector said: how sure it was, and 12 targets by workload.
         labels: shape [12] each, by workload.
         times_s: iteration times by workload.
+        families: model families by workload.
     """
     held, widths, smapes, warned = [], [], [], []
+    rows: list[str] = []
     for sureness, predictions in folds:
         names = list(predictions)
         predicted = np.array([predictions[name] for name in names], dtype=np.float64)
@@ -132,6 +155,7 @@ def coverage_of(
         widths.append(100 * np.expm1(half[:, :NUM_TARGETS]))
         smapes.append(100 * smape_shares(predicted, true))
         warned += [bool(sureness.warnings[name]) for name in names]
+        rows += [families[name] for name in names]
     inside, errors = np.concatenate(held), np.concatenate(smapes).mean(axis=1)
     flags = np.array(warned)
     return Coverage(
@@ -141,4 +165,19 @@ def coverage_of(
         num_warned=int(flags.sum()),
         smape_warned_pct=float(errors[flags].mean()) if flags.any() else None,
         smape_others_pct=float(errors[~flags].mean()) if (~flags).any() else None,
+        by_target=dict(
+            zip(TARGET_NAMES, inside[:, :NUM_TARGETS].mean(axis=0).tolist(), strict=True)
+        ),
+        by_family={
+            family: _held(inside[[row == family for row in rows]]) for family in sorted(set(rows))
+        },
+    )
+
+
+def _held(inside: npt.NDArray[np.bool_]) -> Held:
+    """Shares of rows [n, 13]."""
+    return Held(
+        num_predictions=len(inside),
+        targets=float(inside[:, :NUM_TARGETS].mean()),
+        iteration_time=float(inside[:, NUM_TARGETS].mean()),
     )

@@ -6,13 +6,18 @@ import os
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from driple.cli.main import _run
-from driple.targets import RESOURCES
+from driple.cli.show import print_targets
+from driple.inspector import predict as predict_module
+from driple.inspector.predict import Prediction
+from driple.targets import RESOURCES, Targets
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
@@ -101,6 +106,39 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
     assert content.startswith(b"\x89PNG")
     assert len(content) > 20_000
     assert [path.name for path in tmp_path.iterdir()] == ["pattern.png"]
+
+
+def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
+    values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
+    right = predict_module.predict
+
+    def busy(*arguments: Any) -> Prediction:
+        return replace(right(*arguments), targets=Targets(values))
+
+    monkeypatch.setattr(predict_module, "predict", busy)
+    words = "device_util is told to reach 126.9 %, and a GPU cannot exceed 100 %"
+    done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
+    assert words in done.stderr
+    found = json.loads(done.stdout)
+    assert found["warnings"][-1] == words
+    assert found["targets"]["device_util"]["burst_amount"] == 126.9
+    assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
+
+
+def test_bursts_longer_than_iterations_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where NVML's windows hold many iterations a burst is no part of one."""
+    rows = [[9.5, 0.823, 0.143], [6.3, 0.009, 0.010], [361.0, 0.003, 0.017], [355.9, 0.003, 0.016]]
+    print_targets(Targets(np.array(rows)), 0.019)
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .startswith(
+            "a burst and a gap of device_util span 51 iterations: utilisation is counted in windows"
+        )
+    )
+    print_targets(Targets(np.array([rows[1], *rows[1:]])), 0.019)
+    assert "span" not in capsys.readouterr().out
 
 
 def test_bad_input_gets_one_line(tmp_path: Path) -> None:

@@ -108,6 +108,53 @@ def test_the_reason_follows_from_the_repeats() -> None:
     assert worst[third].repeat_smape_pct is None
 
 
+def about_repeats(of: dict[str, float]) -> dict[str, Any]:
+    """What a data set records, with these workloads as those that ran more than once."""
+    return {"repeatability": {**REPEATS, "smape_pct_by_workload": of}}
+
+
+def test_a_family_that_leans_is_the_model() -> None:
+    """Noise has no direction: who errs as the whole family does is not told of label noise."""
+    chain, branch = (
+        [item.workload for item in DATASET.examples if item.family == family]
+        for family in ("chain", "branch")
+    )
+    factors = dict(zip(chain, ([1.2], [1.3], [3.0]), strict=True))
+    factors |= dict(zip(branch, ([0.9], [1.1], [0.4]), strict=True))
+    found = break_down(result_of(factors, about_repeats({chain[0]: 1.0, "other": 90.0})), "made up")
+    reasons = {item.workload: item.reason for item in found.worst}
+    leans = "the family is told 30 % too slow (median)"
+    assert reasons[chain[2]] == reasons[chain[1]] == f"model: {leans}"
+    assert reasons[chain[0]] == f"model: its own runs differ by 1 %; {leans}"
+    assert reasons[branch[2]].startswith("may be label noise: runs of 1 of 2 repeated")
+    fast = {name: [1 / value[0]] for name, value in factors.items()}
+    found = break_down(result_of(fast, about_repeats({"other": 90.0})), "made up")
+    reasons = {item.workload: item.reason for item in found.worst}
+    assert reasons[chain[2]] == "model: the family is told 23 % too fast (median)"
+
+
+def test_who_errs_the_other_way_is_not_told_of_the_familys_leaning() -> None:
+    """Nor is one whose family leans by no more than repeats differ by (4 % here)."""
+    chain = [item.workload for item in DATASET.examples if item.family == "chain"]
+    about = about_repeats({"other": 90.0})
+    other_way = dict(zip(chain, ([1.5], [1.5], [0.5]), strict=True))
+    small = dict(zip(chain, ([1.03], [1.03], [3.0]), strict=True))
+    for factors in (other_way, small):
+        found = break_down(result_of(factors, about), "made up")
+        reasons = {item.workload: item.reason for item in found.worst}
+        assert reasons[chain[2]].startswith("may be label noise")
+
+
+def test_repeats_of_the_family_count_before_those_of_others() -> None:
+    """Others repeat badly, its own family does not."""
+    chain = [item.workload for item in DATASET.examples if item.family == "chain"]
+    about = about_repeats({chain[0]: 5.0, chain[1]: 8.0, "other": 90.0})
+    found = break_down(result_of({chain[2]: [3.0]}, about), "made up")
+    assert found.worst[0].reason == (
+        "model: runs of the 2 repeated workloads of its family differ by 8 % at most"
+    )
+
+
 def test_without_repeats_there_is_no_floor() -> None:
     """Nothing is divided by, and no reason is made up."""
     found = break_down(result_of({DATASET.workloads[0]: [3.0]}, about={}), "made up")

@@ -244,6 +244,27 @@ def test_the_best_is_the_smallest(work: Path) -> None:
     assert {row.best for row in alone.rows()} == {None}
 
 
+def test_methods_are_compared_on_the_seeds_that_all_have(work: Path) -> None:
+    """A seed that only one method has is in its own mean, and does not make it the best."""
+    full = run_arena(DATASET, replace(CONFIG, methods=("mean", "trees"), seeds=(0, 1, 2)), work)
+    errors = {seed.seed: seed.scores.mean_smape_pct for seed in full.by_seed("mean")}
+    left = {fold.seed: fold for fold in full.folds_of("mean")}
+    hard = max(errors, key=lambda seed: errors[seed])
+    # The mean predictor under another name, without the seed on which it errs most.
+    easy = [replace(fold, method="trees") for seed, fold in left.items() if seed != hard]
+    result = replace(full, folds=(*left.values(), *easy))
+    assert hard not in result.common_seeds(("mean", "trees"))
+    assert len(result.common_seeds(("mean", "trees"))) == 2
+    (row,) = [row for row in result.rows() if (row.section, row.name) == (SMAPE, ALL)]
+    assert row.values["mean"].mean > row.values["trees"].mean
+    assert row.compared["mean"] == row.compared["trees"] == row.values["trees"].mean
+    assert row.best == "mean"  # a tie: the first
+    assert result.to_json_dict()["common_seeds"] == [seed for seed in errors if seed != hard]
+    apart = replace(result, folds=(left[hard], *easy))
+    assert {row.best for row in apart.rows()} == {None}
+    assert result.of_seeds((hard,)).methods == ("mean",)
+
+
 def test_no_baseline_sees_a_test_label(work: Path, tmp_path: Path) -> None:
     """Another label in the test part changes no prediction; one in the training part does."""
     split = random_split(DATASET.workloads, 0)

@@ -1,0 +1,92 @@
+"""One setting of docs/accuracy.md: errors of each method, compared on the seeds that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from driple.targets import TARGET_NAMES
+from driple.training.arena import ALL, SMAPE, TIME, ArenaResult, SplitKind, Spread
+from driple.training.methods import TRANSFERRED
+
+Numbers = dict[tuple[str, str], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One setting: both splits, as far as there are folds."""
+
+    setting: str
+    about: str
+    results: dict[SplitKind, ArenaResult]
+    left_out: dict[str, str]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the labels come from real runs."""
+        first = next(iter(self.results.values()))
+        return all(item.label_source == "measured" for item in first.dataset.examples)
+
+    @property
+    def shipped(self) -> str:
+        """The method of the shipped inspector: a transferred one, where there is a way to one."""
+        everywhere = all(TRANSFERRED in result.methods for result in self.results.values())
+        return TRANSFERRED if everywhere else "default"
+
+    def explained(self, split: SplitKind) -> str | None:
+        """Whose error is looked into: the shipped inspector's, or else the best method's."""
+        result = self.results[split]
+        if self.shipped in result.methods:
+            return self.shipped
+        rows = [row for row in result.rows() if (row.section, row.name) == (SMAPE, ALL)]
+        return rows[0].best if rows else None
+
+    def seeds(self, split: SplitKind, methods: Iterable[str] = ()) -> tuple[int, ...]:
+        """Seeds that some methods share; without names, all methods that have folds."""
+        result = self.results[split]
+        return result.common_seeds(tuple(methods) or result.methods)
+
+    def smape(self, split: SplitKind, method: str, seeds: Sequence[int] = ()) -> Spread | None:
+        """SMAPE over all targets, over these seeds or all that the method has; None if none."""
+        return self._spread(split, method, (SMAPE, ALL), seeds)
+
+    def time_median(
+        self, split: SplitKind, method: str, seeds: Sequence[int] = ()
+    ) -> Spread | None:
+        """Median error of the iteration time, percent, likewise."""
+        return self._spread(split, method, (TIME, "median"), seeds)
+
+    def _spread(
+        self, split: SplitKind, method: str, name: tuple[str, str], seeds: Sequence[int]
+    ) -> Spread | None:
+        known = self._numbers[split].get(method, {})
+        values = [known[seed][name] for seed in seeds or known if seed in known]
+        return Spread.of(values) if values else None
+
+    @cached_property
+    def _numbers(self) -> dict[SplitKind, dict[str, dict[int, Numbers]]]:
+        """What the tables show, by split, method and seed."""
+        return {
+            split: {
+                method: {seed.seed: seed.numbers() for seed in result.by_seed(method)}
+                for method in result.methods
+            }
+            for split, result in self.results.items()
+        }
+
+    @property
+    def floor_pct(self) -> float | None:
+        """SMAPE between two runs of one workload."""
+        known = next(iter(self.results.values())).dataset.about.get("repeatability", {})
+        values = known.get("smape_pct")
+        return sum(values[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if values else None
+
+
+def seed_words(seeds: Sequence[int]) -> str:
+    """Such as `seed 0`, `seeds 0 to 4`, `seeds 0, 2`."""
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seeds {', '.join(map(str, seeds))}"
