@@ -233,7 +233,6 @@ class _Worker:
         self.slowness = float(np.exp(self.cluster.random.normal(0.0, spec.jitter)))
         self.missing = [True] * len(self.plan.pulls)
         for number, message in enumerate(self.plan.pulls):
-
             usable_s = spec.message_s + message.nbytes * self.copy_s_per_byte
 
             def come(number: int = number, usable_s: float = usable_s) -> None:
