@@ -99,4 +99,5 @@ def _windowed(
     window_s = min(window_s, float(edges[-1] - edges[0]))
     passed = np.maximum(np.floor((edges[1:] - edges[0]) / window_s + 1e-9), 1.0)
     ends = edges[0] + passed * window_s
-    return (np.interp(ends, times, totals) - np.interp(ends - window_s, times, totals)) / window_s
+    used: FloatArray = np.interp(ends, times, totals) - np.interp(ends - window_s, times, totals)
+    return used / window_s
