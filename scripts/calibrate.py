@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,13 @@ from driple.simulate.device import Calibration
 from driple.simulate.fits import Graphs, fit_links, prepare_runs
 from driple.simulate.kernels import kernel_times
 from driple.simulate.published import read_rows
-from driple.simulate.validate import load_fits, predict_clusters, predict_singles, summarise
+from driple.simulate.validate import (
+    Prediction,
+    load_fits,
+    predict_clusters,
+    predict_singles,
+    summarise,
+)
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "data" / "published"
@@ -70,31 +77,35 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
     return float(minimize_scalar(off, bounds=(1.0, 5.0), method="bounded").x)
 
 
+def errors_of(told: Sequence[Prediction], kind: str) -> dict[str, object]:
+    """Errors on one kind of cluster, with the model held out, and with the device held out."""
+    found: dict[str, dict[str, object]] = {}
+    for held_out in ("model", "device"):
+        some = [item for item in told if (item.run.kind, item.held_out) == (kind, held_out)]
+        summary = summarise(some)
+        found[held_out] = {
+            "rows": summary.rows,
+            "median_pct": round(100 * summary.median, 1),
+            "p90_pct": round(100 * summary.p90, 1),
+            "devices": sorted({name for item in some for name in item.run.devices}),
+        }
+    return {**found["model"], "new_device": found["device"]}
+
+
 def main() -> None:
     """Fit everything and write it down."""
     fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True))
     best = fits.without()
     clusters = [run for run in runs if run.kind != "single"]
-    links = fit_links(prepare_runs(clusters, fits.graphs, best))
-    held_out = [
-        item
-        for item in (*predict_singles(fits), *predict_clusters(fits, runs))
-        if item.held_out == "model"
-    ]
-    errors = {}
-    for kind in ("single", "ring", "servers"):
-        found = summarise(item for item in held_out if item.run.kind == kind)
-        errors[kind] = {
-            "rows": found.rows,
-            "median_pct": round(100 * found.median, 1),
-            "p90_pct": round(100 * found.p90, 1),
-        }
+    links, apply_s = fit_links(prepare_runs(clusters, fits.graphs, best))
+    told = [*predict_singles(fits), *predict_clusters(fits, runs)]
+    errors = {kind: errors_of(told, kind) for kind in ("single", "ring", "servers")}
     calibration = Calibration(
         kernels=best.kernels,
         devices=best.devices,
         links=links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
-        apply_s_per_byte=0.0,
+        apply_s_per_byte=apply_s,
         jitter=JITTER,
         server_bytes_per_s=most_passed_by_servers(),
         memory_activity=memory_activity(fits.graphs, best),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from shipped import DOCS, FIRST_SIMULATED, ROOT, plain, save
+from shipped import DOCS, FIRST, FIRST_SIMULATED, ROOT, plain, save
 
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError
@@ -21,7 +21,7 @@ from driple.files import write_whole
 from driple.hardware import DEVICES, LINKS
 from driple.inspector.checkpoint import load_checkpoint
 from driple.settings import KNOWN_SETTINGS, Setting
-from driple.simulate.device import shipped_calibration
+from driple.simulate.device import is_cpu, shipped_calibration
 from driple.simulate.facts import Fact, check_facts, read_facts, workloads_of
 from driple.simulate.job import Job
 from driple.simulate.validate import Prediction, error_rows, validate
@@ -56,13 +56,13 @@ def error_table(rows: Sequence[dict[str, object]], kind: str) -> list[str]:
     return lines
 
 
-def by(predictions: Sequence[Prediction], what: str) -> list[str]:
-    """Errors of single devices by device or by model, where it was held out."""
+def by(predictions: Sequence[Prediction], what: str, kind: str = "single") -> list[str]:
+    """Errors on one kind of cluster by device or by model, where it was held out."""
     lines = [
         f"| {what} held out | rows | median | 90th percentile | simulated / measured, median |",
         "|---|---|---|---|---|",
     ]
-    some = [p for p in predictions if p.run.kind == "single" and p.held_out == what]
+    some = [p for p in predictions if p.run.kind == kind and p.held_out == what]
     for name in sorted({getattr(p.run, what) for p in some}):
         found = [p for p in some if getattr(p.run, what) == name]
         errors = 100 * np.array([p.error for p in found])
@@ -119,12 +119,14 @@ def fact_table(facts: Sequence[Fact]) -> list[str]:
 def devices() -> list[str]:
     """The catalogue, and whose measurements each device was fitted to."""
     calibration = shipped_calibration()
+    of_cpus = shipped_calibration(Setting.parse(FIRST))
     lines = [
         "| device | fp32, TFLOP/s | half, TFLOP/s | GB/s | efficiency from | source of the peaks |",
         "|---|---|---|---|---|---|",
     ]
     for device in DEVICES.values():
-        origin = calibration.device(device.name).measured_on
+        reached_by = of_cpus if is_cpu(device.name) else calibration
+        origin = reached_by.device(device.name).measured_on
         whose = "itself" if origin == device.name else origin or "all"
         lines.append(
             f"| {device.name} | {device.fp32_flops / 1e12:g} | {device.half_flops / 1e12:g} | "
@@ -140,7 +142,8 @@ def devices() -> list[str]:
     lines += [
         "",
         f"Between two containers of one machine: {calibration.bridge_bytes_per_s / 1e6:.0f} MB/s. "
-        f"To or from servers at most: {calibration.server_bytes_per_s / 1e6:.0f} MB/s. Memory is "
+        f"A role passes at most {calibration.server_bytes_per_s / 1e6:.0f} MB/s, and a server "
+        f"works off a byte of a gradient in {1e9 * calibration.apply_s_per_byte:.2f} ns. Memory is "
         f"seen in use {calibration.memory_activity:.2f} times as long as its bytes take.",
     ]
     return lines
@@ -213,6 +216,7 @@ def main() -> None:
         lines += ["", f"### {words}", "", *error_table(rows, kind)]
     lines += ["", "### One device, by device", "", *by(predictions, "device")]
     lines += ["", "### One device, by model", "", *by(predictions, "model")]
+    lines += ["", "### Rings, by device", "", *by(predictions, "device", "ring")]
     lines += ["", "## The figures of the Driple paper", "", *fact_table(facts)]
     lines += ["", *inspector_section(), HARDWARE, "", *devices(), ""]
     write_whole(PAGE, "\n".join(lines).encode(), error=DripleError)

@@ -115,9 +115,12 @@ def print_simulator_error(error: object) -> None:
     if not isinstance(error, dict) or not all(isinstance(error.get(n), int | float) for n in names):
         return
     rows, median, worst = (error[name] for name in names)
+    known = error.get("devices")
+    devices = f" of {', '.join(map(str, known))}" if isinstance(known, list) else ""
+    seen = "of devices " if error.get("new_device") else ""
     print(
-        f"the simulator's error, on {rows:.0f} real iteration times that it was not fitted "
-        f"to: median {median:.0f} %, 90th percentile {worst:.0f} %"
+        f"the simulator's error, on {rows:.0f} real iteration times{devices}, {seen}that it was "
+        f"not fitted to: median {median:.0f} %, 90th percentile {worst:.0f} %"
     )
 
 

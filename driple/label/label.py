@@ -23,10 +23,11 @@ __all__ = ["Label", "Pattern", "label_trace", "targets_of"]
 Pattern = Literal["B", "I", "BIB"]
 
 # Two clusters count as different when their means lie apart by more than this share of the higher
-# one; a trace below it is all burst or all idle (paper, Table 3).
-_MIN_CONTRAST = 0.05
-# A one-cluster trace counts as busy from this share of its resource's scale (percent) or rate.
-_BUSY_PCT = 50.0
+# one; a trace below it is all burst or all idle (paper, Table 3). A window of NVML holds twelve or
+# thirteen of steps that take 1/75 s: what that makes of a busy device is no gap.
+_MIN_CONTRAST = 0.1
+# A one-cluster trace counts as idle below this: NVML shows whole percents.
+_BUSY_PCT = 1.0
 _BUSY_MB_PER_S = 1.0
 
 
@@ -40,7 +41,7 @@ class Label:
         idle_duration_s: mean duration of an idle gap.
         idle_amount: mean amount of the idle samples; recorded, never a target.
         num_bursts: bursts that the durations are the mean of.
-        pattern: `BIB` for bursts and gaps, `B` for always busy, `I` for always idle.
+        pattern: `BIB` for bursts and gaps, `B` for always as busy, `I` for always idle.
     """
 
     burst_amount: float
@@ -51,12 +52,17 @@ class Label:
     pattern: Pattern
 
 
-def label_trace(trace: Trace) -> Label:
+def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     """Mean burst amount, burst duration and idle duration of one trace (paper, section 3.3).
 
     Samples are split in two by 2-means on their amount; a burst is a run of high samples and lasts
     as many sampling periods as it has samples. The runs that the ends of the trace cut are left
-    out.
+    out. A trace without two levels is one burst, or one gap, in each iteration, so that its label
+    does not depend on how long it was recorded.
+
+    Args:
+        trace: of one resource.
+        iteration_time_s: seconds of an iteration.
 
     Raises:
         TraceError: fewer than two samples.
@@ -70,10 +76,10 @@ def label_trace(trace: Trace) -> Label:
     is_burst = two_means(amount)
     mean = float(amount.mean())
     if not is_burst.any():
-        return _flat_label(trace, mean)
+        return _flat_label(trace, mean, iteration_time_s)
     high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
     if high - low < _MIN_CONTRAST * abs(high):
-        return _flat_label(trace, mean)
+        return _flat_label(trace, mean, iteration_time_s)
     found = runs(is_burst)
     bursts, gaps = found.length[found.is_burst], found.length[~found.is_burst]
     return Label(
@@ -86,14 +92,13 @@ def label_trace(trace: Trace) -> Label:
     )
 
 
-def _flat_label(trace: Trace, mean: float) -> Label:
-    """Label of a trace without two levels: one burst, or one gap, as long as the trace."""
-    whole_s = len(trace.amount) * trace.period_s
+def _flat_label(trace: Trace, mean: float, iteration_time_s: float) -> Label:
+    """Label of a trace without two levels: one burst, or one gap, as long as an iteration."""
     busy = mean >= (_BUSY_PCT if trace.unit == "%" else _BUSY_MB_PER_S)
     return Label(
         burst_amount=mean if busy else 0.0,
-        burst_duration_s=whole_s if busy else 0.0,
-        idle_duration_s=0.0 if busy else whole_s,
+        burst_duration_s=iteration_time_s if busy else 0.0,
+        idle_duration_s=0.0 if busy else iteration_time_s,
         idle_amount=0.0 if busy else mean,
         num_bursts=1 if busy else 0,
         pattern="B" if busy else "I",

@@ -105,7 +105,7 @@ def labels_of_run(
     """Labels by worker and resource, of the workers that `shares` names."""
     return {
         worker: {
-            resource: label_trace(trace)
+            resource: label_trace(trace, iteration_time_s(record, [worker]))
             for resource, trace in traces_of_run(
                 record, worker, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
             ).items()

@@ -19,6 +19,8 @@ from driple.simulate.engine import EventQueue
 from driple.simulate.network import SharedNetwork
 from driple.simulate.plan import Message, Segment, StepPlan
 
+_LEAST_ENDS = 2  # that tell how long a step takes
+
 __all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster"]
 
 
@@ -27,15 +29,19 @@ class ClusterSpec:
     """Where workers and parameter servers are, and what joins them.
 
     Two on one machine talk over that machine's bridge, each over a port of its own; two on
-    different machines share their machines' links with all others there.
+    different machines share their machines' links with all others there. All that a role sends, or
+    takes, is limited besides, wherever it goes.
 
     Attributes:
         worker_machine: machine of each worker.
         server_machine: machine of each server.
         link_bytes_per_s: rate of a machine's link, each way.
         bridge_bytes_per_s: rate of a port of a machine's bridge, each way.
+        role_bytes_per_s: most that one role passes, each way.
         message_s: seconds from the end of a message until the other side can use it.
         apply_s_per_byte: seconds a server takes for a byte of a gradient.
+        copy_s_per_byte: seconds of each worker for a byte between its host's memory and its device;
+            empty if there is no such copy.
         synchronous: whether workers wait for each other.
         jitter: standard deviation of the logarithm of a step's computing time.
     """
@@ -44,8 +50,10 @@ class ClusterSpec:
     server_machine: tuple[int, ...]
     link_bytes_per_s: float
     bridge_bytes_per_s: float
+    role_bytes_per_s: float = float("inf")
     message_s: float = 0.0
     apply_s_per_byte: float = 0.0
+    copy_s_per_byte: tuple[float, ...] = ()
     synchronous: bool = False
     jitter: float = 0.0
 
@@ -73,7 +81,7 @@ class WorkerRecord:
 
     Attributes:
         computing: segments, in order.
-        step_ends_s: when each step ended; the first began at 0.
+        step_ends_s: when each step ended, as long as all workers train; the first began at 0.
         tx: (time in s, bytes/s from then on) of its outgoing link.
         rx: the same of its incoming link.
     """
@@ -124,15 +132,19 @@ class _Cluster:
         self.queue = EventQueue()
         places = (*spec.worker_machine, *spec.server_machine)
         num_workers, num_links = len(plans), 2 * (max(places) + 1)
-        # A link out and one in for each machine, then a port out and one in for each role.
-        capacities = [spec.link_bytes_per_s] * num_links
-        capacities += [spec.bridge_bytes_per_s] * (2 * len(places))
+        num_ports = 2 * len(places)
+        # A link out and one in for each machine; then, for each role, a port of the bridge out and
+        # one in, and what passes it out and in at most.
+        capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
+        capacities += [spec.role_bytes_per_s] * num_ports
         self.network = SharedNetwork(self.queue, capacities, 2 * num_workers)
 
-        def links(sender: int, reader: int) -> tuple[int, int]:
+        def links(sender: int, reader: int) -> tuple[int, ...]:
+            ports = num_links + 2 * sender, num_links + 2 * reader + 1
+            roles = tuple(port + num_ports for port in ports)
             if places[sender] == places[reader]:
-                return num_links + 2 * sender, num_links + 2 * reader + 1
-            return 2 * places[sender], 2 * places[reader] + 1
+                return (*ports, *roles)
+            return (2 * places[sender], 2 * places[reader] + 1, *roles)
 
         roles = range(num_workers, len(places))
         self.servers = [_Server(self) for _ in roles]
@@ -140,6 +152,7 @@ class _Cluster:
             _Worker(
                 self,
                 plan,
+                copy_s_per_byte=spec.copy_s_per_byte[w] if spec.copy_s_per_byte else 0.0,
                 up=[self.network.stream(links(w, s), (2 * w,)) for s in roles],
                 down=[self.network.stream(links(s, w), (2 * w + 1,)) for s in roles],
             )
@@ -163,8 +176,16 @@ class _Cluster:
                 each.end_step()
 
     def records(self) -> list[WorkerRecord]:
-        """What each worker did; its meters are 2 w (out) and 2 w + 1 (in)."""
+        """What each worker did; its meters are 2 w (out) and 2 w + 1 (in).
+
+        What a slow one does when the first has done all its steps, and left it the servers, is not
+        what it does in a long training.
+        """
+        all_train_s = min(worker.record.step_ends_s[-1] for worker in self.workers)
         for number, worker in enumerate(self.workers):
+            ends = [end for end in worker.record.step_ends_s if end <= all_train_s]
+            if len(ends) >= _LEAST_ENDS:
+                worker.record.step_ends_s = ends
             worker.record.tx = self.network.rates[2 * number]
             worker.record.rx = self.network.rates[2 * number + 1]
         return [worker.record for worker in self.workers]
@@ -187,8 +208,17 @@ class _Server:
 class _Worker:
     """One worker within its step."""
 
-    def __init__(self, cluster: _Cluster, plan: StepPlan, up: list[int], down: list[int]) -> None:
+    def __init__(
+        self,
+        cluster: _Cluster,
+        plan: StepPlan,
+        *,
+        copy_s_per_byte: float,
+        up: list[int],
+        down: list[int],
+    ) -> None:
         self.cluster, self.plan, self.up, self.down = cluster, plan, up, down
+        self.copy_s_per_byte = copy_s_per_byte
         self.record = WorkerRecord()
         self.missing: list[bool] = []  # which messages of parameters are on their way
         self.arrived = 0  # messages that have come, and all before them
@@ -203,9 +233,10 @@ class _Worker:
         self.slowness = float(np.exp(self.cluster.random.normal(0.0, spec.jitter)))
         self.missing = [True] * len(self.plan.pulls)
         for number, message in enumerate(self.plan.pulls):
+            usable_s = spec.message_s + message.nbytes * self.copy_s_per_byte
 
-            def come(number: int = number) -> None:
-                queue.at(queue.now_s + spec.message_s, lambda: self._pulled(number))
+            def come(number: int = number, usable_s: float = usable_s) -> None:
+                queue.at(queue.now_s + usable_s, lambda: self._pulled(number))
 
             self.cluster.network.send(self.down[message.server], message.nbytes, come)
         self._advance()
@@ -257,7 +288,13 @@ class _Worker:
         def come() -> None:
             queue.at(queue.now_s + spec.message_s, lambda: taker.take(message.nbytes, worked_off))
 
-        self.cluster.network.send(self.up[message.server], message.nbytes, come)
+        def send() -> None:
+            self.cluster.network.send(self.up[message.server], message.nbytes, come)
+
+        if self.copy_s_per_byte:
+            queue.at(queue.now_s + message.nbytes * self.copy_s_per_byte, send)
+        else:
+            send()
 
     def _check_end(self) -> None:
         if not self.unsent and self.next_segment == len(self.plan.segments):

@@ -59,7 +59,9 @@ class SimulationPlan:
     seed: int = 0
 
     def steps_on(self, setting: Setting) -> int:
-        """Steps of each worker on a setting; fewer where there are many workers."""
+        """Steps of each worker on a setting; fewer where many workers share servers."""
+        if not setting.num_servers:
+            return self.num_steps
         return max(20, min(self.num_steps, _MOST_WORKER_STEPS // setting.num_workers))
 
 

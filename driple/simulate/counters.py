@@ -3,7 +3,8 @@
 intervals of computing, rates of links -> running totals -> samples of each window -> Trace
 
 NVML's utilisation is the share of its last window (1/6 s on most GPUs) in which a kernel ran, or
-used memory; it changes at the end of each window, however often it is read.
+used memory; it changes at the end of each window, however often it is read. Windows begin with the
+trace, and until the first has ended its value is shown: what came before is not training.
 """
 
 from __future__ import annotations
@@ -87,10 +88,16 @@ def _totals_of_rates(
 def _windowed(
     times: FloatArray, totals: FloatArray, edges: FloatArray, window_s: float
 ) -> FloatArray:
-    """Share of use in the last whole window before each sample, or of the sampling period."""
+    """Share of use in the last whole window before each sample, or of the sampling period.
+
+    A trace that is shorter than a window shows the share of all of it.
+    """
     if not len(times):
         return np.zeros(len(edges) - 1)
     if window_s <= 0:
         return np.diff(np.interp(edges, times, totals)) / np.diff(edges)
-    ends = np.floor(edges[1:] / window_s + 1e-9) * window_s
-    return (np.interp(ends, times, totals) - np.interp(ends - window_s, times, totals)) / window_s
+    window_s = min(window_s, float(edges[-1] - edges[0]))
+    passed = np.maximum(np.floor((edges[1:] - edges[0]) / window_s + 1e-9), 1.0)
+    ends = edges[0] + passed * window_s
+    used: FloatArray = np.interp(ends, times, totals) - np.interp(ends - window_s, times, totals)
+    return used / window_s

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -40,6 +40,8 @@ ETHERNET = "Ethernet"  # of any rate
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 # Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
 _CPU = "CPU"
+# The middle of so many measured links of a family tells more of another than the nearest does.
+_ENOUGH_RELATIVES = 3
 _GENERATIONS = (_CPU, "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
 
 
@@ -128,8 +130,9 @@ class Calibration:
         server_bytes_per_s: what a role passes at most to and from parameter servers, each way,
             however fast its link is.
         memory_activity: how much longer memory is seen in use than its bytes take.
-        errors: of simulated iteration times against published ones that were held out, by kind of
-            cluster (`single`, `ring`, `servers`): rows, median_pct, p90_pct.
+        errors: of simulated iteration times against published ones, by kind of cluster (`single`,
+            `ring`, `servers`): rows, median_pct, p90_pct and devices, of fits without the model;
+            under `new_device`, the same of fits without the device.
         about: sources, date.
     """
 
@@ -141,7 +144,7 @@ class Calibration:
     jitter: float
     server_bytes_per_s: float
     memory_activity: float
-    errors: Mapping[str, Mapping[str, float]]
+    errors: Mapping[str, Mapping[str, Any]]
     about: Mapping[str, Any]
 
     def device(self, name: str) -> CalibratedDevice:
@@ -158,17 +161,30 @@ class Calibration:
         return CalibratedDevice(spec, efficiency, origin)
 
     def link(self, name: str) -> LinkEfficiency:
-        """What a link reaches, or its nearest relative that was measured.
+        """What a link reaches; if it was not measured, what its relatives reach.
 
         Raises:
             SettingError: no such link.
         """
-        return self.links[nearest_link(name, self.links)]
+        family = _family(link_kind(name))
+        related = [reached for other, reached in self.links.items() if _family(other) == family]
+        if link_kind(name) in self.links or len(related) < _ENOUGH_RELATIVES:
+            return self.links[nearest_link(name, self.links)]
+        numbers = np.median([astuple(reached) for reached in related], axis=0)
+        return LinkEfficiency(*numbers.tolist())
 
-    def error_of(self, setting: Setting) -> dict[str, float]:
-        """Error of simulated iteration times on such a cluster; empty if it is not known."""
+    def error_of(self, setting: Setting) -> dict[str, Any]:
+        """Error of simulated iteration times on such a cluster; empty if it is not known.
+
+        Of a device without published runs on such clusters it is the error on devices that were
+        left out of the fit, and `devices` are those.
+        """
         alone = "ring" if setting.num_workers > 1 else "single"
-        return dict(self.errors.get("servers" if setting.num_servers else alone, {}))
+        found = dict(self.errors.get("servers" if setting.num_servers else alone, {}))
+        unseen = found.pop("new_device", None)
+        if unseen and setting.device not in found["devices"]:
+            return {**unseen, "new_device": True}
+        return found
 
     def to_json_dict(self) -> dict[str, Any]:
         """As it is stored in a calibration file."""

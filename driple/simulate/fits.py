@@ -116,6 +116,12 @@ def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list
     ]
 
 
-def fit_links(prepared: Sequence[Prepared]) -> dict[str, LinkEfficiency]:
-    """The efficiency of each kind of link that these runs use."""
-    return {kind: fit_link(some) for kind, some in by_link(prepared).items()}
+def fit_links(prepared: Sequence[Prepared]) -> tuple[dict[str, LinkEfficiency], float]:
+    """The efficiency of each kind of link that these runs use, and of servers.
+
+    Returns:
+        By kind of link; and seconds of a server for a byte of a gradient, 0 if none has servers.
+    """
+    fitted = {kind: fit_link(some) for kind, some in by_link(prepared).items()}
+    apply_s = max((seconds for _, seconds in fitted.values()), default=0.0)
+    return {kind: link for kind, (link, _) in fitted.items()}, apply_s

@@ -51,6 +51,9 @@ TILES = ((256, 128), (128, 128), (128, 64), (64, 64), (64, 32), (32, 32))
 TILE_SHARES = (1.0, 1.0, 0.95, 0.85, 0.7, 0.5)
 RAMP = 40.0  # steps of k that a tile loses at its begin and end
 SPLITS = (1, 2, 4, 8, 16, 32)  # parts that k may be cut into
+# The libraries of these (cuDNN 7, cuBLAS 10) take tensor cores for sides that are multiples of 8
+# only; later ones fill up.
+_MULTIPLES_ONLY = frozenset({"Volta", "Turing"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,16 +226,18 @@ class UnitTimes:
 
 def unit_times(table: OpTable, device: Device) -> UnitTimes:
     """Seconds of kernels at the peaks of a device."""
-    tensor = np.where(table.half, device.tensor_cores, device.tf32)
+    fits = table.fits_tensor_cores | (device.generation not in _MULTIPLES_ONLY)
+    tensor = np.where(table.half, fits & device.tensor_cores, device.tf32)
+    at_half = table.half & (fits | (not device.tensor_cores))
     rows = np.flatnonzero(table.sides[:, 3] > 0)
     product_s = np.zeros(len(table.moved))
     if len(rows):
-        peak = np.where(table.half, device.half_flops, device.matrix_flops)[rows]
+        peak = np.where(at_half, device.half_flops, device.matrix_flops)[rows]
         product_s[rows] = _product_s(table.sides[rows], peak, device)
     saved_s = np.full(len(table.moved), np.inf)
     rows = np.flatnonzero((table.saved_sides[:, 3] > 0) & ~tensor)
     if len(rows):
-        peak = np.where(table.half, device.half_flops, device.fp32_flops)[rows]
+        peak = np.where(at_half, device.half_flops, device.fp32_flops)[rows]
         saved_s[rows] = _product_s(table.saved_sides[rows], peak, device)
     return UnitTimes(
         table=table,

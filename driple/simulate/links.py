@@ -1,7 +1,7 @@
 """What links reach of their rates: fitted to published iterations of rings and servers.
 
 PublishedRun + efficiency of its devices -> Prepared (steps of all workers) -> seconds on a link
-Prepared, Prepared, ... of one link -> LinkEfficiency
+Prepared, Prepared, ... of one link -> LinkEfficiency, what its servers take for a byte
 
 A ring without differences between steps is one step, and that is a sum: thousands of trials of a
 fit cost no simulation.
@@ -23,6 +23,7 @@ from driple.simulate.kernels import Efficiency
 from driple.simulate.plan import StepPlan, plan_step
 from driple.simulate.published import PublishedRun
 from driple.simulate.ring import RingSpec, passing
+from driple.simulate.scene import copy_s_per_byte
 from driple.simulate.solver import least_squares
 
 __all__ = ["Prepared", "by_link", "fit_link", "prepare_run", "seconds_on"]
@@ -34,9 +35,13 @@ _ACCESSES_OF_SGD = 3
 # (compact_gradient_transfer, its default).
 _COMPACT = 0.5
 _STEPS = 3
-# Where fits begin: share of the rate, seconds of a tensor or message, what sharing costs.
+# Where fits begin: share of the rate, seconds of a tensor or message, what sharing costs, and
+# seconds of a server for a byte of a gradient.
 _START = LinkEfficiency(share=0.6, tensor_s=2e-5, sharing=0.1)
-_PRIOR = np.array([1.0, 2.0, 1.0])  # deviations of the logarithms from the start
+_APPLY_START = 1e-10
+_PRIOR = np.array([1.0, 2.0, 1.0, 2.0])  # deviations of the logarithms from the start
+# None passes more than its nominal rate; more sharing than this leaves many no rate at all.
+_MOST = np.log([1.0, np.inf, 2.0, np.inf])
 _NOISE = 0.05
 
 
@@ -102,7 +107,7 @@ def _ready(plan: StepPlan) -> FloatArray:
     return np.repeat(ends, [len(segment.sends) for segment in plan.segments])
 
 
-def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: float = 0.0) -> float:
+def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: float) -> float:
     """Simulated seconds of an iteration, differences between steps left out."""
     run = prepared.run
     count = len(run.devices)
@@ -117,31 +122,44 @@ def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: fl
         link_bytes_per_s=rate,
         bridge_bytes_per_s=rate,
         message_s=link.tensor_s,
+        copy_s_per_byte=tuple(copy_s_per_byte(DEVICES[name]) for name in run.devices),
         apply_s_per_byte=apply_s_per_byte,
         synchronous=True,
     )
     return simulate_cluster(spec, prepared.plans, _STEPS)[0].iteration_time_s
 
 
-def fit_link(runs: Sequence[Prepared], start: LinkEfficiency = _START) -> LinkEfficiency:
-    """The efficiency of the link that these runs share.
+def fit_link(
+    runs: Sequence[Prepared], start: LinkEfficiency = _START
+) -> tuple[LinkEfficiency, float]:
+    """The efficiency of the link that these runs share, and what a server takes for a byte.
+
+    Returns:
+        The efficiency, and seconds of a server for a byte of a gradient; 0 without servers.
 
     Raises:
         MissingExtraError: scipy is not installed.
     """
     measured = np.array([item.run.seconds for item in runs])
-    begin = np.log([start.share, start.tensor_s, start.sharing])
+    served = any(item.run.num_servers for item in runs)
+    begin = np.log([start.share, start.tensor_s, start.sharing, *([_APPLY_START] * served)])
+    count = len(begin)
+
+    def meaning(logs: FloatArray) -> tuple[LinkEfficiency, float]:
+        values = np.exp(logs).tolist()
+        return LinkEfficiency(*values[:3]), values[3] if served else 0.0
 
     def residuals(logs: FloatArray) -> FloatArray:
-        link = LinkEfficiency(*np.exp(logs).tolist())
-        found = np.array([seconds_on(item, link) for item in runs])
-        return np.concatenate([np.log(found / measured) / _NOISE, (logs - begin) / _PRIOR])
+        link, apply_s = meaning(logs)
+        found = np.array([seconds_on(item, link, apply_s_per_byte=apply_s) for item in runs])
+        away = (logs - begin) / _PRIOR[:count]
+        return np.concatenate([np.log(found / measured) / _NOISE, away])
 
-    most = [0.0, np.inf, np.inf]  # none passes more than its nominal rate
     found = least_squares(
-        residuals, begin, bounds=(-np.inf, most), loss="soft_l1", diff_step=0.03, max_nfev=40
-    )
-    return LinkEfficiency(*np.exp(found.x).tolist())
+        residuals, begin, bounds=(-np.inf, _MOST[:count]), loss="soft_l1", diff_step=0.03,
+        max_nfev=40,
+    )  # fmt: skip
+    return meaning(found.x)
 
 
 def by_link(runs: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:

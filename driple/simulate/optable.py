@@ -52,6 +52,8 @@ _MEMORY_KIND_OF = {
 _WINDOWED = tuple(
     MEMORY_KINDS.index(name) for name in ("norm", "norm_gradient", "pool", "pool_gradient")
 )
+_TENSOR_SIDE = 8
+_BY_FILTER = 2  # in `OpTable.gradient`
 _LEAST_FIRST = 7  # windows this large belong to a first layer, whose images have few channels
 
 # Windows of 3 x 3: Winograd's tiles of 4 x 4 outputs, of which each of the 6 x 6 transformed points
@@ -91,6 +93,21 @@ class OpTable:
         """Whether it is a convolution, a pool or a norm: a library sets these up with effort."""
         found: BoolArray = (self.product_kind != MATMUL) | np.isin(self.memory_kind, _WINDOWED)
         return found
+
+    @property
+    def fits_tensor_cores(self) -> BoolArray:
+        """Whether all sides of the product are multiples of 8.
+
+        Of a convolution only those of channels count: not that of the pixels, which is m, or k in
+        the gradient by the filter.
+        """
+        multiple = self.sides[:, :3] % _TENSOR_SIDE == 0
+        convolution = self.product_kind != MATMUL
+        by_filter = self.gradient == _BY_FILTER
+        multiple[convolution & ~by_filter, 0] = True
+        multiple[convolution & by_filter, 2] = True
+        fits: BoolArray = multiple.all(axis=1)
+        return fits
 
     def take(self, rows: IntArray) -> OpTable:
         """Some of the ops."""
@@ -168,7 +185,9 @@ def _saved_product(op: OpSignature) -> Product | None:
 
 def _gradient(op: OpSignature) -> int:
     """1 for a convolution's gradient by its input, 2 by its filter, else 0."""
-    return 1 if op.op_type in INPUT_GRADIENTS else 2 if op.op_type in FILTER_GRADIENTS else 0
+    if op.op_type in FILTER_GRADIENTS:
+        return _BY_FILTER
+    return 1 if op.op_type in INPUT_GRADIENTS else 0
 
 
 def _keeps_size(op: OpSignature, window: Sequence[int]) -> bool:

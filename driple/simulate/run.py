@@ -23,7 +23,7 @@ from driple.simulate.device import Calibration
 from driple.simulate.job import Job, is_synchronous
 from driple.simulate.placement import Strategy
 from driple.simulate.ring import RingSpec, simulate_ring
-from driple.simulate.scene import Scene, scene_of
+from driple.simulate.scene import Scene, copy_s_per_byte, scene_of
 from driple.targets import UNITS, Targets
 from driple.trace import Trace
 
@@ -106,9 +106,11 @@ def simulate(
         cluster = ClusterSpec(
             worker_machine=scene.worker_machine,
             server_machine=scene.server_machine,
-            link_bytes_per_s=min(rate, calibration.server_bytes_per_s),
+            link_bytes_per_s=rate,
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
+            role_bytes_per_s=calibration.server_bytes_per_s,
             message_s=link.tensor_s,
+            copy_s_per_byte=tuple(copy_s_per_byte(device.spec) for device in devices),
             apply_s_per_byte=calibration.apply_s_per_byte,
             synchronous=is_synchronous(job.graph),
             jitter=calibration.jitter,
@@ -126,7 +128,7 @@ def simulate(
     start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
     period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
     traces = traces_of_worker(own, period_s=period_s, start_s=start_s, end_s=end_s)
-    labels = {name: label_trace(trace) for name, trace in traces.items()}
+    labels = {name: label_trace(trace, own.iteration_time_s) for name, trace in traces.items()}
     return Simulation(
         setting=setting,
         targets=targets_of(labels),

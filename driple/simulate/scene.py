@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.errors import SettingError
-from driple.hardware import device_named, link_named
+from driple.hardware import Device, device_named, link_named
 from driple.settings import Setting
 
-__all__ = ["Scene", "scene_of"]
+__all__ = ["Scene", "copy_s_per_byte", "scene_of"]
 
 # Devices of all workers in the heterogeneous settings of Table 6, by topology; its machines hold
 # two V100 (two of them) or three 2080 Ti and a Titan RTX (three of them).
@@ -32,6 +32,8 @@ _NVLINK = {
     "Ampere": "NVLink-A100",
     "Hopper": "NVLink-H100",
 }
+# Devices that cannot copy to each other over PCIe: GeForce and Titan cards since Turing.
+_NO_PEERS = frozenset({"2080Ti", "TitanRTX", "3090"})
 # Machines that share the roles of a topology (Table 6, "# of GPU machines").
 _MACHINES = {(2, 2): 2, (4, 4): 2, (5, 5): 5, (5, 10): 5}
 
@@ -92,10 +94,26 @@ def scene_of(setting: Setting) -> Scene:
     )
 
 
+def copy_s_per_byte(device: Device) -> float:
+    """Seconds for a byte between a host's memory and its device: at the nominal rate of PCIe."""
+    if device.generation == "CPU":
+        return 0.0
+    return 1 / link_named(_pcie_of(device)).bytes_per_s
+
+
+def _pcie_of(device: Device) -> str:
+    return _PCIE.get(device.generation, "PCIe3")
+
+
 def _link_name(setting: Setting) -> str:
-    """Name of the link in the catalogue: NVLink and PCIe are those of the device's generation."""
+    """Name of the link in the catalogue: NVLink and PCIe are those of the device's generation.
+
+    Workers of a ring that cannot copy to each other go through the host's memory.
+    """
     if setting.network == "PCIe" and not setting.device.startswith("CPU"):
-        return _PCIE.get(device_named(setting.device).generation, "PCIe3")
+        device = device_named(setting.device)
+        through_host = not setting.num_servers and device.name in _NO_PEERS
+        return _pcie_of(device) + ("-host" if through_host else "")
     if setting.network != "NVLink":
         return setting.network
     generation = device_named(setting.device).generation

@@ -230,12 +230,12 @@ def _clusters(
     name: str,
 ) -> list[Prediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-    links = fit_links(prepare_runs(fitted_to, fits.graphs, fit))
+    links, apply_s = fit_links(prepare_runs(fitted_to, fits.graphs, fit))
     return [
         Prediction(
             run=item.run,
             held_out=held_out,
-            simulated_s=seconds_on(item, link),
+            simulated_s=seconds_on(item, link, apply_s_per_byte=apply_s),
             roofline_s=_roofline_s(fits, item, _left_out(held_out, name)),
         )
         for item in prepare_runs(runs, fits.graphs, fit)

@@ -17,7 +17,7 @@ def trace_of(amount: object, *, period_s: float = 0.1, unit: str = "%") -> Trace
 
 def test_square_wave_gives_its_own_periods() -> None:
     """Three high and two low samples at 10 Hz are a 0.3 s burst and a 0.2 s gap."""
-    label = label_trace(trace_of([5, 5, 90, 90, 90] * 4))
+    label = label_trace(trace_of([5, 5, 90, 90, 90] * 4), 0.5)
     assert (label.burst_duration_s, label.idle_duration_s) == pytest.approx((0.3, 0.2))
     assert (label.burst_amount, label.idle_amount) == pytest.approx((90.0, 5.0))
     assert (label.num_bursts, label.pattern) == (3, "BIB")
@@ -25,7 +25,7 @@ def test_square_wave_gives_its_own_periods() -> None:
 
 def test_durations_are_means_over_unlike_bursts() -> None:
     """Bursts of one and three samples last two on average."""
-    label = label_trace(trace_of([0, 9, 0, 0, 9, 9, 9, 0, 0, 9, 0, 9, 9, 9, 0], period_s=1.0))
+    label = label_trace(trace_of([0, 9, 0, 0, 9, 9, 9, 0, 0, 9, 0, 9, 9, 9, 0], period_s=1.0), 4.0)
     assert label.burst_duration_s == pytest.approx(2.0)
     assert label.idle_duration_s == pytest.approx(5 / 3)
 
@@ -33,35 +33,37 @@ def test_durations_are_means_over_unlike_bursts() -> None:
 def test_slower_clock_stretches_durations_only() -> None:
     """Time scale: ten times the period is ten times the durations, amounts stay."""
     wave = [1, 1, 8, 8, 8, 1, 8, 8, 1, 1, 8]
-    fast, slow = label_trace(trace_of(wave)), label_trace(trace_of(wave, period_s=1.0))
+    fast, slow = label_trace(trace_of(wave), 0.4), label_trace(trace_of(wave, period_s=1.0), 4.0)
     assert slow.burst_duration_s == pytest.approx(10 * fast.burst_duration_s)
     assert slow.idle_duration_s == pytest.approx(10 * fast.idle_duration_s)
     assert slow.burst_amount == fast.burst_amount
 
 
 def test_flat_traces_are_all_burst_or_all_idle() -> None:
-    """The patterns B and I of the paper's Table 3."""
-    busy, idle = label_trace(trace_of([80.0] * 5)), label_trace(trace_of([0.0] * 5))
-    assert (busy.pattern, busy.burst_amount, busy.idle_duration_s) == ("B", 80.0, 0.0)
-    assert (idle.pattern, idle.burst_amount, idle.burst_duration_s) == ("I", 0.0, 0.0)
-    assert busy.burst_duration_s == idle.idle_duration_s == pytest.approx(0.5)
+    """The patterns B and I of the paper's Table 3; however long they were recorded."""
+    for samples in (5, 500):
+        busy = label_trace(trace_of([30.0] * samples), 0.02)
+        idle = label_trace(trace_of([0.4] * samples), 0.02)
+        assert (busy.pattern, busy.burst_amount, busy.idle_duration_s) == ("B", 30.0, 0.0)
+        assert (idle.pattern, idle.burst_amount, idle.burst_duration_s) == ("I", 0.0, 0.0)
+        assert busy.burst_duration_s == idle.idle_duration_s == pytest.approx(0.02)
 
 
 def test_ripple_on_a_busy_trace_is_no_gap() -> None:
-    """Two levels that differ by less than 5 % are one."""
-    assert label_trace(trace_of([98.0, 99.0, 100.0] * 5)).pattern == "B"
+    """Two levels that differ by less than a tenth are one."""
+    assert label_trace(trace_of([92.0, 96.0, 100.0] * 5), 1.0).pattern == "B"
 
 
 def test_one_sample_is_refused() -> None:
     """A label needs two samples."""
     with pytest.raises(TraceError, match="1 sample"):
-        label_trace(trace_of([1.0]))
+        label_trace(trace_of([1.0]), 1.0)
 
 
 def test_targets_come_in_order_and_need_all_resources() -> None:
     """Row i of the targets is resource i."""
     labels = {
-        resource: label_trace(trace_of([0, 0, 10 * (i + 1), 10 * (i + 1)] * 4))
+        resource: label_trace(trace_of([0, 0, 10 * (i + 1), 10 * (i + 1)] * 4), 0.4)
         for i, resource in enumerate(RESOURCES)
     }
     assert targets_of(labels).values[:, 0].tolist() == [10, 20, 30, 40]

@@ -68,7 +68,7 @@ def test_replayed_square_wave_has_its_label() -> None:
     samples = GaugeSamples()
     for time_us, value in recorded():
         samples.add(time_us, value)
-    label = label_trace(gauge_trace(samples, resource="device_util", grid_s=0.02))
+    label = label_trace(gauge_trace(samples, resource="device_util", grid_s=0.02), 0.2)
     assert label.burst_amount == pytest.approx(90)
     assert label.burst_duration_s == pytest.approx(0.12)
     assert label.idle_duration_s == pytest.approx(0.08)

@@ -105,6 +105,38 @@ def test_roles_of_one_machine_use_its_bridge_and_share_its_link() -> None:
     assert max(rate for _, rate in records[1].rx) == pytest.approx(50 * MB)
 
 
+def test_a_role_passes_no_more_than_its_own_share_of_a_machines_link() -> None:
+    """Two workers share a machine, and a link that could take both at full rate."""
+    spec = ClusterSpec(
+        worker_machine=(0, 0),
+        server_machine=(1, 2),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=1000 * MB,
+        role_bytes_per_s=50 * MB,
+    )
+    pulls = (Message(0, 20 * MB), Message(1, 20 * MB))
+    segment = Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0)
+    records = simulate_cluster(spec, [StepPlan(pulls=pulls, segments=(segment,))] * 2, num_steps=1)
+    for record in records:
+        assert max(rate for _, rate in record.rx) == pytest.approx(50 * MB)
+        assert record.step_ends_s == pytest.approx([0.9])
+
+
+def test_parameters_and_gradients_are_copied_to_and_from_the_device() -> None:
+    """50 MB in, 0.3 s, 20 MB out at 100 MB/s, and as many bytes at 1 GB/s."""
+    spec = cluster(1, copy_s_per_byte=(1e-9,))
+    (record,) = simulate_cluster(spec, [plan(50, 0.3, 20)], num_steps=3)
+    assert record.iteration_time_s == pytest.approx(1.0 + 0.05 + 0.02)
+
+
+def test_steps_after_another_has_done_all_do_not_count() -> None:
+    """The fast worker is through after 5 s; the slow one has the server to itself from then on."""
+    fast, slow = simulate_cluster(cluster(2), [plan(20, 0.1, 0), plan(20, 0.8, 0)], num_steps=10)
+    assert len(fast.step_ends_s) == 10
+    assert max(slow.step_ends_s) <= fast.step_ends_s[-1]
+    assert len(slow.step_ends_s) > 1
+
+
 def test_computing_overlaps_with_what_still_comes() -> None:
     """Two layers: the second's parameters come while the first computes."""
     layers = StepPlan(

@@ -13,7 +13,7 @@ from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.device import shipped_calibration
 from driple.simulate.kernels import Efficiency, kernel_times
 from driple.simulate.optable import OpTable
-from tests.simulate.test_optable import op
+from tests.simulate.test_optable import HALF, op
 
 IMAGE = (8, 14, 14, 64)
 
@@ -45,3 +45,30 @@ def test_windows_start_slower_on_cpus_alone(setting: str, slower: bool) -> None:
     """A launch is a launch on a GPU; a CPU's library chooses and prepares such a kernel."""
     factor = shipped_calibration(Setting.parse(setting)).kernels.window_start
     assert factor > 10 if slower else factor == 1.0
+
+
+def test_tensor_cores_take_multiples_of_eight_where_libraries_do_not_fill_up() -> None:
+    """A product of 4,095 rows is one on plain cores on a V100; on an A100 it is filled up."""
+    table = OpTable.of(
+        [
+            op("MatMul", (n, n), (n, n), out=(n, n), dtype=HALF)  # the same work but for the side
+            for n in (4096, 4095)
+        ]
+    )
+    efficiency = Efficiency(kernels=KERNELS, device=DEVICE)
+    for name, slower in (("V100", 3.0), ("T4", 3.0), ("A100", 0.0), ("P100", 0.0)):
+        even, odd = kernel_times(table, device_named(name), efficiency)[:, 1]
+        assert odd > slower * even
+        assert slower or odd < 1.01 * even
+
+
+def test_pixels_need_no_multiples() -> None:
+    """Only the channels of a convolution count: 7 x 7 images of 64 channels run on tensor cores."""
+    image, few = (3, 7, 7, 64), (3, 7, 7, 3)
+    table = OpTable.of(
+        [
+            op("Conv2D", image, (3, 3, 64, 64), out=image, dtype=HALF),
+            op("Conv2D", few, (3, 3, 3, 64), out=image, dtype=HALF),
+        ]
+    )
+    assert table.fits_tensor_cores.tolist() == [True, False]

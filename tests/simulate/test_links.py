@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.device import LinkEfficiency, nearest_link
+from driple.simulate.device import LinkEfficiency, nearest_link, shipped_calibration
 from driple.simulate.links import Prepared, fit_link, prepare_run, seconds_on
 from driple.simulate.published import Kind, PublishedRun
 from driple.simulate.ring import RingSpec, simulate_ring
@@ -43,16 +43,25 @@ def test_a_ring_in_one_sum_is_the_simulated_ring(devices: tuple[str, ...]) -> No
     rate = 1.25e9 * TRUE.share_of(len(devices))
     spec = RingSpec(bytes_per_s=rate, tensor_s=TRUE.tensor_s, update_s=item.update_s)
     simulated = simulate_ring(spec, item.plans, 3)[0].iteration_time_s
-    assert seconds_on(item, TRUE) == pytest.approx(simulated, rel=1e-9)
+    assert seconds_on(item, TRUE, apply_s_per_byte=0.0) == pytest.approx(simulated, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["ring", "servers"])
 def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
     items = [prepared(("V100",) * n, batch, kind) for n in (2, 4, 8) for batch in (4, 64)]
-    items = [replace(item, run=replace(item.run, seconds=seconds_on(item, TRUE))) for item in items]
-    found = fit_link(items)
+    apply_s = 4e-10 if kind == "servers" else 0.0
+    items = [
+        replace(
+            item,
+            run=replace(item.run, seconds=seconds_on(item, TRUE, apply_s_per_byte=apply_s)),
+        )
+        for item in items
+    ]
+    found, found_apply_s = fit_link(items)
     for item in items:
-        assert seconds_on(item, found) == pytest.approx(item.run.seconds, rel=0.02)
+        told_s = seconds_on(item, found, apply_s_per_byte=found_apply_s)
+        assert told_s == pytest.approx(item.run.seconds, rel=0.02)
+    assert found_apply_s == pytest.approx(apply_s, rel=0.3)
     assert found.share_of(4) == pytest.approx(TRUE.share_of(4), rel=0.15)
 
 
@@ -64,3 +73,17 @@ def test_an_unmeasured_link_takes_its_nearest_relative() -> None:
     assert nearest_link("PCIe3-host", measured) == "PCIe4-host"
     assert nearest_link("InfiniBand-HDR", measured) == "InfiniBand-FDR"
     assert nearest_link("NVLink-V100", ["Ethernet"]) == "Ethernet"
+
+
+def test_a_link_without_measurements_takes_the_middle_of_three_relatives() -> None:
+    """Not the odd one, though it is the nearest."""
+    measured = {
+        "NVLink-P100": LinkEfficiency(0.95, 2e-5, 0.1),
+        "NVLink-Turing": LinkEfficiency(1.0, 1e-5, 0.2),
+        "NVLink-V100": LinkEfficiency(0.4, 2e-4, 0.3),
+    }
+    links = {**shipped_calibration().links, **measured}
+    calibration = replace(shipped_calibration(), links=links)
+    assert calibration.link("NVLink-V100") == measured["NVLink-V100"]
+    assert calibration.link("NVLink-H100") == LinkEfficiency(0.95, 2e-5, 0.2)
+    assert calibration.link("PCIe5") == links["PCIe4"]

@@ -84,8 +84,11 @@ def test_with_variance_it_is_within_2_percent(workers: int, rate: float) -> None
     assert found == pytest.approx(simulated(workers, 0.05, rate, 400), rel=0.02)
 
 
-def test_a_setting_of_one_server_gives_the_simulators_time(job: Job) -> None:
-    """The whole way: graph, device, machines and links of the setting."""
+def test_a_setting_of_one_server_gives_the_simulators_time(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way: graph, device, machines and links of the setting; copies are not in it."""
+    monkeypatch.setattr("driple.simulate.run.copy_s_per_byte", lambda _: 0.0)
     calibration = replace(shipped_calibration(), jitter=0.0)
     setting = Setting.parse("V100-P1w2/ho-PCIe")
     wanted = simulate(job, setting, calibration, num_steps=3).iteration_time_s

@@ -68,12 +68,14 @@ def test_targets_are_finite_and_the_iteration_is_one_burst_and_gap_of_rx() -> No
 def test_bytes_on_the_wire_are_those_of_the_graph() -> None:
     made = on("V100-P1w2/ho-1G")
     record = made.records[0]
-    steps, start_s, end_s = 19, record.step_ends_s[0], record.step_ends_s[-1]
+    ends = record.step_ends_s
+    steps, start_s, end_s = len(ends) - 1, ends[0], ends[-1]
     for meter, nbytes in ((record.tx, "sent_bytes"), (record.rx, "received_bytes")):
         times = np.array([time for time, _ in meter] + [end_s])
         rates = np.array([rate for _, rate in meter])
         spans = np.clip(np.diff(np.clip(times, start_s, end_s)), 0, None)
         passed = float((spans * rates).sum())
+        assert steps > 15
         assert passed == pytest.approx(steps * getattr(net(32), nbytes), rel=0.02)
 
 
@@ -88,6 +90,17 @@ def test_a_server_passes_no_more_however_fast_its_link_is() -> None:
     fast, faster = on("V100-P1w2/ho-40G"), on("V100-P1w2/ho-100G")
     assert fast.iteration_time_s == pytest.approx(faster.iteration_time_s, rel=1e-9)
     assert fast.traces["net_rx"].amount.max() < 1.01e3  # MB/s
+
+
+def test_labels_of_a_fast_job_do_not_depend_on_how_long_it_is_watched() -> None:
+    """Steps much shorter than a window of NVML: the device is as busy all the time."""
+    setting = Setting.parse("V100-R4/ho-PCIe")
+    for steps in (10, 40):
+        made = simulate(net(32), setting, CALIBRATION, num_steps=steps)
+        assert made.iteration_time_s < 0.02
+        assert made.patterns["device_util"] == "B"
+        _, burst_s, idle_s = made.targets.values[0]
+        assert (burst_s, idle_s) == (pytest.approx(made.iteration_time_s), 0.0)
 
 
 def test_memory_is_seen_in_use_longer_than_its_bytes_take_but_never_without_a_kernel() -> None:

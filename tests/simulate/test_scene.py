@@ -52,3 +52,16 @@ def test_unlike_workers_that_nobody_described_are_refused() -> None:
 def test_links_are_shared_by_machines_with_workers(name: str, sharing: int) -> None:
     """As in the fit to published clusters; a server on a machine of its own does not count."""
     assert scene_of(Setting.parse(name)).num_sharing == sharing
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [
+        ("2080Ti-R4/ho-PCIe", "PCIe3-host"),
+        ("2080Ti-P1w2/ho-PCIe", "PCIe3"),
+        ("V100-R4/ho-PCIe", "PCIe3"),
+        ("A100-R8/ho-PCIe", "PCIe4"),
+    ],
+)
+def test_rings_of_devices_without_peer_access_go_through_the_host(name: str, link: str) -> None:
+    assert scene_of(Setting.parse(name)).link == link

@@ -1,0 +1,48 @@
+"""Virtual NVML: what it shows of a device whose use is known."""
+
+import numpy as np
+import pytest
+
+from driple.simulate.cluster import Computing, WorkerRecord
+from driple.simulate.counters import NVML_WINDOW_S, traces_of_worker
+
+
+def record(step_s: float, busy_s: float, steps: int) -> WorkerRecord:
+    """A kernel runs at the begin of each step, and uses memory half of that time."""
+    starts = [i * step_s for i in range(steps)]
+    return WorkerRecord(
+        computing=[Computing(at, at + busy_s, 1.0, 0.5) for at in starts],
+        step_ends_s=[at + step_s for at in starts],
+        tx=[(0.0, 0.0)],
+        rx=[(0.0, 0.0)],
+    )
+
+
+def device_trace(made: WorkerRecord, **more: float) -> np.ndarray:
+    """Device utilisation from the end of the first step, in percent."""
+    ends = made.step_ends_s
+    how = {"period_s": 0.002, "start_s": ends[0], "end_s": ends[-1], **more}
+    return traces_of_worker(made, **how)["device_util"].amount  # type: ignore[arg-type]
+
+
+def test_short_steps_show_their_mean_from_the_first_sample_on() -> None:
+    """Steps of 20 ms, a kernel half of them: no window before the trace is taken for a gap."""
+    shown = device_trace(record(0.02, 0.01, 100))
+    assert shown == pytest.approx(np.full(len(shown), 50.0), abs=6)  # 8.3 steps in a window
+
+
+def test_a_trace_within_a_window_shows_its_mean() -> None:
+    shown = device_trace(record(0.02, 0.015, 6))
+    assert shown == pytest.approx(np.full(len(shown), 75.0))
+
+
+def test_long_steps_show_window_after_window() -> None:
+    """Steps of two windows, the first of which is all kernel."""
+    shown = device_trace(record(2 * NVML_WINDOW_S, NVML_WINDOW_S, 10), period_s=NVML_WINDOW_S / 4)
+    assert np.round(shown[:12]).tolist() == [100.0] * 7 + [0.0] * 4 + [100.0]
+    assert set(np.round(shown)) == {0.0, 100.0}
+
+
+def test_without_a_window_each_sample_stands_for_itself() -> None:
+    shown = device_trace(record(0.02, 0.01, 5), window_s=0.0)
+    assert shown.reshape(-1, 10)[:, [0, 4, 5, 9]] == pytest.approx(np.array([[100, 100, 0, 0]] * 4))
