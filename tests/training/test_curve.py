@@ -110,4 +110,4 @@ def _measured_curves() -> list[dict[int, float]]:
         row = json.loads(line)
         if row["preset"] == "default" and row["layers"] == ["mlp"] and row["aligned"]:
             curves.setdefault((row["target"], row["seed"]), {})[row["size"]] = row["nrmse"]
-    return list(curves.values())
+    return [errors for errors in curves.values() if {20, 40, 80} <= set(errors)]
