@@ -11,6 +11,7 @@ from driple.settings import Setting
 __all__ = ["checkpoint_path", "settings_with_checkpoint"]
 
 _HERE = Path("checkpoints")
+_ANY = "*.safetensors"
 
 
 def _folders() -> list[Path]:
@@ -24,7 +25,7 @@ def settings_with_checkpoint() -> list[str]:
     names = {
         path.parent.name.replace("_", "/", 1)
         for folder in _folders()
-        for path in folder.glob("*/*.safetensors")
+        for path in folder.glob(f"*/{_ANY}")
     }
     return sorted(names)
 
@@ -33,12 +34,21 @@ def checkpoint_path(setting: Setting, preset: str) -> Path:
     """The checkpoint file of a setting and preset.
 
     Raises:
-        CheckpointError: there is none; the message tells which there are.
+        CheckpointError: there is none; the message tells which presets of the setting there are,
+            or else which settings.
     """
     for folder in _folders():
         path = folder / setting.file_name / f"{preset}.safetensors"
         if path.exists():
             return path
+    presets = {
+        path.stem for folder in _folders() for path in (folder / setting.file_name).glob(_ANY)
+    }
+    if presets:
+        raise CheckpointError(
+            f"no '{preset}' checkpoint for {setting.name} (its presets are: "
+            f"{', '.join(sorted(presets))}); choose one of these, or give a checkpoint file"
+        )
     known = ", ".join(settings_with_checkpoint()) or "none yet"
     raise CheckpointError(
         f"no '{preset}' checkpoint for {setting.name} (there are: {known}); choose one of these, "

@@ -86,16 +86,15 @@ def show(
 
       driple dataset show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
-    import difflib
-
     from driple.cli.train import require_training
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError
+    from driple.zoo.names import nearest_names
 
     require_training()
     by_name = {item.workload: item for item in read_dataset(dataset).examples}
     if workload not in by_name:
-        near = difflib.get_close_matches(workload, by_name, n=2, cutoff=0.3)
+        near = nearest_names(workload, by_name)
         raise DatasetError(
             f"{dataset} has no workload '{workload}'; did you mean {' or '.join(near) or 'another'}"
         )

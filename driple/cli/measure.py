@@ -127,19 +127,17 @@ def _append(about: dict[str, object], out: Path, folder: Path) -> int:
 def _workloads(
     names: list[str], list_file: Path | None, *, all_: bool, first: int | None
 ) -> list[Workload]:
-    from driple.zoo import Workload, cpu_workloads
-    from driple.zoo.catalogue import model_of
+    from driple.zoo import cpu_workloads
+    from driple.zoo.names import workload_named
 
     if list_file is not None:
         try:
             names = [*names, *list_file.read_text().split()]
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--list {list_file} cannot be read ({error})") from error
-    jobs = [Workload.parse(name) for name in names]
+    jobs = [workload_named(name) for name in names]
     if all_:
         jobs += cpu_workloads()[:first]
     if not jobs:
         raise ConfigError("nothing to measure; name workloads (driple zoo list) or give --all")
-    for job in jobs:
-        model_of(job)
     return list(dict.fromkeys(jobs))

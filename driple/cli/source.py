@@ -29,7 +29,7 @@ def read_source(source: str, setting: Setting, *, max_mib: float) -> OpGraph:
         MissingExtraError: a workload, and TensorFlow is not installed.
     """
     from driple.graph import graph_from_graphdef_bytes, read_graph
-    from driple.zoo import Workload
+    from driple.zoo.names import workload_named
 
     if Path(source).exists():
         graph = read_graph(Path(source), max_bytes=int(max_mib * 2**20))
@@ -37,7 +37,7 @@ def read_source(source: str, setting: Setting, *, max_mib: float) -> OpGraph:
         if Path(source).suffix in (".pb", ".pbtxt", ".gz"):
             raise GraphError(f"there is no graph file {source}; give one, or a workload of the zoo")
         try:
-            job = Workload.parse(source)
+            job = workload_named(source)
         except ConfigError as error:
             raise ConfigError(f"'{source}' is no file, and as a workload: {error}") from error
         require_tensorflow("building a workload's graph")

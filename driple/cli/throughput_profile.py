@@ -92,16 +92,17 @@ def profile(
 
       driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1 -o v.npz
     """
-    known = _read_platform(platform)
-    require_tensorflow("profiling")
     from driple.measure.cluster import RunPlan
     from driple.measure.profile import profile_workload
     from driple.settings import Setting
-    from driple.zoo.workload import Workload
+    from driple.zoo.names import workload_named
 
+    known = _read_platform(platform)
+    job = workload_named(workload)
+    require_tensorflow("profiling")
     plan = RunPlan(share=share, server_share=server_share)
     note(f"starting TensorFlow, then {steps} traced steps; this takes a minute or two")
-    made = profile_workload(Workload.parse(workload), Setting.parse(setting), plan, steps)
+    made = profile_workload(job, Setting.parse(setting), plan, steps)
     _write(made, known, output)
 
 

@@ -22,13 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["transfer"]
 
+_PRESET = "default"
+
 
 def transfer(
     source: Annotated[
         str, typer.Option("--from", help="setting of the trained inspector, or a checkpoint file")
     ],
     target: Annotated[str, typer.Option("--to", help="setting to carry it to")],
-    preset: Annotated[str, typer.Option(help="of the inspector: default or paper")] = "default",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="of the inspector: default or paper; by default default, or that of the file"
+        ),
+    ] = None,
     dataset: Annotated[
         Path | None,
         typer.Option(help="data set of the new setting; by default the one in datasets/"),
@@ -53,7 +60,11 @@ def transfer(
         ),
     ] = None,
     workloads: Annotated[
-        int | None, typer.Option(help="learn from only so many workloads of the data set")
+        int | None,
+        typer.Option(
+            help="learn from only so many workloads of the data set, 20 or more; the fifth of the "
+            "data set that tests is not among them"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="of the weights and the batches")] = 0,
     split_seed: Annotated[int, typer.Option(help="of the split into 60/20/20")] = 0,
@@ -66,28 +77,25 @@ def transfer(
     """Tune a trained inspector on the data set of another setting (paper, section 4).
 
     The first graph layers stay as they are; the fully connected layers, and with preset paper the
-    last graph layers, learn the new setting. Needs 20 measured workloads or more. The learning
-    curve tells whether more would help.
+    last graph layers, learn the new setting. Needs 20 measured workloads or more, of which a fifth
+    is for testing. With 40 or more to learn from, the learning curve tells whether more would help.
 
     Examples:
 
       driple transfer --from CPU-P1w2 --to CPU25-P1w2
 
-      driple transfer --from V100 --to 2080Ti --preset paper --workloads 80
+      driple transfer --from CPU-P1w2 --to CPU-P2w2 --preset paper --workloads 80
     """
     require_training()
     from dataclasses import replace
 
-    from driple.dataset.split import limited_split, random_split
     from driple.dataset.store import read_dataset
-    from driple.inspector.checkpoint import load_checkpoint
     from driple.settings import Setting
+    from driple.training.curve import why_no_curve
     from driple.training.transfer import transfer_config
 
     wanted = Setting.parse(target)
-    checkpoint = load_checkpoint(_checkpoint_file(source, preset))
-    if checkpoint.preset != preset and Path(source).suffix != ".safetensors":
-        raise ConfigError(f"the checkpoint of {source} is of preset {checkpoint.preset}")
+    checkpoint = _checkpoint(source, preset)
     data = read_dataset(dataset or dataset_path(wanted))
     if data.setting != wanted.name:
         raise ConfigError(f"--to {wanted.name}, but the data set is of {data.setting}")
@@ -96,23 +104,74 @@ def transfer(
     chosen |= {} if align is None else {"align": align}
     config = transfer_config(checkpoint.preset, **chosen)
     config = replace(config, train=replace(config.train, seed=seed))
-    split = random_split(data.workloads, split_seed)
-    if workloads is not None:
-        split = limited_split(split, data.workloads, workloads, split_seed)
+    split = _split(data, workloads, split_seed)
     folder = out or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
     runs = _Runs(checkpoint, data, config, folder, threads or None)
     result = runs.run(split, folder, "transferring")
-    line = runs.curve(split, split_seed, result) if curve else None
+    _note_unknown(checkpoint, data)
+    line, reason = None, "no learning curve: --no-curve was given"
+    if curve:
+        line = runs.curve(split, split_seed, result)
+        reason = why_no_curve(len(split.train) + len(split.validation))
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
-    _show(result, line, folder, json=json)
+    _show(result, line, reason, folder, json=json)
 
 
-def _checkpoint_file(source: str, preset: str) -> Path:
+def _checkpoint(source: str, preset: str | None) -> Checkpoint:
+    """The inspector to start from; its preset is the one that was asked for."""
+    from driple.inspector.checkpoint import load_checkpoint
     from driple.settings import Setting
+    from driple.training.config import preset_named
 
+    if preset is not None:
+        preset_named(preset)
     if Path(source).suffix == ".safetensors":
-        return Path(source)
-    return checkpoint_path(Setting.parse(source), preset)
+        file = Path(source)
+    else:
+        file = checkpoint_path(Setting.parse(source), preset or _PRESET)
+        preset = preset or _PRESET
+    checkpoint = load_checkpoint(file)
+    if preset not in (None, checkpoint.preset):
+        raise ConfigError(
+            f"--preset {preset}, but {file} holds an inspector of preset {checkpoint.preset}; "
+            "leave --preset out, or give another checkpoint"
+        )
+    return checkpoint
+
+
+def _split(data: Dataset, workloads: int | None, seed: int) -> Split:
+    """Of the whole data set, or with only so many workloads to learn from."""
+    from driple.dataset.split import limited_split, random_split
+    from driple.training.transfer import LEAST_LABELS
+
+    split = random_split(data.workloads, seed)
+    if workloads is None:
+        return split
+    most = len(split.train) + len(split.validation)
+    if workloads < LEAST_LABELS:
+        raise ConfigError(
+            f"--workloads {workloads} is too few: a transfer needs {LEAST_LABELS} or more; ask for "
+            f"{LEAST_LABELS}, or leave --workloads out for all that there are"
+        )
+    if workloads > most:
+        raise ConfigError(
+            f"--workloads {workloads}, but of the {len(data.examples)} workloads of data set "
+            f"{data.name} {most} are left to learn from, the others test; leave --workloads out "
+            "for all of them, or measure more"
+        )
+    return limited_split(split, data.workloads, workloads, seed)
+
+
+def _note_unknown(checkpoint: Checkpoint, data: Dataset) -> None:
+    from driple.training.transfer import unknown_op_types
+
+    unknown = unknown_op_types(checkpoint, data)
+    if unknown:
+        most_often = ", ".join(kind for kind, _ in unknown.most_common(5))
+        note(
+            f"{len(unknown)} op type(s) of {data.name} are unknown to the inspector of "
+            f"{checkpoint.setting}, in {unknown.total()} nodes: {most_often}"
+        )
 
 
 class _Runs:
@@ -174,7 +233,10 @@ class _Runs:
         return learning_curve(smaller, point(len(split.train) + len(split.validation), result))
 
 
-def _show(result: TrainResult, line: LearningCurve | None, folder: Path, *, json: bool) -> None:
+def _show(
+    result: TrainResult, line: LearningCurve | None, reason: str, folder: Path, *, json: bool
+) -> None:
+    """Errors and learning curve, or the reason why there is none."""
     metrics = result.checkpoint.metrics
     if json:
         found: dict[str, Any] = {
@@ -183,11 +245,13 @@ def _show(result: TrainResult, line: LearningCurve | None, folder: Path, *, json
             "seconds": result.seconds,
             "epochs": len(result.history),
             "learning_curve": line.to_json_dict() if line else None,
+            "no_learning_curve": None if line else reason,
         }
         print_json(found)
         return
     print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
     if line is None:
+        print(f"\n{reason}")
         return
     print()
     rows = [
@@ -202,7 +266,8 @@ def _show(result: TrainResult, line: LearningCurve | None, folder: Path, *, json
     last = line.points[-1].size
     rows += [[f"{n}, estimated", f"{line.nrmse_at(n):.4f}", "", ""] for n in (2 * last, 4 * last)]
     print_table(["workloads", "NRMSE", "SMAPE", "iteration time"], rows)
-    advice = (
-        "measuring more is worth it" if line.worth_measuring_more else "more would bring little"
+    low, high = (100 * gain for gain in line.gain_range)
+    print(
+        f"twice the workloads: about {100 * line.gain_of_doubling:.0f} % less error, four times of "
+        f"five between {low:.0f} and {high:.0f} %; {line.advice}"
     )
-    print(f"twice the workloads: {100 * line.gain_of_doubling:.0f} % less error; {advice}")

@@ -24,7 +24,9 @@ _LISTS = ("all", "paper", "cpu")
 
 @zoo_app.command("list")
 def list_workloads(
-    filter_: Annotated[str, typer.Option("--filter", help="only names that contain this")] = "",
+    filter_: Annotated[
+        str, typer.Option("--filter", help="only names that contain this, in any case")
+    ] = "",
     which: Annotated[
         str,
         typer.Option("--list", help="paper (the 832 of its size), cpu (narrow ones), or all"),
@@ -35,11 +37,11 @@ def list_workloads(
 
     Examples:
 
-      driple zoo list --filter resnet50_v2
+      driple zoo list --filter ResNet50_v2
 
       driple zoo list --list cpu
     """
-    names = [job.name for job in _listed(which) if filter_ in job.name]
+    names = [job.name for job in _listed(which) if filter_.lower() in job.name]
     if json:
         print_json(names)
         return
@@ -50,12 +52,17 @@ def list_workloads(
 
 @zoo_app.command("build")
 def build(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="graph file to write; a folder with --all")
-    ],
     workload: Annotated[
         str, typer.Argument(help="name, such as resnet50/imagenet/b64/sgd/sync")
     ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="graph file to write; with --all a folder, by default graphs/SETTING",
+        ),
+    ] = None,
     setting: Annotated[str, typer.Option(help="cluster setting to place it on")] = "CPU-P1w2",
     all_: Annotated[bool, typer.Option("--all", help="every workload of --list")] = False,
     which: Annotated[str, typer.Option("--list", help="with --all: paper, cpu or all")] = "paper",
@@ -73,15 +80,18 @@ def build(
       driple zoo build --all --setting V100-P1w2 -o graphs/
     """
     from driple.settings import Setting
-    from driple.zoo import Workload
+    from driple.zoo.names import workload_named
 
     cluster = Setting.parse(setting)
     if all_ == bool(workload):
         raise ConfigError("give one workload (driple zoo list), or --all, and not both")
     if all_:
-        _build_list(_listed(which), cluster, output, processes)
+        folder = output or Path("graphs") / cluster.file_name
+        _build_list(_listed(which), cluster, folder, processes)
         return
-    job = Workload.parse(workload)
+    job = workload_named(workload)
+    if output is None:
+        raise ConfigError(f"no file was named to write {job.name} to; give -o, such as -o graph.pb")
     require_tensorflow("building a graph")
     from driple.zoo.graphmode import begin_graph_mode
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from driple.errors import ConfigError
-from driple.zoo.workload import DataSet, Workload
+from driple.zoo.workload import DATA_SETS, DataSet, Workload
 
 __all__ = ["MODELS", "Model", "model_of"]
 
@@ -28,6 +28,7 @@ class Model:
         arguments: what the function takes besides the net, the input and the data set.
         weight_decay: factor of the L2 loss over all weights.
         imagenet_size: height and width of the ImageNet images that it takes, in pixels.
+        reads: `images` or `text`.
     """
 
     family: str
@@ -35,6 +36,7 @@ class Model:
     arguments: Mapping[str, int | bool] = field(default_factory=dict)
     weight_decay: float = 0.0
     imagenet_size: int = 224
+    reads: str = "images"
 
     def data_of(self, workload: Workload) -> DataSet:
         """Shapes of the workload's data set as this model takes it."""
@@ -100,6 +102,7 @@ def _models() -> dict[str, Model]:
             family="transformer_aan" if averaged else "transformer",
             builder=("transformer", "transformer"),
             arguments={"units": units, "heads": heads, "averaged": averaged},
+            reads="text",
         )
     for name, units, layers, both_ways in (
         ("nmt_small", 512, 2, False),
@@ -110,6 +113,7 @@ def _models() -> dict[str, Model]:
             family="nmt",
             builder=("nmt", "nmt"),
             arguments={"units": units, "layers": layers, "bidirectional": both_ways},
+            reads="text",
         )
     return models
 
@@ -121,7 +125,8 @@ def model_of(workload: Workload) -> Model:
     """The model of a workload.
 
     Raises:
-        ConfigError: no model has this name; the message offers the nearest ones.
+        ConfigError: no model has this name, and the message offers the nearest ones; or it does
+            not read the workload's data set.
     """
     if workload.model not in MODELS:
         import difflib
@@ -130,4 +135,11 @@ def model_of(workload: Workload) -> Model:
         raise ConfigError(
             f"no model is called '{workload.model}'; did you mean {', '.join(near or MODELS)}?"
         )
-    return MODELS[workload.model]
+    model = MODELS[workload.model]
+    if workload.data.kind != model.reads:
+        fit = ", ".join(name for name, data in DATA_SETS.items() if data.kind == model.reads)
+        raise ConfigError(
+            f"{workload.model} reads {model.reads}, and {workload.data_set} holds "
+            f"{workload.data.kind}; choose a data set of {model.reads}: {fit}"
+        )
+    return model

@@ -30,6 +30,11 @@ class DataSet:
     num_classes: int = 0
     sequence_length: int = 0
 
+    @property
+    def kind(self) -> str:
+        """What it holds: `images` or `text`."""
+        return "images" if self.image_size else "text"
+
 
 DATA_SETS = {
     "cifar10": DataSet(image_size=32, num_classes=10),

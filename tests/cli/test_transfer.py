@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.cli.transfer import _checkpoint
 from driple.dataset import Dataset, read_dataset, write_dataset
 from driple.targets import Targets
 from tests.cli.test_main import ROOT, driple, refused
@@ -37,21 +38,85 @@ def test_transfer_writes_a_checkpoint_and_tells_what_more_labels_would_bring(
     """Table and JSON; the same command again finds the runs done; the checkpoint predicts."""
     command = (
         *("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder),
-        *("--workloads", 24, "--out", tmp_path / "run", "--threads", 1),
+        *("--workloads", 40, "--out", tmp_path / "run", "--threads", 1),
     )
     shown = driple(*command)
     assert shown.returncode == 0, shown.stderr
-    assert "24, estimated" not in shown.stdout
-    assert "48, estimated" in shown.stdout
-    assert "twice the workloads" in shown.stdout
+    assert "40, estimated" not in shown.stdout
+    assert "80, estimated" in shown.stdout
+    assert "twice the workloads: about" in shown.stdout
+    assert "four times of five between" in shown.stdout
     found = json.loads(driple(*command, "--json").stdout)
-    assert [item["workloads"] for item in found["learning_curve"]["points"]] == [12, 24]
+    assert [item["workloads"] for item in found["learning_curve"]["points"]] == [20, 40]
+    assert found["no_learning_curve"] is None
     assert found["metrics"]["test_nrmse"] < 0.5
     graph = ROOT / "datasets/examples/resnet20.pbtxt"
     predicted = driple("predict", graph, "--checkpoint", found["checkpoint"], "--json")
     said = json.loads(predicted.stdout)
     assert said["setting"] == SETTING
     assert said["checkpoint"]["trained_on"]["transferred_from"]["setting"] == "CPU-P1w2/ho-200M"
+
+
+def test_too_few_workloads_for_a_curve_are_told(folder: Path, tmp_path: Path) -> None:
+    """One line for people, null and the reason for machines."""
+    command = (
+        *("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder),
+        *("--workloads", 20, "--out", tmp_path / "run", "--threads", 1),
+    )
+    reason = "no learning curve: it takes 40 workloads to learn from, here are 20"
+    shown = driple(*command)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[-1].startswith(reason)
+    found = json.loads(driple(*command, "--json").stdout)
+    assert found["learning_curve"] is None
+    assert found["no_learning_curve"].startswith(reason)
+    asked = json.loads(driple(*command, "--no-curve", "--json").stdout)
+    assert asked["no_learning_curve"] == "no learning curve: --no-curve was given"
+
+
+def test_too_few_or_too_many_workloads_are_refused(folder: Path, tmp_path: Path) -> None:
+    """With the number needed; a small data set is taken whole, but its test part is not learned."""
+    there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--out", tmp_path / "a")
+    for few in (-1, 5, 19):
+        line = refused(*there, "--dataset", folder, "--workloads", few, "--no-curve")
+        assert f"--workloads {few} is too few: a transfer needs 20 or more" in line
+    data = read_dataset(folder)
+    small = replace(data, examples=data.examples[:20])
+    write_dataset(small, tmp_path / "small")
+    line = refused(*there, "--dataset", tmp_path / "small", "--workloads", 20)
+    assert "of the 20 workloads" in line
+    assert "16 are left to learn from" in line
+    assert not (tmp_path / "a").exists()
+    done = driple(*there, "--dataset", tmp_path / "small", "--no-curve", "--json")
+    assert done.returncode == 0, done.stderr
+    trained = replace(small, examples=small.examples[:19])
+    write_dataset(trained, tmp_path / "smaller")
+    assert (
+        "19 labels, a transfer needs 20"
+        in driple(
+            *there[:-1], tmp_path / "b", "--dataset", tmp_path / "smaller", "--no-curve"
+        ).stderr
+    )
+
+
+def test_the_preset_that_is_asked_for_is_the_one_that_is_carried(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A file of another preset is refused; one that is no preset is blamed, not the setting."""
+    paper = ROOT / "checkpoints/CPU-P1w2_ho-200M/paper.safetensors"
+    there = ("--to", "CPU25-P1w2", "--dataset", folder, "--out", tmp_path / "a")
+    line = refused("transfer", "--from", paper, "--preset", "default", *there)
+    assert "--preset default, but" in line
+    assert "an inspector of preset paper" in line
+    for source in (paper, "CPU-P1w2"):
+        line = refused("transfer", "--from", source, "--preset", "papr", *there)
+        assert "--preset must be one of paper, default, got 'papr'" in line
+    line = refused("transfer", "--from", "V100", "--preset", "paper", *there)
+    assert "no 'paper' checkpoint for V100-P1w2/ho-PCIe (its presets are: default)" in line
+    assert not (tmp_path / "a").exists()
+    assert _checkpoint(str(paper), None).preset == "paper"
+    assert _checkpoint(str(paper), "paper").preset == "paper"
+    assert _checkpoint("CPU-P1w2", None).preset == "default"
 
 
 def test_what_cannot_be_transferred_gets_one_line(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,12 @@ from driple.inspector.predict import predict
 from driple.targets import Targets
 from driple.training.config import Preset, TrainConfig
 from driple.training.loop import RunOptions, TrainResult, train
-from driple.training.transfer import TransferConfig, transfer, transfer_config
+from driple.training.transfer import (
+    TransferConfig,
+    transfer,
+    transfer_config,
+    unknown_op_types,
+)
 from driple.training.tuned import tuned_model
 from tests.dataset.examples import synthetic_dataset
 from tests.training.presets import small_preset
@@ -224,7 +231,7 @@ def test_what_cannot_be_transferred_is_refused(pretrained: Checkpoint, tmp_path:
 
     others = tuple(replace(item, graph=renamed(item.graph)) for item in NEW.examples)
     alien = Dataset(name="alien", setting=SETTING, examples=others, about={})
-    with pytest.raises(DatasetError, match="knows no op type"):
+    with pytest.raises(DatasetError, match="does not know the op types"):
         transfer(pretrained, alien, SPLIT, TransferConfig(), tmp_path / "a", options=ONE_THREAD)
     assert not (tmp_path / "a").exists()
     with pytest.raises(ConfigError, match="leaves nothing to tune"):
@@ -236,6 +243,33 @@ def test_what_cannot_be_transferred_is_refused(pretrained: Checkpoint, tmp_path:
     for nonsense in ({"tuned_share": 1.5}, {"layers": ("phi_x",)}, {"layers": ()}):
         with pytest.raises(ConfigError, match="--"):
             TransferConfig(**nonsense)  # type: ignore[arg-type]  # on purpose
+
+
+def test_graphs_that_are_mostly_unknown_are_refused(pretrained: Checkpoint, tmp_path: Path) -> None:
+    """Above a half of the nodes; one op type that both share is not enough to go on."""
+    counts = Counter(kind for item in NEW.examples for kind in item.graph.op_types)
+    rarest = [kind for kind, _ in reversed(counts.most_common())]
+    total = counts.total()
+
+    def without(kinds: Sequence[str]) -> tuple[Dataset, int]:
+        def renamed(graph: OpGraph) -> OpGraph:
+            words = (f"My{kind}" if kind in kinds else kind for kind in graph.op_types)
+            return replace(graph, op_types=tuple(words))
+
+        examples = tuple(replace(item, graph=renamed(item.graph)) for item in NEW.examples)
+        return replace(NEW, examples=examples), sum(counts[kind] for kind in kinds)
+
+    alien, unknown = without(rarest[1:])
+    assert unknown < total
+    with pytest.raises(DatasetError, match=f"op types of {unknown} of the {total} nodes"):
+        transfer(pretrained, alien, SPLIT, TransferConfig(), tmp_path / "a", options=ONE_THREAD)
+    assert not (tmp_path / "a").exists()
+    odd, unknown = without(rarest[:1])
+    assert 0 < unknown < total / 2
+    assert unknown_op_types(pretrained, odd) == {f"My{rarest[0]}": unknown}
+    transfer(
+        pretrained, odd, SPLIT, TransferConfig(train=QUICK), tmp_path / "b", options=ONE_THREAD
+    )
 
 
 def test_presets_have_a_choice_each() -> None:

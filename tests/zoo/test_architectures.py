@@ -143,6 +143,26 @@ def test_deeper_nets_follow_their_own_series(counted: dict[str, Any]) -> None:
         assert figures[f"densenet100_k{growth}/cifar10"] == _densenet(100, growth)
 
 
+@pytest.mark.parametrize("depth", [20, 32, 44, 56, 110])
+def test_cifar_resnets_v2_have_the_parameters_of_their_form(
+    counted: dict[str, Any], depth: int
+) -> None:
+    """He et al. 2016b on CIFAR-10: as many as v1, whose normalisations are moved, not added to.
+
+    Three stages of n blocks, depth = 6n + 2; a block is two times normalisation, ReLU, convolution
+    of 3 x 3 without bias, and its shortcut has no weights. A normalisation has two of each channel.
+    """
+    blocks, width, total = (depth - 2) // 6, 16, 3 * 16 * 9
+    for filters in (16, 32, 64):
+        for _ in range(blocks):
+            total += 2 * width + 9 * width * filters + 2 * filters + 9 * filters**2
+            width = filters
+    total += 2 * width + width * 10 + 10
+    found = counted[f"resnet{depth}_v2/cifar10"]["parameters"]
+    assert found == total
+    assert found == counted[f"resnet{depth}/cifar10"]["parameters"]
+
+
 def _densenet(depth: int, growth: int) -> int:
     """Multiply-adds of DenseNet from its definition: three blocks, full-width transitions."""
     layers, channels, total = (depth - 4) // 3, 16, 32**2 * 3 * 16 * 9
