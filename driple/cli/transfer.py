@@ -89,7 +89,7 @@ def transfer(
     if checkpoint.preset != preset and Path(source).suffix != ".safetensors":
         raise ConfigError(f"the checkpoint of {source} is of preset {checkpoint.preset}")
     data = read_dataset(dataset or dataset_path(wanted))
-    if data.setting != wanted.name:
+    if Setting.parse(data.setting) != wanted:
         raise ConfigError(f"--to {wanted.name}, but the data set is of {data.setting}")
     chosen: dict[str, Any] = {"tuned_share": tuned_share}
     chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
