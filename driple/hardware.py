@@ -16,7 +16,16 @@ from types import MappingProxyType
 
 from driple.errors import SettingError
 
-__all__ = ["DEVICES", "LINKS", "Device", "Link", "device_named", "link_named"]
+__all__ = [
+    "DEVICES",
+    "LINKS",
+    "Device",
+    "Link",
+    "device_named",
+    "find_device",
+    "find_link",
+    "link_named",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,6 +204,11 @@ _LINKS = (
     Link(name="NVLink-V100", bytes_per_s=150e9, source=f"{_VOLTA}: 300 GB/s both ways"),
     Link(name="NVLink-Turing", bytes_per_s=50e9, source=f"{_TURING}: 100 GB/s both ways"),
     Link(name="NVLink-A100", bytes_per_s=300e9, source=f"{_AMPERE}: 600 GB/s both ways"),
+    Link(
+        name="NVLink-GA102",
+        bytes_per_s=56.25e9,
+        source="NVIDIA GA102 whitepaper: 112.5 GB/s both ways",
+    ),
     Link(name="NVLink-H100", bytes_per_s=450e9, source=f"{_HOPPER}: 900 GB/s both ways"),
     Link(name="azure-Ethernet", bytes_per_s=5e9, source="not stated; 40 Gbit/s assumed"),
     Link(name="InfiniBand-FDR", bytes_per_s=6.8e9, source=_INFINIBAND),
@@ -202,7 +216,23 @@ _LINKS = (
     Link(name="InfiniBand-HDR", bytes_per_s=24.2e9, source=_INFINIBAND),
 )
 LINKS: Mapping[str, Link] = MappingProxyType({item.name: item for item in _LINKS})
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+_DEVICE_OF = {
+    **{_plain(known): device for known, device in DEVICES.items()},
+    **{alias: DEVICES[known] for alias, known in _ALIASES.items()},
+}
+_LINK_OF = {_plain(known): link for known, link in LINKS.items()}
 _ETHERNET = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
+
+
+def find_device(name: str) -> Device | None:
+    """The device of this name, as `device_named` reads names; None if none is called so."""
+    return _DEVICE_OF.get(_plain(name))
 
 
 def device_named(name: str) -> Device:
@@ -211,16 +241,23 @@ def device_named(name: str) -> Device:
     Raises:
         SettingError: none is called so; the message offers the nearest names.
     """
-    plain = {_plain(known): device for known, device in DEVICES.items()}
-    plain |= {alias: DEVICES[known] for alias, known in _ALIASES.items()}
-    found = plain.get(_plain(name))
+    found = find_device(name)
     if found is None:
-        near = difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.3)
-        offers = dict.fromkeys(plain[word].name for word in near) or DEVICES
+        near = difflib.get_close_matches(_plain(name), _DEVICE_OF, n=3, cutoff=0.3)
+        offers = dict.fromkeys(_DEVICE_OF[word].name for word in near) or DEVICES
         raise SettingError(
             f"no device in the catalogue is called '{name}'; did you mean {', '.join(offers)}?"
         )
     return found
+
+
+def find_link(name: str) -> Link | None:
+    """The link of this name, as `link_named` reads names; None if none is called so."""
+    rate = _ETHERNET.fullmatch(name)
+    if rate is not None:
+        bits_per_s = float(rate[1]) * (1e9 if rate[2].upper() == "G" else 1e6)
+        return Link(name=name.upper(), bytes_per_s=bits_per_s / 8, source=_IEEE)
+    return _LINK_OF.get(_plain(name))
 
 
 def link_named(name: str) -> Link:
@@ -229,19 +266,10 @@ def link_named(name: str) -> Link:
     Raises:
         SettingError: none is called so.
     """
-    rate = _ETHERNET.fullmatch(name)
-    if rate is not None:
-        bits_per_s = float(rate[1]) * (1e9 if rate[2].upper() == "G" else 1e6)
-        return Link(name=name.upper(), bytes_per_s=bits_per_s / 8, source=_IEEE)
-    plain = {_plain(known): link for known, link in LINKS.items()}
-    found = plain.get(_plain(name))
+    found = find_link(name)
     if found is None:
         raise SettingError(
             f"no link in the catalogue is called '{name}'; give a rate such as 40G, or one of "
             f"{', '.join(LINKS)}"
         )
     return found
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name).lower()

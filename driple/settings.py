@@ -5,9 +5,11 @@
     CPU-P1w2/ho-200M      CPU workers (0.4 of a core each), links of 200 Mbit/s
     CPU25-P1w2/he-200M    the worker with 0.25 of a core, beside one with 0.4
     V100-R4/ho-PCIe       ring all-reduce over 4 workers; R1 is one device and no exchange
+    A100-80G-R8/ho-InfiniBand-HDR      names of the catalogue (`driple.hardware`) may hold dashes
 
-Names are case-insensitive. `Setting.parse` also takes short names (`V100`, `CPU-P1w2`): they stand
-for the declared default of the device, or for the only known setting that begins so.
+Names are case-insensitive, and what the catalogue knows takes its spelling from there.
+`Setting.parse` also takes short names (`V100`, `CPU-P1w2`): they stand for the declared default of
+the device, or for the only known setting that begins so.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ import re
 from dataclasses import dataclass
 
 from driple.errors import SettingError
+from driple.hardware import find_device, find_link
 
 __all__ = ["KNOWN_SETTINGS", "Setting"]
 
+_WORD = r"[A-Za-z0-9.]+(?:-[A-Za-z0-9.]+)*"
 _NAME = re.compile(
-    r"(?P<device>[A-Za-z0-9.]+)"
+    rf"(?P<device>{_WORD})"
     r"-(?:P(?P<servers>\d{1,4})w(?P<workers>\d{1,4})|R(?P<ring>\d{1,4}))"
-    r"(?:/(?P<kind>ho|he)-(?P<network>[A-Za-z0-9.]+))?",
+    rf"(?:/(?P<kind>ho|he)-(?P<network>{_WORD}))?",
     re.IGNORECASE,
 )
 _RATE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[MG])", re.IGNORECASE)
@@ -51,6 +55,8 @@ class Setting:
         """Refuse what cannot be a cluster."""
         if self.num_workers < 1:
             raise SettingError(f"setting {self.name} has no worker; give it at least one")
+        if self.bits_per_s == 0:
+            raise SettingError(f"setting {self.name} has a network of rate 0; give one such as 40G")
 
     @property
     def name(self) -> str:
@@ -88,17 +94,20 @@ class Setting:
         match = _NAME.fullmatch(short or wanted)
         if match is None or match["kind"] is None:
             raise SettingError(_no_such(wanted))
+        device, network = find_device(match["device"]), find_link(match["network"])
+        if ("-" in match["device"] and not device) or ("-" in match["network"] and not network):
+            raise SettingError(_no_such(wanted))
         ring = match["ring"]
         if ring is None and int(match["servers"]) < 1:
             raise SettingError(
                 f"setting '{wanted}' has no parameter server; give it one, or write R for a ring"
             )
         return cls(
-            device=_spelling(match["device"]),
+            device=device.name if device else match["device"],
             num_servers=0 if ring is not None else int(match["servers"]),
             num_workers=int(ring if ring is not None else match["workers"]),
             homogeneous=match["kind"].lower() == "ho",
-            network=_spelling(match["network"]),
+            network=network.name if network else _spelling(match["network"]),
         )
 
 
@@ -130,15 +139,11 @@ KNOWN_SETTINGS = (
     "CPU25-P1w2/he-200M",
 )
 _DEFAULTS = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "CPU-P1w2/ho-200M", "CPU25-P1w2/ho-200M")
-_SPELLINGS = {
-    word.lower(): word
-    for word in ("V100", "2080Ti", "TitanRTX", "CPU", "PCIe", "H100", "H200", "A100", "NVLink")
-}
 
 
-def _spelling(word: str) -> str:
-    """The usual spelling of a device or network: names are case-insensitive."""
-    return _SPELLINGS.get(word.lower(), word.upper() if _RATE.fullmatch(word) else word)
+def _spelling(network: str) -> str:
+    """The usual spelling of a network that the catalogue has not: which NVLink is up to devices."""
+    return "NVLink" if network.lower() == "nvlink" else network
 
 
 def _resolve_short(wanted: str) -> str | None:

@@ -3,6 +3,7 @@
 import pytest
 
 from driple.errors import SettingError
+from driple.hardware import DEVICES, LINKS
 from driple.settings import KNOWN_SETTINGS, Setting
 
 
@@ -38,6 +39,47 @@ def test_unknown_name_offers_the_nearest() -> None:
     """A typing error gets the name that was meant."""
     with pytest.raises(SettingError, match="V100-P1w2/ho-PCIe"):
         Setting.parse("V10-P1w2/ho-PCIe-x")
+
+
+@pytest.mark.parametrize("topology", ["P1w2", "R8"])
+def test_every_name_of_the_catalogue_makes_a_setting(topology: str) -> None:
+    """Dashes in it or not; and no two settings share a file name."""
+    names = [
+        f"{device}-{topology}/{kind}-{network}"
+        for device in DEVICES
+        for network in (*LINKS, "NVLink", "40G")
+        for kind in ("ho", "he")
+    ]
+    found = [Setting.parse(name) for name in names]
+    assert [setting.name for setting in found] == names
+    assert [Setting.parse(name.lower()) for name in names] == found
+    assert len({setting.file_name for setting in found}) == len(names)
+    assert all(setting.num_workers == int(topology[-1]) for setting in found)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("V100SXM2-R4/ho-nvlink", "V100-SXM2-R4/ho-NVLink"),
+        ("rtx3090-R2/ho-pcie3-HOST", "3090-R2/ho-PCIe3-host"),
+        ("a100-80gb-P1w2/ho-InfiniBandHDR", "A100-80G-P1w2/ho-InfiniBand-HDR"),
+    ],
+)
+def test_names_take_the_spelling_of_the_catalogue(written: str, name: str) -> None:
+    assert Setting.parse(written).name == name
+
+
+@pytest.mark.parametrize("name", ["X-R2-R4/ho-PCIe", "V100-P1w2-R4/ho-PCIe", "V100-R4/ho-PCIe-x"])
+def test_other_names_hold_no_dashes(name: str) -> None:
+    """Else a slip of the keyboard would become a device."""
+    with pytest.raises(SettingError, match="no setting is called"):
+        Setting.parse(name)
+
+
+@pytest.mark.parametrize("rate", ["0G", "0.0m"])
+def test_a_network_without_a_rate_is_refused(rate: str) -> None:
+    with pytest.raises(SettingError, match="rate 0; give one such as"):
+        Setting.parse(f"2080Ti-R4/ho-{rate}")
 
 
 @pytest.mark.parametrize("name", ["", "P1w2", "CPU-P0w2/ho-1G", "CPU-P1w0/ho-1G", "CPU-R0/ho-1G"])

@@ -126,8 +126,11 @@ def _print(prediction: Prediction, name: str) -> None:
         f"graph: {prediction.num_nodes} ops, {prediction.num_edges} edges, "
         f"{prediction.num_groups} groups"
     )
+    origin = trained.get("transferred_from")
+    moved = f", transferred from {origin.get('setting')}" if isinstance(origin, dict) else ""
     print(
-        "checkpoint: "
-        f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{tested}"
+        f"checkpoint: learned from {trained.get('num_train', '?')} of "
+        f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{moved}"
+        f"{tested}"
     )
     print_simulator_error(trained.get("label_error"))

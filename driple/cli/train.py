@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.errors import DatasetError, MissingExtraError
+from driple.errors import ConfigError, DatasetError, MissingExtraError
 
 if TYPE_CHECKING:
     from driple.settings import Setting
@@ -71,6 +71,11 @@ def train(
 
     wanted = Setting.parse(setting)
     data = read_dataset(dataset or dataset_path(wanted))
+    if Setting.parse(data.setting) != wanted:
+        raise ConfigError(
+            f"--setting {wanted.name}, but data set {data.name} is of {data.setting}; give the one "
+            "that you mean"
+        )
     base = preset_named(preset)
     chosen = replace(
         base,

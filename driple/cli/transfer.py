@@ -97,7 +97,7 @@ def transfer(
     wanted = Setting.parse(target)
     checkpoint = _checkpoint(source, preset)
     data = read_dataset(dataset or dataset_path(wanted))
-    if data.setting != wanted.name:
+    if Setting.parse(data.setting) != wanted:
         raise ConfigError(f"--to {wanted.name}, but the data set is of {data.setting}")
     chosen: dict[str, Any] = {"tuned_share": tuned_share}
     chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}

@@ -28,7 +28,7 @@ from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["RELEASED_FEATURES", "RELEASED_TARGETS", "read_released", "read_torch_file"]
+__all__ = ["RELEASED_FEATURES", "RELEASED_TARGETS", "is_dense", "read_released", "read_torch_file"]
 
 MAX_FILE_BYTES = 4 * 2**30
 MAX_GROUPS = 10_000
@@ -111,10 +111,8 @@ def read_torch_file(file: Path) -> Any:
         raise MissingExtraError(
             "files of torch need torch, which is not installed; pip install 'driple[train]'"
         ) from error
+    _check_size(file)
     try:
-        size = file.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise DatasetError(f"{file} has {size} bytes, read are at most {MAX_FILE_BYTES}")
         return torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise DatasetError(f"{file} cannot be read: {error.strerror or error}") from error
@@ -124,9 +122,31 @@ def read_torch_file(file: Path) -> Any:
             "run, and it is not imported"
         ) from error
     except (RuntimeError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
-        raise DatasetError(
-            f"{file} is no file of torch ({str(error).splitlines()[0][:120]}); restore it"
-        ) from error
+        reason = f"{type(error).__name__} {error}".partition("\n")[0][:120]
+        raise DatasetError(f"{file} is no file of torch ({reason}); restore it") from error
+
+
+def _check_size(file: Path) -> None:
+    try:
+        size = file.stat().st_size
+    except OSError as error:
+        raise DatasetError(f"{file} cannot be read: {error.strerror or error}") from error
+    if not size:
+        raise DatasetError(f"{file} is empty; restore it")
+    if size > MAX_FILE_BYTES:
+        raise DatasetError(f"{file} has {size} bytes, read are at most {MAX_FILE_BYTES}")
+
+
+def is_dense(item: object) -> bool:
+    """Whether it is a tensor of real numbers, all of them stored one by one."""
+    import torch  # loaded by now
+
+    return (
+        isinstance(item, torch.Tensor)
+        and item.layout is torch.strided
+        and item.device.type == "cpu"
+        and not (item.is_complex() or item.is_quantized or item.is_nested)
+    )
 
 
 def _batches(file: Path, content: object, kind: str, part: str) -> list[npt.NDArray[np.float64]]:
@@ -142,7 +162,7 @@ def _batches(file: Path, content: object, kind: str, part: str) -> list[npt.NDAr
 def _array(where: str, item: Tensor) -> npt.NDArray[np.float64]:
     import torch  # loaded by now
 
-    if not isinstance(item, torch.Tensor) or item.layout is not torch.strided or item.is_complex():
+    if not is_dense(item):
         raise DatasetError(f"{where} is {_what(item)}, needed is a dense tensor")
     values: npt.NDArray[np.float64] = item.detach().to(torch.float64).numpy()
     if not np.isfinite(values).all():
@@ -155,9 +175,9 @@ def _check_shapes(
     features: npt.NDArray[np.float64],
     labels: npt.NDArray[np.float64],
 ) -> None:
-    size, groups = len(labels), adjacency.shape[-1]
-    needed = ((size, groups, groups), (size, groups, 3), (size, NUM_TARGETS))
     found = (adjacency.shape, features.shape, labels.shape)
+    size, groups = (shape[0] if shape else 0 for shape in (labels.shape, adjacency.shape[1:]))
+    needed = ((size, groups, groups), (size, groups, 3), (size, NUM_TARGETS))
     if found != needed or not 1 <= groups <= MAX_GROUPS:
         raise DatasetError(
             f"adjacency, features and labels have shapes {found}, needed are [B, M, M], "

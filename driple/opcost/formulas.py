@@ -42,6 +42,8 @@ def cost_of_op(op: OpSignature) -> OpCost:
     """Cost of one execution of an op; without a formula no FLOPs, and all of its bytes."""
     if op.op_type in _FREE:
         return OpCost(0.0, 0.0, 0.0, 0.0)
+    if op.op_type in _UPDATES:
+        return _cost_of_update(op, _UPDATES[op.op_type])
     formula = _FLOPS.get(op.op_type)
     flops = formula(op) if formula else None
     written = float(sum(tensor.nbytes for tensor in op.outputs))
@@ -53,8 +55,7 @@ def cost_of_op(op: OpSignature) -> OpCost:
 
 def flops_of_update(op_type: str) -> float:
     """FLOPs for each parameter of an optimizer's update; 0 of what is no update."""
-    dense = op_type.replace("SparseApply", "Apply", 1)
-    return float(_UPDATE.get(dense, 0))
+    return float(_UPDATES[op_type].flops) if op_type in _UPDATES else 0.0
 
 
 def _bytes_read(op: OpSignature, written: float) -> float:
@@ -185,15 +186,63 @@ def _response_normalisation(op: OpSignature) -> float:
 # two sums (3) and combines them (8).
 _NORMALISE, _NORMALISE_GRADIENT = 8, 11
 
-# FLOPs of an optimizer's update of one parameter, from its equations.
-_UPDATE = {
-    "ApplyGradientDescent": 2, "ResourceApplyGradientDescent": 2,
-    "ApplyMomentum": 4, "ResourceApplyMomentum": 4, "ResourceApplyKerasMomentum": 4,
-    "ApplyAdagrad": 6, "ResourceApplyAdagrad": 6, "ResourceApplyAdagradV2": 7,
-    "ApplyRMSProp": 11, "ResourceApplyRMSProp": 11,
-    "ApplyCenteredRMSProp": 14, "ResourceApplyCenteredRMSProp": 14,
-    "ApplyAdam": 12, "ResourceApplyAdam": 12,
-}  # fmt: skip
+
+# Updates of variables by optimizers.
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What an optimizer does to one parameter, from its equations, and where its op has what.
+
+    Attributes:
+        flops: of one parameter.
+        num_variables: the variable and its slots, the first inputs; all are read and written.
+        gradient: position of the gradient among the inputs, sparse or not.
+    """
+
+    flops: int
+    num_variables: int
+    gradient: int
+
+
+_UPDATES: Mapping[str, _Update] = MappingProxyType(
+    {
+        f"{kind}Apply{name}": update
+        for kind in ("", "Resource", "Sparse", "ResourceSparse")
+        for name, update in (
+            ("GradientDescent", _Update(2, 1, 2)),
+            ("Momentum", _Update(4, 2, 3)),
+            ("KerasMomentum", _Update(4, 2, 3)),
+            ("Adagrad", _Update(6, 2, 3)),
+            ("AdagradV2", _Update(7, 2, 4)),
+            ("RMSProp", _Update(11, 3, 7)),
+            ("CenteredRMSProp", _Update(14, 4, 8)),
+            ("Adam", _Update(12, 3, 9)),
+        )
+    }
+)
+
+
+def _cost_of_update(op: OpSignature, update: _Update) -> OpCost:
+    """Variable and slots are read and written, as far as there is a gradient for them.
+
+    That of a sparse gradient is for some rows only. Variables of a `Resource` op are handles, whose
+    shape tells nothing.
+    """
+    gradient = op.inputs[update.gradient : update.gradient + 1]
+    whole = () if "Resource" in op.op_type or "Sparse" in op.op_type else op.inputs[:1]
+    told = next((tensor for tensor in (*whole, *gradient) if tensor.shape is not None), None)
+    if told is None:
+        return OpCost(0.0, 0.0, 0.0, 0.0, known=False)
+    changed = float(update.num_variables * told.nbytes)
+    handed = float(sum(tensor.nbytes for tensor in op.inputs[update.num_variables :]))
+    return OpCost(
+        flops=float(update.flops * told.elements),
+        bytes_read=changed + handed,
+        bytes_written=changed,
+        parameters=float(update.num_variables * told.elements),
+    )
+
 
 _ONE_PER_OUTPUT = (
     "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "TruncateDiv", "FloorDiv",
@@ -215,7 +264,6 @@ _FLOPS: Mapping[str, Callable[[OpSignature], float | None]] = MappingProxyType(
         **dict.fromkeys(_ONE_PER_OUTPUT, _per_output(1)),
         **dict.fromkeys(_TWO_PER_OUTPUT, _per_output(2)),
         **dict.fromkeys(_REDUCTIONS, _reduce),
-        **{name: _per_input(flops) for name, flops in _UPDATE.items()},
         "Conv2D": _conv,
         "_FusedConv2D": _conv,
         "Conv2DBackpropInput": _conv_input_gradient,

@@ -26,11 +26,14 @@ _UNLIKE: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
     (5, 10): (("V100",) * 4 + ("2080Ti",) * 6,),
 }
 _PCIE = {"Ampere": "PCIe4", "Hopper": "PCIe5"}
+# Not by generation: of each, only some have NVLink. A V100 of a setting's name may be any of them.
 _NVLINK = {
-    "Volta": "NVLink-V100",
-    "Turing": "NVLink-Turing",
-    "Ampere": "NVLink-A100",
-    "Hopper": "NVLink-H100",
+    "P100-SXM2": "NVLink-P100",
+    **dict.fromkeys(("V100", "V100-SXM2", "V100-SXM3"), "NVLink-V100"),
+    **dict.fromkeys(("2080Ti", "TitanRTX", "RTX6000", "RTX8000"), "NVLink-Turing"),
+    **dict.fromkeys(("A100", "A100-80G"), "NVLink-A100"),
+    **dict.fromkeys(("3090", "A6000"), "NVLink-GA102"),
+    **dict.fromkeys(("H100", "H200"), "NVLink-H100"),
 }
 # Devices that cannot copy to each other over PCIe: GeForce and Titan cards since Turing.
 _NO_PEERS = frozenset({"2080Ti", "TitanRTX", "3090"})
@@ -71,12 +74,14 @@ def scene_of(setting: Setting) -> Scene:
     """The machines of a setting.
 
     Raises:
-        SettingError: unlike workers of which the paper does not tell the devices.
+        SettingError: unlike workers of which the paper does not tell the devices, or a device or
+            a link that is not in the catalogue, or an NVLink that the device has not.
     """
     devices = _devices(setting)
     num_workers, num_servers = setting.num_workers, setting.num_servers
+    link = _link_name(setting)
     machines = 1  # co-located
-    if setting.bits_per_s is not None:
+    if not link.startswith(("PCIe", "NVLink")):
         machines = _MACHINES.get((num_servers, num_workers), 0)
     if not machines or setting.device.startswith("CPU"):  # each role on its own
         workers = tuple(range(num_workers))
@@ -84,7 +89,6 @@ def scene_of(setting: Setting) -> Scene:
     else:
         workers = tuple(i * machines // num_workers for i in range(num_workers))
         servers = tuple(i * machines // num_servers for i in range(num_servers))
-    link = _link_name(setting)
     return Scene(
         devices=devices,
         worker_machine=workers,
@@ -106,7 +110,7 @@ def _pcie_of(device: Device) -> str:
 
 
 def _link_name(setting: Setting) -> str:
-    """Name of the link in the catalogue: NVLink and PCIe are those of the device's generation.
+    """Name of the link in the catalogue: NVLink is the device's, PCIe that of its generation.
 
     Workers of a ring that cannot copy to each other go through the host's memory.
     """
@@ -114,12 +118,16 @@ def _link_name(setting: Setting) -> str:
         device = device_named(setting.device)
         through_host = not setting.num_servers and device.name in _NO_PEERS
         return _pcie_of(device) + ("-host" if through_host else "")
-    if setting.network != "NVLink":
+    if not setting.network.startswith("NVLink"):
         return setting.network
-    generation = device_named(setting.device).generation
-    if generation not in _NVLINK:
+    own = _NVLINK.get(device_named(setting.device).name)
+    if own is None:
         raise SettingError(f"{setting.device} has no NVLink; give another network, such as PCIe")
-    return _NVLINK[generation]
+    if setting.network not in {"NVLink", own}:
+        raise SettingError(
+            f"{setting.device} has no {setting.network}; give NVLink, which is {own}"
+        )
+    return own
 
 
 def _devices(setting: Setting) -> tuple[str, ...]:

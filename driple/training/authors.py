@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from driple.dataset.released import RELEASED_FEATURES, RELEASED_TARGETS, read_torch_file
+from driple.dataset.released import RELEASED_FEATURES, RELEASED_TARGETS, is_dense, read_torch_file
 from driple.errors import CheckpointError
 from driple.inspector.config import InspectorConfig
 from driple.inspector.shapes import weight_shapes
@@ -47,6 +47,9 @@ def read_authors_weights(
         isinstance(name, str) and isinstance(item, Tensor) for name, item in state.items()
     ):
         raise CheckpointError(f"{file} is no state of a model; {_ADVICE}")
+    for name, item in state.items():
+        if not is_dense(item):
+            raise CheckpointError(f"{file}: weight {name} is no dense tensor; {_ADVICE}")
     given = {name.removeprefix("module."): item.float() for name, item in state.items()}
     ours = _renamed(file, given)
     needed = weight_shapes(config, num_groups)
@@ -76,15 +79,22 @@ def _renamed(file: Path, given: dict[str, Tensor]) -> dict[str, Tensor]:
         taken.add(name)
         return given[name]
 
+    def take_matrix(name: str) -> Tensor:
+        matrix = take(name)
+        if matrix.dim() != 2 or min(matrix.shape) < len(features):
+            raise CheckpointError(f"{file}: {name} has shape {tuple(matrix.shape)}; {_ADVICE}")
+        return matrix
+
     def recurrent(prefix: str) -> dict[str, Tensor]:
         layer = "_l0" if f"{prefix}.weight_ih_l0" in given else ""
-        return {name: take(f"{prefix}.{name}{layer}") for name in _RECURRENT}
+        takes = {"weight_ih": take_matrix}
+        return {name: takes.get(name, take)(f"{prefix}.{name}{layer}") for name in _RECURRENT}
 
     features, targets = list(RELEASED_FEATURES), list(RELEASED_TARGETS)
-    first, shared = take("conv_layers.0.W"), take("conv_layers.1.W")
-    if first.dim() == 2 and first.shape[1] != len(features):  # [inputs, outputs]
+    first, shared = take_matrix("conv_layers.0.W"), take_matrix("conv_layers.1.W")
+    if first.shape[1] != len(features):  # [inputs, outputs]
         first, shared = first.T, shared.T
-    if first.dim() != 2 or first.shape[1] != len(features):
+    if first.shape[1] != len(features):
         raise CheckpointError(f"{file}: conv_layers.0.W has shape {tuple(first.shape)}; {_ADVICE}")
     ours = {
         "first.conv.linear.weight": first[:, features],
@@ -95,7 +105,7 @@ def _renamed(file: Path, given: dict[str, Tensor]) -> dict[str, Tensor]:
     gru = recurrent("gru.gru")
     ours |= {f"shared.gru.{name}": item for name, item in gru.items()}
     # The GRU of phi_f reads the features themselves, filled up with zeros.
-    columns = np.arange(gru["weight_ih"].shape[-1])
+    columns = np.arange(gru["weight_ih"].shape[1])
     columns[: len(features)] = features
     ours |= {f"first.gru.{name}": item for name, item in gru.items()}
     ours["first.gru.weight_ih"] = gru["weight_ih"][:, columns.tolist()]
@@ -104,7 +114,7 @@ def _renamed(file: Path, given: dict[str, Tensor]) -> dict[str, Tensor]:
     for i in range(3):
         for kind in ("weight", "bias"):
             item = take(f"graph_read_out.mlp.fully_connected.{i}.linear.{kind}")
-            ours[f"mlp.{i}.{kind}"] = item[targets] if i == 2 and len(item) == 12 else item
+            ours[f"mlp.{i}.{kind}"] = item[targets] if i == 2 and item.shape[:1] == (12,) else item
     surplus = sorted(set(given) - taken)
     if surplus:
         raise CheckpointError(f"{file} has weights that ours lacks: {', '.join(surplus[:3])}")

@@ -83,6 +83,22 @@ def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> Non
     assert "no --setting given" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("V100", "learned from 500 of 832 workloads of V100-P1w2_ho-PCIe; SMAPE"),
+        (
+            "2080Ti",
+            "learned from 240 of 832 workloads of 2080Ti-P1w2_ho-PCIe, transferred from "
+            "V100-P1w2/ho-PCIe; SMAPE",
+        ),
+    ],
+)
+def test_predict_says_how_many_labels_the_inspector_learned_from(setting: str, words: str) -> None:
+    """Not how many its data set has, and where the rest of its knowledge is from."""
+    assert words in driple("predict", EXAMPLE, "--setting", setting).stdout
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_predict_loads_nothing_heavy(preset: str) -> None:
     """Neither torch nor TensorFlow nor pandas, scikit-learn, networkx or matplotlib."""

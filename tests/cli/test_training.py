@@ -95,6 +95,15 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
     assert all(refused_lines)
 
 
+def test_a_data_set_of_another_setting_is_refused(tmp_path: Path) -> None:
+    """Else the checkpoint would be of the data set's setting, whatever was asked for."""
+    folder = tmp_path / "run"
+    line = refused("train", "--setting", "2080Ti", "--dataset", DATASET, "--out", folder)
+    assert "--setting 2080Ti-P1w2/ho-PCIe, but data set" in line
+    assert "is of CPU-P1w2/ho-200M" in line
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_shipped_checkpoints_belong_to_the_shipped_data(preset: str) -> None:
     """Trained on this very data set, and no better or worse than they say."""

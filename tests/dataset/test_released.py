@@ -129,6 +129,10 @@ def bent(kind: int, part: str, change: object) -> object:
         (bent(2, "test", [torch.full((3, 12), torch.nan)]), "NaN"),
         (bent(2, "test", [torch.full((3, 12), -1.0)]), "finite number >= 0"),
         (bent(1, "test", ["text"]), "dense tensor"),
+        (bent(0, "val", [torch.zeros(2, 5, 5).to_sparse()]), "dense tensor"),
+        (bent(0, "test", [torch.tensor(3.0)]), "shapes"),
+        (bent(1, "test", [torch.tensor(3.0)]), "shapes"),
+        (bent(2, "test", [torch.tensor(3.0)]), "shapes"),
     ],
 )
 def test_other_forms_are_refused_in_one_line(tmp_path: Path, what: object, words: str) -> None:
@@ -144,3 +148,10 @@ def test_damaged_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path in (file, tmp_path / "none.pkl", tmp_path):
         with pytest.raises(DatasetError):
             read_released(path, SETTING)
+    for held, words in (
+        (b"", r"public\.pkl is empty; restore it$"),
+        (b"hello", "is no file of torch"),
+    ):
+        file.write_bytes(held)
+        with pytest.raises(DatasetError, match=words):
+            read_released(file, SETTING)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from driple.graph.signature import OpSignature, Tensor
-from driple.opcost import cost_of_op
+from driple.opcost import cost_of_op, flops_of_update
 
 FLOAT, HALF, INT32 = 1, 19, 3
 
@@ -95,6 +95,68 @@ def test_unknown_shapes_cost_nothing_instead_of_failing() -> None:
         bare = OpSignature(op_type, (Tensor(None, 0),), (Tensor(None, 0),))
         assert cost_of_op(bare).flops == 0
         assert cost_of_op(OpSignature(op_type, (), ())).flops == 0
+
+
+SCALAR = (1,)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_variables", "num_scalars", "flops"),
+    [
+        ("GradientDescent", 1, 1, 2),
+        ("Momentum", 2, 1, 4),
+        ("Adagrad", 2, 1, 6),
+        ("AdagradV2", 2, 2, 7),
+        ("RMSProp", 3, 4, 11),
+        ("CenteredRMSProp", 4, 4, 14),
+        ("Adam", 3, 6, 12),
+    ],
+)
+def test_an_update_costs_the_same_whatever_holds_its_variables(
+    name: str, num_variables: int, num_scalars: int, flops: int
+) -> None:
+    """Handles are scalars; positions are those of TensorFlow's op definitions."""
+    after = (SCALAR,) if name == "Momentum" else ()  # the momentum follows the gradient
+    rest = (*(SCALAR,) * num_scalars, (1000, 10), *after)
+    by_reference = op(f"Apply{name}", *((1000, 10),) * num_variables, *rest, out=(1000, 10))
+    by_handle = replace(
+        op(f"ResourceApply{name}", *((),) * num_variables, *rest, out=()), outputs=()
+    )
+    cost = cost_of_op(by_handle)
+    assert cost == cost_of_op(by_reference)
+    assert cost.known
+    assert cost.flops == 10_000 * flops
+    assert cost.bytes_written == num_variables * 40_000
+    assert cost.bytes_read == cost.bytes_written + 40_000 + 4 * (num_scalars + len(after))
+
+
+@pytest.mark.parametrize("kind", ["Sparse", "ResourceSparse"])
+def test_a_sparse_update_costs_its_rows(kind: str) -> None:
+    table, rows = ((), ()) if kind == "ResourceSparse" else ((32_000, 512), (32_000, 512))
+    made = op(f"{kind}ApplyAdagrad", table, rows, SCALAR, (64, 512), (64,), out=table)
+    cost = cost_of_op(made)
+    assert cost.known
+    assert cost.flops == 6 * 64 * 512
+    assert cost.bytes_written == 2 * 64 * 512 * 4
+    assert cost.bytes_read == 3 * 64 * 512 * 4 + 4 + 64 * 4
+
+
+def test_an_update_by_what_has_no_shape_is_reported() -> None:
+    handles = (Tensor((), FLOAT),) * 3
+    unknown = OpSignature("ResourceApplyMomentum", (*handles, Tensor(None, FLOAT)), ())
+    for bare in (
+        unknown,
+        OpSignature("ResourceApplyAdam", (), ()),
+        OpSignature("ApplyAdam", (), ()),
+    ):
+        assert (cost_of_op(bare).flops, cost_of_op(bare).known) == (0, False)
+    by_reference = replace(unknown, op_type="ApplyMomentum", inputs=(Tensor((5,), FLOAT),) * 2)
+    assert cost_of_op(by_reference).flops == 20
+
+
+def test_only_updates_have_flops_for_each_parameter() -> None:
+    assert flops_of_update("ResourceSparseApplyAdagradV2") == flops_of_update("ApplyAdagradV2") == 7
+    assert flops_of_update("Conv2D") == 0
 
 
 def einsum(equation: str, *inputs: tuple[int, ...], out: tuple[int, ...]) -> OpSignature:

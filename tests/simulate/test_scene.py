@@ -65,3 +65,44 @@ def test_links_are_shared_by_machines_with_workers(name: str, sharing: int) -> N
 )
 def test_rings_of_devices_without_peer_access_go_through_the_host(name: str, link: str) -> None:
     assert scene_of(Setting.parse(name)).link == link
+
+
+@pytest.mark.parametrize(
+    ("device", "link"),
+    [
+        ("P100-SXM2", "NVLink-P100"),
+        ("V100", "NVLink-V100"),
+        ("V100-SXM3", "NVLink-V100"),
+        ("2080Ti", "NVLink-Turing"),
+        ("RTX8000", "NVLink-Turing"),
+        ("A100-80G", "NVLink-A100"),
+        ("3090", "NVLink-GA102"),
+        ("A6000", "NVLink-GA102"),
+        ("H200", "NVLink-H100"),
+    ],
+)
+def test_nvlink_is_that_of_the_device(device: str, link: str) -> None:
+    assert scene_of(Setting.parse(f"{device}-R4/ho-NVLink")).link == link
+    assert scene_of(Setting.parse(f"{device}-R4/ho-{link}")).link == link
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["T4-R4/ho-NVLink", "P100-R4/ho-NVLink", "TitanV-R2/ho-NVLink", "RTX4000-R2/ho-NVLink",
+     "CPU-P1w2/ho-NVLink", "3090-R2/ho-NVLink-A100"],
+)  # fmt: skip
+def test_devices_without_nvlink_are_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="has no NVLink"):
+        scene_of(Setting.parse(name))
+
+
+def test_bridges_of_ga102_have_112_gb_per_s_both_ways() -> None:
+    assert scene_of(Setting.parse("A6000-R2/ho-NVLink")).link_bytes_per_s == 112.5e9 / 2
+
+
+def test_infiniband_joins_machines_as_ethernet_does() -> None:
+    for ring in ("V100-R4", "V100-P2w2", "V100-P3w5"):
+        infiniband = scene_of(Setting.parse(f"{ring}/ho-InfiniBand-HDR"))
+        ethernet = scene_of(Setting.parse(f"{ring}/ho-100G"))
+        assert infiniband.worker_machine == ethernet.worker_machine
+        assert infiniband.server_machine == ethernet.server_machine

@@ -129,6 +129,31 @@ def test_other_weights_are_refused(tmp_path: Path, authors: Authors) -> None:
         read_authors_weights(saved(tmp_path, state), default, GROUPS)
 
 
+@pytest.mark.parametrize(
+    ("name", "weight", "words"),
+    [
+        ("gru.gru.weight_ih_l0", torch.ones(12), r"weight_ih_l0 has shape \(12,\)"),
+        ("gru.gru.weight_ih_l0", torch.ones(192, 2), r"weight_ih_l0 has shape \(192, 2\)"),
+        ("conv_layers.1.W", torch.tensor(1.0), r"conv_layers\.1\.W has shape \(\)"),
+        ("graph_read_out.mlp.fully_connected.2.linear.bias", torch.tensor(1.0), r"has shape \(\)"),
+        (
+            "conv_layers.1.b",
+            torch.ones(HIDDEN).to_sparse(),
+            r"conv_layers\.1\.b is no dense tensor",
+        ),
+        ("conv_layers.1.b", torch.ones(HIDDEN, device="meta"), "is no dense tensor"),
+    ],
+)
+def test_weights_of_other_forms_are_refused_in_one_line(
+    tmp_path: Path, authors: Authors, name: str, weight: Tensor, words: str
+) -> None:
+    with pytest.raises(CheckpointError, match=words) as caught:
+        read_authors_weights(
+            saved(tmp_path, {**authors.state_dict(), name: weight}), CONFIG, GROUPS
+        )
+    assert "\n" not in str(caught.value)
+
+
 def test_whole_models_are_refused(tmp_path: Path, authors: Authors) -> None:
     with pytest.raises(DatasetError, match="nothing of it was run"):
         read_authors_weights(saved(tmp_path, authors), CONFIG, GROUPS)
