@@ -116,11 +116,11 @@ def print_simulator_error(error: object) -> None:
         return
     rows, median, worst = (error[name] for name in names)
     known = error.get("devices")
-    devices = f" of {', '.join(map(str, known))}" if isinstance(known, list) else ""
-    seen = "of devices " if error.get("new_device") else ""
+    devices = f" ({', '.join(map(str, known))})" if isinstance(known, list) else ""
+    whose = " of devices" if error.get("new_device") else ""
     print(
-        f"the simulator's error, on {rows:.0f} real iteration times{devices}, {seen}that it was "
-        f"not fitted to: median {median:.0f} %, 90th percentile {worst:.0f} %"
+        f"the simulator's error, on {rows:.0f} real iteration times{whose} that it was not fitted "
+        f"to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
     )
 
 
