@@ -22,10 +22,10 @@ __all__ = ["Label", "Pattern", "label_trace", "targets_of"]
 
 Pattern = Literal["B", "I", "BIB"]
 
-# Two clusters count as different when their means lie apart by more than this share of the higher
-# one; a trace below it is all burst or all idle (paper, Table 3). A window of NVML holds twelve or
-# thirteen of steps that take 1/75 s: what that makes of a busy device is no gap.
-_MIN_CONTRAST = 0.1
+# Two clusters count as different when their means lie apart by this share of the higher one or
+# more: a whole percent of a full device, the least that NVML shows. A trace below it is all burst
+# or all idle (paper, Table 3).
+_MIN_CONTRAST = 0.01
 # A one-cluster trace counts as idle below this: NVML shows whole percents.
 _BUSY_PCT = 1.0
 _BUSY_MB_PER_S = 1.0

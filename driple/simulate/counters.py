@@ -3,8 +3,9 @@
 intervals of computing, rates of links -> running totals -> samples of each window -> Trace
 
 NVML's utilisation is the share of its last window (1/6 s on most GPUs) in which a kernel ran, or
-used memory; it changes at the end of each window, however often it is read. Windows begin with the
-trace, and until the first has ended its value is shown: what came before is not training.
+used memory, in whole percents; it changes at the end of each window, however often it is read.
+Windows begin with the trace, and until the first has ended its value is shown: what came before is
+not training.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def traces_of_worker(
         "device_mem_util": _totals_of_computing(record, "memory_share"),
     }
     amounts = {
-        name: 100 * _windowed(times, totals, edges, window_s)
+        name: np.round(100 * _windowed(times, totals, edges, window_s))
         for name, (times, totals) in device.items()
     }
     for name, rates in (("net_tx", record.tx), ("net_rx", record.rx)):

@@ -50,8 +50,9 @@ def test_flat_traces_are_all_burst_or_all_idle() -> None:
 
 
 def test_ripple_on_a_busy_trace_is_no_gap() -> None:
-    """Two levels that differ by less than a tenth are one."""
-    assert label_trace(trace_of([92.0, 96.0, 100.0] * 5), 1.0).pattern == "B"
+    """Two levels that differ by less than a hundredth are one; NVML's 99 and 100 are two."""
+    assert label_trace(trace_of([99.2, 99.6, 100.0] * 5), 1.0).pattern == "B"
+    assert label_trace(trace_of([99.0, 100.0] * 5), 1.0).pattern == "BIB"
 
 
 def test_one_sample_is_refused() -> None:
