@@ -28,7 +28,7 @@ def test_simulate_prints_what_predict_prints_and_says_that_it_is_simulated() -> 
     assert both == pytest.approx(found["iteration_time_s"], rel=0.15)
     shown = driple("simulate", EXAMPLE, *QUICK)
     assert "simulated" in shown.stdout
-    assert "real iteration times that it was not fitted to" in shown.stdout
+    assert "real iteration times of devices that it was not fitted to" in shown.stdout
     assert "no --setting given" in shown.stderr
 
 
