@@ -235,11 +235,31 @@ def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:
     save(drawn, path)
 
 
+def times_in_notes(rows: Sequence[Row], targets: Sequence[str]) -> dict[str, float]:
+    """Errors of the iteration time that the notes name, mean over settings, percent."""
+    ways = {"simulator": SIMULATOR, "same": SAME, "alone": ANEW, "measured": MEASURED}
+    places = (("simulator", 0), ("same", 0), ("same", 20), ("alone", 20), ("alone", 40),
+              ("measured", 20))  # fmt: skip
+    return {
+        f"{name}_{size}": float(
+            np.mean(
+                [
+                    pick(
+                        rows, "iteration_time_mape_pct", way=ways[name], size=size, target=t
+                    ).mean()
+                    for t in targets
+                ]
+            )
+        )
+        for name, size in places
+    }
+
+
 def report(rows: Sequence[Row], targets: Sequence[str]) -> None:
     """Write page and picture."""
     others = [target for target in targets if target != FIRST]
     curves(rows, others, HOME / "sizes.png")
-    notes = (HOME / "notes.md").read_text().rstrip()
+    notes = (HOME / "notes.md").read_text().rstrip().format(**times_in_notes(rows, others))
     lines = [
         "# From simulated to measured labels",
         "",
