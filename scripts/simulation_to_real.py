@@ -240,15 +240,11 @@ def times_in_notes(rows: Sequence[Row], targets: Sequence[str]) -> dict[str, flo
     ways = {"simulator": SIMULATOR, "same": SAME, "alone": ANEW, "measured": MEASURED}
     places = (("simulator", 0), ("same", 0), ("same", 20), ("alone", 20), ("alone", 40),
               ("measured", 20))  # fmt: skip
+    error = "iteration_time_mape_pct"
     return {
         f"{name}_{size}": float(
             np.mean(
-                [
-                    pick(
-                        rows, "iteration_time_mape_pct", way=ways[name], size=size, target=t
-                    ).mean()
-                    for t in targets
-                ]
+                [pick(rows, error, way=ways[name], size=size, target=t).mean() for t in targets]
             )
         )
         for name, size in places
