@@ -230,7 +230,7 @@ def _node(node: Any) -> RawNode:
     types: dict[str, tuple[int, ...]] = {}
     functions: dict[str, tuple[str, ...]] = {}
     numbers: dict[str, tuple[int, ...]] = {}
-    for entry in node.attr:
+    for entry in {entry.key: entry for entry in node.attr}.values():  # the last of a key counts
         value = entry.value
         if entry.key == b"_output_shapes":
             raw.shapes = tuple(_shape(shape) for shape in value.list.shape)

@@ -102,6 +102,15 @@ def test_reordered_and_doubled_fields(seed: int, rng: Any) -> None:
         assert mine[4:] == theirs[4:]
 
 
+@pytest.mark.parametrize("last", ["", "value { }", "value { list { } }", "value { i: 5 }"])
+def test_the_last_attribute_of_a_key_counts(last: str) -> None:
+    """In the binary form as in text, also where the last one says nothing."""
+    first = 'attr { key: "T" value { type: DT_INT32 } }'
+    text = f'node {{ name: "a" op: "b" {first} attr {{ key: "T" {last} }} }}'
+    assert plain(raw_from_text(text)) == protobuf_reads(text)
+    assert raw_from_text(text).nodes[0].types == {}
+
+
 @pytest.mark.parametrize(
     "attribute",
     [
