@@ -9,6 +9,7 @@ from functools import cached_property
 from driple.targets import TARGET_NAMES
 from driple.training.arena import ALL, SMAPE, TIME, ArenaResult, SplitKind, Spread
 from driple.training.methods import TRANSFERRED
+from driple.training.sureness import Coverage
 
 Numbers = dict[tuple[str, str], float]
 
@@ -56,6 +57,14 @@ class Compared:
     ) -> Spread | None:
         """Median error of the iteration time, percent, likewise."""
         return self._spread(split, method, (TIME, "median"), seeds)
+
+    def coverage(self, split: SplitKind) -> Coverage | None:
+        """What the intervals of the shipped inspector held; None without folds or intervals."""
+        return self._coverages[split]
+
+    @cached_property
+    def _coverages(self) -> dict[SplitKind, Coverage | None]:
+        return {split: result.coverage(self.shipped) for split, result in self.results.items()}
 
     def _spread(
         self, split: SplitKind, method: str, name: tuple[str, str], seeds: Sequence[int]

@@ -191,8 +191,8 @@ def intervals(found: Sequence[Compared]) -> list[str]:
         cells = [item.setting, f"`{item.shipped}`"]
         for split in SPLITS:
             result = item.results[split]
-            coverage = result.coverage(item.shipped)
-            if coverage is None or not result.folds_of(item.shipped):
+            coverage = item.coverage(split)
+            if coverage is None:
                 cells += ["-"] * 4
                 continue
             num = len({name for fold in result.folds_of(item.shipped) for name in fold.predictions})
@@ -227,7 +227,7 @@ def _pooled(found: Sequence[Compared], split: SplitKind) -> dict[str, Held]:
     """What was held of each family, over the settings."""
     parts: dict[str, list[Held]] = {}
     for item in found:
-        coverage = item.results[split].coverage(item.shipped)
+        coverage = item.coverage(split)
         for family, held in (coverage.by_family if coverage else {}).items():
             parts.setdefault(family, []).append(held)
     pooled = {}
@@ -281,7 +281,7 @@ def held_by_target(found: Sequence[Compared]) -> list[str]:
     """Coverage of each target, over the measured settings."""
     columns = []
     for split in SPLITS:
-        known = [item.results[split].coverage(item.shipped) for item in found]
+        known = [item.coverage(split) for item in found]
         there = [coverage for coverage in known if coverage is not None]
         weights = [sum(of.num_predictions for of in row.by_family.values()) for row in there]
         shares = [[*row.by_target.values(), row.iteration_time] for row in there]

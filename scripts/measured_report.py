@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from measured_changes import Changes, changes_table, comparison, variation
-from measured_traces import TraceFacts, trace_facts
+from measured_traces import TraceFacts, trace_facts, traces_on
 from shipped import DOCS, ROOT, markdown, measured_datasets, plain, save
 
 from driple.dataset.example import Dataset, Example
@@ -24,11 +24,10 @@ from driple.errors import DripleError
 from driple.files import write_whole
 from driple.measure.archive import read_archive
 from driple.measure.campaign import Limits
-from driple.measure.collect import traces_of_run
 from driple.measure.network import Port
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
-from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, UNITS
+from driple.targets import RESOURCES, TARGET_NAMES, UNITS
 from driple.zoo import Workload
 
 # What the paper's Figure 2 and Table 1 show: model, whether it is synchronous, resource.
@@ -89,11 +88,10 @@ def pattern_table(datasets: list[Dataset]) -> list[str]:
 
 def repeatability_table(datasets: list[Dataset]) -> list[str]:
     """Median coefficient of variation of each target over the workloads measured repeatedly."""
-    names = [f"{resource}.{figure}" for resource in RESOURCES for figure in FIGURES]
     head = ["target", *(dataset.setting for dataset in datasets)]
     spread = [dataset.about.get("repeatability", {}) for dataset in datasets]
     rows = [["workloads repeated", *(str(s.get("workloads", 0)) for s in spread)]]
-    for name in names:
+    for name in TARGET_NAMES:
         cells = [f"{100 * s['median_cv'][name]:.1f} %" if "median_cv" in s else "-" for s in spread]
         rows.append([name, *cells])
     return markdown(head, rows)
@@ -120,19 +118,12 @@ def column(dataset: Dataset, resource: str, figure: str) -> np.ndarray:
 
 def snapshot(chosen: list[tuple[Example, str]], dataset: Dataset, folder: Path) -> Figure:
     """Figure 2: some seconds of a trace of each exemplar."""
-    records, about = read_archive(folder), dataset.about
-    setting = Setting.parse(dataset.setting)
-    shares = worker_shares(setting, float(about["plan"]["share"]))
-    worker = own_workers(setting)[0]
+    records = read_archive(folder)
+    worker = own_workers(Setting.parse(dataset.setting))[0]
     figure, axes = plt.subplots(len(chosen), 1, figsize=(9, 2.2 * len(chosen)), squeeze=False)
     for axis, (item, resource), colour in zip(axes[:, 0], chosen, COLOURS, strict=False):
         record = records[f"{Workload.parse(item.workload).file_name}.r0"]
-        trace = traces_of_run(
-            record,
-            worker,
-            share=shares[worker],
-            write_bytes_per_s=float(about["host"]["memory_write_bytes_per_s"]),
-        )[resource]
+        trace = traces_on(dataset, record, worker)[resource]
         shown = trace.time_s <= SNAPSHOT_S
         axis.fill_between(trace.time_s[shown], trace.amount[shown], step="post", color=colour)
         axis.set_title(f"{item.workload}: {resource}", fontsize=9, loc="left")

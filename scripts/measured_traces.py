@@ -8,9 +8,11 @@ from pathlib import Path
 from driple.dataset.example import Dataset
 from driple.errors import DatasetError
 from driple.measure.archive import read_archive
+from driple.measure.cluster import RunRecord
 from driple.measure.collect import traces_of_run
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
+from driple.trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +36,24 @@ class TraceFacts:
     highest_mb_per_s: float
 
 
+def traces_on(dataset: Dataset, record: RunRecord, worker: str) -> dict[str, Trace]:
+    """Traces of a worker of one run, as its setting was set up.
+
+    Args:
+        dataset: of the setting.
+        record: of the run.
+        worker: whose traces.
+    """
+    about = dataset.about
+    shares = worker_shares(Setting.parse(dataset.setting), float(about["plan"]["share"]))
+    return traces_of_run(
+        record,
+        worker,
+        share=shares[worker],
+        write_bytes_per_s=float(about["host"]["memory_write_bytes_per_s"]),
+    )
+
+
 def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
     """Read all samples of a measured setting.
 
@@ -45,19 +65,13 @@ def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
     if setting.bits_per_s is None:
         raise DatasetError(f"{dataset.setting}: its links have no rate; measured settings do")
     rate_mb_per_s = setting.bits_per_s / 8e6
-    shares = worker_shares(setting, float(dataset.about["plan"]["share"]))
     lengths_s, highest = [], []
     for record in read_archive(home / setting.file_name).values():
         top = 0.0
         for worker in own_workers(setting):
-            traces = traces_of_run(
-                record,
-                worker,
-                share=shares[worker],
-                write_bytes_per_s=float(dataset.about["host"]["memory_write_bytes_per_s"]),
-            )
+            traces = traces_on(dataset, record, worker)
             trace = traces["net_tx"]
-            lengths_s.append(float(len(trace.time_s) * (trace.time_s[1] - trace.time_s[0])))
+            lengths_s.append(len(trace.amount) * trace.period_s)
             top = max(top, *(float(traces[name].amount.max()) for name in ("net_tx", "net_rx")))
         highest.append(top)
     return TraceFacts(

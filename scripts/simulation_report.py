@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from shipped import DATASETS, DOCS, FIRST, FIRST_SIMULATED, ROOT, plain, save
 
+from driple.dataset.example import Dataset
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError
@@ -175,11 +176,15 @@ def inspectors() -> list[str]:
     return lines
 
 
-def by_window() -> str:
+def first_simulated() -> Dataset:
+    """The data set of the paper's first setting."""
+    return read_dataset(DATASETS / Setting.parse(FIRST_SIMULATED).file_name)
+
+
+def by_window(data: Dataset) -> str:
     """How far the first setting's inspector is off where steps are shorter than NVML's window."""
-    setting = Setting.parse(FIRST_SIMULATED)
-    data = read_dataset(DATASETS / setting.file_name)
-    made = load_checkpoint(ROOT / "checkpoints" / setting.file_name / "default.safetensors")
+    folder = ROOT / "checkpoints" / Setting.parse(data.setting).file_name
+    made = load_checkpoint(folder / "default.safetensors")
     tested = [data.examples[i] for i in random_split(data.workloads, 0).test]
     told = [(item, predict(item.graph, made)) for item in tested if isinstance(item.graph, OpGraph)]
     errors = np.array(
@@ -196,15 +201,15 @@ def by_window() -> str:
     )
 
 
-def inspector_section() -> list[str]:
-    """The part of the page that the shipped inspectors decide."""
+def inspector_section(data: Dataset) -> list[str]:
+    """The part of the page that the shipped inspectors decide; `data` of the first setting."""
     return [
         INSPECTORS,
         "",
         "Errors on the simulated labels of the test workloads (a fifth of all). To those of a real "
         "cluster, the simulator's own error comes on top.",
         "",
-        by_window(),
+        by_window(data),
         "",
         *inspectors(),
         "",
@@ -216,7 +221,7 @@ def refresh_inspectors() -> None:
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(INSPECTORS)
     _, _, after = rest.partition(HARDWARE)
-    lines = [*inspector_section(), HARDWARE]
+    lines = [*inspector_section(first_simulated()), HARDWARE]
     write_whole(PAGE, (before + "\n".join(lines) + after).encode(), error=DripleError)
 
 
@@ -233,7 +238,7 @@ def main() -> None:
     facts_rows = read_facts(TABLES / "driple_paper.csv")
     store = GraphStore.open(CALIBRATION / "paper")
     jobs = {name: Job(store.graph(name)) for name in workloads_of(facts_rows)}
-    whole = read_dataset(ROOT / "datasets" / Setting.parse(FIRST_SIMULATED).file_name)
+    whole = first_simulated()
     facts = check_facts(facts_rows, jobs, shipped_calibration(), whole)
     rows = error_rows(predictions)
     text = (DOCS / "simulation.head.md").read_text().rstrip()
@@ -246,7 +251,7 @@ def main() -> None:
     lines += ["", "### One device, by model", "", *by(predictions, "model")]
     lines += ["", "### Rings, by device", "", *by(predictions, "device", "ring")]
     lines += ["", "## The figures of the Driple paper", "", *fact_table(facts)]
-    lines += ["", *inspector_section(), HARDWARE, "", *devices(), ""]
+    lines += ["", *inspector_section(whole), HARDWARE, "", *devices(), ""]
     write_whole(PAGE, "\n".join(lines).encode(), error=DripleError)
 
 

@@ -179,10 +179,15 @@ def load_results(marks: dict[str, str]) -> dict[str, dict[str, object]]:
     return {key_of(line, marks): line for line in known}
 
 
+def to_best_s(seconds: float, best_epoch: int, epochs: int) -> float:
+    """Seconds up to the best epoch: epochs take the same time and count from 1."""
+    return seconds * best_epoch / max(epochs, 1)
+
+
 class Results:
     """Finished experiments, to be picked by their fields.
 
-    `seconds_to_best` is made here of what was measured: epochs take the same time and count from 1.
+    `seconds_to_best` is made here of what was measured.
     """
 
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
@@ -190,7 +195,7 @@ class Results:
             {
                 **row,
                 "layers": tuple(row["layers"]),
-                "seconds_to_best": row["seconds"] * row["best_epoch"] / max(row["epochs"], 1),
+                "seconds_to_best": to_best_s(row["seconds"], row["best_epoch"], row["epochs"]),
             }
             for row in rows
         ]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from shipped import FOLDS, markdown, run_folder
-from transfer_experiments import MOVED, SEEDS, SIZES, Results, mean
+from shipped import FOLDS, markdown
+from transfer_experiments import MOVED, SEEDS, SIZES, Results, mean, to_best_s
 
 from driple.dataset.example import Dataset
-from driple.dataset.split import random_split
-from driple.training.config import preset_named
+from driple.training.arena import ArenaConfig, Fold
+from driple.training.evaluate import run_arena
 
 PRESETS = ("default", "paper")
 # How many times fewer labels and less time, at the accuracy of training anew on all labels.
@@ -160,29 +159,30 @@ def _listed(counts: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
 
 
-def speed_lines(results: Results, first: Dataset, mark: str) -> list[str]:
+def speed_lines(results: Results, first: Dataset) -> list[str]:
     """How long one training and one transfer take, against what was asked for.
 
     Args:
         results: of this report.
         first: the setting with most workloads.
-        mark: its fingerprint.
     """
     head = ["what", "preset", "labels", "trainings", "seconds to the best epoch", "seconds in all",
             "asked for", ""]  # fmt: skip
     rows = []
     for preset in PRESETS:
-        folds, num_labels = _folds(first, mark, preset)
+        folds = _folds(first, preset)
         if folds:
-            to_best = [fold["seconds"] * fold["best_epoch"] / fold["epochs"] for fold in folds]
+            to_best = [
+                to_best_s(fold.train_seconds, fold.best_epoch, fold.num_epochs) for fold in folds
+            ]
             rows.append(
                 [
                     f"anew, {first.setting}",
                     preset,
-                    str(num_labels),
+                    str(len(first.examples) - len(folds[0].predictions)),
                     str(len(folds)),
                     _spread(to_best),
-                    _spread([fold["seconds"] for fold in folds]),
+                    _spread([fold.train_seconds for fold in folds]),
                     f"{TRAINING_S[preset] / 60:g} min to the best epoch",
                     _within(to_best, TRAINING_S[preset]),
                 ]
@@ -215,19 +215,10 @@ def speed_lines(results: Results, first: Dataset, mark: str) -> list[str]:
     ]
 
 
-def _folds(dataset: Dataset, mark: str, preset: str) -> tuple[list[dict[str, float]], int]:
-    """Times of a preset's finished trainings on random splits, and their labels."""
-    found, num_labels = [], 0
-    for seed in SEEDS:
-        split = random_split(dataset.workloads, seed)
-        name = run_folder(dataset, mark, split, preset_named(preset)).name
-        file = FOLDS / "folds" / f"{name}.json"
-        if file.exists():
-            fold = json.loads(file.read_bytes())
-            names = {"seconds": "train_seconds", "best_epoch": "best_epoch", "epochs": "epochs"}
-            found.append({ours: float(fold[theirs]) for ours, theirs in names.items()})
-            num_labels = len(split.train) + len(split.validation)
-    return found, num_labels
+def _folds(dataset: Dataset, preset: str) -> tuple[Fold, ...]:
+    """A preset's finished trainings on random splits."""
+    config = ArenaConfig(split="random", seeds=SEEDS, methods=(preset,))
+    return run_arena(dataset, config, FOLDS, stored_only=True).folds
 
 
 def _spread(seconds: list[float]) -> str:

@@ -241,7 +241,7 @@ def report(results: Results, first: Dataset, datasets: dict[str, Dataset]) -> No
         "",
         "## Speed",
         "",
-        *speed_lines(results, first, fingerprint(first)),
+        *speed_lines(results, first),
         "",
         "## With and without transfer (Figures 15 and 16)",
         "",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.show import note, print_json, print_simulator_error, print_targets
-from driple.targets import UNITS
 
 if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint
@@ -18,7 +17,6 @@ __all__ = ["predict"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MAX_MIB = 512
-_MOST_PCT = 100.0
 
 
 def predict(
@@ -68,14 +66,14 @@ def predict(
         note(remark)
     predictions = [predict_graph(op_graph, item) for item in checkpoints]
     for prediction in predictions:
-        for words in _warnings(prediction):
+        for words in prediction.cautions:
             note(f"{words}; take this prediction for {prediction.setting} as a guess")
     if plot is not None:
         plot_predictions(predictions, plot, title=graph.name)
         note(f"wrote {plot}")
     for prediction in predictions:
         if json:
-            print_json({**prediction.to_json_dict(), "warnings": _warnings(prediction)})
+            print_json(prediction.to_json_dict())
         else:
             _print(prediction, graph.name)
 
@@ -93,23 +91,6 @@ def _checkpoints(
         note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
-
-
-def _warnings(prediction: Prediction) -> list[str]:
-    """Why not to trust a prediction: what the graph is beyond, and amounts that cannot be."""
-    from driple.settings import Setting
-
-    found = list(prediction.warnings)
-    if Setting.parse(prediction.setting).device.startswith("CPU"):  # 100 % is one core of several
-        return found
-    for resource, figures in prediction.targets.to_dict().items():
-        amount = figures["burst_amount"]
-        if UNITS[resource] == "%" and amount > _MOST_PCT:
-            found.append(
-                f"{resource} is told to reach {amount:.1f} %, and a GPU cannot exceed "
-                f"{_MOST_PCT:.0f} %"
-            )
-    return found
 
 
 def _print(prediction: Prediction, name: str) -> None:

@@ -12,9 +12,10 @@ from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.errors import ConfigError, DatasetError, MissingExtraError
 
 if TYPE_CHECKING:
+    from driple.dataset.example import Dataset
     from driple.settings import Setting
 
-__all__ = ["dataset_path", "dataset_roots", "require_training", "train"]
+__all__ = ["dataset_of", "dataset_path", "dataset_roots", "require_training", "train"]
 
 
 def train(
@@ -62,7 +63,6 @@ def train(
     from dataclasses import replace
 
     from driple.dataset.split import given_split, random_split
-    from driple.dataset.store import read_dataset
     from driple.settings import Setting
     from driple.training.config import preset_named
     from driple.training.loop import RunOptions
@@ -70,12 +70,7 @@ def train(
     from driple.training.trainer import Progress
 
     wanted = Setting.parse(setting)
-    data = read_dataset(dataset or dataset_path(wanted))
-    if Setting.parse(data.setting) != wanted:
-        raise ConfigError(
-            f"--setting {wanted.name}, but data set {data.name} is of {data.setting}; give the one "
-            "that you mean"
-        )
+    data = dataset_of(wanted, dataset, "--setting")
     base = preset_named(preset)
     chosen = replace(
         base,
@@ -112,6 +107,30 @@ def train(
 def dataset_roots() -> list[Path]:
     """Where data sets lie: here, or beside the package's source."""
     return [Path("datasets"), Path(str(files("driple"))).parent / "datasets"]
+
+
+def dataset_of(setting: Setting, folder: Path | None, flag: str) -> Dataset:
+    """The data set in a folder, or else the usual one of the setting.
+
+    Args:
+        setting: that is asked for.
+        folder: that is asked for.
+        flag: by which the setting was asked for.
+
+    Raises:
+        ConfigError: the data set is of another setting.
+        DatasetError: there is none, or it is damaged.
+    """
+    from driple.dataset.store import read_dataset
+    from driple.settings import Setting
+
+    data = read_dataset(folder or dataset_path(setting))
+    if Setting.parse(data.setting) != setting:
+        raise ConfigError(
+            f"{flag} {setting.name}, but data set {data.name} is of {data.setting}; give the one "
+            "that you mean"
+        )
+    return data
 
 
 def dataset_path(setting: Setting) -> Path:

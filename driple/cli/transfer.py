@@ -9,7 +9,7 @@ import typer
 
 from driple.cli.checkpoints import checkpoint_path
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.train import dataset_path, require_training
+from driple.cli.train import dataset_of, require_training
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -89,16 +89,13 @@ def transfer(
     require_training()
     from dataclasses import replace
 
-    from driple.dataset.store import read_dataset
     from driple.settings import Setting
     from driple.training.curve import why_no_curve
     from driple.training.transfer import transfer_config
 
     wanted = Setting.parse(target)
     checkpoint = _checkpoint(source, preset)
-    data = read_dataset(dataset or dataset_path(wanted))
-    if Setting.parse(data.setting) != wanted:
-        raise ConfigError(f"--to {wanted.name}, but the data set is of {data.setting}")
+    data = dataset_of(wanted, dataset, "--to")
     chosen: dict[str, Any] = {"tuned_share": tuned_share}
     chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
     chosen |= {} if align is None else {"align": align}

@@ -21,11 +21,14 @@ from driple.inputs.facts import FACT_WORDS
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
+from driple.settings import Setting
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, UNITS, Targets
 
 __all__ = ["Prediction", "Predictor", "beyond_training", "predict"]
 
 FloatArray = npt.NDArray[np.float64]
+
+_MOST_PCT = 100.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +67,18 @@ class Prediction:
     warnings: tuple[str, ...]
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why not to trust it: the warnings, and amounts that cannot be."""
+        if Setting.parse(self.setting).device.startswith("CPU"):  # 100 % is one core of several
+            return self.warnings
+        return self.warnings + tuple(
+            f"{resource} is told to reach {figures['burst_amount']:.1f} %, and a GPU cannot exceed "
+            f"{_MOST_PCT:.0f} %"
+            for resource, figures in self.targets.to_dict().items()
+            if UNITS[resource] == "%" and figures["burst_amount"] > _MOST_PCT
+        )
+
+    @property
     def target_ends(self) -> FloatArray | None:
         """Ends by resource and figure, shape [4, 3, 2]; None if it was not calibrated."""
         if self.ends is None:
@@ -78,7 +93,7 @@ class Prediction:
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
             "interval": self._interval_json(),
-            "warnings": list(self.warnings),
+            "warnings": list(self.cautions),
             "graph": {
                 "nodes": self.num_nodes,
                 "edges": self.num_edges,

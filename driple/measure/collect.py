@@ -103,15 +103,14 @@ def labels_of_run(
     grid_s: float = GRID_S,
 ) -> dict[str, dict[str, Label]]:
     """Labels by worker and resource, of the workers that `shares` names."""
-    return {
-        worker: {
-            resource: label_trace(trace, iteration_time_s(record, [worker]))
-            for resource, trace in traces_of_run(
-                record, worker, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
-            ).items()
-        }
-        for worker, share in shares.items()
-    }
+    labels = {}
+    for worker, share in shares.items():
+        traces = traces_of_run(
+            record, worker, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
+        )
+        step_s = iteration_time_s(record, [worker])
+        labels[worker] = {name: label_trace(trace, step_s) for name, trace in traces.items()}
+    return labels
 
 
 def targets_of_run(labels: Mapping[str, Mapping[str, Label]]) -> FloatArray:

@@ -166,9 +166,12 @@ class Calibration:
         Raises:
             SettingError: no such link.
         """
-        family = _family(link_kind(name))
+        kind = link_kind(name)
+        if kind in self.links:
+            return self.links[kind]
+        family = _family(kind)
         related = [reached for other, reached in self.links.items() if _family(other) == family]
-        if link_kind(name) in self.links or len(related) < _ENOUGH_RELATIVES:
+        if len(related) < _ENOUGH_RELATIVES:
             return self.links[nearest_link(name, self.links)]
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from driple.errors import SettingError
 from driple.hardware import Device, device_named, link_named
 from driple.settings import Setting
+from driple.simulate.device import is_cpu
 
 __all__ = ["Scene", "copy_s_per_byte", "scene_of"]
 
@@ -100,7 +101,7 @@ def scene_of(setting: Setting) -> Scene:
 
 def copy_s_per_byte(device: Device) -> float:
     """Seconds for a byte between a host's memory and its device: at the nominal rate of PCIe."""
-    if device.generation == "CPU":
+    if is_cpu(device.name):
         return 0.0
     return 1 / link_named(_pcie_of(device)).bytes_per_s
 
