@@ -37,13 +37,13 @@ from shipped import (
     DOCS,
     FIRST,
     FIRST_SIMULATED,
+    inspector_file,
     markdown,
     measured_folders,
     plain,
     save,
     simulated_folders,
 )
-from transfer_experiments import inspector_file
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.store import read_datasets

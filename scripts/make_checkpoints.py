@@ -20,7 +20,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from shipped import FIRST, FIRST_SIMULATED, ROOT, measured_datasets, run_folder, simulated_datasets
+from shipped import (
+    FIRST,
+    FIRST_SIMULATED,
+    ROOT,
+    inspector_file,
+    measured_datasets,
+    run_folder,
+    simulated_datasets,
+)
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
@@ -34,13 +42,7 @@ from driple.training.loop import RunOptions, train
 from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.transfer import transfer, transfer_config
 
-CHECKPOINTS = ROOT / "checkpoints"
 TRANSFERRED_LABELS = 320  # the paper's, for every setting but the first (section 4.2.1)
-
-
-def file_of(setting: str, name: str) -> Path:
-    """Where a checkpoint is shipped."""
-    return CHECKPOINTS / Setting.parse(setting).file_name / f"{name}.safetensors"
 
 
 def anew(dataset: Dataset, preset: str, options: RunOptions, groupings: Groupings) -> Path:
@@ -66,7 +68,7 @@ def transferred(
     if labels:
         split = limited_split(split, dataset.workloads, labels, 0)
     transfer(
-        load_checkpoint(file_of(source, preset)),
+        load_checkpoint(inspector_file(source, preset)),
         dataset,
         split,
         transfer_config(preset),
@@ -103,7 +105,7 @@ def main() -> None:
         for dataset in datasets:
             for name, make in ways_of(dataset, preset, arguments.labels):
                 made = make(dataset, preset, options, groupings)
-                target = file_of(dataset.setting, name)
+                target = inspector_file(dataset.setting, name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(target, made.read_bytes(), error=DripleError)
                 print(f"{target.relative_to(ROOT)}", flush=True)

@@ -29,7 +29,7 @@ from models_checks import (
     without_model,
 )
 from models_figures import CASES, COST, NAMES, compression, halves_picture, scalability
-from shipped import DOCS, FIRST, ROOT
+from shipped import DOCS, FIRST, ROOT, inspector_file
 from zeng_layers import LAYERS
 
 from driple.errors import DripleError
@@ -225,7 +225,7 @@ def measured_table(found: Sequence[OnMeasured]) -> list[str]:
     for row in found:
         cells = [off(row.methods[name]) for name in ("zeng", "zeng-repaired", "simulator", "zhang")]
         cells += ["-", "-"] if row is found[0] else [off(row.from_run), off(row.run_itself)]
-        file = ROOT / "checkpoints" / Setting.parse(row.setting).file_name / "default.safetensors"
+        file = inspector_file(row.setting, "default")
         inspector = load_checkpoint(file).metrics["test_iteration_time_mape_pct"]
         lines.append(f"| {row.setting} | {' | '.join(cells)} | ({inspector:.0f} %) |")
     return lines

@@ -11,6 +11,7 @@ from driple.dataset.example import Dataset
 from driple.dataset.split import Split
 from driple.dataset.store import read_datasets
 from driple.files import replacing
+from driple.settings import Setting
 from driple.training import foldfiles
 from driple.training.config import Preset
 
@@ -56,6 +57,11 @@ def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:
     if not found:
         raise SystemExit(f"no data set {pattern} in {folder}; restore it from git")
     return dict(sorted(found.items(), key=lambda item: item[0] != first))
+
+
+def inspector_file(setting: str, name: str) -> Path:
+    """Where a checkpoint is shipped: of a preset, or `default-anew`."""
+    return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{name}.safetensors"
 
 
 def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from shipped import DATASETS, DOCS, FIRST, FIRST_SIMULATED, ROOT, plain, save
+from shipped import DATASETS, DOCS, FIRST, FIRST_SIMULATED, ROOT, inspector_file, plain, save
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import random_split
@@ -183,8 +183,7 @@ def first_simulated() -> Dataset:
 
 def by_window(data: Dataset) -> str:
     """How far the first setting's inspector is off where steps are shorter than NVML's window."""
-    folder = ROOT / "checkpoints" / Setting.parse(data.setting).file_name
-    made = load_checkpoint(folder / "default.safetensors")
+    made = load_checkpoint(inspector_file(data.setting, "default"))
     tested = [data.examples[i] for i in random_split(data.workloads, 0).test]
     told = [(item, predict(item.graph, made)) for item in tested if isinstance(item.graph, OpGraph)]
     errors = np.array(

@@ -27,6 +27,7 @@ from shipped import (
     FIRST_SIMULATED,
     ROOT,
     SIMULATED_CPU,
+    inspector_file,
     markdown,
     measured_datasets,
     plain,
@@ -38,7 +39,6 @@ from transfer_experiments import (
     SIZES,
     Experiment,
     errors_of,
-    inspector_file,
     load_results,
     run,
 )
@@ -209,6 +209,14 @@ def table(rows: Sequence[Row], targets: Sequence[str], name: str, digits: int) -
     return markdown(["", "measured labels", *targets, "mean"], made)
 
 
+def mean_over(
+    rows: Sequence[Row], targets: Sequence[str], name: str, *, way: str, **fields: object
+) -> float:
+    """Mean over settings of one error's mean over seeds."""
+    found = [pick(rows, name, way=way, target=target, **fields).mean() for target in targets]
+    return float(np.mean(found))
+
+
 def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:
     """Error against measured labels, on the settings that every way has."""
     drawn, axes = plt.subplots(1, 2, figsize=(10, 3.8))
@@ -218,12 +226,9 @@ def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:
     ):
         for way, colour in COLOURS.items():
             sizes = (0, *SIZES) if way == SAME else SIZES
-            means = [
-                np.mean([pick(rows, name, way=way, size=n, target=t).mean() for t in targets])
-                for n in sizes
-            ]
+            means = [mean_over(rows, targets, name, way=way, size=n) for n in sizes]
             axis.plot(sizes, means, color=colour, marker="o", markersize=4, label=way)
-        alone = np.mean([pick(rows, name, way=SIMULATOR, target=t).mean() for t in targets])
+        alone = mean_over(rows, targets, name, way=SIMULATOR)
         axis.axhline(alone, color="#c8612c", linewidth=0.8, linestyle="--", label=SIMULATOR)
         axis.set_ylim(bottom=0)
         axis.set_xlabel("measured labels to learn from", fontsize=8)
@@ -242,11 +247,7 @@ def times_in_notes(rows: Sequence[Row], targets: Sequence[str]) -> dict[str, flo
               ("measured", 20))  # fmt: skip
     error = "iteration_time_mape_pct"
     return {
-        f"{name}_{size}": float(
-            np.mean(
-                [pick(rows, error, way=ways[name], size=size, target=t).mean() for t in targets]
-            )
-        )
+        f"{name}_{size}": mean_over(rows, targets, error, way=ways[name], size=size)
         for name, size in places
     }
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shipped import DOCS, FIRST, ROOT, run_folder
+from shipped import DOCS, FIRST, inspector_file, run_folder
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import limited_split, random_split
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import load_checkpoint
-from driple.settings import Setting
 from driple.training.config import preset_named
 from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
@@ -91,11 +90,6 @@ def experiments(targets: list[str], num_seeds: int = len(SEEDS)) -> Iterable[Exp
                     yield Experiment(**same, **{**usual, "layers": layers})
                 for share in SHARES:
                     yield Experiment(**same, **{**usual, "layers": PAPERS, "share": share})
-
-
-def inspector_file(setting: str, preset: str) -> Path:
-    """The shipped checkpoint of a setting."""
-    return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{preset}.safetensors"
 
 
 def run(

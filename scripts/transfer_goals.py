@@ -10,7 +10,7 @@ from shipped import FOLDS, markdown
 from transfer_experiments import MOVED, SEEDS, SIZES, Results, mean, to_best_s
 
 from driple.dataset.example import Dataset
-from driple.training.arena import ArenaConfig, Fold
+from driple.training.arena import ArenaConfig
 from driple.training.evaluate import run_arena
 
 PRESETS = ("default", "paper")
@@ -168,9 +168,11 @@ def speed_lines(results: Results, first: Dataset) -> list[str]:
     """
     head = ["what", "preset", "labels", "trainings", "seconds to the best epoch", "seconds in all",
             "asked for", ""]  # fmt: skip
+    config = ArenaConfig(split="random", seeds=SEEDS, methods=PRESETS)
+    trained = run_arena(first, config, FOLDS, stored_only=True)
     rows = []
     for preset in PRESETS:
-        folds = _folds(first, preset)
+        folds = trained.folds_of(preset)
         if folds:
             to_best = [
                 to_best_s(fold.train_seconds, fold.best_epoch, fold.num_epochs) for fold in folds
@@ -213,12 +215,6 @@ def speed_lines(results: Results, first: Dataset) -> list[str]:
         "",
         *markdown(head, rows),
     ]
-
-
-def _folds(dataset: Dataset, preset: str) -> tuple[Fold, ...]:
-    """A preset's finished trainings on random splits."""
-    config = ArenaConfig(split="random", seeds=SEEDS, methods=(preset,))
-    return run_arena(dataset, config, FOLDS, stored_only=True).folds
 
 
 def _spread(seconds: list[float]) -> str:
