@@ -14,6 +14,8 @@ FIGURES = ("burst_amount", "burst_duration", "idle_duration")
 NUM_TARGETS = len(RESOURCES) * len(FIGURES)
 TARGET_NAMES = tuple(f"{resource}.{figure}" for resource in RESOURCES for figure in FIGURES)
 
+_NETWORK_ROWS = [RESOURCES.index("net_tx"), RESOURCES.index("net_rx")]
+
 # Unit of the burst amount of each resource, and of every duration.
 UNITS = {
     "device_util": "%",
@@ -43,14 +45,15 @@ class Targets:
 
     @property
     def iteration_time_s(self) -> float:
-        """Seconds per training iteration: one burst and one idle gap of network RX.
+        """Seconds per training iteration: the longer period of network TX and RX.
 
-        Burst and idle duration sum to the time of an iteration (paper, section 5.5.2). A worker
-        fetches the parameters in one go, so the bursts of RX mark the iterations; gradients leave
-        as they are made, in more than one burst of TX (docs/decisions/0004-label-grid.md).
+        A period is a burst and the gap after it, and their sum is the time of an iteration (paper,
+        section 5.5.2) where each iteration has one burst. Parameters or gradients that move in
+        several bursts make the period shorter than the iteration, never longer, so the longer of
+        the two is closer to it (docs/decisions/0004-label-grid.md).
         """
-        row = self.values[RESOURCES.index("net_rx")]
-        return float(row[1] + row[2])
+        periods_s = self.values[_NETWORK_ROWS, 1] + self.values[_NETWORK_ROWS, 2]
+        return float(periods_s.max())
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """`{resource: {figure: value}}`, as in the JSON of `driple predict`."""

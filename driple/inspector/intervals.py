@@ -1,17 +1,20 @@
 """How sure a prediction is: intervals around each number, wider for graphs unlike the known ones.
 
-    scaled context -> distance to the nearest training graph -> near or far -> half-widths [13]
-    prediction, half-widths of its logarithm -> lower and upper ends
+    scaled context -> distance to the nearest training graph -> near, far or beyond
+    distance, whether it is warned of -> half-widths [13] of the logarithm
+    prediction, half-widths -> lower and upper ends
 
 Split conformal prediction (Lei et al., "Distribution-Free Predictive Inference for Regression",
 JASA 2018), with one set of half-widths for graphs near to training graphs, from errors on workloads
-left out at random, and one for the others, from errors on whole families left out (ours).
+left out at random, and one for the others, from errors on whole families left out (ours). A graph
+further off than all of those is beyond what was calibrated: its half-widths grow with its distance,
+and no share is claimed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +24,19 @@ from driple.checks import check_fields, check_number
 from driple.errors import ConfigError
 from driple.targets import NUM_TARGETS
 
-__all__ = ["NUM_NUMBERS", "Intervals", "conformal_quantile", "nearest_distances"]
+__all__ = [
+    "NUM_NUMBERS",
+    "Intervals",
+    "conformal_quantile",
+    "half_widths_at",
+    "nearest_distances",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
 NUM_NUMBERS = NUM_TARGETS + 1  # the targets, then the iteration time
 LEVEL = 0.9
+_ROUNDING = 1e-9  # of sums of weights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +48,7 @@ class Intervals:
         near: shape [13], half-widths of the logarithm for graphs near to training graphs.
         far: shape [13], for the others; None where no families were left out to learn it.
         threshold: largest distance that counts as near.
+        reach: distance of the furthest graph that the half-widths come from.
         known: shape [n, C], float32, scaled contexts of the training graphs.
     """
 
@@ -45,11 +56,13 @@ class Intervals:
     near: FloatArray
     far: FloatArray | None
     threshold: float
+    reach: float
     known: npt.NDArray[np.float32]
 
     def __post_init__(self) -> None:
         check_number("level of the intervals", self.level, above=0, below=1)
         check_number("threshold of the intervals", self.threshold, least=0)
+        check_number("reach of the intervals", self.reach, least=self.threshold)
         for name, widths in (("near", self.near), ("far", self.far)):
             if widths is None:
                 continue
@@ -63,19 +76,30 @@ class Intervals:
         row = np.asarray(context, dtype=np.float64)[None, :]
         return float(nearest_distances(row, self.known)[0])
 
-    def half_widths(self, distance: float) -> FloatArray:
-        """Shape [13]; near ones where no far ones are known."""
-        if self.far is None or not self.is_far(distance):
-            return self.near
-        return self.far
-
     def is_far(self, distance: float) -> bool:
         """Whether a graph at this distance is unlike all training graphs."""
         return distance > self.threshold
 
-    def around(self, numbers: FloatArray, distance: float) -> FloatArray:
-        """Lower and upper ends, shape [13, 2], around predicted numbers [13]."""
-        factor = np.exp(self.half_widths(distance))
+    def is_beyond(self, distance: float) -> bool:
+        """Whether it is further off than every graph that the half-widths come from."""
+        return distance > self.reach
+
+    def around(self, numbers: FloatArray, distance: float, *, warned: bool) -> FloatArray:
+        """Lower and upper ends, shape [13, 2], around predicted numbers [13].
+
+        Args:
+            numbers: the targets and the iteration time.
+            distance: of the graph to the nearest training graph.
+            warned: whether it is outside of the training graphs in any way.
+        """
+        half = half_widths_at(
+            self.near,
+            self.far,
+            distance,
+            unusual=warned or self.is_far(distance),
+            reach=self.reach,
+        )
+        factor = np.exp(half)
         return np.stack([numbers / factor, numbers * factor], axis=1)
 
     def to_dict(self) -> dict[str, object]:
@@ -85,12 +109,13 @@ class Intervals:
             "near": self.near.tolist(),
             "far": None if self.far is None else self.far.tolist(),
             "threshold": self.threshold,
+            "reach": self.reach,
         }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object], known: npt.NDArray[np.float32]) -> Intervals:
         """The inverse of `to_dict`; raises ConfigError on odd fields."""
-        check_fields("intervals", fields, ("level", "near", "far", "threshold"))
+        check_fields("intervals", fields, ("level", "near", "far", "threshold", "reach"))
         try:
             widths = {
                 name: None if fields[name] is None else np.array(fields[name], dtype=np.float64)
@@ -105,27 +130,59 @@ class Intervals:
             near=widths["near"],
             far=widths["far"],
             threshold=fields["threshold"],  # type: ignore[arg-type]  # likewise
+            reach=fields["reach"],  # type: ignore[arg-type]  # likewise
             known=known,
         )
 
 
-def conformal_quantile(errors: FloatArray, level: float = LEVEL) -> FloatArray | None:
-    """The ceil((n + 1) level)-th smallest error of each column, shape [columns].
+def half_widths_at(
+    near: FloatArray, far: FloatArray | None, distance: float, *, unusual: bool, reach: float
+) -> FloatArray:
+    """Half-widths of the logarithm for one graph, shape [13].
 
-    With n exchangeable errors, a new one is at most that with probability `level` or more.
+    Args:
+        near: for usual graphs, shape [13].
+        far: for unusual ones; None where they are not known, and the near ones serve.
+        distance: of the graph to the nearest training graph.
+        unusual: whether it is far from them or outside of their range.
+        reach: up to which distance half-widths are known; beyond, they grow in proportion.
+    """
+    half = far if unusual and far is not None else near
+    return half * (distance / reach) if distance > reach > 0 else half
+
+
+def conformal_quantile(
+    errors: FloatArray, level: float = LEVEL, *, families: Sequence[str] | None = None
+) -> FloatArray | None:
+    """The error of each column that a new one does not pass with probability `level`.
+
+    Of n exchangeable errors that is the ceil((n + 1) level)-th smallest. With families, it is the
+    families that are exchangeable: each counts the same, whatever its number of workloads (pooled
+    distribution functions: Dunn, Wasserman, Ramdas, "Distribution-Free Prediction Sets for
+    Two-Layer Hierarchical Models", JASA 2023).
 
     Args:
         errors: shape [n, columns].
         level: between 0 and 1.
+        families: of each error.
 
     Returns:
-        None where n is too small for the level (9 errors are needed for 0.9).
+        Shape [columns]; None where n is too small for the level (9 errors are needed for 0.9).
     """
     rank = math.ceil((len(errors) + 1) * level)
     if rank > len(errors):
         return None
-    smallest: FloatArray = np.sort(errors, axis=0)[rank - 1]
-    return smallest
+    order = np.argsort(errors, axis=0, kind="stable")
+    ordered: FloatArray = np.take_along_axis(errors, order, axis=0)
+    if families is None:
+        smallest: FloatArray = ordered[rank - 1]
+        return smallest
+    names, which, counts = np.unique(families, return_inverse=True, return_counts=True)
+    weights = (1 / (len(names) * counts))[which]
+    passed = np.cumsum(weights[order], axis=0) < level - _ROUNDING
+    rows = np.minimum(passed.sum(axis=0), len(errors) - 1)
+    reached: FloatArray = np.take_along_axis(ordered, rows[None, :], axis=0)[0]
+    return reached
 
 
 def nearest_distances(contexts: npt.ArrayLike, known: npt.ArrayLike) -> FloatArray:

@@ -46,7 +46,8 @@ class Prediction:
         provenance: `measured`, `simulated` or `published` labels.
         trained_on: data set and its size, as the checkpoint records them.
         metrics: errors on the test split, as the checkpoint records them.
-        level: share of true values that the intervals hold; None without intervals.
+        level: share of true values that the intervals hold; None without intervals, and where
+            they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
             the checkpoint was not calibrated.
         warnings: in what the graph is unlike all that the checkpoint has learned from.
@@ -192,10 +193,14 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
     read, rows = Predictor(checkpoint).read_and_predict([item])
     values = rows[0]
     targets = Targets(values.reshape(len(RESOURCES), len(FIGURES)))
-    intervals, ends, distance = checkpoint.intervals, None, 0.0
+    intervals, ends = checkpoint.intervals, None
+    distance = 0.0 if intervals is None else intervals.distance(read[0].context)
+    warnings = beyond_training(
+        checkpoint.trained_on, intervals, item.facts, item.unknown_op_types, distance
+    )
     if intervals is not None:
-        distance = intervals.distance(read[0].context)
-        ends = intervals.around(np.append(values, targets.iteration_time_s), distance)
+        numbers = np.append(values, targets.iteration_time_s)
+        ends = intervals.around(numbers, distance, warned=bool(warnings))
     return Prediction(
         setting=checkpoint.setting,
         targets=targets,
@@ -207,13 +212,9 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
         provenance=checkpoint.provenance,
         trained_on=checkpoint.trained_on,
         metrics=checkpoint.metrics,
-        level=None if intervals is None else intervals.level,
+        level=None if intervals is None or intervals.is_beyond(distance) else intervals.level,
         ends=ends,
-        warnings=tuple(
-            beyond_training(
-                checkpoint.trained_on, intervals, item.facts, item.unknown_op_types, distance
-            )
-        ),
+        warnings=tuple(warnings),
     )
 
 
@@ -250,8 +251,14 @@ def beyond_training(
             f"{', '.join(most_often)}"
         )
     if intervals is not None and intervals.is_far(distance):
-        found.append(
+        words = (
             "it is unlike every graph that the inspector has learned from (distance "
             f"{distance:.2f}, nine of ten others are within {intervals.threshold:.2f})"
         )
+        if intervals.is_beyond(distance):
+            words += (
+                f", further off than all that its intervals come from ({intervals.reach:.2f}), so "
+                "that they are extrapolated"
+            )
+        found.append(words)
     return found

@@ -10,7 +10,9 @@ not training.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +21,54 @@ from driple.simulate.cluster import WorkerRecord
 from driple.targets import RESOURCES, UNITS
 from driple.trace import Trace
 
-__all__ = ["NVML_WINDOW_S", "traces_of_worker"]
+__all__ = ["NVML_WINDOW_S", "lengthened", "traces_of_worker"]
 
 FloatArray = npt.NDArray[np.float64]
 
 NVML_WINDOW_S = 1 / 6
+
+
+def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
+    """The record with its steps after the first again and again, so that they last so long.
+
+    A few steps that are shorter than a window of NVML fill too few windows to tell how long a
+    ripple of theirs lasts; what the next steps do is no news.
+
+    Args:
+        record: what a worker did.
+        least_s: seconds from the end of the first step to that of the last.
+    """
+    start_s, end_s = record.step_ends_s[0], record.step_ends_s[-1]
+    span_s = end_s - start_s
+    turns = math.ceil(least_s / span_s)
+    if turns <= 1:
+        return record
+    shifts = [turn * span_s for turn in range(turns)]
+    computing = [one for one in record.computing if start_s <= one.start_s < end_s]
+    return WorkerRecord(
+        computing=[
+            replace(one, start_s=one.start_s + shift, end_s=one.end_s + shift)
+            for shift in shifts
+            for one in computing
+        ],
+        step_ends_s=[
+            start_s,
+            *(end + shift for shift in shifts for end in record.step_ends_s[1:]),
+        ],
+        tx=_repeated(record.tx, start_s, end_s, shifts),
+        rx=_repeated(record.rx, start_s, end_s, shifts),
+    )
+
+
+def _repeated(
+    rates: Sequence[tuple[float, float]], start_s: float, end_s: float, shifts: Sequence[float]
+) -> list[tuple[float, float]]:
+    """The rates between two times, again and again."""
+    at_start = [rate for time, rate in rates if time <= start_s][-1]
+    within = [(time, rate) for time, rate in rates if start_s < time < end_s]
+    return [
+        (time + shift, rate) for shift in shifts for time, rate in [(start_s, at_start), *within]
+    ]
 
 
 def traces_of_worker(

@@ -18,7 +18,7 @@ from driple.graph.opgraph import OpGraph
 from driple.label import label_trace, targets_of
 from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
-from driple.simulate.counters import traces_of_worker
+from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
 from driple.simulate.device import Calibration
 from driple.simulate.job import Job, is_synchronous
 from driple.simulate.placement import Strategy
@@ -32,6 +32,7 @@ __all__ = ["Simulation", "simulate"]
 _LEAST_STEPS = 2
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
+_LEAST_TRACE_S = 60 * NVML_WINDOW_S
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +125,7 @@ def simulate(
             jitter=calibration.jitter,
         )
         records = simulate_ring(ring, plans, num_steps, seed)
-    own = records[0]
+    own = lengthened(records[0], _LEAST_TRACE_S)
     start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
     period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
     traces = traces_of_worker(own, period_s=period_s, start_s=start_s, end_s=end_s)

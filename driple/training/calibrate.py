@@ -3,6 +3,7 @@
     validation part                      -> errors of graphs near to the training graphs
     families left out, group by group    -> errors of graphs far from them
 
+Every family left out counts the same, so that what holds of the far ones holds of the next family.
 The family groups take a training each, of one member and for as many epochs. Nothing of the test
 part is used.
 """
@@ -69,20 +70,35 @@ def calibrate(
         return None
     known = parts["train"].batch.context.numpy()
     distances = nearest_distances(parts["validation"].batch.context.numpy(), known)
-    errors = []
-    for name, part in _left_out(dataset, split, preset.train.family_folds):
-        without = _train_without(
-            dataset, part, preset, folder / name, options=options, groupings=groupings
+    far, reach = None, float(distances.max())
+    left_out = [
+        _train_without(dataset, part, preset, folder / name, options=options, groupings=groupings)
+        for name, part in _left_out(dataset, split, preset.train.family_folds)
+    ]
+    if left_out:
+        family_of = {item.workload: item.family for item in dataset.examples}
+        far = conformal_quantile(
+            np.concatenate([log_errors(one, "test", floor) for one in left_out]),
+            families=[
+                family_of[name] for one in left_out for name in one.prepared.parts["test"].workloads
+            ],
         )
-        errors.append(log_errors(without, "test", floor))
-    far = conformal_quantile(np.concatenate(errors)) if errors else None
+        reach = max(reach, *(_furthest(one) for one in left_out))
     return Intervals(
         level=LEVEL,
         near=near,
         far=None if far is None else np.maximum(far, near),
         threshold=float(np.quantile(distances, NEAR_SHARE)),
+        reach=reach,
         known=known,
     )
+
+
+def _furthest(left_out: Fitted) -> float:
+    """The largest distance of its test workloads to what it has learned from."""
+    parts = left_out.prepared.parts
+    rows = parts["test"].batch.context.numpy()
+    return float(nearest_distances(rows, parts["train"].batch.context.numpy()).max())
 
 
 def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]:
@@ -133,6 +149,7 @@ def carried_over(source: Intervals, left_out: Sequence[Fitted]) -> Intervals | N
         near=near,
         far=None if source.far is None else np.maximum(source.far * ratio, near),
         threshold=source.threshold,
+        reach=source.reach,
         known=np.concatenate([source.known, *contexts]),
     )
 

@@ -194,6 +194,7 @@ def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
         near=tuple(intervals.near.tolist()),
         far=None if intervals.far is None else tuple(intervals.far.tolist()),
         threshold=intervals.threshold,
+        reach=intervals.reach,
         distances=dict(zip(part.workloads, distances, strict=True)),
         warnings=dict(zip(part.workloads, warnings, strict=True)),
     )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.inspector.intervals import half_widths_at
 from driple.label.repeatability import smape_shares
 from driple.targets import NUM_TARGETS, TARGET_NAMES
 from driple.training.metrics import predicted_times_s
@@ -30,6 +31,7 @@ class Sureness:
         near: 13 half-widths of the logarithm, of the targets and of the iteration time.
         far: the same for graphs unlike the training graphs; None if it has none.
         threshold: distance from which a graph is unlike them.
+        reach: distance of the furthest graph that the half-widths come from.
         distances: by workload, to the nearest training graph.
         warnings: by workload, in what it is outside of the training graphs.
     """
@@ -38,14 +40,20 @@ class Sureness:
     near: tuple[float, ...]
     far: tuple[float, ...] | None
     threshold: float
+    reach: float
     distances: dict[str, float]
     warnings: dict[str, tuple[str, ...]]
 
     def half_widths(self, workload: str) -> FloatArray:
         """Shape [13]."""
-        if self.far is None or self.distances[workload] <= self.threshold:
-            return np.array(self.near)
-        return np.array(self.far)
+        distance = self.distances[workload]
+        return half_widths_at(
+            np.array(self.near),
+            None if self.far is None else np.array(self.far),
+            distance,
+            unusual=distance > self.threshold or bool(self.warnings[workload]),
+            reach=self.reach,
+        )
 
     def to_json_dict(self) -> dict[str, Any]:
         """All fields, as stored with a fold; workloads without a warning are left out there."""
@@ -54,6 +62,7 @@ class Sureness:
             "near": [float(f"{value:.4g}") for value in self.near],
             "far": None if self.far is None else [float(f"{value:.4g}") for value in self.far],
             "threshold": self.threshold,
+            "reach": self.reach,
             "distances": {name: float(f"{value:.4g}") for name, value in self.distances.items()},
             "warnings": {name: list(words) for name, words in self.warnings.items() if words},
         }
@@ -67,6 +76,7 @@ class Sureness:
             near=tuple(stored["near"]),
             far=None if stored["far"] is None else tuple(stored["far"]),
             threshold=float(stored["threshold"]),
+            reach=float(stored["reach"]),
             distances=dict(stored["distances"]),
             warnings={name: tuple(warnings.get(name, ())) for name in stored["distances"]},
         )

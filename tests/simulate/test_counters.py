@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driple.simulate.cluster import Computing, WorkerRecord
-from driple.simulate.counters import NVML_WINDOW_S, traces_of_worker
+from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
 
 
 def record(step_s: float, busy_s: float, steps: int) -> WorkerRecord:
@@ -46,3 +46,17 @@ def test_long_steps_show_window_after_window() -> None:
 def test_without_a_window_each_sample_stands_for_itself() -> None:
     shown = device_trace(record(0.02, 0.01, 5), window_s=0.0)
     assert shown.reshape(-1, 10)[:, [0, 4, 5, 9]] == pytest.approx(np.array([[100, 100, 0, 0]] * 4))
+
+
+def test_a_lengthened_record_goes_on_as_it_was() -> None:
+    """Two steps and a half a second become twenty; use and bytes of a step stay."""
+    short = record(0.25, 0.1, 3)
+    short.tx = [(0.0, 0.0), (0.25, 8.0), (0.3, 0.0), (0.5, 8.0), (0.55, 0.0)]
+    long = lengthened(short, 5.0)
+    assert long.step_ends_s == pytest.approx(0.25 + 0.25 * np.arange(21))
+    assert long.iteration_time_s == pytest.approx(short.iteration_time_s)
+    used = [one.end_s - one.start_s for one in long.computing]
+    assert used == pytest.approx([0.1] * 20)
+    passed = traces_of_worker(long, period_s=0.05, start_s=0.25, end_s=5.25)["net_tx"].amount
+    assert passed * 0.05 * 1e6 == pytest.approx(np.tile([0.4, 0, 0, 0, 0], 20), abs=1e-9)
+    assert lengthened(short, 0.4) is short

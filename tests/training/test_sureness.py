@@ -16,6 +16,7 @@ SURE = Sureness(
     near=(0.1,) * 13,
     far=(1.0,) * 13,
     threshold=0.5,
+    reach=1.0,
     distances={"near": 0.1, "far": 0.9},
     warnings={"near": (), "far": ("it is unlike",)},
 )
