@@ -25,6 +25,8 @@ from driple.errors import ConfigError
 from driple.targets import NUM_TARGETS
 
 __all__ = [
+    "LEVEL",
+    "NEAR_SHARE",
     "NUM_NUMBERS",
     "Intervals",
     "conformal_quantile",
@@ -36,6 +38,8 @@ FloatArray = npt.NDArray[np.float64]
 
 NUM_NUMBERS = NUM_TARGETS + 1  # the targets, then the iteration time
 LEVEL = 0.9
+# Graphs further from the training graphs than nine of ten validation graphs count as far.
+NEAR_SHARE = 0.9
 _ROUNDING = 1e-9  # of sums of weights
 
 

@@ -22,7 +22,13 @@ from driple.dataset.example import Dataset
 from driple.dataset.split import Split
 from driple.inputs import Groupings
 from driple.inspector.ensemble import make_inspector
-from driple.inspector.intervals import LEVEL, Intervals, conformal_quantile, nearest_distances
+from driple.inspector.intervals import (
+    LEVEL,
+    NEAR_SHARE,
+    Intervals,
+    conformal_quantile,
+    nearest_distances,
+)
 from driple.inspector.scaling import label_floor
 from driple.training.config import Preset
 from driple.training.fit import Fitted, RunOptions, fit
@@ -33,8 +39,6 @@ __all__ = ["calibrate", "carried_over", "family_groups", "folds_of", "log_errors
 
 FloatArray = npt.NDArray[np.float64]
 
-# Graphs further from the training graphs than nine of ten validation graphs count as far.
-NEAR_SHARE = 0.9
 VALIDATION_EVERY = 4
 _SMALLEST = 1e-9
 

@@ -18,7 +18,9 @@ from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
 from driple.inputs.config import InputConfig
 from driple.inspector.config import InspectorConfig
+from driple.inspector.intervals import LEVEL, NEAR_SHARE
 from driple.inspector.law import LAW_NAMES
+from driple.training.costlaw import RIDGE_LABELS
 
 __all__ = ["PRESETS", "Preset", "TrainConfig", "preset_named"]
 
@@ -120,7 +122,7 @@ class Preset:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain nested fields, for config.json; where costs are inputs, also which sums they are.
+        """Plain nested fields, for config.json; also what costs are sums of, and how intervals are.
 
         Those are no choice, but they change between versions of Driple, and inspectors with them.
         """
@@ -135,7 +137,10 @@ class Preset:
                 "features": list(self.input.feature_names),
                 "context": list(self.input.context_names),
                 "law": [list(names) for names in LAW_NAMES] if self.train.base == "costs" else [],
+                "ridge_labels": RIDGE_LABELS,
             }
+        if self.train.family_folds:
+            fields["intervals"] = {"level": LEVEL, "near_share": NEAR_SHARE, "families": "equal"}
         return fields
 
     def config_hash(self) -> str:

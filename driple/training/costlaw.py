@@ -20,7 +20,7 @@ from driple.errors import MissingExtraError
 from driple.inspector.law import LAW_NAMES, CostLaw, columns_of, sums_of
 from driple.targets import TARGET_NAMES
 
-__all__ = ["fit_cost_law"]
+__all__ = ["RIDGE_LABELS", "fit_cost_law"]
 
 FloatArray = npt.NDArray[np.float64]
 

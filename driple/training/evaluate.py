@@ -33,7 +33,7 @@ from driple.training.config import PRESETS, Preset
 from driple.training.foldfiles import FORMAT, fold_key
 from driple.training.loop import RunOptions, TrainResult, train
 from driple.training.methods import SIMULATOR, TRANSFERRED, choose_methods
-from driple.training.metrics import score
+from driple.training.metrics import Scores, score
 from driple.training.moved import Moved
 from driple.training.runfiles import library_versions, make_folder, write_file
 from driple.training.summary import Summaries
@@ -202,7 +202,7 @@ class _Arena:
         decides = self._decides(method, place)
         key = fold_key(self.dataset, self.mark, place.split, method, decides)
         file = self.folder / "folds" / f"{key}.json"
-        done = _read_fold(file, method, place)
+        done = self._read(file, method, place)
         if done is not None or stored_only:
             return done
         if method in {*self.presets, TRANSFERRED}:
@@ -212,6 +212,27 @@ class _Arena:
         stored = {**made.to_json_dict(), "versions": library_versions(), "format": FORMAT}
         write_file(file, json.dumps(stored).encode() + b"\n")
         return made
+
+    def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
+        """A fold that is done; its errors are made of its predictions, not of what was stored."""
+        found = _read_fold(file, method, place)
+        if found is None:
+            return None
+        wanted = [self.dataset.workloads[i] for i in place.split.test]
+        if sorted(wanted) != sorted(found.predictions):
+            raise ConfigError(f"{file} is of other workloads; delete it, and run again")
+        rows = np.array([found.predictions[name] for name in wanted], dtype=np.float64)
+        return replace(found, scores=self._scores(rows, place))
+
+    def _scores(self, predicted: FloatArray, place: _Place) -> Scores:
+        """Errors on the test part of a fold."""
+        test = place.split.test
+        return score(
+            predicted,
+            self.labels[test],
+            true_times_s=self.times_s[test],
+            train_labels=self.labels[place.split.train],
+        )
 
     @cached_property
     def moved(self) -> Moved:
@@ -253,17 +274,11 @@ class _Arena:
                 predict = BASELINES[method](seen[rows], self.labels[rows])
                 seconds = self.clock() - started
                 predicted = predict(seen[test])
-        scores = score(
-            predicted,
-            self.labels[test],
-            true_times_s=self.times_s[test],
-            train_labels=self.labels[place.split.train],
-        )
         return Fold(
             method=method,
             seed=place.seed,
             family=place.family,
-            scores=scores,
+            scores=self._scores(predicted, place),
             validation=None,
             train_seconds=seconds,
             num_epochs=0,

@@ -364,3 +364,21 @@ def test_progress_names_the_fold(work: Path) -> None:
         ("small", "seed 1", 3),
         ("", "", 4),
     ]
+
+
+def test_errors_of_a_stored_fold_are_made_of_its_predictions(tmp_path: Path) -> None:
+    """So that a number that is worked out otherwise one day needs no training."""
+    config = replace(CONFIG, methods=("trees",), seeds=(0,), split="random")
+    (fold,) = arena(tmp_path, config).folds
+    (file,) = (tmp_path / "folds").glob("trees-*.json")
+    stored = json.loads(file.read_bytes())
+    stored["test"]["iteration_time_mape_pct"] = 1e6
+    file.write_text(json.dumps(stored))
+    (again,) = arena(tmp_path, config).folds
+    assert again.scores.iteration_time_mape_pct == pytest.approx(
+        fold.scores.iteration_time_mape_pct, rel=1e-4
+    )
+    del stored["predictions"][next(iter(stored["predictions"]))]
+    file.write_text(json.dumps(stored))
+    with pytest.raises(ConfigError, match="other workloads"):
+        arena(tmp_path, config)
