@@ -89,7 +89,7 @@ def build_input(
         if config.features == "costs":
             features = np.concatenate([features, group_costs(cost, grouping.groups)], axis=1)
         if config.context == "costs":
-            parts.append(cost_context(graph, cost))
+            parts.append(cost_context(graph, cost, config.num_servers))
     if config.features != "paper":
         features = np.log1p(features)
     context = np.concatenate(parts) if parts else np.zeros(0)

@@ -18,6 +18,7 @@ Features = Literal["paper", "log", "costs"]
 Context = Literal["none", "sizes", "costs"]
 
 MAX_GROUPS = 10_000
+MAX_SERVERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,8 @@ class InputConfig:
             log(1 + sum); `costs`: the same, and what its ops cost (`costs.py`).
         context: vector of the whole graph beside the groups: `none`; `sizes`: of graph, tensors
             and traffic; `costs`: the same, and what each kind of op costs.
+        num_servers: parameter servers of the setting, among which the context `costs` deals out
+            the variables; 1 for a ring. Taken from the data set that is learned.
     """
 
     policy: GroupingPolicy = "uniform"
@@ -42,6 +45,7 @@ class InputConfig:
     components: Components = "largest"
     features: Features = "paper"
     context: Context = "none"
+    num_servers: int = 1
 
     def __post_init__(self) -> None:
         choices = {
@@ -54,6 +58,7 @@ class InputConfig:
             check_choice(f"input {field}", getattr(self, field), get_args(allowed))
         check_whole("input num_groups", self.num_groups, 1, MAX_GROUPS)
         check_whole("input seed", self.seed, 0)
+        check_whole("input num_servers", self.num_servers, 1, MAX_SERVERS)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -74,5 +79,6 @@ class InputConfig:
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InputConfig:
         """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
+        fields = {"num_servers": 1, **fields}  # written since servers are told apart
         check_fields("input configuration", fields, cls.__dataclass_fields__)
         return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value

@@ -31,6 +31,7 @@ COST_CONTEXT_NAMES = (
     "received_tensors",
     "accumulators",
     "accumulated_bytes",
+    "fullest_server_bytes",
     "updates",
     "update_flops",
 )
@@ -60,8 +61,14 @@ def group_costs(cost: GraphCost, groups: npt.NDArray[np.int32]) -> FloatArray:
     )
 
 
-def cost_context(graph: OpGraph, cost: GraphCost) -> FloatArray:
-    """The whole graph: log(1 + x) of `COST_CONTEXT_NAMES`, shape [len(COST_CONTEXT_NAMES)]."""
+def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> FloatArray:
+    """The whole graph: log(1 + x) of `COST_CONTEXT_NAMES`, shape [len(COST_CONTEXT_NAMES)].
+
+    Args:
+        graph: the graph of one worker's training step.
+        cost: of the graph.
+        num_servers: parameter servers that hold the variables.
+    """
     flops, moved, runs, left = cost_by_kind(graph, cost)
     accumulators, updates, update_flops = _of_servers(graph)
     sent = float(graph.sent_bytes)
@@ -77,10 +84,25 @@ def cost_context(graph: OpGraph, cost: GraphCost) -> FloatArray:
         len(graph.traffic.received_bytes),
         accumulators,
         sent if accumulators else 0.0,
+        fullest_server_bytes(graph.traffic.received_bytes, num_servers),
         updates,
         update_flops,
     ]
     return np.log1p(np.array(values, dtype=np.float64))
+
+
+def fullest_server_bytes(variable_bytes: npt.NDArray[np.int64], num_servers: int) -> float:
+    """Bytes on the server that holds most, dealt out in turn as TensorFlow does it.
+
+    Where every fifth variable is a large one, one of five servers holds nearly all, and a step
+    waits for it.
+
+    Args:
+        variable_bytes: shape [v], in the order in which the variables were made.
+        num_servers: servers to deal them out to.
+    """
+    servers = np.arange(len(variable_bytes)) % num_servers
+    return float(np.bincount(servers, weights=variable_bytes, minlength=1).max())
 
 
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:

@@ -42,7 +42,7 @@ LAW_NAMES: tuple[tuple[str, ...], ...] = (
     ("num_nodes",),
     ("repeated_executions",),
     ("sent_bytes",),
-    ("received_bytes",),
+    ("fullest_server_bytes",),
     ("sent_tensors",),
     ("received_tensors",),
     ("accumulated_bytes",),

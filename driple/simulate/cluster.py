@@ -19,7 +19,8 @@ from driple.simulate.engine import EventQueue
 from driple.simulate.network import SharedNetwork
 from driple.simulate.plan import Message, Segment, StepPlan
 
-_LEAST_ENDS = 2  # that tell how long a step takes
+# Steps of the slowest worker, however many the fastest does meanwhile.
+_LEAST_STEPS = 10
 
 __all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster"]
 
@@ -106,7 +107,7 @@ def simulate_cluster(
     Args:
         spec: the cluster.
         plans: what each worker does in a step.
-        num_steps: steps of each worker.
+        num_steps: steps of the fastest worker; it goes on while one has done fewer than 10.
         seed: of the jitter.
 
     Returns:
@@ -175,17 +176,24 @@ class _Cluster:
             for each in self.workers:
                 each.end_step()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no worker begins another step."""
+        done = [len(worker.record.step_ends_s) for worker in self.workers]
+        least = max(min(_LEAST_STEPS, self.num_steps - 1), 1)
+        return max(done) >= self.num_steps and min(done) >= least
+
     def records(self) -> list[WorkerRecord]:
         """What each worker did; its meters are 2 w (out) and 2 w + 1 (in).
 
-        What a slow one does when the first has done all its steps, and left it the servers, is not
-        what it does in a long training.
+        The last steps, when some have left the others the servers, are not what workers do in a
+        long training.
         """
         all_train_s = min(worker.record.step_ends_s[-1] for worker in self.workers)
         for number, worker in enumerate(self.workers):
-            ends = [end for end in worker.record.step_ends_s if end <= all_train_s]
-            if len(ends) >= _LEAST_ENDS:
-                worker.record.step_ends_s = ends
+            worker.record.step_ends_s = [
+                end for end in worker.record.step_ends_s if end <= all_train_s
+            ]
             worker.record.tx = self.network.rates[2 * number]
             worker.record.rx = self.network.rates[2 * number + 1]
         return [worker.record for worker in self.workers]
@@ -303,5 +311,5 @@ class _Worker:
 
     def end_step(self) -> None:
         self.record.step_ends_s.append(self.cluster.queue.now_s)
-        if len(self.record.step_ends_s) < self.cluster.num_steps:
+        if not self.cluster.is_over:
             self.begin_step()

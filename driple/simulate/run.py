@@ -41,11 +41,11 @@ class Simulation:
 
     Attributes:
         setting: that was simulated.
-        targets: of the setting's own worker.
-        patterns: of each of its resources: BIB, B or I.
-        iteration_time_s: mean time of its steps after the first.
-        traces: of its four resources, from the end of the first step.
-        records: what every worker did, the setting's own first.
+        targets: mean over the workers with the setting's own device, as of measured runs.
+        patterns: of each resource of the first of them: BIB, B or I.
+        iteration_time_s: mean time of their steps after the first.
+        traces: of the first one's four resources, from the end of the first step.
+        records: what every worker did, the first of the setting's own first.
         scene: the machines.
     """
 
@@ -125,17 +125,36 @@ def simulate(
             jitter=calibration.jitter,
         )
         records = simulate_ring(ring, plans, num_steps, seed)
-    own = lengthened(records[0], _LEAST_TRACE_S)
-    start_s, end_s = own.step_ends_s[0], own.step_ends_s[-1]
-    period_s = float(np.clip(own.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
-    traces = traces_of_worker(own, period_s=period_s, start_s=start_s, end_s=end_s)
-    labels = {name: label_trace(trace, own.iteration_time_s) for name, trace in traces.items()}
+    kinds = scene.own_workers()
+    shown = [_seen(records[worker]) for worker in kinds]
+    weights = list(kinds.values())
+    seen = shown[0]
     return Simulation(
         setting=setting,
-        targets=targets_of(labels),
-        patterns={name: label.pattern for name, label in labels.items()},
-        iteration_time_s=own.iteration_time_s,
-        traces=traces,
+        targets=Targets(np.average([one.targets.values for one in shown], 0, weights)),
+        patterns=seen.patterns,
+        iteration_time_s=float(np.average([one.iteration_time_s for one in shown], 0, weights)),
+        traces=seen.traces,
         records=tuple(records),
         scene=scene,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What counters show of one worker, and what that is labelled."""
+
+    targets: Targets
+    patterns: Mapping[str, str]
+    iteration_time_s: float
+    traces: Mapping[str, Trace]
+
+
+def _seen(record: WorkerRecord) -> _Seen:
+    long = lengthened(record, _LEAST_TRACE_S)
+    start_s, end_s = long.step_ends_s[0], long.step_ends_s[-1]
+    period_s = float(np.clip(long.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
+    traces = traces_of_worker(long, period_s=period_s, start_s=start_s, end_s=end_s)
+    labels = {name: label_trace(trace, long.iteration_time_s) for name, trace in traces.items()}
+    patterns = {name: label.pattern for name, label in labels.items()}
+    return _Seen(targets_of(labels), patterns, long.iteration_time_s, traces)

@@ -8,6 +8,7 @@ that it does not name get a machine per role, or one for all where they are co-l
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from driple.errors import SettingError
@@ -64,6 +65,22 @@ class Scene:
     def num_sharing(self) -> int:
         """Machines with workers, which share the links: what `LinkEfficiency` was fitted by."""
         return len(set(self.worker_machine))
+
+    def own_workers(self) -> dict[int, int]:
+        """Workers with the setting's own device: the first of each kind, and how many are of it.
+
+        Two are of a kind if the same servers are on their machines: what they fetch from these
+        crosses no link.
+        """
+        kinds: dict[tuple[int, ...], int] = {}
+        found: Counter[int] = Counter()
+        for worker, (device, machine) in enumerate(
+            zip(self.devices, self.worker_machine, strict=True)
+        ):
+            if device == self.devices[0]:
+                near = tuple(s for s, place in enumerate(self.server_machine) if place == machine)
+                found[kinds.setdefault(near, worker)] += 1
+        return dict(found)
 
     @property
     def num_machines(self) -> int:

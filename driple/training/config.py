@@ -125,10 +125,11 @@ class Preset:
         """Plain nested fields, for config.json; also what costs are sums of, and how intervals are.
 
         Those are no choice, but they change between versions of Driple, and inspectors with them.
+        The number of servers is the data set's.
         """
         fields = {
             "name": self.name,
-            "input": asdict(self.input),
+            "input": {k: v for k, v in asdict(self.input).items() if k != "num_servers"},
             "inspector": asdict(self.inspector),
             "train": asdict(self.train),
         }

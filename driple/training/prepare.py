@@ -28,10 +28,12 @@ from driple.inputs import (
     fit_op_type_table,
     proportional_num_groups,
 )
+from driple.inputs.config import InputConfig
 from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import InspectorConfig
 from driple.inspector.law import CostLaw
 from driple.inspector.scaling import InputScaler, TargetScaler, label_floor
+from driple.settings import Setting
 from driple.training.config import Preset
 from driple.training.costlaw import fit_cost_law
 
@@ -42,6 +44,7 @@ __all__ = [
     "Encoding",
     "Part",
     "Prepared",
+    "input_config_for",
     "prepare",
     "preset_for",
     "select",
@@ -211,6 +214,7 @@ def preset_for(dataset: Dataset, preset: Preset) -> Preset:
 
     They have no context, no costs, and hence no cost law.
     """
+    preset = replace(preset, input=input_config_for(dataset, preset.input))
     groups = [item.graph for item in dataset.examples if isinstance(item.graph, GroupedGraph)]
     if not groups:
         return preset
@@ -226,6 +230,11 @@ def preset_for(dataset: Dataset, preset: Preset) -> Preset:
         ),
         train=replace(preset.train, base="none"),
     )
+
+
+def input_config_for(dataset: Dataset, config: InputConfig) -> InputConfig:
+    """The configuration with the number of servers of the data set's setting."""
+    return replace(config, num_servers=max(Setting.parse(dataset.setting).num_servers, 1))
 
 
 def split_examples(dataset: Dataset, split: Split) -> dict[str, list[Example]]:

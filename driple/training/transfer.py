@@ -32,7 +32,15 @@ from driple.training.calibrate import carried_over, folds_of
 from driple.training.config import Preset
 from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.loop import TrainResult, describe_data
-from driple.training.prepare import Encoding, Part, Prepared, prepare, select, split_examples
+from driple.training.prepare import (
+    Encoding,
+    Part,
+    Prepared,
+    input_config_for,
+    prepare,
+    select,
+    split_examples,
+)
 from driple.training.relaw import best_law
 from driple.training.runfiles import CHECKPOINT_FILE, library_versions
 from driple.training.trainer import EVALUATION_BATCH_SIZE, predict_scaled
@@ -86,7 +94,7 @@ def transfer(
         )
     folder, options = Path(out_dir), options or RunOptions()
     groupings = groupings or Groupings()
-    preset = _preset_of(checkpoint, config)
+    preset = _preset_of(checkpoint, dataset, config)
     mark, source = fingerprint(dataset), _identity(checkpoint)
 
     def tune(part: Split, place: Path) -> Fitted:
@@ -105,6 +113,7 @@ def transfer(
                 part,
                 model,
                 checkpoint=checkpoint,
+                preset=preset,
                 config=config,
                 options=options,
                 groupings=groupings,
@@ -128,6 +137,7 @@ def transfer(
             name.replace("inspector.", "", 1): tensor.numpy().copy()
             for name, tensor in fitted.weights.items()
         },
+        input_config=preset.input,
         target_scaler=fitted.prepared.target_scaler,
         law=fitted.prepared.law,
         setting=dataset.setting,
@@ -197,6 +207,7 @@ def _prepared(
     model: Tuned,
     *,
     checkpoint: Checkpoint,
+    preset: Preset,
     config: TransferConfig,
     options: RunOptions,
     groupings: Groupings | None,
@@ -210,7 +221,7 @@ def _prepared(
     prepared = prepare(
         dataset,
         split,
-        _preset_of(checkpoint, config),
+        preset,
         progress=options.report_inputs,
         groupings=groupings,
         encoding=encoding,
@@ -218,11 +229,11 @@ def _prepared(
     return _started(_with_kept_layers(prepared, model), model, checkpoint, config)
 
 
-def _preset_of(checkpoint: Checkpoint, config: TransferConfig) -> Preset:
-    """Inputs and scalings as the checkpoint has them, training as the transfer wants it."""
+def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig) -> Preset:
+    """Inputs and scalings of the checkpoint, servers of the data set, training of the transfer."""
     return Preset(
         name=checkpoint.preset,
-        input=checkpoint.input_config,
+        input=input_config_for(dataset, checkpoint.input_config),
         inspector=checkpoint.config,
         train=replace(
             config.train,

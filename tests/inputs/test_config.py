@@ -14,6 +14,12 @@ def test_round_trip() -> None:
     assert InputConfig.from_dict(config.to_dict()) == config
 
 
+def test_older_checkpoints_are_of_one_server() -> None:
+    """They do not say; all variables were on one."""
+    fields = {k: v for k, v in InputConfig().to_dict().items() if k != "num_servers"}
+    assert InputConfig.from_dict(fields) == InputConfig()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -26,6 +32,7 @@ def test_round_trip() -> None:
         ("num_groups", 2.0),
         ("seed", "0"),
         ("context", 1),
+        ("num_servers", 0),
         ("policy", ["uniform"]),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from driple.graph import read_graph
 from driple.inputs import InputConfig, build_input
-from driple.inputs.costs import COST_CONTEXT_NAMES, cost_context, group_costs
+from driple.inputs.costs import COST_CONTEXT_NAMES, cost_context, fullest_server_bytes, group_costs
 from driple.opcost import KINDS, PRODUCTS, cost_of_graph, kind_of
 
 GRAPH = read_graph(Path(__file__).parents[2] / "datasets" / "examples" / "resnet50.pbtxt")
@@ -47,6 +47,23 @@ def test_servers_are_told_from_what_runs_there() -> None:
     assert values["updates"] == pytest.approx(161)
     assert values["accumulated_bytes"] == pytest.approx(GRAPH.sent_bytes)
     assert values["update_flops"] == pytest.approx(4 * 102228128 / 4)
+
+
+@pytest.mark.parametrize(
+    ("num_servers", "expected"), [(1, 115), (2, 103), (3, 101), (5, 101), (9, 100)]
+)
+def test_variables_are_dealt_out_in_turn(num_servers: int, expected: int) -> None:
+    sizes = np.array([100, 10, 2, 1, 1, 1])
+    assert fullest_server_bytes(sizes, num_servers) == expected
+
+
+def test_one_server_holds_everything_and_none_holds_nothing() -> None:
+    received = GRAPH.traffic.received_bytes
+    assert fullest_server_bytes(received, 1) == GRAPH.received_bytes
+    assert fullest_server_bytes(received[:0], 3) == 0
+    one, five = (np.expm1(cost_context(GRAPH, COST, servers)) for servers in (1, 5))
+    changed = [name for name, a, b in zip(COST_CONTEXT_NAMES, one, five, strict=True) if a != b]
+    assert changed == ["fullest_server_bytes"]
 
 
 @pytest.mark.parametrize(

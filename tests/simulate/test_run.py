@@ -65,6 +65,14 @@ def test_targets_are_finite_and_the_iteration_is_one_burst_and_gap_of_rx() -> No
     assert made.targets.iteration_time_s == pytest.approx(made.iteration_time_s, rel=0.15)
 
 
+def test_targets_are_the_mean_over_workers_beside_other_servers() -> None:
+    """One of three 2080 Ti is beside the server that holds nearly all."""
+    made = on("2080Ti-P5w5/he-1G")
+    times_s = [made.records[worker].iteration_time_s for worker in (0, 3, 4)]
+    assert max(times_s) > 5 * min(times_s)
+    assert made.iteration_time_s == pytest.approx(np.mean(times_s))
+
+
 def test_bytes_on_the_wire_are_those_of_the_graph() -> None:
     made = on("V100-P1w2/ho-1G")
     record = made.records[0]

@@ -34,6 +34,23 @@ def test_number_of_machines(name: str, machines: int) -> None:
     assert set(scene.worker_machine) | set(scene.server_machine) == set(range(machines))
 
 
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("V100-P1w2/ho-PCIe", {0: 2}),
+        ("V100-P5w5/he-1G", {0: 1, 1: 1}),
+        ("V100-P5w10/he-1G", {0: 2, 2: 2}),
+        ("2080Ti-P2w2/he-40G", {0: 1}),
+        ("CPU-P1w3/ho-200M", {0: 3}),
+        ("A100-R8/ho-NVLink", {0: 8}),
+    ],
+)
+def test_own_workers_are_told_apart_by_the_servers_beside_them(
+    name: str, kinds: dict[int, int]
+) -> None:
+    assert scene_of(Setting.parse(name)).own_workers() == kinds
+
+
 def test_ten_workers_on_five_machines_are_two_on_each() -> None:
     scene = scene_of(Setting.parse("V100-P5w10/he-1G"))
     assert scene.worker_machine == (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)

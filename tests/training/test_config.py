@@ -79,6 +79,8 @@ def test_config_hash_is_of_the_content() -> None:
         replace(preset, inspector=replace(preset.inspector, hidden=32)),
     ]
     assert len({one.config_hash() for one in [preset, *others]}) == 4
+    five_servers = replace(preset, input=replace(preset.input, num_servers=5))
+    assert five_servers.config_hash() == preset.config_hash()  # the data set's, no choice
 
 
 def test_the_sums_that_are_read_are_of_the_content(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,18 +38,18 @@ ONE_THREAD = RunOptions(threads=1)
 QUICK = TrainConfig(learning_rate=0.01, batch_size=4, max_epochs=6, patience_epochs=100)
 
 
-def slower(dataset: Dataset, factor: float) -> Dataset:
+def slower(dataset: Dataset, factor: float, setting: str = SETTING) -> Dataset:
     """The same workloads on a setting where everything takes longer."""
     examples = tuple(
         replace(
             item,
-            setting=SETTING,
+            setting=setting,
             targets=Targets(item.targets.values * np.array([1.0, factor, factor])),
             iteration_time_s=item.iteration_time_s * factor,
         )
         for item in dataset.examples
     )
-    return Dataset(name="slower", setting=SETTING, examples=examples, about={})
+    return Dataset(name="slower", setting=setting, examples=examples, about={})
 
 
 NEW = slower(OLD, 1.7)
@@ -171,6 +171,16 @@ def test_a_transfer_learns_the_new_setting(pretrained: Checkpoint, tmp_path: Pat
     origin = result.checkpoint.trained_on["transferred_from"]
     assert isinstance(origin, dict)
     assert origin["setting"] == pretrained.setting
+
+
+def test_servers_are_those_of_the_new_setting(pretrained: Checkpoint, tmp_path: Path) -> None:
+    """The checkpoint says so too: `predict` deals variables out as training did."""
+    new = slower(OLD, 1.0, "CPU-P2w2/ho-200M")
+    config = TransferConfig(train=QUICK)
+    made = transfer(pretrained, new, SPLIT, config, tmp_path, options=ONE_THREAD).checkpoint
+    written = load_checkpoint(tmp_path / "checkpoint.safetensors")
+    found = [one.input_config.num_servers for one in (pretrained, made, written)]
+    assert found == [1, 2, 2]
 
 
 def test_alignment_knows_a_setting_that_is_slower_by_a_factor(
