@@ -106,7 +106,11 @@ def fullest_server_bytes(variable_bytes: npt.NDArray[np.int64], num_servers: int
 
 
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:
-    """Gradient accumulators (none in asynchronous training), updates, and what these compute."""
+    """Gradient accumulators (none in asynchronous training), updates, and what these compute.
+
+    An update behind a resource handle has no output that tells its size: it is taken for one of all
+    that the worker reads.
+    """
     accumulators, updates, flops = 0, 0, 0.0
     for ops in graph.remote:
         if ops.op_type in _ACCUMULATORS:
@@ -114,5 +118,6 @@ def _of_servers(graph: OpGraph) -> tuple[int, int, float]:
         each = flops_of_update(ops.op_type)
         if each:
             updates += ops.num_nodes
-            flops += each * ops.tensor_bytes / _BYTES_OF_PARAMETER
+            updated = ops.tensor_bytes or graph.received_bytes
+            flops += each * updated / _BYTES_OF_PARAMETER
     return accumulators, updates, flops

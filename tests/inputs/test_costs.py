@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,21 @@ def test_servers_are_told_from_what_runs_there() -> None:
     assert values["updates"] == pytest.approx(161)
     assert values["accumulated_bytes"] == pytest.approx(GRAPH.sent_bytes)
     assert values["update_flops"] == pytest.approx(4 * 102228128 / 4)
+
+
+def test_updates_behind_resource_handles_compute_as_much() -> None:
+    """They have no outputs; the worker reads 161 variables, and moving averages besides."""
+    hidden = tuple(
+        replace(ops, op_type="ResourceApplyMomentum", tensor_bytes=0)
+        if ops.op_type == "ApplyMomentum"
+        else ops
+        for ops in GRAPH.remote
+    )
+    values = dict(
+        zip(COST_CONTEXT_NAMES, cost_context(replace(GRAPH, remote=hidden), COST), strict=True)
+    )
+    assert np.expm1(values["updates"]) == pytest.approx(161)
+    assert np.expm1(values["update_flops"]) == pytest.approx(4 * 102228128 / 4, rel=0.01)
 
 
 @pytest.mark.parametrize(
