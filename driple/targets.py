@@ -49,8 +49,8 @@ class Targets:
 
         A period is a burst and the gap after it, and their sum is the time of an iteration (paper,
         section 5.5.2) where each iteration has one burst. Parameters or gradients that move in
-        several bursts make the period shorter than the iteration, never longer, so the longer of
-        the two is closer to it (docs/decisions/0004-label-grid.md).
+        several bursts make the period shorter than the iteration, and hardly anything makes it
+        longer, so the longer of the two is closer to it (docs/decisions/0004-label-grid.md).
         """
         periods_s = self.values[_NETWORK_ROWS, 1] + self.values[_NETWORK_ROWS, 2]
         return float(periods_s.max())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Runs", "runs", "two_means"]
+__all__ = ["BoolArray", "FloatArray", "Runs", "runs", "two_means"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -7,6 +7,7 @@ Pure: no clock, no files, no device.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from driple.errors import TraceError
-from driple.label.bursts import runs, two_means
+from driple.label.bursts import BoolArray, FloatArray, runs, two_means
 from driple.targets import FIGURES, RESOURCES, Targets
 from driple.trace import Trace
 
@@ -26,6 +27,11 @@ Pattern = Literal["B", "I", "BIB"]
 # more: a whole percent of a full device, the least that NVML shows. A trace below it is all burst
 # or all idle (paper, Table 3).
 _MIN_CONTRAST = 0.01
+# Network traffic with fewer bursts than that has lost some: a burst and its gap take more than two
+# iterations, and a tenth for noise. No measured run comes to it.
+_NETWORK = ("net_tx", "net_rx")
+_MOST_ITERATIONS = 2.2
+_MOST_SPLITS = 10
 # A one-cluster trace counts as idle below this: NVML shows whole percents.
 _BUSY_PCT = 1.0
 _BUSY_MB_PER_S = 1.0
@@ -57,8 +63,11 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
 
     Samples are split in two by 2-means on their amount; a burst is a run of high samples and lasts
     as many sampling periods as it has samples. The runs that the ends of the trace cut are left
-    out. A trace without two levels is one burst, or one gap, in each iteration, so that its label
-    does not depend on how long it was recorded.
+    out. On a link that is shared, bursts are of unlike height, and the low ones would be lost:
+    where fewer than every second iteration has a burst of network traffic, the samples below the
+    threshold are split again (docs/decisions/0017-several-servers.md). A trace without two levels
+    is one burst, or one gap, in each iteration, so that its label does not depend on how long it
+    was recorded.
 
     Args:
         trace: of one resource.
@@ -80,6 +89,10 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
     if high - low < _MIN_CONTRAST * abs(high):
         return _flat_label(trace, mean, iteration_time_s)
+    iteration = iteration_time_s / trace.period_s
+    if trace.resource in _NETWORK and _cycle(is_burst) > _MOST_ITERATIONS * iteration:
+        is_burst = _with_low_bursts(amount, is_burst, iteration)
+        high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
     found = runs(is_burst)
     bursts, gaps = found.length[found.is_burst], found.length[~found.is_burst]
     return Label(
@@ -90,6 +103,33 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
         num_bursts=len(bursts),
         pattern="BIB",
     )
+
+
+def _cycle(is_burst: BoolArray) -> float:
+    """Samples of a mean burst and a mean gap."""
+    found = runs(is_burst)
+    return float(found.length[found.is_burst].mean() + found.length[~found.is_burst].mean())
+
+
+def _with_low_bursts(amount: FloatArray, is_burst: BoolArray, iteration: float) -> BoolArray:
+    """The split, or one of those below it, whose bursts come nearest to one in each iteration.
+
+    Args:
+        amount: shape [n].
+        is_burst: shape [n], of the highest split.
+        iteration: in samples.
+    """
+    least = _MIN_CONTRAST * float(amount[is_burst].mean())
+    splits = [is_burst]
+    for _ in range(_MOST_SPLITS):
+        rest = ~splits[-1]
+        below = two_means(amount[rest])
+        if not below.any() or amount[rest][below].mean() < least:
+            break
+        lower = splits[-1].copy()
+        lower[rest] = below
+        splits.append(lower)
+    return min(splits, key=lambda split: abs(math.log(_cycle(split) / iteration)))
 
 
 def _flat_label(trace: Trace, mean: float, iteration_time_s: float) -> Label:

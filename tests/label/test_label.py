@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driple.errors import TraceError
-from driple.label import label_trace, targets_of
+from driple.label import Label, label_trace, targets_of
 from driple.targets import RESOURCES
 from driple.trace import Trace
 
@@ -28,6 +28,35 @@ def test_durations_are_means_over_unlike_bursts() -> None:
     label = label_trace(trace_of([0, 9, 0, 0, 9, 9, 9, 0, 0, 9, 0, 9, 9, 9, 0], period_s=1.0), 4.0)
     assert label.burst_duration_s == pytest.approx(2.0)
     assert label.idle_duration_s == pytest.approx(5 / 3)
+
+
+def label_of_link(heights: list[float], resource: str = "net_rx") -> Label:
+    """A burst of two samples of each height, three idle samples after each."""
+    amount = np.array([[height, height, 0, 0, 0] for height in heights] * 6, dtype=np.float64)
+    unit = "MB/s" if resource.startswith("net") else "%"
+    return label_trace(
+        Trace(resource=resource, unit=unit, amount=amount.ravel(), period_s=0.1), 0.5
+    )
+
+
+def test_low_bursts_of_a_shared_link_count() -> None:
+    """Two of three iterations move their bytes while others use the link."""
+    label = label_of_link([120, 30, 20])
+    assert (label.burst_duration_s, label.idle_duration_s) == pytest.approx((0.2, 0.3))
+    assert label.burst_amount == pytest.approx(np.mean([120, 30, 20]), rel=0.05)
+
+
+def test_small_talk_is_no_burst() -> None:
+    """Bursts are as many as iterations; what moves between them is idle."""
+    label = label_of_link([120, 2, 120, 2])
+    assert label.burst_amount == pytest.approx(120)
+    assert label.burst_duration_s + label.idle_duration_s == pytest.approx(1.0)
+
+
+def test_devices_have_the_bursts_that_they_have() -> None:
+    """A device that works in one of three iterations does not work in all."""
+    label = label_of_link([100, 30, 20], "device_util")
+    assert label.burst_duration_s + label.idle_duration_s == pytest.approx(1.5)
 
 
 def test_slower_clock_stretches_durations_only() -> None:
