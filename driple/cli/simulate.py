@@ -195,6 +195,10 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
         for i, (device, seconds) in enumerate(zip(made.scene.devices, times, strict=True))
     ]
     print_table(["", "device", "iteration"], rows)
+    kinds = made.scene.own_workers()
+    if len(kinds) > 1:
+        own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
+        note(f"targets and iteration time are the mean over the {own}")
     print_simulator_error(calibration.error_of(made.setting))
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():

@@ -38,6 +38,11 @@ def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:
     assert "Turing" in done.stderr
 
 
+def test_unlike_workers_of_one_device_are_told_with_what_is_their_mean() -> None:
+    done = driple("simulate", EXAMPLE, "--setting", "2080Ti-P5w5/he-1G", *QUICK)
+    assert "mean over the 3 workers on 2080Ti" in done.stderr
+
+
 def test_simulate_draws_every_worker(tmp_path: Path) -> None:
     picture = tmp_path / "timeline.png"
     done = driple("simulate", EXAMPLE, "--setting", "V100-P1w2", *QUICK, "--plot", picture)
