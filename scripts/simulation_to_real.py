@@ -243,8 +243,8 @@ def curves(rows: Sequence[Row], targets: Sequence[str], path: Path) -> None:
 def times_in_notes(rows: Sequence[Row], targets: Sequence[str]) -> dict[str, float]:
     """Errors of the iteration time that the notes name, mean over settings, percent."""
     ways = {"simulator": SIMULATOR, "same": SAME, "alone": ANEW, "measured": MEASURED}
-    places = (("simulator", 0), ("same", 0), ("same", 20), ("alone", 20), ("alone", 40),
-              ("measured", 20))  # fmt: skip
+    places = (("simulator", 0), ("same", 0), ("same", 20), ("same", 40), ("alone", 20),
+              ("alone", 40), ("measured", 20))  # fmt: skip
     error = "iteration_time_mape_pct"
     return {
         f"{name}_{size}": mean_over(rows, targets, error, way=ways[name], size=size)
