@@ -151,7 +151,7 @@ def _verdict(there: list[Saving | None], num_settings: int) -> str:
             f"{counts[1]})"
         )
     missing = num_settings - len(there)
-    late = f"; {missing} settings are not yet trained" if missing else ""
+    late = f"; settings not yet trained: {missing}" if missing else ""
     return f"{'; '.join(parts)}{late}."
 
 
