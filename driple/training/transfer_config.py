@@ -17,7 +17,13 @@ TunedLayers = Literal["phi_f", "phi_r", "gru", "readout", "mlp"]
 # What a transfer changes of the training of a preset: it starts near its end. Measured in
 # docs/decisions/0008-transfer.md.
 _SHORTER: dict[str, dict[str, Any]] = {
-    "paper": {"learning_rate": 0.001, "patience_epochs": 15, "max_epochs": 45},
+    "paper": {
+        "learning_rate": 0.001,
+        "schedule": "cosine",
+        "final_rate_share": 0.05,
+        "patience_epochs": 15,
+        "max_epochs": 20,
+    },
     "default": {"learning_rate": 0.0005, "patience_epochs": 30, "max_epochs": 150},
 }
 _OURS: dict[str, dict[str, Any]] = {"paper": {}, "default": {"layers": ("mlp",), "align": True}}
