@@ -75,6 +75,11 @@ class Setting:
         return self.name.replace("/", "_")
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether workers compute on shares of CPU cores."""
+        return self.device.upper().startswith("CPU")
+
+    @property
     def bits_per_s(self) -> float | None:
         """Rate of a worker's link in bit/s, if the network's name is a rate."""
         match = _RATE.fullmatch(self.network)

@@ -97,3 +97,11 @@ def test_parts_of_a_setting() -> None:
     assert setting.file_name == "CPU-P2w4_he-200M"
     ring = Setting.parse("V100-R4/ho-PCIe")
     assert (ring.num_servers, ring.num_workers, ring.bits_per_s) == (0, 4, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "on_cpu"), [("CPU", True), ("cpu25-P1w2/he-200M", True), ("V100", False)]
+)
+def test_shares_of_cores_are_told_from_gpus(name: str, on_cpu: bool) -> None:
+    """`CPU25` is a quarter of a core."""
+    assert Setting.parse(name).on_cpu is on_cpu

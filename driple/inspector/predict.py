@@ -70,7 +70,7 @@ class Prediction:
     @property
     def cautions(self) -> tuple[str, ...]:
         """Why not to trust it: the warnings, and amounts that cannot be."""
-        if Setting.parse(self.setting).device.startswith("CPU"):  # 100 % is one core of several
+        if Setting.parse(self.setting).on_cpu:  # 100 % is one core of several
             return self.warnings
         return self.warnings + tuple(
             f"{resource} is told to reach {figures['burst_amount']:.1f} %, and a GPU cannot exceed "

@@ -101,7 +101,7 @@ def scene_of(setting: Setting) -> Scene:
     machines = 1  # co-located
     if not link.startswith(("PCIe", "NVLink")):
         machines = _MACHINES.get((num_servers, num_workers), 0)
-    if not machines or setting.device.startswith("CPU"):  # each role on its own
+    if not machines or setting.on_cpu:  # each role on its own
         workers = tuple(range(num_workers))
         servers = tuple(range(num_workers, num_workers + num_servers))
     else:
@@ -132,7 +132,7 @@ def _link_name(setting: Setting) -> str:
 
     Workers of a ring that cannot copy to each other go through the host's memory.
     """
-    if setting.network == "PCIe" and not setting.device.startswith("CPU"):
+    if setting.network == "PCIe" and not setting.on_cpu:
         device = device_named(setting.device)
         through_host = not setting.num_servers and device.name in _NO_PEERS
         return _pcie_of(device) + ("-host" if through_host else "")

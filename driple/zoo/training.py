@@ -63,7 +63,7 @@ class ClusterShape:
         return cls(
             num_servers=setting.num_servers,
             num_workers=setting.num_workers,
-            device_type="CPU" if setting.device.startswith("CPU") else "GPU",
+            device_type="CPU" if setting.on_cpu else "GPU",
         )
 
 
