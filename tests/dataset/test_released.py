@@ -68,7 +68,8 @@ def test_targets_and_features_change_places(tmp_path: Path) -> None:
     assert told["device_util.idle_duration"] == 4
     assert told["net_rx.burst_amount"] == 9
     assert told["net_tx.idle_duration"] == 10
-    assert first.iteration_time_s == told["net_rx.idle_duration"] + told["net_rx.burst_duration"]
+    longer = told["net_tx.idle_duration"] + told["net_tx.burst_duration"]
+    assert first.iteration_time_s == longer
     assert isinstance(first.graph, GroupedGraph)
     stored = given[1]["train"][0][0, :4].numpy()  # tensor size, group size, frequency
     np.testing.assert_array_equal(first.graph.features, stored[:, [2, 0, 1]])
