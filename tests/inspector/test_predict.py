@@ -129,8 +129,11 @@ def test_prediction_is_the_json_of_the_design() -> None:
     assert isinstance(targets, dict)
     assert tuple(targets) == RESOURCES
     assert set(targets["net_tx"]) == {"burst_amount", "burst_duration", "idle_duration"}
-    expected = targets["net_rx"]["burst_duration"] + targets["net_rx"]["idle_duration"]
-    assert printed["iteration_time_s"] == pytest.approx(expected)
+    periods_s = [
+        targets[name]["burst_duration"] + targets[name]["idle_duration"]
+        for name in ("net_tx", "net_rx")
+    ]
+    assert printed["iteration_time_s"] == pytest.approx(max(periods_s))
     assert printed["interval"] is None  # the checkpoint was not calibrated
     assert printed["warnings"] == [
         "1 op type(s) that the inspector has never seen, in 2 of 4 nodes: New"

@@ -36,8 +36,11 @@ def test_smape_by_hand() -> None:
 
 
 def test_iteration_time_error_by_hand() -> None:
-    """Burst 0.2 s and idle 0.4 s of RX are 0.6 s: 20 % above 0.5 s and 40 % below 1.0 s."""
-    predicted = rows(1.0, 1.0)
+    """Burst 0.2 s and idle 0.4 s of RX are 0.6 s: 20 % above 0.5 s and 40 % below 1.0 s.
+
+    Those of TX are 0.2 s, and the longer period counts.
+    """
+    predicted = rows(0.1, 0.1)
     predicted[:, RX_BURST], predicted[:, RX_IDLE] = 0.2, 0.4
     assert predicted_times_s(predicted) == pytest.approx([0.6, 0.6])
     found = score(
