@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driple.errors import TraceError
-from driple.targets import NUM_TARGETS, TARGET_NAMES, Targets
+from driple.targets import NUM_TARGETS, RESOURCES, TARGET_NAMES, Targets
 from driple.trace import Trace
 
 
@@ -18,10 +18,13 @@ def test_flat_order_is_resource_by_resource() -> None:
         assert nested[resource][figure] == value
 
 
-def test_iteration_time_is_one_burst_and_one_gap_of_rx() -> None:
-    """RX bursts mark the iterations."""
-    targets = Targets(np.arange(12.0).reshape(4, 3))
-    assert targets.iteration_time_s == 10.0 + 11.0
+@pytest.mark.parametrize("longer", ["net_tx", "net_rx"])
+def test_iteration_time_is_the_longer_period_of_the_network(longer: str) -> None:
+    """One burst and one gap, of TX or of RX; those of the device do not count."""
+    values = np.full((4, 3), 9.0)
+    values[RESOURCES.index("net_tx") :] = 1.0
+    values[RESOURCES.index(longer)] = (50.0, 2.0, 3.0)
+    assert Targets(values).iteration_time_s == 5.0
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
