@@ -101,6 +101,8 @@ def _print(prediction: Prediction, name: str) -> None:
     if prediction.level is not None:
         kind = f"{prediction.provenance} " if prediction.provenance == "simulated" else ""
         print(f"in brackets: where {prediction.level:.0%} of such {kind}values are expected")
+    elif prediction.ends is not None:
+        print("in brackets: extrapolated; how many of such values lie there is not known")
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
     print(
