@@ -196,7 +196,7 @@ def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate 
     of_labels = (p90_of(labels) or 0.0) if isinstance(labels, dict) else 0.0
     time_s = prediction.iteration_time_s
     p90, calibrated_s = None, None
-    if prediction.ends is not None:
+    if prediction.ends is not None and prediction.level is not None:
         half = hypot(log(prediction.ends[-1][1] / time_s), log1p(of_labels))
         p90, calibrated_s = expm1(half), (time_s / exp(half), time_s * exp(half))
     elif not strange and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):

@@ -79,9 +79,15 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
         axis.set_ylim(bottom=0)
         axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
-    levels = sorted({item.level for item in predictions if item.level is not None})
-    sure = f"; whiskers: {' or '.join(f'{level:.0%}' for level in levels)} intervals"
-    axes[-1].set_xlabel(f"time (s){sure if levels else ''}")
+    kinds = sorted(
+        {
+            "extrapolated" if item.level is None else f"{item.level:.0%}"
+            for item in predictions
+            if item.ends is not None
+        }
+    )
+    sure = f"; whiskers: {' or '.join(kinds)} intervals"
+    axes[-1].set_xlabel(f"time (s){sure if kinds else ''}")
     axes[-1].set_xlim(0, span_s)
     top = 1.0
     if len(predictions) > 1:

@@ -108,16 +108,18 @@ def fullest_server_bytes(variable_bytes: npt.NDArray[np.int64], num_servers: int
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:
     """Gradient accumulators (none in asynchronous training), updates, and what these compute.
 
-    An update behind a resource handle has no output that tells its size: it is taken for one of all
-    that the worker reads.
+    Updates behind resource handles have no output that tells their size: those of the op type that
+    has most are taken for updates of all that the worker reads.
     """
     accumulators, updates, flops = 0, 0, 0.0
+    unsized = [ops for ops in graph.remote if flops_of_update(ops.op_type) and not ops.tensor_bytes]
+    main = max(unsized, key=lambda ops: ops.num_nodes, default=None)
     for ops in graph.remote:
         if ops.op_type in _ACCUMULATORS:
             accumulators += ops.num_nodes
         each = flops_of_update(ops.op_type)
         if each:
             updates += ops.num_nodes
-            updated = ops.tensor_bytes or graph.received_bytes
+            updated = graph.received_bytes if ops is main else ops.tensor_bytes
             flops += each * updated / _BYTES_OF_PARAMETER
     return accumulators, updates, flops

@@ -49,7 +49,7 @@ class Prediction:
         level: share of true values that the intervals hold; None without intervals, and where
             they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
-            the checkpoint was not calibrated.
+            the checkpoint was not calibrated, or the graph is too far off to tell.
         warnings: in what the graph is unlike all that the checkpoint has learned from.
     """
 
@@ -200,7 +200,10 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
     )
     if intervals is not None:
         numbers = np.append(values, targets.iteration_time_s)
-        ends = intervals.around(numbers, distance, warned=bool(warnings))
+        with np.errstate(over="ignore"):
+            ends = intervals.around(numbers, distance, warned=bool(warnings))
+        if not np.isfinite(ends).all():  # so far off that nothing is known
+            ends = None
     return Prediction(
         setting=checkpoint.setting,
         targets=targets,

@@ -107,7 +107,8 @@ def simulate_cluster(
     Args:
         spec: the cluster.
         plans: what each worker does in a step.
-        num_steps: steps of the fastest worker; it goes on while one has done fewer than 10.
+        num_steps: steps of the fastest worker; it goes on while one has done fewer than 10, or than
+            that if it is less.
         seed: of the jitter.
 
     Returns:
@@ -168,20 +169,26 @@ class _Cluster:
     def step_done(self, worker: _Worker) -> None:
         """A worker's gradients are all in; begin its next step, or all workers' if they wait."""
         if not self.spec.synchronous:
-            worker.end_step()
+            self.next_step([worker])
             return
         self.at_barrier += 1
         if self.at_barrier == len(self.workers):
             self.at_barrier = 0
-            for each in self.workers:
-                each.end_step()
+            self.next_step(self.workers)
+
+    def next_step(self, workers: Sequence[_Worker]) -> None:
+        """End a step of these workers, and begin another unless the run is over."""
+        for worker in workers:
+            worker.record.step_ends_s.append(self.queue.now_s)
+        if not self.is_over:
+            for worker in workers:
+                worker.begin_step()
 
     @property
     def is_over(self) -> bool:
         """Whether no worker begins another step."""
         done = [len(worker.record.step_ends_s) for worker in self.workers]
-        least = max(min(_LEAST_STEPS, self.num_steps - 1), 1)
-        return max(done) >= self.num_steps and min(done) >= least
+        return max(done) >= self.num_steps and min(done) >= min(_LEAST_STEPS, self.num_steps)
 
     def records(self) -> list[WorkerRecord]:
         """What each worker did; its meters are 2 w (out) and 2 w + 1 (in).
@@ -308,8 +315,3 @@ class _Worker:
         if not self.unsent and self.next_segment == len(self.plan.segments):
             self.next_segment += 1  # so that it ends once
             self.cluster.step_done(self)
-
-    def end_step(self) -> None:
-        self.record.step_ends_s.append(self.cluster.queue.now_s)
-        if not self.cluster.is_over:
-            self.begin_step()

@@ -50,7 +50,7 @@ class SimulationPlan:
 
     Attributes:
         settings: all of them, for each graph.
-        num_steps: most steps of each worker.
+        num_steps: most steps of the fastest worker.
         seed: of the differences between steps.
     """
 

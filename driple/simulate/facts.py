@@ -89,7 +89,7 @@ def check_facts(
         jobs: by the name of the workload.
         calibration: what devices and links reach of their peaks.
         whole: the simulated data set of the whole catalogue, if there is one.
-        num_steps: steps of each worker.
+        num_steps: steps of the fastest worker.
 
     Raises:
         ConfigError: a row of an unknown kind or quantity.

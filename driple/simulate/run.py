@@ -87,7 +87,8 @@ def simulate(
         job: the training job, or its graph; one that is simulated often is made a job once.
         setting: where it runs.
         calibration: what devices and links reach of their peaks.
-        num_steps: steps of each worker; the first is left out of the results.
+        num_steps: steps of the fastest worker, or of each of a ring; others do ten or as many.
+            The first of each is left out of the results.
         seed: of the differences between steps.
         placement: how variables are spread over servers.
 

@@ -3,7 +3,7 @@
     validation part                      -> errors of graphs near to the training graphs
     families left out, group by group    -> errors of graphs far from them
 
-Every family left out counts the same, so that what holds of the far ones holds of the next family.
+Every family left out counts the same: what is told of far graphs is meant for the next family.
 The family groups take a training each, of one member and for as many epochs. Nothing of the test
 part is used.
 """

@@ -214,7 +214,10 @@ class _Arena:
         return made
 
     def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
-        """A fold that is done; its errors are made of its predictions, not of what was stored."""
+        """A fold that is done; errors on its test part are made of its predictions anew.
+
+        Those on the validation part stay as they were stored, and compare epochs alone.
+        """
         found = _read_fold(file, method, place)
         if found is None:
             return None

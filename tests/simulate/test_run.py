@@ -58,7 +58,7 @@ def test_same_seed_same_traces_other_seed_others() -> None:
     assert first.iteration_time_s != other.iteration_time_s
 
 
-def test_targets_are_finite_and_the_iteration_is_one_burst_and_gap_of_rx() -> None:
+def test_targets_are_finite_and_the_iteration_takes_time() -> None:
     made = on("V100-P1w2/ho-1G", sync=True)
     assert np.isfinite(made.targets.flat).all()
     assert (made.targets.flat >= 0).all()
