@@ -92,6 +92,14 @@ def test_compare_tells_the_interval_that_predict_tells() -> None:
     assert low < methods["simulator"]["iteration_time_s"] < high
 
 
+def test_compare_claims_no_share_where_the_interval_is_extrapolated() -> None:
+    """A graph of 77 ops is further from all known ones than any that was left out."""
+    tiny = ROOT / "tests/data/graphs/functions.pb.gz"
+    done = driple("compare", tiny, "--setting", "CPU-P1w2", "--steps", 6, "--json")
+    inspector = json.loads(done.stdout)["settings"][0]["methods"]["inspector"]
+    assert (inspector["p90_error_pct"], inspector["interval_s"]) == (None, None)
+
+
 def test_compare_goes_on_without_an_inspector_and_says_so() -> None:
     """Nobody has an inspector of such a cluster."""
     setting = "RTX8000-P1w3/ho-25G"

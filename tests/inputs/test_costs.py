@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from driple.graph import read_graph
+from driple.graph.opgraph import RemoteOps
 from driple.inputs import InputConfig, build_input
 from driple.inputs.costs import COST_CONTEXT_NAMES, cost_context, fullest_server_bytes, group_costs
 from driple.opcost import KINDS, PRODUCTS, cost_of_graph, kind_of
@@ -63,6 +64,9 @@ def test_updates_behind_resource_handles_compute_as_much() -> None:
     )
     assert np.expm1(values["updates"]) == pytest.approx(161)
     assert np.expm1(values["update_flops"]) == pytest.approx(4 * 102228128 / 4, rel=0.01)
+    sparse = RemoteOps(op_type="ResourceSparseApplyMomentum", num_nodes=1, tensor_bytes=0)
+    more = cost_context(replace(GRAPH, remote=(*hidden, sparse)), COST)
+    assert more[COST_CONTEXT_NAMES.index("update_flops")] == values["update_flops"]
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ def test_low_bursts_of_a_shared_link_count() -> None:
 
 
 def test_small_talk_is_no_burst() -> None:
-    """Bursts are as many as iterations; what moves between them is idle."""
-    label = label_of_link([120, 2, 120, 2])
+    """What moves less than a hundredth of a burst is none, though every third iteration has one."""
+    label = label_of_link([120, 0.5, 0.5])
     assert label.burst_amount == pytest.approx(120)
-    assert label.burst_duration_s + label.idle_duration_s == pytest.approx(1.0)
+    assert label.burst_duration_s + label.idle_duration_s == pytest.approx(1.5)
 
 
 def test_devices_have_the_bursts_that_they_have() -> None:

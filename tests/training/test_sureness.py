@@ -65,6 +65,18 @@ def test_without_warnings_there_is_nothing_to_tell_apart() -> None:
     assert "no workload was warned of" in found.sentence()
 
 
+@pytest.mark.parametrize(
+    ("distance", "warnings", "half"),
+    [(0.1, (), 0.1), (0.1, ("more FLOPs",), 1.0), (0.9, (), 1.0), (3.0, (), 3.0)],
+)
+def test_warned_and_far_workloads_have_wide_intervals(
+    distance: float, warnings: tuple[str, ...], half: float
+) -> None:
+    """Beyond the reach, at 1, they grow with the distance."""
+    one = replace(SURE, distances={"it": distance}, warnings={"it": warnings})
+    assert one.half_widths("it") == pytest.approx(np.full(13, half))
+
+
 def test_it_is_stored_and_read() -> None:
     """As JSON has it."""
     again = Sureness.from_json_dict(SURE.to_json_dict())
