@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FIGURES", "NUM_TARGETS", "RESOURCES", "TARGET_NAMES", "UNITS", "Targets"]
+__all__ = ["FIGURES", "NETWORK", "NUM_TARGETS", "RESOURCES", "TARGET_NAMES", "UNITS", "Targets"]
 
-RESOURCES = ("device_util", "device_mem_util", "net_tx", "net_rx")
+NETWORK = ("net_tx", "net_rx")
+RESOURCES = ("device_util", "device_mem_util", *NETWORK)
 FIGURES = ("burst_amount", "burst_duration", "idle_duration")
 NUM_TARGETS = len(RESOURCES) * len(FIGURES)
 TARGET_NAMES = tuple(f"{resource}.{figure}" for resource in RESOURCES for figure in FIGURES)
 
-_NETWORK_ROWS = [RESOURCES.index("net_tx"), RESOURCES.index("net_rx")]
+_NETWORK_ROWS = [RESOURCES.index(name) for name in NETWORK]
 
 # Unit of the burst amount of each resource, and of every duration.
 UNITS = {

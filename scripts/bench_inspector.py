@@ -100,8 +100,11 @@ def print_steps(repeats: int, *, compiled: bool) -> None:
     The fused stages are left out of that: oneDNN's operator takes constant weights when compiled.
     """
     plain, fused = partial(paper, fused=False), partial(paper, fused=True)
-    steps = [("paper, plain", plain, False), ("paper, fused", fused, False)]
-    steps.append(("default", default, False))
+    steps = [
+        ("paper, plain", plain, False),
+        ("paper, fused", fused, False),
+        ("default", default, False),
+    ]
     if compiled:
         steps += [("paper, plain, compiled", plain, True), ("default, compiled", default, True)]
     for name, make, way in steps:

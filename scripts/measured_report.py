@@ -27,7 +27,7 @@ from driple.measure.campaign import Limits
 from driple.measure.network import Port
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
-from driple.targets import RESOURCES, TARGET_NAMES, UNITS
+from driple.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
 from driple.zoo import Workload
 
 # What the paper's Figure 2 and Table 1 show: model, whether it is synchronous, resource.
@@ -237,7 +237,7 @@ def notes(datasets: list[Dataset], traces: list[TraceFacts], changes: Changes) -
         "num_runs": seen.num_runs,
         "highest_mb_per_s": seen.highest_mb_per_s,
         "highest_burst_mb_per_s": max(
-            column(first, resource, "burst_amount").max() for resource in ("net_tx", "net_rx")
+            column(first, resource, "burst_amount").max() for resource in NETWORK
         ),
         "first": first.setting,
         "wider": ", ".join(wider),

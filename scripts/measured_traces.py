@@ -12,6 +12,7 @@ from driple.measure.cluster import RunRecord
 from driple.measure.collect import traces_of_run
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
+from driple.targets import NETWORK
 from driple.trace import Trace
 
 
@@ -72,7 +73,7 @@ def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
             traces = traces_on(dataset, record, worker)
             trace = traces["net_tx"]
             lengths_s.append(len(trace.amount) * trace.period_s)
-            top = max(top, *(float(traces[name].amount.max()) for name in ("net_tx", "net_rx")))
+            top = max(top, *(float(traces[name].amount.max()) for name in NETWORK))
         highest.append(top)
     return TraceFacts(
         num_runs=len(highest),

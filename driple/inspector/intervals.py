@@ -99,9 +99,10 @@ class Intervals:
         half = half_widths_at(
             self.near,
             self.far,
-            distance,
-            unusual=warned or self.is_far(distance),
+            distance=distance,
+            threshold=self.threshold,
             reach=self.reach,
+            warned=warned,
         )
         factor = np.exp(half)
         return np.stack([numbers / factor, numbers * factor], axis=1)
@@ -140,18 +141,25 @@ class Intervals:
 
 
 def half_widths_at(
-    near: FloatArray, far: FloatArray | None, distance: float, *, unusual: bool, reach: float
+    near: FloatArray,
+    far: FloatArray | None,
+    *,
+    distance: float,
+    threshold: float,
+    reach: float,
+    warned: bool,
 ) -> FloatArray:
     """Half-widths of the logarithm for one graph, shape [13].
 
     Args:
-        near: for usual graphs, shape [13].
-        far: for unusual ones; None where they are not known, and the near ones serve.
+        near: for graphs near to training graphs, shape [13].
+        far: for others, and those that are warned of; None where the near ones serve for all.
         distance: of the graph to the nearest training graph.
-        unusual: whether it is far from them or outside of their range.
+        threshold: largest distance that counts as near.
         reach: up to which distance half-widths are known; beyond, they grow in proportion.
+        warned: whether it is outside of the training graphs in any way.
     """
-    half = far if unusual and far is not None else near
+    half = far if far is not None and (warned or distance > threshold) else near
     return half * (distance / reach) if distance > reach > 0 else half
 
 

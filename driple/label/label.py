@@ -16,7 +16,7 @@ import numpy as np
 
 from driple.errors import TraceError
 from driple.label.bursts import BoolArray, FloatArray, runs, two_means
-from driple.targets import FIGURES, RESOURCES, Targets
+from driple.targets import FIGURES, NETWORK, RESOURCES, Targets
 from driple.trace import Trace
 
 __all__ = ["Label", "Pattern", "label_trace", "targets_of"]
@@ -29,7 +29,6 @@ Pattern = Literal["B", "I", "BIB"]
 _MIN_CONTRAST = 0.01
 # Network traffic with fewer bursts than that has lost some: a burst and its gap take more than two
 # iterations, and a tenth for noise. No measured run comes to it.
-_NETWORK = ("net_tx", "net_rx")
 _MOST_ITERATIONS = 2.2
 _MOST_SPLITS = 10
 # A one-cluster trace counts as idle below this: NVML shows whole percents.
@@ -90,7 +89,7 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     if high - low < _MIN_CONTRAST * abs(high):
         return _flat_label(trace, mean, iteration_time_s)
     iteration = iteration_time_s / trace.period_s
-    if trace.resource in _NETWORK and _cycle(is_burst) > _MOST_ITERATIONS * iteration:
+    if trace.resource in NETWORK and _cycle(is_burst) > _MOST_ITERATIONS * iteration:
         is_burst = _with_low_bursts(amount, is_burst, iteration)
         high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
     found = runs(is_burst)

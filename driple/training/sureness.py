@@ -46,13 +46,13 @@ class Sureness:
 
     def half_widths(self, workload: str) -> FloatArray:
         """Shape [13]."""
-        distance = self.distances[workload]
         return half_widths_at(
             np.array(self.near),
             None if self.far is None else np.array(self.far),
-            distance,
-            unusual=distance > self.threshold or bool(self.warnings[workload]),
+            distance=self.distances[workload],
+            threshold=self.threshold,
             reach=self.reach,
+            warned=bool(self.warnings[workload]),
         )
 
     def to_json_dict(self) -> dict[str, Any]:
