@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shipped import DOCS, FIRST, inspector_file, run_folder
+from shipped import DOCS, FIRST, SHORTER_PAPER, inspector_file, run_folder
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import limited_split, random_split
@@ -35,11 +35,9 @@ LAYERS = (
     ("phi_r", "gru", "mlp"),
     ("phi_f", "phi_r", "gru", "readout", "mlp"),
 )
-# The paper's preset waits 1,000 epochs for a better one, a day over all seeds and sizes; anew, it
-# is given these here. In the checkpoints it has its full patience. Intervals are left out: nothing
-# here asks for them, and finding them takes trainings of its own.
+# Intervals are left out: nothing here asks for them, and finding them takes trainings of its own.
 ANEW: dict[str, dict[str, int]] = {
-    "paper": {"patience_epochs": 100, "max_epochs": 400},
+    "paper": SHORTER_PAPER,
     "default": {"family_folds": 0},
 }
 # What `driple transfer` does with each preset.
