@@ -124,9 +124,9 @@ def _simulate_graph(
     from driple.checks import check_choice
     from driple.errors import ConfigError
     from driple.graph import read_graph
+    from driple.graph.placement import STRATEGIES
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.placement import STRATEGIES
     from driple.simulate.run import simulate as simulate_graph
     from driple.simulate.scene import scene_of
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph.opgraph import OpGraph
+from driple.graph.placement import server_bytes
 from driple.opcost import KINDS, PRODUCTS, GraphCost, cost_by_kind, flops_of_update
 
 __all__ = ["COST_CONTEXT_NAMES", "COST_FEATURE_NAMES", "cost_context", "group_costs"]
@@ -67,7 +68,7 @@ def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> Float
     Args:
         graph: the graph of one worker's training step.
         cost: of the graph.
-        num_servers: parameter servers that hold the variables.
+        num_servers: parameter servers that hold the variables; a step waits for the fullest.
     """
     flops, moved, runs, left = cost_by_kind(graph, cost)
     accumulators, updates, update_flops = _of_servers(graph)
@@ -84,25 +85,11 @@ def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> Float
         len(graph.traffic.received_bytes),
         accumulators,
         sent if accumulators else 0.0,
-        fullest_server_bytes(graph.traffic.received_bytes, num_servers),
+        server_bytes(graph.traffic.received_bytes, num_servers).max(),
         updates,
         update_flops,
     ]
     return np.log1p(np.array(values, dtype=np.float64))
-
-
-def fullest_server_bytes(variable_bytes: npt.NDArray[np.int64], num_servers: int) -> float:
-    """Bytes on the server that holds most, dealt out in turn as TensorFlow does it.
-
-    Where every fifth variable is a large one, one of five servers holds nearly all, and a step
-    waits for it.
-
-    Args:
-        variable_bytes: shape [v], in the order in which the variables were made.
-        num_servers: servers to deal them out to.
-    """
-    servers = np.arange(len(variable_bytes)) % num_servers
-    return float(np.bincount(servers, weights=variable_bytes, minlength=1).max())
 
 
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
+from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.kernels import op_times
 from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
-from driple.simulate.placement import Strategy, gradients_to, place_variables
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
 __all__ = ["Job", "is_synchronous"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from driple.errors import GraphError, SettingError
+from driple.graph.placement import server_bytes
 from driple.perfmodel.sweep import Points, Profile
 from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.job import Job
-from driple.simulate.placement import place_variables
 from driple.simulate.plan import StepPlan
 from driple.simulate.scene import Scene
 
@@ -57,13 +57,8 @@ def profile_of_plan(plan: StepPlan) -> Profile:
 
 
 def imbalance(job: Job, num_servers: int) -> float:
-    """How many times its even share of the parameters the fullest server holds.
-
-    TensorFlow gives variables to servers in turn, whatever their size: with two servers and a bias
-    after each weight, one gets all weights.
-    """
-    nbytes = job.graph.traffic.received_bytes
-    loads = np.bincount(place_variables(nbytes, num_servers), nbytes, num_servers)
+    """How many times its even share of the parameters the fullest server holds."""
+    loads = server_bytes(job.graph.traffic.received_bytes, num_servers)
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 

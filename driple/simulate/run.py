@@ -15,13 +15,13 @@ import numpy as np
 
 from driple.checks import check_whole
 from driple.graph.opgraph import OpGraph
+from driple.graph.placement import Strategy
 from driple.label import label_trace, targets_of
 from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
 from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
 from driple.simulate.device import Calibration
 from driple.simulate.job import Job, is_synchronous
-from driple.simulate.placement import Strategy
 from driple.simulate.ring import RingSpec, simulate_ring
 from driple.simulate.scene import Scene, copy_s_per_byte, scene_of
 from driple.targets import UNITS, Targets

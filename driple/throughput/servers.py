@@ -13,7 +13,7 @@ import numpy as np
 
 from driple.checks import check_whole
 from driple.errors import ConfigError
-from driple.simulate.placement import Strategy, gradients_to, place_variables
+from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.throughput.jobtrace import JobTrace, Resource, order_of
 
 __all__ = ["with_servers"]

@@ -10,8 +10,9 @@ import pytest
 
 from driple.graph import read_graph
 from driple.graph.opgraph import RemoteOps
+from driple.graph.placement import server_bytes
 from driple.inputs import InputConfig, build_input
-from driple.inputs.costs import COST_CONTEXT_NAMES, cost_context, fullest_server_bytes, group_costs
+from driple.inputs.costs import COST_CONTEXT_NAMES, cost_context, group_costs
 from driple.opcost import KINDS, PRODUCTS, cost_of_graph, kind_of
 
 GRAPH = read_graph(Path(__file__).parents[2] / "datasets" / "examples" / "resnet50.pbtxt")
@@ -69,21 +70,13 @@ def test_updates_behind_resource_handles_compute_as_much() -> None:
     assert more[COST_CONTEXT_NAMES.index("update_flops")] == values["update_flops"]
 
 
-@pytest.mark.parametrize(
-    ("num_servers", "expected"), [(1, 115), (2, 103), (3, 101), (5, 101), (9, 100)]
-)
-def test_variables_are_dealt_out_in_turn(num_servers: int, expected: int) -> None:
-    sizes = np.array([100, 10, 2, 1, 1, 1])
-    assert fullest_server_bytes(sizes, num_servers) == expected
-
-
-def test_one_server_holds_everything_and_none_holds_nothing() -> None:
-    received = GRAPH.traffic.received_bytes
-    assert fullest_server_bytes(received, 1) == GRAPH.received_bytes
-    assert fullest_server_bytes(received[:0], 3) == 0
+def test_only_the_fullest_server_depends_on_the_number_of_servers() -> None:
     one, five = (np.expm1(cost_context(GRAPH, COST, servers)) for servers in (1, 5))
     changed = [name for name, a, b in zip(COST_CONTEXT_NAMES, one, five, strict=True) if a != b]
     assert changed == ["fullest_server_bytes"]
+    fullest = COST_CONTEXT_NAMES.index("fullest_server_bytes")
+    assert one[fullest] == pytest.approx(GRAPH.received_bytes)
+    assert five[fullest] == pytest.approx(server_bytes(GRAPH.traffic.received_bytes, 5).max())
 
 
 @pytest.mark.parametrize(

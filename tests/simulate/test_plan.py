@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from driple.graph.opgraph import OpGraph, Traffic
-from driple.simulate.placement import gradients_to, place_variables
 from driple.simulate.plan import MOST_MESSAGES, OpTimes, execution_order, plan_step
 from tests.dataset.examples import chain_graph
 
@@ -71,14 +70,3 @@ def test_execution_follows_edges_whatever_the_order_of_the_file() -> None:
     turned = replace(graph, edges=graph.num_nodes - 1 - graph.edges)
     assert execution_order(graph).tolist() == list(range(9))
     assert execution_order(turned).tolist() == list(range(9))[::-1]
-
-
-def test_placement_in_turn_and_by_size() -> None:
-    nbytes = np.array([100, 1, 1, 1, 50])
-    assert place_variables(nbytes, 2).tolist() == [0, 1, 0, 1, 0]
-    assert place_variables(nbytes, 2, "greedy").tolist() == [0, 1, 1, 1, 1]
-
-
-def test_gradients_go_where_their_variables_are() -> None:
-    variables, servers = np.array([10, 20, 10]), np.array([0, 1, 2])
-    assert gradients_to(np.array([10, 20, 10, 99]), variables, servers).tolist() == [2, 1, 0, 0]

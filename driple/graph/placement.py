@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from driple.checks import check_choice
 
-__all__ = ["STRATEGIES", "Strategy", "gradients_to", "place_variables"]
+__all__ = ["STRATEGIES", "Strategy", "gradients_to", "place_variables", "server_bytes"]
 
 Strategy = Literal["round_robin", "greedy"]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
@@ -38,6 +38,18 @@ def place_variables(
         found[i] = int(loads.argmin())
         loads[found[i]] += size
     return found
+
+
+def server_bytes(
+    nbytes: npt.NDArray[np.int64], num_servers: int, strategy: Strategy = "round_robin"
+) -> npt.NDArray[np.float64]:
+    """Bytes that each server holds, shape [num_servers].
+
+    In turn, and whatever their size: with two servers and a bias after each weight, one gets all
+    weights; where every fifth variable is a large one, one of five servers holds nearly all.
+    """
+    servers = place_variables(nbytes, num_servers, strategy)
+    return np.bincount(servers, weights=nbytes, minlength=num_servers).astype(np.float64)
 
 
 def gradients_to(
