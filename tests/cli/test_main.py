@@ -102,10 +102,11 @@ def test_predict_says_how_many_labels_the_inspector_learned_from(setting: str, w
     assert words in driple("predict", EXAMPLE, "--setting", setting).stdout
 
 
-def test_ranges_that_are_extrapolated_claim_no_share() -> None:
+def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     """A graph of 77 ops is further from all known ones than any that was left out."""
-    tiny = ROOT / "tests/data/graphs/functions.pb.gz"
-    done = driple("predict", tiny, "--setting", "CPU-P1w2")
+    tiny, picture = ROOT / "tests/data/graphs/functions.pb.gz", tmp_path / "tiny.svg"
+    done = driple("predict", tiny, "--setting", "CPU-P1w2", "--plot", picture)
+    assert "whiskers: extrapolated intervals" in picture.read_text()
     assert "in brackets: extrapolated" in done.stdout
     assert "so that they are extrapolated" in done.stderr
     found = json.loads(driple("predict", tiny, "--setting", "CPU-P1w2", "--json").stdout)
