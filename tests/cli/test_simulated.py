@@ -51,11 +51,12 @@ def test_without_a_setting_it_is_the_papers_first() -> None:
     assert done.stdout == driple("predict", EXAMPLE, "--setting", "V100").stdout
 
 
+@pytest.mark.parametrize("preset", ["default", "paper"])
 @pytest.mark.parametrize("setting", SIMULATED)
-def test_inspectors_come_from_the_first_by_transfer(setting: str) -> None:
+def test_inspectors_come_from_the_first_by_transfer(setting: str, preset: str) -> None:
     """With 320 labels, as in the paper (section 4.2.1)."""
     folder = ROOT / "checkpoints" / Setting.parse(setting).file_name
-    trained = load_checkpoint(folder / "default.safetensors").trained_on
+    trained = load_checkpoint(folder / f"{preset}.safetensors").trained_on
     origin = trained.get("transferred_from")
     if setting == FIRST:
         assert origin is None
