@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.cli.checkpoints import checkpoint_path
 from driple.cli.transfer import _checkpoint
 from driple.dataset import Dataset, read_dataset, write_dataset
+from driple.errors import CheckpointError
+from driple.settings import Setting
 from driple.targets import Targets
 from tests.cli.test_main import ROOT, driple, refused
 
@@ -111,12 +114,16 @@ def test_the_preset_that_is_asked_for_is_the_one_that_is_carried(
     for source in (paper, "CPU-P1w2"):
         line = refused("transfer", "--from", source, "--preset", "papr", *there)
         assert "--preset must be one of paper, default, got 'papr'" in line
-    line = refused("transfer", "--from", "V100", "--preset", "paper", *there)
-    assert "no 'paper' checkpoint for V100-P1w2/ho-PCIe (its presets are: default)" in line
     assert not (tmp_path / "a").exists()
     assert _checkpoint(str(paper), None).preset == "paper"
     assert _checkpoint(str(paper), "paper").preset == "paper"
     assert _checkpoint("CPU-P1w2", None).preset == "default"
+
+
+def test_a_preset_that_is_not_shipped_is_refused_with_those_that_are() -> None:
+    """The setting exists, so it is not to blame."""
+    with pytest.raises(CheckpointError, match=r"no 'mine' checkpoint for V100.*: default, paper"):
+        checkpoint_path(Setting.parse("V100"), "mine")
 
 
 def test_what_cannot_be_transferred_gets_one_line(folder: Path, tmp_path: Path) -> None:
