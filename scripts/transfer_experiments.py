@@ -7,19 +7,29 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shipped import DOCS, FIRST, SHORTER_PAPER, inspector_file, run_folder
+from shipped import (
+    DOCS,
+    FIRST,
+    SHORTER_PAPER,
+    inspector_file,
+    measured_folders,
+    run_folder,
+)
 
-from driple.dataset.example import Dataset
+from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
+from driple.dataset.store import read_datasets
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import load_checkpoint
-from driple.training.config import preset_named
+from driple.training.config import Preset, preset_named
 from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
+from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.transfer import transfer, transfer_config
 
 HOME = DOCS / "transfer"
@@ -109,7 +119,7 @@ def run(
         mark: their fingerprint.
         groupings: those of other experiments on the same graphs.
         threads: of torch.
-        source: checkpoint that is transferred; by default the first measured setting's.
+        source: checkpoint that is transferred; by default the first setting's of the same seed.
     """
     began = time.perf_counter(), time.process_time()
     split = random_split(dataset.workloads, item.seed)
@@ -119,16 +129,14 @@ def run(
             item.preset, tuned_share=item.share, layers=item.layers, align=item.aligned
         )
         config = replace(config, train=replace(config.train, seed=item.seed), interval_folds=0)
-        checkpoint = load_checkpoint(source or inspector_file(FIRST, item.preset))
+        checkpoint = load_checkpoint(source or source_file(item.preset, item.seed, threads))
         with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
             options = RunOptions(threads=threads)
             result = transfer(
                 checkpoint, dataset, part, config, folder, options=options, groupings=groupings
             )
     else:
-        preset = preset_named(item.preset)
-        changed = {"seed": item.seed, **ANEW[item.preset]}
-        preset = replace(preset, train=replace(preset.train, **changed))
+        preset = anew(item.preset, item.seed)
         place = run_folder(dataset, mark, part, preset)
         options = RunOptions(resume=True, threads=threads)
         result = train(dataset, part, preset, place, options=options, groupings=groupings)
@@ -137,6 +145,7 @@ def run(
     scores = result.test_scores(dataset, split.train)
     return {
         **asdict(item),
+        **({"source_seed": item.seed} if item.layers else {}),
         **errors_of(scores),
         "seconds": seconds,
         "threads": threads,
@@ -144,6 +153,35 @@ def run(
         "best_epoch": result.best_epoch,
         "stopped_by": result.stopped_by,
     }
+
+
+def anew(name: str, seed: int) -> Preset:
+    """A preset as it is trained anew here."""
+    made = preset_named(name)
+    return replace(made, train=replace(made.train, seed=seed, **ANEW[name]))
+
+
+def source_file(name: str, seed: int, threads: int) -> Path:
+    """The first measured setting's inspector of a seed, trained unless it is there.
+
+    A workload's place in a split is a hash of its name and the seed, so what the target tests the
+    source of the same seed has not learned. That of seed 0 is shipped.
+    """
+    if seed == 0:
+        return inspector_file(FIRST, name)
+    dataset, mark = _first()
+    split, preset = random_split(dataset.workloads, seed), anew(name, seed)
+    place = run_folder(dataset, mark, split, preset)
+    if not (place / CHECKPOINT_FILE).exists():  # it is written last
+        train(dataset, split, preset, place, options=RunOptions(resume=True, threads=threads))
+    return place / CHECKPOINT_FILE
+
+
+@cache
+def _first() -> tuple[Dataset, str]:
+    """Labels of the first measured setting, and their fingerprint."""
+    (dataset,) = read_datasets([measured_folders()[FIRST]])
+    return dataset, fingerprint(dataset)
 
 
 def errors_of(scores: Scores) -> dict[str, float]:
@@ -167,7 +205,12 @@ def load_results(marks: dict[str, str]) -> dict[str, dict[str, object]]:
         return {}
     # Lines that do not tell their threads were run with --threads 1.
     lines = ({"threads": 1, **json.loads(line)} for line in RESULTS.read_text().splitlines())
-    known = [line for line in lines if marks.get(line["target"]) == line["fingerprint"]]
+    known = [
+        line
+        for line in lines
+        if marks.get(line["target"]) == line["fingerprint"]
+        and line.get("source_seed", line["seed"]) == line["seed"]
+    ]
     return {key_of(line, marks): line for line in known}
 
 
