@@ -12,24 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shipped import (
-    DOCS,
-    FIRST,
-    SHORTER_PAPER,
-    inspector_file,
-    measured_folders,
-    run_folder,
-)
+from shipped import DOCS, FIRST, SHORTER_PAPER, inspector_file, measured_folders, run_folder
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
-from driple.dataset.store import read_datasets
+from driple.dataset.store import read_dataset
 from driple.inputs import Groupings
-from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.training.config import Preset, preset_named
 from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
-from driple.training.runfiles import CHECKPOINT_FILE
+from driple.training.moved import trained_once
 from driple.training.transfer import transfer, transfer_config
 
 HOME = DOCS / "transfer"
@@ -121,6 +114,10 @@ def run(
         threads: of torch.
         source: checkpoint that is transferred; by default the first setting's of the same seed.
     """
+    if item.layers:  # before the clock starts: it may have to be trained
+        checkpoint = (
+            load_checkpoint(source) if source else pretrained(item.preset, item.seed, threads)
+        )
     began = time.perf_counter(), time.process_time()
     split = random_split(dataset.workloads, item.seed)
     part = limited_split(split, dataset.workloads, item.size, item.seed) if item.size else split
@@ -129,7 +126,6 @@ def run(
             item.preset, tuned_share=item.share, layers=item.layers, align=item.aligned
         )
         config = replace(config, train=replace(config.train, seed=item.seed), interval_folds=0)
-        checkpoint = load_checkpoint(source or source_file(item.preset, item.seed, threads))
         with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
             options = RunOptions(threads=threads)
             result = transfer(
@@ -161,27 +157,25 @@ def anew(name: str, seed: int) -> Preset:
     return replace(made, train=replace(made.train, seed=seed, **ANEW[name]))
 
 
-def source_file(name: str, seed: int, threads: int) -> Path:
+@cache
+def pretrained(name: str, seed: int, threads: int) -> Checkpoint:
     """The first measured setting's inspector of a seed, trained unless it is there.
 
     A workload's place in a split is a hash of its name and the seed, so what the target tests the
     source of the same seed has not learned. That of seed 0 is shipped.
     """
     if seed == 0:
-        return inspector_file(FIRST, name)
-    dataset, mark = _first()
+        return load_checkpoint(inspector_file(FIRST, name))
+    dataset = read_dataset(measured_folders()[FIRST])
     split, preset = random_split(dataset.workloads, seed), anew(name, seed)
-    place = run_folder(dataset, mark, split, preset)
-    if not (place / CHECKPOINT_FILE).exists():  # it is written last
-        train(dataset, split, preset, place, options=RunOptions(resume=True, threads=threads))
-    return place / CHECKPOINT_FILE
-
-
-@cache
-def _first() -> tuple[Dataset, str]:
-    """Labels of the first measured setting, and their fingerprint."""
-    (dataset,) = read_datasets([measured_folders()[FIRST]])
-    return dataset, fingerprint(dataset)
+    return trained_once(
+        dataset,
+        split,
+        preset,
+        run_folder(dataset, fingerprint(dataset), split, preset),
+        options=RunOptions(resume=True, threads=threads),
+        groupings=Groupings(),
+    )
 
 
 def errors_of(scores: Scores) -> dict[str, float]:
@@ -205,12 +199,7 @@ def load_results(marks: dict[str, str]) -> dict[str, dict[str, object]]:
         return {}
     # Lines that do not tell their threads were run with --threads 1.
     lines = ({"threads": 1, **json.loads(line)} for line in RESULTS.read_text().splitlines())
-    known = [
-        line
-        for line in lines
-        if marks.get(line["target"]) == line["fingerprint"]
-        and line.get("source_seed", line["seed"]) == line["seed"]
-    ]
+    known = [line for line in lines if marks.get(line["target"]) == line["fingerprint"]]
     return {key_of(line, marks): line for line in known}
 
 
