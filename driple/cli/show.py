@@ -118,6 +118,7 @@ def print_simulator_error(error: object) -> None:
     known = error.get("devices")
     devices = f" ({', '.join(map(str, known))})" if isinstance(known, list) else ""
     whose = " of devices" if error.get("new_device") else ""
+    whose = " of this setting" if error.get("setting") else whose
     print(
         f"the simulator's error, on {rows:.0f} real iteration times{whose} that it was not fitted "
         f"to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"

@@ -153,7 +153,7 @@ def _simulate_graph(
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
         if json:
-            error = calibration.error_of(made.setting)
+            error = calibration.error_of(made.setting, made.scene.link)
             print_json({**made.to_json_dict(), "error": error})
         else:
             _print(made, calibration, graph.name)
@@ -199,7 +199,7 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
-    print_simulator_error(calibration.error_of(made.setting))
+    print_simulator_error(calibration.error_of(made.setting, made.scene.link))
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:

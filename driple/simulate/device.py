@@ -176,16 +176,25 @@ class Calibration:
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
-    def error_of(self, setting: Setting) -> dict[str, Any]:
+    def error_of(self, setting: Setting, link: str) -> dict[str, Any]:
         """Error of simulated iteration times on such a cluster; empty if it is not known.
 
-        Of a device without published runs on such clusters it is the error on devices that were
-        left out of the fit, and `devices` are those.
+        Of a device without published runs on such clusters, or a ring over a link that nobody
+        measured, it is the error on devices that were left out of the fit, and `devices` are those.
+        Where a setting was measured itself, it is the error on that one.
+
+        Args:
+            setting: the cluster.
+            link: name of what joins its machines, or its workers on one machine.
         """
         alone = "ring" if setting.num_workers > 1 else "single"
-        found = dict(self.errors.get("servers" if setting.num_servers else alone, {}))
-        unseen = found.pop("new_device", None)
-        if unseen and setting.device not in found["devices"]:
+        kind = "servers" if setting.num_servers else alone
+        found = dict(self.errors.get(kind, {}))
+        unseen, measured = found.pop("new_device", None), found.pop("settings", {})
+        if setting.name in measured:
+            return {**measured[setting.name], "setting": setting.name}
+        new_link = kind == "ring" and link_kind(link) not in self.links
+        if unseen and (new_link or setting.device not in found["devices"]):
             return {**unseen, "new_device": True}
         return found
 

@@ -175,8 +175,8 @@ def test_odd_input_is_refused() -> None:
 def test_a_calibration_comes_back_from_its_file() -> None:
     text = json.dumps(CALIBRATION.to_json_dict())
     assert Calibration.from_json(text) == CALIBRATION
-    assert CALIBRATION.error_of(Setting.parse("V100"))["rows"] == 20
-    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe")) == {}
+    assert CALIBRATION.error_of(Setting.parse("V100"), "PCIe3")["rows"] == 20
+    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe"), "PCIe3") == {}
     for odd in (
         "{}",
         "[]",
