@@ -241,7 +241,7 @@ def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, 
     return float(roofline.seconds(DEVICES[device], fits.rows([alone]))[0])
 
 
-def _predicted(
+def _predicted(  # noqa: PLR0917
     fits: Fits,
     role_bytes_per_s: float,
     /,
