@@ -7,19 +7,22 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shipped import DOCS, FIRST, SHORTER_PAPER, inspector_file, run_folder
+from shipped import DOCS, FIRST, SHORTER_PAPER, inspector_file, measured_folders, run_folder
 
-from driple.dataset.example import Dataset
+from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
+from driple.dataset.store import read_dataset
 from driple.inputs import Groupings
-from driple.inspector.checkpoint import load_checkpoint
-from driple.training.config import preset_named
+from driple.inspector.checkpoint import Checkpoint, load_checkpoint
+from driple.training.config import Preset, preset_named
 from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
+from driple.training.moved import trained_once
 from driple.training.transfer import transfer, transfer_config
 
 HOME = DOCS / "transfer"
@@ -109,8 +112,12 @@ def run(
         mark: their fingerprint.
         groupings: those of other experiments on the same graphs.
         threads: of torch.
-        source: checkpoint that is transferred; by default the first measured setting's.
+        source: checkpoint that is transferred; by default the first setting's of the same seed.
     """
+    if item.layers:  # before the clock starts: it may have to be trained
+        checkpoint = (
+            load_checkpoint(source) if source else pretrained(item.preset, item.seed, threads)
+        )
     began = time.perf_counter(), time.process_time()
     split = random_split(dataset.workloads, item.seed)
     part = limited_split(split, dataset.workloads, item.size, item.seed) if item.size else split
@@ -119,16 +126,13 @@ def run(
             item.preset, tuned_share=item.share, layers=item.layers, align=item.aligned
         )
         config = replace(config, train=replace(config.train, seed=item.seed), interval_folds=0)
-        checkpoint = load_checkpoint(source or inspector_file(FIRST, item.preset))
         with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
             options = RunOptions(threads=threads)
             result = transfer(
                 checkpoint, dataset, part, config, folder, options=options, groupings=groupings
             )
     else:
-        preset = preset_named(item.preset)
-        changed = {"seed": item.seed, **ANEW[item.preset]}
-        preset = replace(preset, train=replace(preset.train, **changed))
+        preset = anew(item.preset, item.seed)
         place = run_folder(dataset, mark, part, preset)
         options = RunOptions(resume=True, threads=threads)
         result = train(dataset, part, preset, place, options=options, groupings=groupings)
@@ -137,6 +141,7 @@ def run(
     scores = result.test_scores(dataset, split.train)
     return {
         **asdict(item),
+        **({"source_seed": item.seed} if item.layers else {}),
         **errors_of(scores),
         "seconds": seconds,
         "threads": threads,
@@ -144,6 +149,33 @@ def run(
         "best_epoch": result.best_epoch,
         "stopped_by": result.stopped_by,
     }
+
+
+def anew(name: str, seed: int) -> Preset:
+    """A preset as it is trained anew here."""
+    made = preset_named(name)
+    return replace(made, train=replace(made.train, seed=seed, **ANEW[name]))
+
+
+@cache
+def pretrained(name: str, seed: int, threads: int) -> Checkpoint:
+    """The first measured setting's inspector of a seed, trained unless it is there.
+
+    A workload's place in a split is a hash of its name and the seed, so what the target tests the
+    source of the same seed has not learned. That of seed 0 is shipped.
+    """
+    if seed == 0:
+        return load_checkpoint(inspector_file(FIRST, name))
+    dataset = read_dataset(measured_folders()[FIRST])
+    split, preset = random_split(dataset.workloads, seed), anew(name, seed)
+    return trained_once(
+        dataset,
+        split,
+        preset,
+        run_folder(dataset, fingerprint(dataset), split, preset),
+        options=RunOptions(resume=True, threads=threads),
+        groupings=Groupings(),
+    )
 
 
 def errors_of(scores: Scores) -> dict[str, float]:

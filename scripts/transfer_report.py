@@ -222,8 +222,8 @@ def report(results: Results, first: Dataset, datasets: dict[str, Dataset]) -> No
         "measured setting is learned anew and by transfer, from the same labels, on the same test "
         f"workloads; means and standard deviations over seeds ({trainings(results, targets)}). "
         f"`labels` are those to train and to validate on. {kept_for_the_test(datasets)} "
-        f"{how_timed(results)} The pre-trained inspector has seen the graphs of the test workloads "
-        "with the labels of its own setting, as in the paper. Where preset `paper` "
+        f"{how_timed(results)} Of many tested workloads the pre-trained inspector knows the graph, "
+        "with the label of its own setting (last note below). Where preset `paper` "
         f"is trained anew, it is given {ANEW['paper']['patience_epochs']} epochs of patience and "
         f"{ANEW['paper']['max_epochs']} in all, in place of 1,000 and 100,000.",
         "",
@@ -284,6 +284,7 @@ def main() -> None:
     if unknown := set(targets) - set(datasets):
         raise SystemExit(f"--targets: {', '.join(unknown)} is none of {', '.join(datasets)}")
     wanted = [item for item in experiments(targets, arguments.seeds) if item.preset in presets]
+    wanted.sort(key=lambda item: bool(item.layers))  # what waits for no source first
     for i, item in enumerate(wanted):
         key = key_of(json.loads(json.dumps(asdict(item))), marks)
         if key in load_results(marks):  # read anew: another process may have run it

@@ -29,7 +29,7 @@ from driple.training.loop import RunOptions, TrainResult, train
 from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.transfer import TransferConfig, transfer, transfer_config
 
-__all__ = ["Moved"]
+__all__ = ["Moved", "trained_once"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +112,22 @@ class Moved:
     def _pretrained(self, seed: int, family: str, options: RunOptions) -> Checkpoint:
         split = self._split(seed, family)
         run = run_folder(self.work_dir, self.source, self._mark, split, self._preset)
-        file = run / CHECKPOINT_FILE
-        if file.exists():  # it is written last
-            return load_checkpoint(file)
-        made = train(
+        return trained_once(
             self.source, split, self._preset, run, options=options, groupings=self.groupings
         )
-        return made.checkpoint
+
+
+def trained_once(
+    dataset: Dataset,
+    split: Split,
+    preset: Preset,
+    run: Path,
+    *,
+    options: RunOptions,
+    groupings: Groupings,
+) -> Checkpoint:
+    """The inspector of a run that is done; trained now, if it is not. Arguments as of `train`."""
+    file = run / CHECKPOINT_FILE
+    if file.exists():  # it is written last
+        return load_checkpoint(file)
+    return train(dataset, split, preset, run, options=options, groupings=groupings).checkpoint
