@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _LONG_BURST_ITERATIONS = 2  # a burst and its gap in device or memory; more are told of
+_MOST_DEVICES = 4  # that are named one by one
 
 
 def note(message: str) -> None:
@@ -116,12 +117,16 @@ def print_simulator_error(error: object) -> None:
         return
     rows, median, worst = (error[name] for name in names)
     known = error.get("devices")
-    devices = f" ({', '.join(map(str, known))})" if isinstance(known, list) else ""
+    devices = ""
+    if isinstance(known, list):
+        many = len(known) > _MOST_DEVICES
+        devices = f" ({f'{len(known)} devices' if many else ', '.join(map(str, known))})"
+    alone = "single-device " if error.get("one_device") else ""
     whose = " of devices" if error.get("new_device") else ""
     whose = " of this setting" if error.get("setting") else whose
     print(
-        f"the simulator's error, on {rows:.0f} real iteration times{whose} that it was not fitted "
-        f"to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
+        f"the simulator's error, on {rows:.0f} real {alone}iteration times{whose} that it was not "
+        f"fitted to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
     )
 
 

@@ -28,7 +28,7 @@ def test_simulate_prints_what_predict_prints_and_says_that_it_is_simulated() -> 
     assert both == pytest.approx(found["iteration_time_s"], rel=0.15)
     shown = driple("simulate", EXAMPLE, *QUICK)
     assert "simulated" in shown.stdout
-    assert "real iteration times of devices that it was not fitted to" in shown.stdout
+    assert "real single-device iteration times that it was not fitted to" in shown.stdout
     assert "no --setting given" in shown.stderr
 
 
@@ -101,6 +101,7 @@ def test_validate_prints_errors_of_what_was_held_out(little: Path) -> None:
     assert ("servers", "model") in kinds
     assert all(row["median_pct"] < 60 for row in found["errors"] if row["held_out"] == "nothing")
     assert len(found["facts"]) == 5
+    assert "stay empty" in done.stderr
 
 
 def test_validate_without_the_data_says_what_is_missing(tmp_path: Path) -> None:
