@@ -132,7 +132,8 @@ def _simulated(
     kind, quantity = row["kind"], row["quantity"]
     if row["workload"] == _WHOLE:
         return None if whole is None else _of_whole(kind, quantity, whole)
-    if row["workload"] not in jobs:
+    other = row["against_workload"] or row["workload"]
+    if row["workload"] not in jobs or other not in jobs:
         return None
     made = on(row["workload"], row["setting"])
     if kind == "idle to burst":
@@ -140,9 +141,6 @@ def _simulated(
     one = _quantity(made, quantity)
     if kind == "value":
         return one
-    other = row["against_workload"] or row["workload"]
-    if other not in jobs:
-        return None
     others = [
         _quantity(on(other, setting), quantity)
         for setting in row["against_setting"].split() or [row["setting"]]
