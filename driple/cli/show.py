@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "note",
+    "note_unknown_costs",
     "print_json",
     "print_simulator_error",
     "print_table",
@@ -31,6 +32,13 @@ _MOST_DEVICES = 4  # that are named one by one
 def note(message: str) -> None:
     """One line on stderr."""
     print(f"driple: {message}", file=sys.stderr)
+
+
+def note_unknown_costs(unknown: Mapping[str, int]) -> None:
+    """Which ops have no formula, and how many of each there are; nothing if there are none."""
+    if unknown:
+        named = ", ".join(f"{op_type} ({count})" for op_type, count in unknown.items())
+        note(f"ops without a formula, counted without FLOPs: {named}")
 
 
 def print_json(value: Any) -> None:

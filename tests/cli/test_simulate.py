@@ -106,3 +106,15 @@ def test_validate_prints_errors_of_what_was_held_out(little: Path) -> None:
 
 def test_validate_without_the_data_says_what_is_missing(tmp_path: Path) -> None:
     assert "come with a checkout" in refused("simulate", "--validate", "--data", tmp_path)
+
+
+def test_ops_without_a_formula_are_named(tmp_path: Path) -> None:
+    """One ReLU under a name that nobody knows."""
+    text = Path(ROOT / EXAMPLE).read_text()
+    odd = text.replace('op: "Relu"', 'op: "Fancy"', 1)
+    assert odd != text
+    (tmp_path / "odd.pbtxt").write_text(odd)
+    done = driple("simulate", tmp_path / "odd.pbtxt", "--setting", "V100-P1w2", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["op_types_without_cost"] == {"Fancy": 1}
+    assert "ops without a formula, counted without FLOPs: Fancy (1)" in done.stderr
