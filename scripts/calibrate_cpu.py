@@ -1,6 +1,6 @@
 """Fit the simulator to measured runs of one CPU setting: driple/simulate/calibration-cpu.json.
 
-    python scripts/calibrate_cpu.py [--processes 2]
+    python scripts/calibrate_cpu.py [--processes 2] [--errors-only]
 
 What kernels of a CPU reach has little to do with those of GPUs, so a CPU gets factors of its own.
 They are fitted to the measured iteration times of CPU-P1w2/ho-200M, and how active memory is seen
@@ -17,6 +17,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,17 +125,31 @@ def memory_activity(
     return 1.0 / float(np.median(found / measured))  # some show no memory at all
 
 
-def errors_elsewhere(calibration: Calibration) -> dict[str, float]:
-    """Errors on the measured settings that were not fitted to."""
-    errors: list[float] = []
+def errors_found(calibration: Calibration) -> dict[str, Any]:
+    """Errors on measured workloads that were not fitted to: in all, and on each setting.
+
+    Of the first setting these are the test workloads, of the others all.
+    """
+    elsewhere: list[float] = []
+    settings: dict[str, dict[str, float]] = {}
     for data in measured_datasets():
-        if data.setting != FIRST:
-            setting = Setting.parse(data.setting)
-            for item in data.examples:
-                made = simulate(Job(item.graph), setting, calibration, num_steps=STEPS)
-                errors.append(abs(made.iteration_time_s / item.iteration_time_s - 1))
+        setting = Setting.parse(data.setting)
+        fitted = data.setting == FIRST
+        rows = random_split(data.workloads, 0).test if fitted else range(len(data.examples))
+        errors = []
+        for item in (data.examples[i] for i in rows):
+            made = simulate(Job(item.graph), setting, calibration, num_steps=STEPS)
+            errors.append(abs(made.iteration_time_s / item.iteration_time_s - 1))
+        settings[data.setting] = summary_of(errors)
+        elsewhere += [] if fitted else errors
+        print(data.setting, settings[data.setting], flush=True)
+    return {**summary_of(elsewhere), "settings": settings}
+
+
+def summary_of(errors: Sequence[float]) -> dict[str, float]:
+    """Rows, median and 90th percentile of errors given as shares."""
     return {
-        "rows": float(len(errors)),
+        "rows": len(errors),
         "median_pct": round(100 * float(np.median(errors)), 2),
         "p90_pct": round(100 * float(np.percentile(errors, 90)), 2),
     }
@@ -151,11 +166,22 @@ def _some(numbers: Sequence[int], logs: FloatArray, base: Calibration) -> list[f
     return simulated_s([_JOBS[i] for i in numbers], logs, base)
 
 
+def write(made: Calibration) -> None:
+    """Ship a calibration with the errors that it has."""
+    made = replace(made, errors={"servers": errors_found(made)})
+    text = json.dumps(made.to_json_dict(), indent=1)
+    write_whole(TARGET, text.encode() + b"\n", error=DripleError)
+
+
 def main() -> None:
     """Fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--errors-only", action="store_true", help="fit nothing, take errors anew")
     arguments = parser.parse_args()
+    if arguments.errors_only:
+        write(shipped_calibration(Setting.parse(FIRST)))
+        return
     data = read_dataset(DATASETS / Setting.parse(FIRST).file_name)
     split = random_split(data.workloads, 0)
     rows = np.concatenate([split.train, split.validation])
@@ -196,9 +222,7 @@ def main() -> None:
     }
     activity = memory_activity(made, graphs, data.targets()[rows][:, MEMORY_BURST])
     made = replace(made, jitter=base.jitter, memory_activity=activity, about=about)
-    made = replace(made, errors={"servers": errors_elsewhere(made)})
-    text = json.dumps(made.to_json_dict(), indent=1)
-    write_whole(TARGET, text.encode() + b"\n", error=DripleError)
+    write(made)
     print(json.dumps(dict(zip(START, np.exp(logs).round(8).tolist(), strict=True)), indent=1))
 
 

@@ -53,6 +53,8 @@ KINDS = {
 }
 PAGE = DOCS / "simulation.md"
 INSPECTORS, HARDWARE = "## Inspectors of simulated settings", "## Devices and links"
+# Asked of the median on rows that were held out, in percent.
+GOALS = {"single": 6, "ring": 10, "servers": 10}
 HELD_OUT = {"nothing": "nothing", "model": "the model", "device": "the device"}
 
 
@@ -70,6 +72,33 @@ def error_table(rows: Sequence[dict[str, object]], kind: str) -> list[str]:
             )
             name = HELD_OUT[str(row["held_out"])]
             lines.append(f"| {name} | {row['source']} | {row['rows']} | {errors} |")
+    return lines
+
+
+def goal_table(rows: Sequence[dict[str, object]]) -> list[str]:
+    """What was asked of each kind of cluster, and what was reached."""
+    lines = ["| median | goal | the model held out | the device held out |", "|---|---|---|---|"]
+    for kind, words in KINDS.items():
+        cells = []
+        for held_out in ("model", "device"):
+            (found,) = (
+                float(str(row["median_pct"]))
+                for row in rows
+                if (row["kind"], row["held_out"], row["source"]) == (kind, held_out, "all")
+            )
+            cells.append(f"{found:.1f} %, {'met' if found <= GOALS[kind] else 'missed'}")
+        lines.append(f"| {words} | {GOALS[kind]} % | {' | '.join(cells)} |")
+    return lines
+
+
+def cpu_table() -> list[str]:
+    """How far simulated CPU settings are from the measured ones."""
+    lines = ["| setting | workloads | median | 90th percentile |", "|---|---|---|---|"]
+    errors = shipped_calibration(Setting.parse(FIRST)).errors["servers"]["settings"]
+    for name, found in errors.items():
+        lines.append(
+            f"| {name} | {found['rows']} | {found['median_pct']:.1f} % | {found['p90_pct']:.1f} % |"
+        )
     return lines
 
 
@@ -271,8 +300,10 @@ def main() -> None:
     lines = [text]
     scatter(predictions, DOCS / "pictures" / "simulation.png")
     lines += ["", "![simulated against published](pictures/simulation.png)"]
+    lines += ["", *goal_table(rows)]
     for kind, words in KINDS.items():
         lines += ["", f"### {words}", "", *error_table(rows, kind)]
+    lines += ["", "### Measured CPU settings", "", *cpu_table()]
     lines += ["", "### One device, by device", "", *by(predictions, "device")]
     lines += ["", "### One device, by model", "", *by(predictions, "model")]
     lines += ["", "### Rings, by device", "", *by(predictions, "device", "ring")]

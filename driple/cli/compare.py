@@ -152,7 +152,7 @@ def _compare(
         Estimate(
             method="simulator",
             iteration_time_s=made.iteration_time_s,
-            p90=p90_of(calibration.error_of(setting)),
+            p90=p90_of(calibration.error_of(setting, scene.link)),
         )
     )
     if not scene.server_machine:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, note_unknown_costs, print_json, print_table
 
 if TYPE_CHECKING:
     from driple.opcost import GraphCost
@@ -73,8 +73,7 @@ def show(
         f"one step: {cost.total_flops / 1e9:.2f} GFLOP, {cost.total_bytes / 1e9:.2f} GB read and "
         "written"
     )
-    if cost.unknown:
-        note(f"op types without a formula, counted without FLOPs: {', '.join(cost.unknown)}")
+    note_unknown_costs(cost.unknown)
     flops, moved = _by_op_type(op_graph.op_types, cost)
     print_table(
         ["op type", "nodes", "GFLOP", "MB"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "note",
+    "note_unknown_costs",
     "print_json",
     "print_simulator_error",
     "print_table",
@@ -25,11 +26,19 @@ __all__ = [
 ]
 
 _LONG_BURST_ITERATIONS = 2  # a burst and its gap in device or memory; more are told of
+_MOST_DEVICES = 4  # that are named one by one
 
 
 def note(message: str) -> None:
     """One line on stderr."""
     print(f"driple: {message}", file=sys.stderr)
+
+
+def note_unknown_costs(unknown: Mapping[str, int]) -> None:
+    """Which ops have no formula, and how many of each there are; nothing if there are none."""
+    if unknown:
+        named = ", ".join(f"{op_type} ({count})" for op_type, count in unknown.items())
+        note(f"ops without a formula, counted without FLOPs: {named}")
 
 
 def print_json(value: Any) -> None:
@@ -116,11 +125,16 @@ def print_simulator_error(error: object) -> None:
         return
     rows, median, worst = (error[name] for name in names)
     known = error.get("devices")
-    devices = f" ({', '.join(map(str, known))})" if isinstance(known, list) else ""
+    devices = ""
+    if isinstance(known, list):
+        many = len(known) > _MOST_DEVICES
+        devices = f" ({f'{len(known)} devices' if many else ', '.join(map(str, known))})"
+    alone = "single-device " if error.get("one_device") else ""
     whose = " of devices" if error.get("new_device") else ""
+    whose = " of this setting" if error.get("setting") else whose
     print(
-        f"the simulator's error, on {rows:.0f} real iteration times{whose} that it was not fitted "
-        f"to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
+        f"the simulator's error, on {rows:.0f} real {alone}iteration times{whose} that it was not "
+        f"fitted to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
     )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from driple.cli.show import (
     note,
+    note_unknown_costs,
     print_json,
     print_simulator_error,
     print_table,
@@ -125,6 +126,7 @@ def _simulate_graph(
     from driple.errors import ConfigError
     from driple.graph import read_graph
     from driple.graph.placement import STRATEGIES
+    from driple.opcost import cost_of_graph
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
     from driple.simulate.run import simulate as simulate_graph
@@ -146,6 +148,8 @@ def _simulate_graph(
     op_graph = read_graph(graph, max_bytes=max_bytes)
     for remark in op_graph.report.notes:
         note(remark)
+    unknown = cost_of_graph(op_graph).unknown
+    note_unknown_costs(unknown)
     for item in wanted:
         calibration = shipped_calibration(item)
         made = simulate_graph(op_graph, item, calibration, **how)
@@ -153,8 +157,9 @@ def _simulate_graph(
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
         if json:
-            error = calibration.error_of(made.setting)
-            print_json({**made.to_json_dict(), "error": error})
+            error = calibration.error_of(made.setting, made.scene.link)
+            costs = {"op_types_without_cost": dict(unknown)}
+            print_json({**made.to_json_dict(), **costs, "error": error})
         else:
             _print(made, calibration, graph.name)
 
@@ -199,7 +204,7 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
-    print_simulator_error(calibration.error_of(made.setting))
+    print_simulator_error(calibration.error_of(made.setting, made.scene.link))
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:

@@ -180,12 +180,13 @@ def _simulated_offers(
 def _simulator_error(chosen: Sequence[tuple[Instance, int]]) -> dict[str, float] | None:
     """How far simulated iterations are from real ones, on as many devices as the most of these."""
     from driple.simulate.device import shipped_calibration
+    from driple.simulate.scene import scene_of
 
     settings = [item.setting(count) for item, count in chosen]
     if not settings:
         return None
     largest = max(settings, key=lambda setting: setting.num_workers)
-    return shipped_calibration().error_of(largest)
+    return shipped_calibration().error_of(largest, scene_of(largest).link)
 
 
 def _note_doubts(calibration: Calibration, chosen: Sequence[Instance]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from driple.cli.show import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
+    from driple.dataset.example import Dataset
     from driple.simulate.facts import Fact
 
 __all__ = ["print_validation"]
@@ -17,6 +18,7 @@ __all__ = ["print_validation"]
 # Places within the folder of published data.
 _TABLES, _GRAPHS, _PAPER_GRAPHS = "published", "calibration/graphs", "calibration/paper"
 _FACTS = "driple_paper.csv"
+_WHOLE = "datasets/V100-P1w2_ho-PCIe"  # beside that folder
 _KINDS = {
     "single": "one device",
     "ring": "all-reduce",
@@ -53,7 +55,7 @@ def print_validation(data: Path, *, json: bool) -> None:
             progress=lambda what: bar.update(task, description=what, advance=1),
         )
     jobs = {name: Job(store.graph(name)) for name in workloads_of(rows) if name in store.places}
-    facts = check_facts(rows, jobs, shipped_calibration())
+    facts = check_facts(rows, jobs, shipped_calibration(), _whole_catalogue(data))
     errors = error_rows(predictions)
     if json:
         print_json({"errors": errors, "facts": [asdict(fact) for fact in facts]})
@@ -69,6 +71,19 @@ def print_validation(data: Path, *, json: bool) -> None:
         print()
     _print_facts(facts)
     note("roofline: three numbers per device, fitted to the same rows")
+
+
+def _whole_catalogue(data: Path) -> Dataset | None:
+    """The simulated data set beside the published data, of which some figures of the paper are."""
+    from driple.dataset.store import read_dataset
+    from driple.errors import DatasetError, MissingExtraError
+
+    folder = data.resolve().parent / _WHOLE
+    try:
+        return read_dataset(folder)
+    except (DatasetError, MissingExtraError) as error:
+        note(f"rows over the whole catalogue stay empty: {error}")
+        return None
 
 
 def _print_facts(facts: Sequence[Fact]) -> None:

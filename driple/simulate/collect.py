@@ -31,6 +31,7 @@ from driple.settings import Setting
 from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
+from driple.simulate.scene import scene_of
 from driple.targets import FIGURES, RESOURCES, Targets
 from driple.zoo.catalogue import model_of
 from driple.zoo.store import GraphStore
@@ -125,7 +126,7 @@ def simulate_store(
             "licence": "Apache-2.0",
             "steps": plan.steps_on(setting),
             "seed": plan.seed,
-            "iteration_time_error": reached.error_of(setting),
+            "iteration_time_error": reached.error_of(setting, scene_of(setting).link),
             "calibration": dict(reached.about),
         }
         places.append(_write(folder, setting, rows, graphs, about))

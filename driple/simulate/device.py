@@ -132,7 +132,8 @@ class Calibration:
         memory_activity: how much longer memory is seen in use than its bytes take.
         errors: of simulated iteration times against published ones, by kind of cluster (`single`,
             `ring`, `servers`): rows, median_pct, p90_pct and devices, of fits without the model;
-            under `new_device`, the same of fits without the device.
+            under `new_device`, the same of fits without the device; under `settings`, the same on
+            settings that were measured here, by name.
         about: sources, date.
     """
 
@@ -176,16 +177,37 @@ class Calibration:
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
-    def error_of(self, setting: Setting) -> dict[str, Any]:
+    def error_of(self, setting: Setting, link: str) -> dict[str, Any]:
         """Error of simulated iteration times on such a cluster; empty if it is not known.
 
-        Of a device without published runs on such clusters it is the error on devices that were
-        left out of the fit, and `devices` are those.
+        Of a device without published runs on such clusters, or a ring over a link that nobody
+        measured, it is the error on devices that were left out of the fit, and `devices` are those.
+        On servers that speaks of one small GPU alone, so where the device's error by itself is
+        larger, it is that one (`one_device`): a cluster's step holds one of a device. Where a
+        setting was measured itself, it is the error on that one.
+
+        Args:
+            setting: the cluster.
+            link: name of what joins its machines, or its workers on one machine.
         """
         alone = "ring" if setting.num_workers > 1 else "single"
-        found = dict(self.errors.get("servers" if setting.num_servers else alone, {}))
-        unseen = found.pop("new_device", None)
-        if unseen and setting.device not in found["devices"]:
+        kind = "servers" if setting.num_servers else alone
+        measured = self.errors.get(kind, {}).get("settings", {})
+        if setting.name in measured:
+            return {**measured[setting.name], "setting": setting.name}
+        new_link = kind == "ring" and link_kind(link) not in self.links
+        found = self._error_on(kind, setting.device, new_link=new_link)
+        if kind == "servers" and "new_device" in found:
+            single = self._error_on("single", setting.device)
+            if single.get("p90_pct", 0.0) > found["p90_pct"]:
+                return {**single, "one_device": True}
+        return found
+
+    def _error_on(self, kind: str, device: str, *, new_link: bool = False) -> dict[str, Any]:
+        """Error on one kind of cluster; `new_device` if only those of other devices are known."""
+        found = dict(self.errors.get(kind, {}))
+        unseen, _ = found.pop("new_device", None), found.pop("settings", None)
+        if unseen and (new_link or device not in found["devices"]):
             return {**unseen, "new_device": True}
         return found
 

@@ -2,7 +2,8 @@
 
 driple_paper.csv, jobs, a simulated data set -> Fact, Fact, ... (paper, simulated)
 
-Values and ratios are of single workloads; pattern shares and ranges are over the whole catalogue.
+Values, ratios and idle to burst are of single workloads; pattern shares and ranges are over the
+whole catalogue.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = ["Fact", "check_facts", "read_facts", "workloads_of"]
 Row = Mapping[str, str]
 _COLUMNS = ("section", "kind", "workload", "setting", "against_workload", "against_setting",
             "quantity", "value", "unit", "note")  # fmt: skip
+_CYCLE = ("idle", "burst")
 _WHOLE = "all"  # stands for the whole catalogue
 
 
@@ -130,24 +132,29 @@ def _simulated(
     kind, quantity = row["kind"], row["quantity"]
     if row["workload"] == _WHOLE:
         return None if whole is None else _of_whole(kind, quantity, whole)
-    if row["workload"] not in jobs:
+    other = row["against_workload"] or row["workload"]
+    if row["workload"] not in jobs or other not in jobs:
         return None
-    one = _quantity(on(row["workload"], row["setting"]), quantity)
+    made = on(row["workload"], row["setting"])
+    if kind == "idle to burst":
+        return _over(*(_quantity(made, f"{quantity}.{name}_duration") for name in _CYCLE))
+    one = _quantity(made, quantity)
     if kind == "value":
         return one
-    other = row["against_workload"] or row["workload"]
-    if other not in jobs:
-        return None
     others = [
         _quantity(on(other, setting), quantity)
         for setting in row["against_setting"].split() or [row["setting"]]
     ]
     if kind == "ratio":
-        return one / others[0] if others[0] else None
+        return _over(one, others[0])
     if kind == "largest ratio":
-        least = min(one, *others)
-        return max(one, *others) / least if least else None
+        return _over(max(one, *others), min(one, *others))
     raise ConfigError(f"figures of the paper: '{kind}' is no kind of row")
+
+
+def _over(above: float, below: float) -> float | None:
+    """Their ratio, if there is one."""
+    return above / below if below else None
 
 
 def _quantity(made: Simulation, name: str) -> float:

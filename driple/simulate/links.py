@@ -107,8 +107,21 @@ def _ready(plan: StepPlan) -> FloatArray:
     return np.repeat(ends, [len(segment.sends) for segment in plan.segments])
 
 
-def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: float) -> float:
-    """Simulated seconds of an iteration, differences between steps left out."""
+def seconds_on(
+    prepared: Prepared,
+    link: LinkEfficiency,
+    *,
+    apply_s_per_byte: float,
+    role_bytes_per_s: float = float("inf"),
+) -> float:
+    """Simulated seconds of an iteration, differences between steps left out.
+
+    Args:
+        prepared: the run.
+        link: what its link reaches.
+        apply_s_per_byte: seconds of a server for a byte of a gradient.
+        role_bytes_per_s: most that one worker or server passes, each way, where there are servers.
+    """
     run = prepared.run
     count = len(run.devices)
     rate = link_named(run.link).bytes_per_s * link.share_of(count)
@@ -121,6 +134,7 @@ def seconds_on(prepared: Prepared, link: LinkEfficiency, *, apply_s_per_byte: fl
         server_machine=tuple(range(count, count + run.num_servers)),
         link_bytes_per_s=rate,
         bridge_bytes_per_s=rate,
+        role_bytes_per_s=role_bytes_per_s,
         message_s=link.tensor_s,
         copy_s_per_byte=tuple(copy_s_per_byte(DEVICES[name]) for name in run.devices),
         apply_s_per_byte=apply_s_per_byte,

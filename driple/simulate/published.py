@@ -18,10 +18,19 @@ from typing import Literal
 from driple.errors import ConfigError, SettingError
 from driple.hardware import device_named
 
-__all__ = ["MODELS", "Kind", "PublishedRun", "read_published", "read_rows"]
+__all__ = [
+    "FACTS",
+    "MODELS",
+    "Kind",
+    "PublishedRun",
+    "most_passed_by_servers",
+    "read_published",
+    "read_rows",
+]
 
 Kind = Literal["single", "ring", "servers"]
 Row = dict[str, str]
+FACTS = "network_and_utilisation_facts"
 
 MODELS = frozenset({
     "alexnet", "googlenet", "inception3", "inception4", "overfeat", "resnet50", "resnet50_v2",
@@ -107,6 +116,29 @@ def read_rows(file: Path) -> list[Row]:
         raise ConfigError(
             f"cannot read {file}: {error}; published measurements come with a checkout of Driple"
         ) from error
+
+
+def most_passed_by_servers(folder: Path) -> float:
+    """Bytes/s that TensorFlow passed through the link of one parameter server, the most of all.
+
+    Each of these runs passed at least that much, since the time that it was taken over includes
+    computing: it is the most that was shown, and may be less than could be.
+
+    Args:
+        folder: of the tables.
+
+    Raises:
+        ConfigError: the table is missing or damaged.
+    """
+    rows = read_rows(folder / f"{FACTS}.csv.gz")
+    try:
+        return max(
+            float(row["value"]) * 1e9 / 8
+            for row in rows
+            if row["kind"] == "network (derived)" and row["unit"] == "Gbit/s"
+        )
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"{FACTS}.csv.gz tells no rates of servers ({error})") from error
 
 
 def _lambda(row: Row) -> Iterator[PublishedRun]:

@@ -88,6 +88,7 @@ def simulate(
         setting: where it runs.
         calibration: what devices and links reach of their peaks.
         num_steps: steps of the fastest worker, or of each of a ring; others do ten or as many.
+            Rings send gradients while later ones are computed, as Horovod and PyTorch do.
             The first of each is left out of the results.
         seed: of the differences between steps.
         placement: how variables are spread over servers.

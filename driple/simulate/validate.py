@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,7 +22,12 @@ from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import LinkEfficiency, nearest_link
 from driple.simulate.fits import Fits, fit_links, prepare_runs
 from driple.simulate.links import Prepared, seconds_on
-from driple.simulate.published import Kind, PublishedRun, read_published
+from driple.simulate.published import (
+    Kind,
+    PublishedRun,
+    most_passed_by_servers,
+    read_published,
+)
 from driple.simulate.singles import read_ops
 from driple.zoo.store import GraphStore
 from driple.zoo.workload import Workload
@@ -48,7 +54,8 @@ class Prediction:
 
     Attributes:
         run: the measurement.
-        held_out: what the fit had not seen: nothing, this model, or this device.
+        held_out: what the fit had not seen: nothing, a model, or a device.
+        name: of that model or device; empty for nothing.
         simulated_s: by the simulator.
         roofline_s: by a roofline fitted to the same rows; of a cluster, the longer of the step
             that it tells and of the bytes at the link's nominal rate.
@@ -56,6 +63,7 @@ class Prediction:
 
     run: PublishedRun
     held_out: HeldOut
+    name: str
     simulated_s: float
     roofline_s: float
 
@@ -145,7 +153,8 @@ def validate(
         DatasetError: no such store.
     """
     fits, runs = load_fits(tables, graphs, progress)
-    return [*predict_singles(fits), *predict_clusters(fits, runs)]
+    most = most_passed_by_servers(tables)
+    return [*predict_singles(fits), *predict_clusters(fits, runs, most)]
 
 
 def load_fits(
@@ -174,23 +183,32 @@ def predict_singles(fits: Fits) -> list[Prediction]:
     return predictions
 
 
-def predict_clusters(fits: Fits, runs: Sequence[PublishedRun]) -> list[Prediction]:
+def predict_clusters(
+    fits: Fits, runs: Sequence[PublishedRun], role_bytes_per_s: float
+) -> list[Prediction]:
     """Predict every run on a ring or on servers, in the same three ways.
 
     Held out are the runs of the model, or with the device, from the fits of devices and of links.
+
+    Args:
+        fits: to runs on one device.
+        runs: those on clusters count.
+        role_bytes_per_s: most that a worker or a server passes, as `simulate` has it; links are
+            fitted without that limit.
     """
     clusters = [run for run in runs if run.kind != "single"]
-    predictions = _clusters(fits, clusters, clusters, "nothing", "")
+    predicted = partial(_predicted, fits, role_bytes_per_s)
+    predictions = predicted(clusters, clusters, "nothing", "")
     for model in sorted({run.model for run in clusters}):
         left = [run for run in clusters if run.model == model]
         rest = [run for run in clusters if run.model != model]
         if fits.has_others(model=model):
-            predictions += _clusters(fits, left, rest, "model", model)
+            predictions += predicted(left, rest, "model", model)
     for device in sorted({name for run in clusters for name in run.devices}):
         left = [run for run in clusters if device in run.devices]
         rest = [run for run in clusters if device not in run.devices]
         if fits.has_others(device=device):
-            predictions += _clusters(fits, left, rest, "device", device)
+            predictions += predicted(left, rest, "device", device)
     return predictions
 
 
@@ -203,6 +221,7 @@ def _singles(
         Prediction(
             run=run,
             held_out=held_out,
+            name=name,
             simulated_s=seconds,
             roofline_s=_plain_s(fits, run, run.device, _left_out(held_out, name)),
         )
@@ -222,8 +241,10 @@ def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, 
     return float(roofline.seconds(DEVICES[device], fits.rows([alone]))[0])
 
 
-def _clusters(
+def _predicted(  # noqa: PLR0917
     fits: Fits,
+    role_bytes_per_s: float,
+    /,
     runs: Sequence[PublishedRun],
     fitted_to: Sequence[PublishedRun],
     held_out: HeldOut,
@@ -235,7 +256,10 @@ def _clusters(
         Prediction(
             run=item.run,
             held_out=held_out,
-            simulated_s=seconds_on(item, link, apply_s_per_byte=apply_s),
+            name=name,
+            simulated_s=seconds_on(
+                item, link, apply_s_per_byte=apply_s, role_bytes_per_s=role_bytes_per_s
+            ),
             roofline_s=_roofline_s(fits, item, _left_out(held_out, name)),
         )
         for item in prepare_runs(runs, fits.graphs, fit)

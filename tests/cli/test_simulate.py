@@ -28,7 +28,7 @@ def test_simulate_prints_what_predict_prints_and_says_that_it_is_simulated() -> 
     assert both == pytest.approx(found["iteration_time_s"], rel=0.15)
     shown = driple("simulate", EXAMPLE, *QUICK)
     assert "simulated" in shown.stdout
-    assert "real iteration times of devices that it was not fitted to" in shown.stdout
+    assert "real single-device iteration times that it was not fitted to" in shown.stdout
     assert "no --setting given" in shown.stderr
 
 
@@ -83,7 +83,7 @@ def little(tmp_path: Path) -> Path:
     for file in PUBLISHED.glob("*.csv.gz"):
         with gzip.open(file, "rt") as stream:
             rows = list(csv.reader(stream))
-        kept = rows if file.name.startswith("zeng_iteration") else rows[:1]
+        kept = rows if file.name.startswith(("zeng_iteration", "network")) else rows[:1]
         text = io.StringIO()
         csv.writer(text).writerows(kept)
         (folder / "published" / file.name).write_bytes(gzip.compress(text.getvalue().encode()))
@@ -101,7 +101,20 @@ def test_validate_prints_errors_of_what_was_held_out(little: Path) -> None:
     assert ("servers", "model") in kinds
     assert all(row["median_pct"] < 60 for row in found["errors"] if row["held_out"] == "nothing")
     assert len(found["facts"]) == 5
+    assert "stay empty" in done.stderr
 
 
 def test_validate_without_the_data_says_what_is_missing(tmp_path: Path) -> None:
     assert "come with a checkout" in refused("simulate", "--validate", "--data", tmp_path)
+
+
+def test_ops_without_a_formula_are_named(tmp_path: Path) -> None:
+    """One ReLU under a name that nobody knows."""
+    text = Path(ROOT / EXAMPLE).read_text()
+    odd = text.replace('op: "Relu"', 'op: "Fancy"', 1)
+    assert odd != text
+    (tmp_path / "odd.pbtxt").write_text(odd)
+    done = driple("simulate", tmp_path / "odd.pbtxt", "--setting", "V100-P1w2", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["op_types_without_cost"] == {"Fancy": 1}
+    assert "ops without a formula, counted without FLOPs: Fancy (1)" in done.stderr

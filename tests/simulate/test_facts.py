@@ -68,6 +68,13 @@ def test_ratios_are_against_another_setting_or_workload() -> None:
     assert largest == pytest.approx(max(pair) / min(pair))
 
 
+def test_idle_to_burst_is_the_share_of_a_cycle() -> None:
+    told = simulate(JOBS[NAME], Setting.parse(V100), CALIBRATION, num_steps=20).targets.to_dict()
+    cycle = told["net_tx"]
+    expected = cycle["idle_duration"] / cycle["burst_duration"]
+    assert ours(kind="idle to burst", quantity="net_tx") == pytest.approx(expected)
+
+
 def test_what_cannot_be_simulated_is_left_open() -> None:
     assert ours(workload="vgg19/imagenet/b64/sgd/async") is None
     assert ours(workload="all", kind="range", quantity="net_tx.burst_amount") is None

@@ -175,8 +175,8 @@ def test_odd_input_is_refused() -> None:
 def test_a_calibration_comes_back_from_its_file() -> None:
     text = json.dumps(CALIBRATION.to_json_dict())
     assert Calibration.from_json(text) == CALIBRATION
-    assert CALIBRATION.error_of(Setting.parse("V100"))["rows"] == 20
-    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe")) == {}
+    assert CALIBRATION.error_of(Setting.parse("V100"), "PCIe3")["rows"] == 20
+    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe"), "PCIe3") == {}
     for odd in (
         "{}",
         "[]",
@@ -186,6 +186,34 @@ def test_a_calibration_comes_back_from_its_file() -> None:
     ):
         with pytest.raises(ConfigError):
             Calibration.from_json(odd)
+
+
+def test_the_error_that_is_stated_is_the_nearest_that_was_checked() -> None:
+    """One of the setting, of the device, of other devices; never less than a device's by itself."""
+    p90s = {"one": 20.0, "new": 40.0, "servers": 10.0, "small": 5.0, "here": 30.0}
+    of = {name: {"rows": 9, "median_pct": p90 / 4, "p90_pct": p90} for name, p90 in p90s.items()}
+    errors = {
+        "single": {**of["one"], "devices": ["V100"], "new_device": of["new"]},
+        "ring": {**of["one"], "devices": ["V100"], "new_device": of["new"]},
+        "servers": {
+            **of["servers"],
+            "devices": ["GTX1060"],
+            "new_device": of["small"],
+            "settings": {"CPU-P1w3/ho-200M": of["here"]},
+        },
+    }
+    calibration = replace(CALIBRATION, errors=errors)
+
+    def stated(setting: str, link: str = "PCIe3") -> tuple[float, set[str]]:
+        found = calibration.error_of(Setting.parse(setting), link)
+        return found["p90_pct"], set(found) & {"new_device", "one_device", "setting"}
+
+    assert stated("GTX1060-P1w2/ho-1G") == (10.0, set())
+    assert stated("V100-P1w2/ho-1G") == (20.0, {"one_device"})
+    assert stated("H100-P1w2/ho-1G") == (40.0, {"one_device", "new_device"})
+    assert stated("CPU-P1w3/ho-200M") == (30.0, {"setting"})
+    assert stated("V100-R4/ho-PCIe") == (20.0, set())
+    assert stated("V100-R4/ho-PCIe", "NVLink-H100") == (40.0, {"new_device"})
 
 
 def test_cpus_and_gpus_have_calibrations_of_their_own() -> None:

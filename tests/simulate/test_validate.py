@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from driple.errors import ConfigError
+from driple.settings import Setting
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import DEVICE, KERNELS, step_rows
+from driple.simulate.device import shipped_calibration
 from driple.simulate.fits import Fits
+from driple.simulate.links import prepare_run, seconds_on
+from driple.simulate.live import executed_nodes
 from driple.simulate.published import Kind, PublishedRun
-from driple.simulate.validate import Prediction, predict_clusters, predict_singles, summarise
+from driple.simulate.run import simulate
+from driple.simulate.scene import scene_of
+from driple.simulate.validate import (
+    Prediction,
+    predict_clusters,
+    predict_singles,
+    read_graphs,
+    summarise,
+)
+from driple.zoo.store import GraphStore
 from tests.simulate.jobs import net
 
+SHIPPED = Path(__file__).parents[2] / "data" / "calibration" / "graphs"
 DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
 GRAPHS = {
     (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))
@@ -97,11 +113,58 @@ def test_links_are_fitted_without_the_model_too() -> None:
     fits = Fits(SINGLES, GRAPHS)
     odd = [*RINGS[:2], replace(RINGS[2], seconds=9 * RINGS[2].seconds)]
     assert odd[2].model == "thick"
-    plain, changed = (predict_clusters(fits, runs) for runs in (RINGS, odd))
+    plain, changed = (predict_clusters(fits, runs, float("inf")) for runs in (RINGS, odd))
     assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
     assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.05)
     errors = [item.error for item in plain if item.held_out == "nothing"]
     assert np.median(errors) < 0.1
+
+
+def test_a_role_passes_no_more_than_the_most_that_was_shown() -> None:
+    fits = Fits(SINGLES, GRAPHS)
+    served = [replace(run, kind="servers", num_servers=1) for run in RINGS]
+    free, limited = (predict_clusters(fits, served, rate) for rate in (float("inf"), 1e6))
+    assert all(b.simulated_s > 10 * a.simulated_s for a, b in zip(free, limited, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "num_workers", "setting"),
+    [
+        ("vgg16", "2080Ti", 4, "2080Ti-R4/ho-PCIe"),
+        ("resnet50", "V100", 8, "V100-R8/ho-NVLink"),
+        ("vgg16", "RTX4000", 1, "RTX4000-P1w1/ho-10G"),
+        ("vgg16", "RTX4000", 1, "RTX4000-P1w1/ho-1G"),
+    ],
+)
+def test_what_is_validated_is_what_is_simulated(
+    model: str, device: str, num_workers: int, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A published run as its error is taken, and the same as `driple simulate` has it.
+
+    Published programs leave out the gradient by the images, so does the simulation here. What is
+    left between them is the optimizer's update, which the graph tells.
+    """
+    of_programs = partial(executed_nodes, gated=False)
+    monkeypatch.setattr("driple.simulate.job.executed_nodes", of_programs)
+    calibration, cluster = replace(shipped_calibration(), jitter=0.0), Setting.parse(setting)
+    scene = scene_of(cluster)
+    kind: Kind = "servers" if scene.server_machine else "ring"
+    run = replace(
+        a_run(model, 32, (device,) * num_workers, kind),
+        link=scene.link,
+        num_servers=len(scene.server_machine),
+    )
+    efficiency = calibration.device(device).efficiency
+    item = prepare_run(run, read_graphs(SHIPPED)[model, False], lambda _: efficiency)
+    told = seconds_on(
+        item,
+        calibration.link(scene.link),
+        apply_s_per_byte=calibration.apply_s_per_byte,
+        role_bytes_per_s=calibration.server_bytes_per_s,
+    )
+    graph = GraphStore.open(SHIPPED).graph(f"{model}/imagenet/b32/sgd/async/nchw")
+    made = simulate(graph, cluster, calibration, num_steps=3)
+    assert made.iteration_time_s == pytest.approx(told, rel=0.05)
 
 
 def test_without_runs_on_one_device_there_is_nothing_to_fit() -> None:

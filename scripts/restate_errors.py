@@ -1,0 +1,64 @@
+"""State the simulator's errors anew in what was made with it: data sets and inspectors.
+
+    python scripts/restate_errors.py
+
+For when a calibration's errors were taken anew (scripts/calibrate.py, scripts/calibrate_cpu.py) and
+its numbers stayed: then no label changes, and nothing has to be simulated or trained again. A data
+set that was made with other numbers is refused; simulate it (scripts/simulate_datasets.py).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shipped import ROOT, SIMULATED_CPU, simulated_folders
+
+from driple.dataset.store import ABOUT_FILE
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
+from driple.settings import Setting
+from driple.simulate.device import shipped_calibration
+from driple.simulate.scene import scene_of
+
+
+def restate(folder: Path) -> dict[str, Any]:
+    """Write the error of today's calibration into a data set, and give it."""
+    file = folder / ABOUT_FILE
+    about = json.loads(file.read_bytes())
+    setting = Setting.parse(about["setting"])
+    calibration = shipped_calibration(setting)
+    if about["calibration"] != json.loads(json.dumps(calibration.about)):
+        raise SystemExit(
+            f"{file}: made with a calibration of {about['calibration'].get('fitted')}, "
+            "which is not today's; simulate it again"
+        )
+    error = calibration.error_of(setting, scene_of(setting).link)
+    if about["iteration_time_error"] != error:
+        about["iteration_time_error"] = error
+        text = json.dumps(about, indent=2) + "\n"
+        write_whole(file, text.encode(), error=DripleError)
+        print(f"{file.relative_to(ROOT)}: {error}")
+    return error
+
+
+def main() -> None:
+    """Data sets first, then the inspectors that learned from them."""
+    for folder in sorted(SIMULATED_CPU.glob("CPU*")):
+        restate(folder)
+    for setting, folder in simulated_folders().items():
+        error = restate(folder)
+        name = Setting.parse(setting).file_name
+        for file in sorted((ROOT / "checkpoints" / name).glob("*.safetensors")):
+            made = load_checkpoint(file)
+            if made.provenance == "simulated" and made.trained_on["label_error"] != error:
+                trained_on = {**made.trained_on, "label_error": error}
+                save_checkpoint(replace(made, trained_on=trained_on), file)
+                print(file.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
