@@ -222,8 +222,8 @@ def report(results: Results, first: Dataset, datasets: dict[str, Dataset]) -> No
         "measured setting is learned anew and by transfer, from the same labels, on the same test "
         f"workloads; means and standard deviations over seeds ({trainings(results, targets)}). "
         f"`labels` are those to train and to validate on. {kept_for_the_test(datasets)} "
-        f"{how_timed(results)} Of many tested workloads the pre-trained inspector knows the graph, "
-        "with the label of its own setting (last note below). Where preset `paper` "
+        f"{how_timed(results)} Each seed has a pre-trained inspector of its own, which has learned "
+        "none of the workloads that the seed tests. Where preset `paper` "
         f"is trained anew, it is given {ANEW['paper']['patience_epochs']} epochs of patience and "
         f"{ANEW['paper']['max_epochs']} in all, in place of 1,000 and 100,000.",
         "",
