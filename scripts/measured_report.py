@@ -42,6 +42,23 @@ SNAPSHOT_S = 10.0
 COLOURS = ("#3b6ea8", "#b5542d", "#5a8a4f")
 
 
+def settings_table(datasets: list[Dataset]) -> list[str]:
+    """What each setting is: devices as shares of a core, servers, network."""
+    rows = []
+    for dataset in datasets:
+        setting, plan = Setting.parse(dataset.setting), dataset.about["plan"]
+        shares = worker_shares(setting, float(plan["share"])).values()
+        rows.append(
+            [
+                setting.name,
+                ", ".join(f"{share:g}" for share in shares),
+                f"{setting.num_servers} of {plan['server_share']:g}",
+                setting.network.replace("M", " Mbit/s"),
+            ]
+        )
+    return markdown(["setting", "cores of each worker", "servers, and cores of one", "link"], rows)
+
+
 def exemplars(dataset: Dataset) -> list[tuple[Example, str]]:
     """The three workloads of Table 1, as far as they were measured, each with its resource."""
     found = []
@@ -279,6 +296,13 @@ def main() -> None:
         "Made by `python scripts/measured_report.py` from the data sets in `datasets/`. All labels "
         "are measured: real parameter-server training on CPU settings of one machine.",
         "",
+        *settings_table(datasets),
+        "",
+        "Labels of a mixed setting (`he`) are those of its first worker, of the others the mean over "
+        "all. Each role runs in a network namespace and a control group of its own, which hold "
+        "its link and its share of a core (decision "
+        "[0001](decisions/0001-measuring-on-cpu.md)).",
+        "",
         *first_table(datasets, traces),
         "",
         disturbed_words(datasets),
@@ -288,7 +312,8 @@ def main() -> None:
         "",
         f"## Three workloads on {first.setting} (the paper's Figure 2 and Table 1)",
         "",
-        f"![{SNAPSHOT_S:.0f} seconds of three traces](measured/snapshots.png)",
+        f"![the first {SNAPSHOT_S:.0f} seconds of three traces, less where one ended sooner]"
+        "(measured/snapshots.png)",
         "",
         *exemplar_table(chosen),
         "",

@@ -81,7 +81,7 @@ def bars(
             ]
         )
         spread = means.std(axis=1, ddof=1) if len(seeds) > 1 else None
-        axis.barh(
+        drawn_bars = axis.barh(
             range(len(groups)),
             means.mean(axis=1),
             xerr=spread,
@@ -89,6 +89,8 @@ def bars(
             height=0.6,
             error_kw={"linewidth": 0.8},
         )
+        axis.bar_label(drawn_bars, fmt="%.3g", fontsize=7, padding=3)
+        axis.set_xmargin(0.12)
         axis.set_yticks(range(len(groups)), list(groups), fontsize=8)
         axis.invert_yaxis()
         axis.set_xlabel(unit, fontsize=8)

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from shipped import DOCS, FIRST, markdown, measured_datasets
+from shipped import DOCS, FIRST, inspector_file, markdown, measured_datasets
 from transfer_experiments import (
     ANEW,
     HOME,
@@ -43,6 +43,7 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.inputs import Groupings
+from driple.inspector.checkpoint import load_checkpoint
 from driple.training.config import preset_named
 from driple.training.transfer import transfer_config
 
@@ -186,6 +187,16 @@ def trainings(results: Results, targets: list[str]) -> str:
     return "; ".join(words)
 
 
+def pretrained_words() -> str:
+    """The first bar of Figure 15: how wrong the inspectors are from which transfers start."""
+    made = {name: load_checkpoint(inspector_file(FIRST, name)) for name in ("default", "paper")}
+    errors = [f"preset `{name}` {one.metrics['test_nrmse']:.4f}" for name, one in made.items()]
+    return (
+        f"The shipped pre-trained inspectors themselves, on the test workloads of {FIRST} (the "
+        f"first bar of Figure 15; seed 0): NRMSE, {', '.join(errors)}."
+    )
+
+
 def kept_for_the_test(datasets: dict[str, Dataset]) -> str:
     """Why no more labels are shown than there are."""
     sizes = sorted({len(data.examples) for data in datasets.values()})
@@ -230,6 +241,8 @@ def report(results: Results, first: Dataset, datasets: dict[str, Dataset]) -> No
         "## What transfer saves",
         "",
         *saving_table(results, targets, labels),
+        "",
+        pretrained_words(),
         "",
         "![error and seconds against labels](transfer/sizes.png)",
         "",
