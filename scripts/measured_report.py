@@ -299,8 +299,8 @@ def main() -> None:
         *settings_table(datasets),
         "",
         "Labels of a mixed setting (`he`) are those of its first worker, of the others the mean "
-        "over all. Each role runs in a network namespace and a control group of its own, which hold "
-        "its link and its share of a core (decision "
+        "over all. Each role runs in a network namespace and a control group of its own, which "
+        "hold its link and its share of a core (decision "
         "[0001](decisions/0001-measuring-on-cpu.md)).",
         "",
         *first_table(datasets, traces),
