@@ -70,7 +70,7 @@ def print_validation(data: Path, *, json: bool) -> None:
         )  # fmt: skip
         print()
     _print_facts(facts)
-    note("roofline: three numbers per device, fitted to the same rows")
+    note("roofline: three numbers per device and precision, fitted to the same rows")
 
 
 def _whole_catalogue(data: Path) -> Dataset | None:

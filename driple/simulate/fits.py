@@ -73,27 +73,25 @@ class Fits:
         return self._known[key]
 
     def roofline(
-        self, device: str, *, fused: bool, without_model: str = "", without_device: str = ""
+        self, device: str, *, half: bool, without_model: str = "", without_device: str = ""
     ) -> Roofline:
-        """A roofline of a device, or of its nearest relative.
+        """A roofline of a device in one precision, or of its nearest relative.
 
         Args:
             device: name of the device.
-            fused: whether ops are fused; its runs decide if it has such.
+            half: whether in half precision; the device's other runs serve if it has none such.
             without_model: that is left out.
             without_device: that is left out.
         """
         runs = [
             run for run in self.runs if run.model != without_model and run.device != without_device
         ]
-        names = {run.device for run in runs}
-        nearest = nearest_relative(DEVICES[device], names)
+        nearest = nearest_relative(DEVICES[device], {run.device for run in runs})
         mine = [run for run in runs if run.device == nearest]
-        alike = [run for run in mine if run.fused == fused]
-        same = (alike[0] if alike else mine[0]).fused
+        same = half if any(run.half == half for run in mine) else not half
         key = (nearest, same, without_model)
         if key not in self._rooflines:
-            chosen = [run for run in mine if run.fused == same]
+            chosen = [run for run in mine if run.half == same]
             self._rooflines[key] = fit_roofline(DEVICES[nearest], step_rows(chosen, self.graphs))
         return self._rooflines[key]
 

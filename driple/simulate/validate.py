@@ -236,7 +236,7 @@ def _left_out(held_out: HeldOut, name: str) -> dict[str, str]:
 
 def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, str]) -> float:
     """Seconds of a step on a device by its roofline, fitted to the same rows."""
-    roofline = fits.roofline(device, fused=run.fused, **left_out)
+    roofline = fits.roofline(device, half=run.half, **left_out)
     alone = replace(run, devices=(device,))
     return float(roofline.seconds(DEVICES[device], fits.rows([alone]))[0])
 
