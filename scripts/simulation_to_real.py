@@ -102,14 +102,14 @@ class Bench:
         """Run one of them."""
         if not item["size"]:
             return self._untuned(item["way"], item["seed"])
-        source = None
-        if item["way"] != ANEW:
-            source = {
-                SAME: self._pretrained,
-                OTHER: lambda: inspector_file(FIRST_SIMULATED, PRESET),
-                MEASURED: lambda: inspector_file(FIRST, PRESET),
-            }[item["way"]]()
-        usual: Row = MOVED[PRESET] if source else {"layers": (), "share": 0.0, "aligned": False}
+        source = None  # of another measured setting it is that of the seed
+        if item["way"] == SAME:
+            source = self._pretrained()
+        elif item["way"] == OTHER:
+            source = inspector_file(FIRST_SIMULATED, PRESET)
+        usual: Row = MOVED[PRESET]
+        if item["way"] == ANEW:
+            usual = {"layers": (), "share": 0.0, "aligned": False}
         same = {name: item[name] for name in ("target", "size", "seed")}
         experiment = Experiment(**same, preset=PRESET, **usual)
         if item["way"] in {ANEW, MEASURED}:  # docs/transfer.md may have asked the same
