@@ -44,8 +44,12 @@ def transfer(
         Path | None, typer.Option(help="folder of the run; continued if it is there")
     ] = None,
     tuned_share: Annotated[
-        float, typer.Option(help="share of the repeated graph layers that is tuned, from the last")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            help="share of the repeated graph layers that is tuned, from the last, where --layers "
+            "has phi_r or gru; by default 0.5"
+        ),
+    ] = None,
     layers: Annotated[
         str | None,
         typer.Option(
@@ -91,15 +95,11 @@ def transfer(
 
     from driple.settings import Setting
     from driple.training.curve import why_no_curve
-    from driple.training.transfer import transfer_config
 
     wanted = Setting.parse(target)
     checkpoint = _checkpoint(source, preset)
     data = dataset_of(wanted, dataset, "--to")
-    chosen: dict[str, Any] = {"tuned_share": tuned_share}
-    chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
-    chosen |= {} if align is None else {"align": align}
-    config = transfer_config(checkpoint.preset, **chosen)
+    config = _config(checkpoint.preset, tuned_share, layers, align)
     config = replace(config, train=replace(config.train, seed=seed))
     split = _split(data, workloads, split_seed)
     folder = out or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
@@ -134,6 +134,25 @@ def _checkpoint(source: str, preset: str | None) -> Checkpoint:
             "leave --preset out, or give another checkpoint"
         )
     return checkpoint
+
+
+def _config(
+    preset: str, tuned_share: float | None, layers: str | None, align: bool | None
+) -> TransferConfig:
+    """The preset's choice, but for what was asked for."""
+    from driple.training.transfer import transfer_config
+
+    chosen: dict[str, Any] = {} if tuned_share is None else {"tuned_share": tuned_share}
+    chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
+    chosen |= {} if align is None else {"align": align}
+    config = transfer_config(preset, **chosen)
+    if tuned_share is not None and not config.tunes_shared:
+        who = f"preset {preset} tunes" if layers is None else "--layers is"
+        raise ConfigError(
+            f"--tuned-share {tuned_share:g} has no effect: it counts repeated graph layers, and "
+            f"{who} {','.join(config.layers)}; leave it out, or give --layers phi_r,mlp"
+        )
+    return config
 
 
 def _split(data: Dataset, workloads: int | None, seed: int) -> Split:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driple.cli.checkpoints import checkpoint_path
-from driple.cli.transfer import _checkpoint
+from driple.cli.transfer import _checkpoint, _config
 from driple.dataset import Dataset, read_dataset, write_dataset
 from driple.errors import CheckpointError
 from driple.settings import Setting
@@ -124,6 +124,21 @@ def test_a_preset_that_is_not_shipped_is_refused_with_those_that_are() -> None:
     """The setting exists, so it is not to blame."""
     with pytest.raises(CheckpointError, match=r"no 'mine' checkpoint for V100.*: default, paper"):
         checkpoint_path(Setting.parse("V100"), "mine")
+
+
+def test_a_share_of_layers_that_are_not_tuned_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Named with what is tuned; where phi_r is tuned, the share is what was asked for."""
+    there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder)
+    share = ("--tuned-share", 0.25, "--out", tmp_path / "a")
+    line = refused(*there, *share)
+    assert "--tuned-share 0.25 has no effect" in line
+    assert "preset default tunes mlp; leave it out" in line
+    line = refused(*there, "--preset", "paper", "--layers", "readout,mlp", *share)
+    assert "--layers is readout,mlp; leave it out" in line
+    assert not (tmp_path / "a").exists()
+    assert _config("default", 0.25, "gru,mlp", None).tuned_share == 0.25
+    assert _config("paper", 0.25, None, None).tuned_share == 0.25
+    assert _config("default", None, None, None).tuned_share == 0.5
 
 
 def test_what_cannot_be_transferred_gets_one_line(folder: Path, tmp_path: Path) -> None:
