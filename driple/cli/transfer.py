@@ -9,7 +9,7 @@ import typer
 
 from driple.cli.checkpoints import checkpoint_path
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.train import dataset_of, require_training
+from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from driple.dataset.split import Split
     from driple.inspector.checkpoint import Checkpoint
     from driple.training.curve import CurvePoint, LearningCurve
+    from driple.training.known import Known
     from driple.training.loop import TrainResult
     from driple.training.transfer import TransferConfig
 
@@ -44,8 +45,12 @@ def transfer(
         Path | None, typer.Option(help="folder of the run; continued if it is there")
     ] = None,
     tuned_share: Annotated[
-        float, typer.Option(help="share of the repeated graph layers that is tuned, from the last")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            help="share of the repeated graph layers that is tuned, from the last, where --layers "
+            "has phi_r or gru; by default 0.5"
+        ),
+    ] = None,
     layers: Annotated[
         str | None,
         typer.Option(
@@ -91,17 +96,14 @@ def transfer(
 
     from driple.settings import Setting
     from driple.training.curve import why_no_curve
-    from driple.training.transfer import transfer_config
 
     wanted = Setting.parse(target)
-    checkpoint = _checkpoint(source, preset)
+    checkpoint, file = _checkpoint(source, preset)
     data = dataset_of(wanted, dataset, "--to")
-    chosen: dict[str, Any] = {"tuned_share": tuned_share}
-    chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
-    chosen |= {} if align is None else {"align": align}
-    config = transfer_config(checkpoint.preset, **chosen)
+    config = _config(checkpoint.preset, tuned_share, layers, align)
     config = replace(config, train=replace(config.train, seed=seed))
     split = _split(data, workloads, split_seed)
+    known = _note_known(checkpoint, file, [data.workloads[row] for row in split.test], split_seed)
     folder = out or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
     runs = _Runs(checkpoint, data, config, folder, threads or None)
     result = runs.run(split, folder, "transferring")
@@ -111,11 +113,11 @@ def transfer(
         line = runs.curve(split, split_seed, result)
         reason = why_no_curve(len(split.train) + len(split.validation))
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
-    _show(result, line, reason, folder, json=json)
+    _show(result, line, reason, folder, known, json=json)
 
 
-def _checkpoint(source: str, preset: str | None) -> Checkpoint:
-    """The inspector to start from; its preset is the one that was asked for."""
+def _checkpoint(source: str, preset: str | None) -> tuple[Checkpoint, Path]:
+    """The inspector to start from, of the preset that was asked for; its file."""
     from driple.inspector.checkpoint import load_checkpoint
     from driple.settings import Setting
     from driple.training.config import preset_named
@@ -133,7 +135,26 @@ def _checkpoint(source: str, preset: str | None) -> Checkpoint:
             f"--preset {preset}, but {file} holds an inspector of preset {checkpoint.preset}; "
             "leave --preset out, or give another checkpoint"
         )
-    return checkpoint
+    return checkpoint, file
+
+
+def _config(
+    preset: str, tuned_share: float | None, layers: str | None, align: bool | None
+) -> TransferConfig:
+    """The preset's choice, but for what was asked for."""
+    from driple.training.transfer import transfer_config
+
+    chosen: dict[str, Any] = {} if tuned_share is None else {"tuned_share": tuned_share}
+    chosen |= {} if layers is None else {"layers": tuple(layers.split(","))}
+    chosen |= {} if align is None else {"align": align}
+    config = transfer_config(preset, **chosen)
+    if tuned_share is not None and not config.tunes_shared:
+        who = f"preset {preset} tunes" if layers is None else "--layers is"
+        raise ConfigError(
+            f"--tuned-share {tuned_share:g} has no effect: it counts repeated graph layers, and "
+            f"{who} {','.join(config.layers)}; leave it out, or give --layers phi_r,mlp"
+        )
+    return config
 
 
 def _split(data: Dataset, workloads: int | None, seed: int) -> Split:
@@ -157,6 +178,30 @@ def _split(data: Dataset, workloads: int | None, seed: int) -> Split:
             "for all of them, or measure more"
         )
     return limited_split(split, data.workloads, workloads, seed)
+
+
+def _note_known(checkpoint: Checkpoint, file: Path, tested: list[str], seed: int) -> Known | None:
+    """How many of the tested workloads the source has learned from, if that is known."""
+    from driple.training.known import USUAL_SEED, known_tests
+
+    known = known_tests(checkpoint, file, tested, dataset_roots())
+    who = f"the inspector of {checkpoint.setting}"
+    if known is None:
+        if seed != USUAL_SEED:
+            note(
+                f"the workloads that {who} learned from are not on record; unless it was trained "
+                f"with --split-seed {seed} too, it knows some that are tested here, and the errors "
+                "are flattered"
+            )
+    elif known.learned:
+        unsure = f", if it was trained with --split-seed {USUAL_SEED} as the shipped ones were,"
+        up_to = "" if known.recorded else "up to "
+        note(
+            f"{who}{'' if known.recorded else unsure} has learned from {up_to}{known.learned} of "
+            f"the {known.tested} workloads that --split-seed {seed} tests, so the errors are "
+            "flattered; test with the split seed of its own training"
+        )
+    return known
 
 
 def _note_unknown(checkpoint: Checkpoint, data: Dataset) -> None:
@@ -231,11 +276,19 @@ class _Runs:
 
 
 def _show(
-    result: TrainResult, line: LearningCurve | None, reason: str, folder: Path, *, json: bool
+    result: TrainResult,
+    line: LearningCurve | None,
+    reason: str,
+    folder: Path,
+    known: Known | None,
+    *,
+    json: bool,
 ) -> None:
     """Errors and learning curve, or the reason why there is none."""
     metrics = result.checkpoint.metrics
     if json:
+        from dataclasses import asdict
+
         found: dict[str, Any] = {
             "checkpoint": str(folder / "checkpoint.safetensors"),
             "metrics": metrics,
@@ -243,6 +296,7 @@ def _show(
             "epochs": len(result.history),
             "learning_curve": line.to_json_dict() if line else None,
             "no_learning_curve": None if line else reason,
+            "source_knows": None if known is None else asdict(known),
         }
         print_json(found)
         return

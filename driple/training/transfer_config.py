@@ -62,9 +62,14 @@ class TransferConfig:
         if not self.layers or len(set(self.layers)) != len(self.layers):
             raise ConfigError(f"--layers needs one kind or more, each once, got {self.layers!r}")
 
+    @property
+    def tunes_shared(self) -> bool:
+        """Whether a repeated graph layer may be tuned; without it `tuned_share` has no effect."""
+        return bool({"phi_r", "gru"} & set(self.layers))
+
     def num_tuned(self, num_layers: int) -> int:
         """How many of the K graph layers are tuned copies; phi_f is not among them."""
-        if not {"phi_r", "gru"} & set(self.layers):
+        if not self.tunes_shared:
             return 0
         return math.ceil(self.tuned_share * (num_layers - 1))
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from driple.cli.checkpoints import checkpoint_path
-from driple.cli.transfer import _checkpoint
+from driple.cli.transfer import _checkpoint, _config, _note_known
 from driple.dataset import Dataset, read_dataset, write_dataset
+from driple.dataset.split import random_split
 from driple.errors import CheckpointError
 from driple.settings import Setting
 from driple.targets import Targets
@@ -115,15 +116,67 @@ def test_the_preset_that_is_asked_for_is_the_one_that_is_carried(
         line = refused("transfer", "--from", source, "--preset", "papr", *there)
         assert "--preset must be one of paper, default, got 'papr'" in line
     assert not (tmp_path / "a").exists()
-    assert _checkpoint(str(paper), None).preset == "paper"
-    assert _checkpoint(str(paper), "paper").preset == "paper"
-    assert _checkpoint("CPU-P1w2", None).preset == "default"
+    for source, asked, given in (
+        (str(paper), None, "paper"),
+        (str(paper), "paper", "paper"),
+        ("CPU-P1w2", None, "default"),
+    ):
+        assert _checkpoint(source, asked)[0].preset == given
 
 
 def test_a_preset_that_is_not_shipped_is_refused_with_those_that_are() -> None:
     """The setting exists, so it is not to blame."""
     with pytest.raises(CheckpointError, match=r"no 'mine' checkpoint for V100.*: default, paper"):
         checkpoint_path(Setting.parse("V100"), "mine")
+
+
+def test_another_split_than_the_sources_is_told_to_flatter(folder: Path, tmp_path: Path) -> None:
+    """With how many of the tested workloads it has learned from; its own split needs no word."""
+    command = (
+        *("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder),
+        *("--workloads", 20, "--threads", 1, "--no-curve", "--json"),
+    )
+    done = driple(*command, "--split-seed", 1, "--out", tmp_path / "one")
+    assert done.returncode == 0, done.stderr
+    workloads = read_dataset(folder).workloads
+    tested = {workloads[row] for row in random_split(workloads, 1).test}
+    names = read_dataset(ROOT / "datasets/CPU-P1w2_ho-200M").workloads
+    learned = len(tested & {names[row] for row in random_split(names, 0).train})
+    assert learned > 0
+    knows = json.loads(done.stdout)["source_knows"]
+    assert knows == {"tested": len(tested), "learned": learned, "recorded": False}
+    (line,) = (line for line in done.stderr.splitlines() if "flattered" in line)
+    assert f"up to {learned} of the {len(tested)} workloads that --split-seed 1 tests" in line
+    done = driple(*command, "--out", tmp_path / "usual")
+    assert "flattered" not in done.stderr
+    assert json.loads(done.stdout)["source_knows"]["learned"] == 0
+
+
+def test_a_source_without_a_record_is_told_of_by_the_seed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """If its data set is not there either; with the usual seed nothing is amiss."""
+    checkpoint, file = _checkpoint("CPU-P1w2", None)
+    lost = replace(checkpoint, trained_on={**checkpoint.trained_on, "data_set": "lost"})
+    assert _note_known(lost, file, ["a"], 0) is None
+    assert capsys.readouterr().err == ""
+    assert _note_known(lost, file, ["a"], 2) is None
+    assert "not on record; unless it was trained with --split-seed 2" in capsys.readouterr().err
+
+
+def test_a_share_of_layers_that_are_not_tuned_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Named with what is tuned; where phi_r is tuned, the share is what was asked for."""
+    there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder)
+    share = ("--tuned-share", 0.25, "--out", tmp_path / "a")
+    line = refused(*there, *share)
+    assert "--tuned-share 0.25 has no effect" in line
+    assert "preset default tunes mlp; leave it out" in line
+    line = refused(*there, "--preset", "paper", "--layers", "readout,mlp", *share)
+    assert "--layers is readout,mlp; leave it out" in line
+    assert not (tmp_path / "a").exists()
+    assert _config("default", 0.25, "gru,mlp", None).tuned_share == 0.25
+    assert _config("paper", 0.25, None, None).tuned_share == 0.25
+    assert _config("default", None, None, None).tuned_share == 0.5
 
 
 def test_what_cannot_be_transferred_gets_one_line(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""What a pre-trained inspector already knows of the workloads on which a transfer tests.
+
+    checkpoint, its file --run folder, or data set and seed 0--> names that it learned from
+    those, tested names  --> Known: how many are among both
+
+A workload has the same graph on every setting, so an inspector that learned from it elsewhere is
+not asked about anything new. A checkpoint itself does not tell its split: the folder of its run
+does (`runfiles.py`); without it the split is taken to be that of seed 0, as of all shipped ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from driple.dataset.lookup import read_labels
+from driple.dataset.split import random_split
+from driple.errors import DatasetError
+from driple.inspector.checkpoint import Checkpoint
+from driple.training.runfiles import CONFIG_FILE
+
+__all__ = ["USUAL_SEED", "Known", "known_tests"]
+
+USUAL_SEED = 0  # of the split, of `driple train` and of all shipped inspectors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """How much of a test part the source of a transfer has learned from.
+
+    Attributes:
+        tested: workloads of the test part.
+        learned: those of them that were in the source's training part; without a record, those
+            that may have been.
+        recorded: whether the source's split is on record; else it is taken to be that of seed 0.
+    """
+
+    tested: int
+    learned: int
+    recorded: bool
+
+
+def known_tests(
+    checkpoint: Checkpoint, file: Path, tested: Iterable[str], roots: Sequence[Path]
+) -> Known | None:
+    """How many of the tested workloads an inspector has learned from; None if nothing tells.
+
+    Args:
+        checkpoint: the pre-trained inspector.
+        file: from which it was read.
+        tested: names of the workloads.
+        roots: folders in which the source's data set is looked for, by its name.
+    """
+    facts = checkpoint.trained_on
+    own = _recorded(file, facts)
+    recorded = own is not None
+    if own is None:
+        own = _of_usual_seed(facts, roots)
+    if own is None:
+        return None
+    origin = facts.get("transferred_from")
+    if isinstance(origin, Mapping) and (earlier := _of_usual_seed(origin, roots)):
+        own, recorded = own | earlier, False  # what it started from had learned, too
+    names = set(tested)
+    return Known(tested=len(names), learned=len(names & own), recorded=recorded)
+
+
+def _recorded(file: Path, facts: Mapping[str, object]) -> set[str] | None:
+    """The training part in the folder of the run, if the file still lies there."""
+    try:
+        run = json.loads((file.parent / CONFIG_FILE).read_bytes())["run"]
+        mark, names = run["data_set"]["fingerprint"], {str(name) for name in run["split"]["train"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    same = mark == facts.get("fingerprint") and len(names) == facts.get("num_train")
+    return names if same else None
+
+
+def _of_usual_seed(facts: Mapping[str, object], roots: Sequence[Path]) -> set[str] | None:
+    """The training part that seed 0 gives; all workloads if the part that was used is larger."""
+    for root in roots:
+        try:
+            names = tuple(read_labels(root / Path(str(facts.get("data_set"))).name).targets)
+            train = random_split(names, USUAL_SEED).train
+        except DatasetError:
+            continue
+        if len(names) != facts.get("num_workloads"):
+            continue
+        used = facts.get("num_train", len(train))
+        fits = isinstance(used, int) and used <= len(train)
+        return {names[i] for i in train} if fits else set(names)
+    return None
