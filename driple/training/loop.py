@@ -138,6 +138,8 @@ def train(
     run = {"preset": preset.to_dict(), **describe_data(dataset, split, mark)}
     if init is not None:
         run["init"] = _file_hash(Path(init))
+        # What does not fit is refused before the folder becomes that of this run.
+        read_authors_weights(init, preset.inspector, preset.input.num_groups)
     fitted = fit(
         folder,
         run,
