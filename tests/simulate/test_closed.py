@@ -49,9 +49,12 @@ def forms(job: Job, where: Scene) -> list[ClosedForm]:
 
 
 def test_forward_pass_is_what_is_published(job: Job) -> None:
-    """ResNet-50, its stride in the 3 x 3 convolution: 4.1 G multiply-adds an image."""
+    """ResNet-50, the stride in a block's first convolution: 3,878 M multiply-adds an image.
+
+    osmr/imgclsmob, gluon/README.md. With the stride in the second one it would be 4,110 M.
+    """
     work = work_of(job)
-    assert work.forward_flops / 32 == pytest.approx(2 * 4.1e9, rel=0.06)
+    assert work.forward_flops / 32 == pytest.approx(2 * 3.87795e9, rel=0.01)
     assert work.weights == pytest.approx(25.6e6, rel=0.01)
     assert 0 < work.is_forward.sum() < len(work.is_forward)
     assert work.unknown == {}
