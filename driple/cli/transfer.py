@@ -100,6 +100,7 @@ def transfer(
     wanted = Setting.parse(target)
     checkpoint, file = _checkpoint(source, preset)
     data = dataset_of(wanted, dataset, "--to")
+    _check_new(checkpoint, data)
     config = _config(checkpoint.preset, tuned_share, layers, align)
     config = replace(config, train=replace(config.train, seed=seed))
     split = _split(data, workloads, split_seed)
@@ -136,6 +137,26 @@ def _checkpoint(source: str, preset: str | None) -> tuple[Checkpoint, Path]:
             "leave --preset out, or give another checkpoint"
         )
     return checkpoint, file
+
+
+def _check_new(checkpoint: Checkpoint, data: Dataset) -> None:
+    """Refuse the labels that the source has learned; note others of its own setting and kind.
+
+    Measured labels of the setting of a simulated inspector are what a transfer is for, too.
+    """
+    from driple.dataset.example import fingerprint
+
+    if checkpoint.setting != data.setting:
+        return
+    who = f"the inspector is of {checkpoint.setting} already, and has learned from"
+    if checkpoint.trained_on.get("fingerprint") == fingerprint(data):
+        raise ConfigError(
+            f"--from and --to: {who} data set {data.name} itself; use it as it is (driple "
+            "predict), or name another setting or data set"
+        )
+    sources = {example.label_source for example in data.examples}
+    if checkpoint.provenance in sources:
+        note(f"{who} other {checkpoint.provenance} labels of it; it is tuned on {data.name}")
 
 
 def _config(

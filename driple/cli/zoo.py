@@ -41,7 +41,10 @@ def list_workloads(
 
       driple zoo list --list cpu
     """
-    names = [job.name for job in _listed(which) if filter_.lower() in job.name]
+    listed = [job.name for job in _listed(which)]
+    names = [name for name in listed if filter_.lower() in name]
+    if not names:
+        raise ConfigError(_no_such(filter_, which, listed))
     if json:
         print_json(names)
         return
@@ -111,6 +114,20 @@ def _listed(which: str) -> tuple[Workload, ...]:
     paper = paper_workloads() if which != "cpu" else ()
     cpu = cpu_workloads() if which != "paper" else ()
     return tuple(dict.fromkeys([*paper, *cpu]))
+
+
+def _no_such(wanted: str, which: str, listed: list[str]) -> str:
+    """One line: what no name contains, and what comes near: whole names, or parts of them."""
+    from driple.zoo.alike import alike
+    from driple.zoo.names import nearest_names
+
+    if "/" in wanted:
+        near = nearest_names(wanted, listed)
+    else:
+        near = alike(wanted, {part for name in listed for part in name.split("/")}, most=3)
+    offer = f"did you mean {', '.join(near)}?" if near else "driple zoo list shows all"
+    where = "the zoo" if which == "all" else f"--list {which}"
+    return f"no workload of {where} has '{wanted}' in its name; {offer}"
 
 
 def _build_list(

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from driple.errors import ConfigError
+from driple.zoo.alike import alike
 from driple.zoo.workload import DATA_SETS, DataSet, Workload
 
 __all__ = ["MODELS", "Model", "model_of"]
@@ -125,16 +126,13 @@ def model_of(workload: Workload) -> Model:
     """The model of a workload.
 
     Raises:
-        ConfigError: no model has this name, and the message offers the nearest ones; or it does
-            not read the workload's data set.
+        ConfigError: no model has this name, and the message offers the nearest ones, or
+            all; or it does not read the workload's data set.
     """
     if workload.model not in MODELS:
-        import difflib
-
-        near = difflib.get_close_matches(workload.model, MODELS, n=3, cutoff=0.3)
-        raise ConfigError(
-            f"no model is called '{workload.model}'; did you mean {', '.join(near or MODELS)}?"
-        )
+        near = alike(workload.model, MODELS, most=3)
+        offer = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(MODELS)}"
+        raise ConfigError(f"no model is called '{workload.model}'; {offer}")
     model = MODELS[workload.model]
     if workload.data.kind != model.reads:
         fit = ", ".join(name for name, data in DATA_SETS.items() if data.kind == model.reads)

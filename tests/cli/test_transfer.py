@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driple.cli.checkpoints import checkpoint_path
-from driple.cli.transfer import _checkpoint, _config, _note_known
+from driple.cli.transfer import _check_new, _checkpoint, _config, _note_known
 from driple.dataset import Dataset, read_dataset, write_dataset
 from driple.dataset.split import random_split
 from driple.errors import CheckpointError
@@ -162,6 +162,24 @@ def test_a_source_without_a_record_is_told_of_by_the_seed(
     assert capsys.readouterr().err == ""
     assert _note_known(lost, file, ["a"], 2) is None
     assert "not on record; unless it was trained with --split-seed 2" in capsys.readouterr().err
+
+
+def test_a_setting_is_not_carried_to_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same labels are refused, others noted; measured ones on simulated ones are as usual."""
+    line = refused("transfer", "--from", "CPU-P1w2", "--to", "CPU-P1w2", "--out", tmp_path / "a")
+    assert "the inspector is of CPU-P1w2/ho-200M already" in line
+    assert "data set CPU-P1w2_ho-200M itself; use it as it is" in line
+    assert not (tmp_path / "a").exists()
+    checkpoint, _ = _checkpoint("CPU-P1w2", None)
+    found = read_dataset(ROOT / "datasets/CPU-P1w2_ho-200M")
+    data = Dataset(name="few", setting=found.setting, examples=found.examples[:3], about={})
+    _check_new(replace(checkpoint, provenance="simulated"), data)
+    assert capsys.readouterr().err == ""
+    _check_new(checkpoint, data)
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "has learned from other measured labels of it; it is tuned on few" in told
 
 
 def test_a_share_of_layers_that_are_not_tuned_is_refused(folder: Path, tmp_path: Path) -> None:

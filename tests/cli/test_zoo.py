@@ -54,6 +54,26 @@ def test_the_papers_spelling_finds_its_workloads() -> None:
     assert "resnet50/imagenet/" in paper
 
 
+@pytest.mark.parametrize(
+    ("typed", "offer"),
+    [
+        ("nosuch", "driple zoo list shows all"),
+        ("ResNet21", "did you mean resnet20, resnet32, "),
+        ("resnet20/imagenet", "did you mean resnet20/cifar10/"),
+        ("fp15", "did you mean fp16?"),
+    ],
+)
+def test_a_filter_that_fits_nothing_is_refused(typed: str, offer: str) -> None:
+    """With what comes near, for people and machines; of one list, by its name."""
+    for more in ((), ("--json",)):
+        line = refused("zoo", "list", "--filter", typed, *more)
+        assert f"no workload of the zoo has '{typed}' in its name" in line
+        assert offer in line
+    assert "no workload of --list cpu has" in refused(
+        "zoo", "list", "--list", "cpu", "--filter", "nchw"
+    )
+
+
 def test_a_whole_list_has_a_folder_of_its_own_and_one_graph_needs_a_file(tmp_path: Path) -> None:
     """The folder is the setting's; what lies there already is looked at first."""
     folder = tmp_path / "graphs" / "V100-P1w2_ho-PCIe"

@@ -6,6 +6,7 @@ import pytest
 
 from driple.errors import ConfigError
 from driple.zoo import MODELS, Workload, cpu_workloads, paper_workloads
+from driple.zoo.alike import alike
 from driple.zoo.catalogue import model_of
 from driple.zoo.names import nearest_names, workload_named
 from driple.zoo.workload import DATA_SETS
@@ -29,6 +30,12 @@ def test_what_begins_as_it_was_typed_comes_first() -> None:
         ("ResNet50", "resnet50/imagenet/"),
         ("resnet50/imagenet/b64/sgd/synch", "resnet50/imagenet/b64/sgd/sync"),
         ("resnet20/cifar10/b24/adan/sync", "resnet20/cifar10/b24/adam/sync"),
+        ("ResNet20/cifar10/b17/sgd/sync", "resnet20/cifar10/b17/sgd/sync[?]"),
+        ("ResNet20-x0.5/CIFAR10/B16/SGD/Sync", "resnet20-x0.5/cifar10/b16/sgd/sync[?]"),
+        ("VGG16/ImageNet/b64/sgd/sync", "vgg16/imagenet/b64/sgd/sync[?]"),
+        ("resnet21/cifar10/b16/sgd/sync", "resnet20/cifar10/b16/sgd/sync or "),
+        ("resnet20/cifar10/16/sgd/sync/fp16", "resnet20/cifar10/b16/sgd/sync/fp16[?]"),
+        ("DenseNet/cifar10/b16/sgd/sync", "densenet40_k12/cifar10/b16/sgd/sync or densenet100_k12"),
     ],
 )
 def test_a_name_that_is_none_gets_the_nearest(typed: str, meant: str) -> None:
@@ -38,10 +45,24 @@ def test_a_name_that_is_none_gets_the_nearest(typed: str, meant: str) -> None:
 
 
 def test_a_name_that_resembles_none_gets_no_offer() -> None:
-    """Nothing is made up."""
+    """Nothing is made up; of an unknown model all that there are are named."""
     with pytest.raises(ConfigError, match="names no workload") as caught:
         workload_named("???")
     assert "did you mean" not in str(caught.value)
+    for model in ("bert", "mobilenet"):
+        with pytest.raises(ConfigError, match=r"there are alexnet, lenet, .*, nmt_big$"):
+            workload_named(f"{model}/imagenet/b8/adam/sync")
+    assert nearest_names("bert/imagenet/b8/adam/sync", ["resnet50/imagenet/b8/adam/sync"]) == []
+
+
+def test_a_word_gets_itself_or_what_begins_so_or_what_is_alike() -> None:
+    """In any case; the nearest first, and no more than were asked for."""
+    words = ["resnet32", "resnet20", "resnet20_v2", "vgg16", "lenet"]
+    assert alike("RESNET20", words) == ["resnet20"]
+    assert alike("resnet2", words) == ["resnet20", "resnet20_v2"]
+    assert alike("resnet21", words, most=3) == ["resnet20", "resnet32"]
+    assert alike("vgg61", words) == ["vgg16"]
+    assert alike("mobilenet", words) == alike("", []) == []
 
 
 def test_models_read_the_kind_of_data_that_they_are_made_for() -> None:
