@@ -91,7 +91,10 @@ def _grouped(num_groups: int, **train: int) -> Change:
     return {**change, **({"train": train} if train else {})}
 
 
-CHOICES = (
+# Deep inspectors learn late: every comparison but the grouping's is made again with more epochs.
+MORE_EPOCHS = 300
+
+GROUPING, *OF_INSPECTOR = CHOICES = (
     Choice(
         figure="13",
         title="Grouping of the nodes",
@@ -140,19 +143,30 @@ class Trial:
         return json.dumps([data, BASE.config_hash(), asdict(self)], sort_keys=True)
 
 
+def longer(change: Change) -> Change:
+    """The same change, trained for `MORE_EPOCHS`."""
+    train = {"max_epochs": MORE_EPOCHS, "patience_epochs": MORE_EPOCHS}
+    return {**change, "train": {**change.get("train", {}), **train}}
+
+
 def trials(first: str, second: str) -> Iterator[Trial]:
     """All that the figures need of a setting, and of it beside a second one; none twice."""
-    seen = set()
     for seed in SEEDS:
         for way in (TOGETHER, TOLD):
             yield Trial(setting=f"{first} + {second}", change={}, seed=seed, way=way)
         yield Trial(setting=second, change={}, seed=seed)
-        for choice in CHOICES:
-            for change in choice.options.values():
-                mark = json.dumps([change, seed])
-                if mark not in seen:
-                    seen.add(mark)
-                    yield Trial(setting=first, change=change, seed=seed)
+    once = _distinct(CHOICES)
+    for seed in SEEDS:
+        yield from (Trial(setting=first, change=change, seed=seed) for change in once)
+    again = _distinct(OF_INSPECTOR)
+    for seed in SEEDS:
+        yield from (Trial(setting=first, change=longer(change), seed=seed) for change in again)
+
+
+def _distinct(choices: Iterable[Choice]) -> list[Change]:
+    """The changes of the choices' options, none twice."""
+    changes = [change for choice in choices for change in choice.options.values()]
+    return [change for i, change in enumerate(changes) if change not in changes[:i]]
 
 
 def preset_of(trial: Trial) -> Preset:
