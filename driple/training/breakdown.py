@@ -4,7 +4,8 @@
 
 The floor is what no predictor gets below: how far two runs of one workload differ, as the data set
 has measured it on the workloads that ran more than once (`driple.label.repeatability`). Noise has
-no direction: where all iterations of a family are told too slow, it is the model. Pure.
+no direction: where all iterations of a family are told too slow, it is the model. Simulated labels
+have no noise at all. Pure.
 """
 
 from __future__ import annotations
@@ -170,10 +171,12 @@ def break_down(result: ArenaResult, method: str) -> Breakdown:
         100 * np.average(time_errors, weights=weights),
     ]
     repeat = result.dataset.about.get("repeatability", {})
+    simulated = all(item.label_source == "simulated" for item in result.dataset.examples)
     evidence = _Evidence(
         families={item.workload: item.family for item in result.dataset.examples},
         repeats_pct=repeat.get("smape_pct_by_workload", {}),
-        time_floor_pct=_floor(repeat, TIME_NAME),
+        time_floor_pct=0.0 if simulated else _floor(repeat, TIME_NAME),
+        simulated=simulated,
         leanings={
             name: float(np.log(predicted_times_s(tested[name]) / true).mean())
             for name, true in zip(names, times_s, strict=True)
@@ -254,12 +257,14 @@ class _Evidence:
         families: by workload.
         repeats_pct: SMAPE between two runs, by workload that ran more than once.
         time_floor_pct: the same of the iteration time, mean over them; None if nothing ran twice.
+        simulated: whether the labels come from the simulator, which says the same each time.
         leanings: logarithm of predicted over true iteration time, by tested workload.
     """
 
     families: Mapping[str, str]
     repeats_pct: Mapping[str, float]
     time_floor_pct: float | None
+    simulated: bool
     leanings: Mapping[str, float]
 
     def reason(self, workload: str, smape_pct: float) -> str:
@@ -268,9 +273,11 @@ class _Evidence:
         First its own runs, then a family that leans as it does, then the runs of its family, then
         those of all.
         """
+        leans = self._leans_with_its_family(workload)
+        if self.simulated:
+            return f"model: {leans or 'simulated labels are the same each time'}"
         if not self.repeats_pct:
             return "unknown: nothing ran more than once"
-        leans = self._leans_with_its_family(workload)
         own = self.repeats_pct.get(workload)
         if own is not None:
             source = "label noise" if own >= smape_pct / 2 else "model"
@@ -278,7 +285,10 @@ class _Evidence:
             return f"{source}: its own runs differ by {own:.0f} %{also}"
         if leans:
             return f"model: {leans}"
-        family = self.families[workload]
+        return self._by_other_runs(self.families[workload], smape_pct)
+
+    def _by_other_runs(self, family: str, smape_pct: float) -> str:
+        """By the repeated workloads of the family, or those of all."""
         mine = [pct for name, pct in self.repeats_pct.items() if self.families.get(name) == family]
         if len(mine) >= NUM_TO_REPEAT and max(mine) < smape_pct / 2:
             return (

@@ -164,6 +164,22 @@ def test_without_repeats_there_is_no_floor() -> None:
     assert found.num_repeated == 0
 
 
+def test_simulated_labels_have_no_noise() -> None:
+    """Whatever the error is, it is the model; where a whole family leans, that is told."""
+    chain, branch = (
+        [item.workload for item in DATASET.examples if item.family == family]
+        for family in ("chain", "branch")
+    )
+    factors = dict(zip(chain, ([1.2], [1.3], [3.0]), strict=True))
+    factors |= dict(zip(branch, ([0.9], [1.1], [0.4]), strict=True))
+    result = result_of(factors, about={})
+    examples = tuple(replace(item, label_source="simulated") for item in DATASET.examples)
+    result = replace(result, dataset=replace(result.dataset, examples=examples))
+    reasons = {item.workload: item.reason for item in break_down(result, "made up").worst}
+    assert reasons[chain[2]] == "model: the family is told 30 % too slow (median)"
+    assert reasons[branch[2]] == "model: simulated labels are the same each time"
+
+
 def test_a_method_without_folds_is_refused() -> None:
     """The line tells how to make them."""
     with pytest.raises(ConfigError, match="no fold of 'trees'; run driple evaluate --where trees"):
