@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ class Choice:
         paper: label of what the paper found best, and of what stands for it here.
         claim: what the paper says of it.
         options: change of the study's preset, by label; an empty one is the preset itself.
+        longer: whether all is made again with `MORE_EPOCHS`, since deep inspectors learn late.
     """
 
     figure: str
@@ -74,6 +75,7 @@ class Choice:
     paper: str
     claim: str
     options: dict[str, Change] = field(default_factory=dict)
+    longer: bool = True
 
 
 def _choice(figure: str, title: str, claim: str, name: str, *values: str | int) -> Choice:
@@ -99,21 +101,21 @@ def _with_networks(choice: Choice) -> Choice:
     """Layers of an MLP, and the convolutional networks that may stand in its place."""
     layers = {f"MLP of {label} layers": change for label, change in choice.options.items()}
     networks: dict[str, Change] = {
-        f"{network}, {activation}": {"cnn": {"network": network, "activation": activation}}
-        for activation in ("relu", "sigmoid")
+        f"{network} with {name}": {"cnn": {"network": network, "activation": activation}}
+        for name, activation in (("ReLU", "relu"), ("sigmoid", "sigmoid"))
         for network in ("AlexNet", "VGG16")
     }
     paper = f"MLP of {choice.paper} layers"
     return replace(choice, paper=paper, options={**layers, **networks})
 
 
-# Deep inspectors learn late: every comparison but the grouping's is made again with more epochs.
 MORE_EPOCHS = 300
 
-GROUPING, *OF_INSPECTOR = CHOICES = (
+CHOICES = (
     Choice(
         figure="13",
         title="Grouping of the nodes",
+        longer=False,
         paper="uniform, M = 100",
         claim="In the paper proportional grouping had 46 % less error than graphs that are not "
         "grouped, one in a step, and uniform grouping 12 % less than proportional. A graph of "
@@ -146,7 +148,7 @@ GROUPING, *OF_INSPECTOR = CHOICES = (
         "readout", "set2set", "add", "mean", "sort", "max",
     ),
     _choice(
-        "section 5.2.2", "Width of the embeddings",
+        "5.2.2", "Width of the embeddings",
         "In the paper 64 had 8 % less error than 16, and 1 % less than 32.",
         "hidden", 16, 32, 64,
     ),
@@ -163,9 +165,11 @@ GROUPING, *OF_INSPECTOR = CHOICES = (
 )  # fmt: skip
 
 # Figure 10: one inspector of two settings, or one for each.
+TOGETHER_FIGURE = "10"
 TOGETHER = "one for both settings"
 TOLD = "one for both, told which setting"
 APART = "one for each setting"
+FIGURES = (TOGETHER_FIGURE, *(choice.figure for choice in CHOICES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,24 +200,42 @@ def longer(change: Change) -> Change:
     return {**change, "train": {**change.get("train", {}), **train}}
 
 
-def trials(first: str, second: str) -> Iterator[Trial]:
-    """All that the figures need of a setting, and of it beside a second one; none twice."""
-    for seed in SEEDS:
-        for way in (TOGETHER, TOLD):
-            yield Trial(setting=f"{first} + {second}", change={}, seed=seed, way=way)
-        yield Trial(setting=second, change={}, seed=seed)
-    once = _distinct(CHOICES)
-    for seed in SEEDS:
-        yield from (Trial(setting=first, change=change, seed=seed) for change in once)
-    again = _distinct(OF_INSPECTOR)
-    for seed in SEEDS:
-        yield from (Trial(setting=first, change=longer(change), seed=seed) for change in again)
+def trials(first: str, second: str, figures: Collection[str] = FIGURES) -> list[Trial]:
+    """All that some figures need of a setting, and of it beside a second one; none twice.
+
+    What is trained for longer comes last. Networks that learn nothing in `BASE`'s epochs are
+    trained for longer with one seed alone, to see that they learn nothing then, either.
+    """
+    chosen = [choice for choice in CHOICES if choice.figure in figures]
+    wanted = [
+        Trial(setting=first, change=change, seed=seed)
+        for seed in SEEDS
+        for choice in chosen
+        for change in choice.options.values()
+    ]
+    wanted += _together(first, second, {}) if TOGETHER_FIGURE in figures else []
+    wanted += [
+        Trial(setting=first, change=longer(change), seed=seed)
+        for seed in SEEDS
+        for choice in chosen
+        if choice.longer
+        for change in choice.options.values()
+        if "cnn" not in change or seed == SEEDS[0]
+    ]
+    wanted += _together(first, second, longer({})) if TOGETHER_FIGURE in figures else []
+    return [trial for i, trial in enumerate(wanted) if trial not in wanted[:i]]
 
 
-def _distinct(choices: Iterable[Choice]) -> list[Change]:
-    """The changes of the choices' options, none twice."""
-    changes = [change for choice in choices for change in choice.options.values()]
-    return [change for i, change in enumerate(changes) if change not in changes[:i]]
+def _together(first: str, second: str, change: Change) -> list[Trial]:
+    """What Figure 10 needs: one inspector of two settings, and one of each."""
+    found = []
+    for seed in SEEDS:
+        found += [
+            Trial(setting=f"{first} + {second}", change=change, seed=seed, way=way)
+            for way in (TOGETHER, TOLD)
+        ]
+        found += [Trial(setting=name, change=change, seed=seed) for name in (first, second)]
+    return found
 
 
 def preset_of(trial: Trial) -> Preset:
