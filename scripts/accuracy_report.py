@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
-from dataclasses import replace
 
 from accuracy_compared import Compared, seed_words
 from accuracy_figures import by_family, by_setting, predicted_against_label
 from accuracy_goals import SPLITS, goals, seeds_told, seen_by_source
+from accuracy_paper import patience_told, presets_of
 from shipped import (
     DOCS,
     FIRST,
     FIRST_SIMULATED,
     FOLDS,
-    SHORTER_PAPER,
     SIMULATED_CPU,
     markdown,
     measured_folders,
@@ -40,7 +38,6 @@ from driple.settings import Setting
 from driple.targets import TARGET_NAMES
 from driple.training.arena import ALL, ArenaConfig, ArenaResult, SplitKind
 from driple.training.breakdown import Breakdown, break_down
-from driple.training.config import PRESETS, Preset
 from driple.training.evaluate import ArenaProgress, run_arena
 from driple.training.methods import choose_methods
 from driple.training.summary import Summaries
@@ -50,14 +47,6 @@ SIMULATED = (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
 PICTURES = DOCS / "accuracy"
 NUM_EXPLAINED = 3
 TITLES = {"random": "Random split (60/20/20)", "family": "Family split (each held out in turn)"}
-
-
-def presets_of(setting: str, split: SplitKind) -> Mapping[str, Preset]:
-    """Presets as they are trained: `paper` waits less long but on random splits of real labels."""
-    if split == "random" and setting not in SIMULATED:
-        return PRESETS
-    paper = PRESETS["paper"]
-    return {**PRESETS, "paper": replace(paper, train=replace(paper.train, **SHORTER_PAPER))}
 
 
 def compare(
@@ -91,7 +80,7 @@ def compare(
 
     results: dict[SplitKind, ArenaResult] = {}
     for split in SPLITS:
-        presets = presets_of(setting, split)
+        presets = presets_of(split, measured=setting not in SIMULATED)
         wanted = tuple(name for name in run if name in chosen.methods)
         if wanted and split in run_splits:
             config = ArenaConfig(
@@ -329,7 +318,8 @@ def report(found: list[Compared]) -> None:
     known = json.dumps(unseen(found), indent=1).encode()
     write_whole(PICTURES / "unseen-families.json", known, error=DripleError)
     head = (DOCS / "accuracy.head.md").read_text(encoding="utf-8").rstrip()
-    lines = [head, "", *seen_by_source(found), "", *seeds_told(found)]
+    lines = [head, "", *seen_by_source(found), "", *patience_told(found)]
+    lines += ["", *seeds_told(found)]
     lines += ["", "## Goals", "", *goals(found)]
     for split in SPLITS:
         lines += ["", f"## All settings: {TITLES[split].lower()}", "", *overview(found, split)]

@@ -1,0 +1,59 @@
+"""How the arena of docs/accuracy.md trains preset `paper`, and what its shorter trainings cost.
+
+The preset waits 1,000 epochs for a better one: an hour or more for each of the twelve folds of a
+family split. There, and on simulated labels, it is given less patience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from accuracy_compared import Compared
+from shipped import SHORTER_PAPER
+from transfer_experiments import load_results
+
+from driple.training.arena import SplitKind
+from driple.training.config import PRESETS, Preset
+
+
+def presets_of(split: SplitKind, *, measured: bool) -> Mapping[str, Preset]:
+    """Presets as they are trained; `paper` has its own patience on random splits of real labels."""
+    if split == "random" and measured:
+        return PRESETS
+    paper = PRESETS["paper"]
+    return {**PRESETS, "paper": replace(paper, train=replace(paper.train, **SHORTER_PAPER))}
+
+
+def patience_told(found: Sequence[Compared]) -> list[str]:
+    """Where `paper` waits less long, and what both ways come to where both were made."""
+    full = PRESETS["paper"].train
+    marks = {item.setting: item.results["random"].fingerprint for item in found}
+    shorter = {
+        row["target"]: row["smape_pct"]
+        for row in load_results(marks).values()
+        if (row["preset"], row["layers"], row["size"], row["seed"]) == ("paper", [], 0, 0)
+    }
+    pairs = [
+        (shorter[item.setting], error.mean)
+        for item in found
+        if item.is_measured
+        and item.setting in shorter
+        and (error := item.smape("random", "paper", (0,))) is not None
+    ]
+    words = (
+        f"**The patience of `paper`.** On random splits of measured settings it waits "
+        f"{full.patience_epochs:,} epochs for a better one, as published. On family splits and on "
+        f"simulated labels it waits {SHORTER_PAPER['patience_epochs']}, and learns for "
+        f"{SHORTER_PAPER['max_epochs']} epochs at most"
+    )
+    if pairs:
+        short, long = np.mean(pairs, axis=0)
+        worse = sum(one > 1.01 * other for one, other in pairs)
+        words += (
+            f". Random splits of seed 0 were made both ways on {len(pairs)} settings "
+            f"([transfer.md](transfer.md)): SMAPE is {short:.1f} % so, {long:.1f} % with all its "
+            f"patience (means), and more on {worse} of them"
+        )
+    return [f"{words}."]
