@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import get_args
 
 from driple.targets import TARGET_NAMES
 from driple.training.arena import ALL, SMAPE, TIME, ArenaResult, SplitKind, Spread
 from driple.training.methods import TRANSFERRED
 from driple.training.sureness import Coverage
 
+SPLITS: tuple[SplitKind, ...] = get_args(SplitKind)
 Numbers = dict[tuple[str, str], float]
 
 
@@ -87,9 +89,19 @@ class Compared:
     @property
     def floor_pct(self) -> float | None:
         """SMAPE between two runs of one workload."""
-        known = next(iter(self.results.values())).dataset.about.get("repeatability", {})
-        values = known.get("smape_pct")
+        values = self._repeated_pct
         return sum(values[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if values else None
+
+    @property
+    def time_floor_pct(self) -> float | None:
+        """SMAPE between the iteration times of two runs of one workload, likewise."""
+        return self._repeated_pct.get("iteration_time")
+
+    @property
+    def _repeated_pct(self) -> dict[str, float]:
+        about = next(iter(self.results.values())).dataset.about
+        values: dict[str, float] = about.get("repeatability", {}).get("smape_pct", {})
+        return values
 
 
 def seed_words(seeds: Sequence[int]) -> str:

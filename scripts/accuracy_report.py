@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from accuracy_compared import Compared, seed_words
+from accuracy_compared import SPLITS, Compared, seed_words
 from accuracy_figures import by_family, by_setting, predicted_against_label
-from accuracy_goals import SPLITS, goals, seeds_told, seen_by_source
+from accuracy_goals import goals, seeds_told, seen_by_source
 from accuracy_paper import patience_told, presets_of
 from shipped import (
     DOCS,
@@ -291,6 +291,9 @@ def main() -> None:
     unknown = sorted(set(asked) - set(folders))
     if unknown:
         raise SystemExit(f"--settings: {unknown[0]} is none of {', '.join(folders)}")
+    run_splits = tuple(arguments.splits.split(","))
+    if unknown := sorted(set(run_splits) - set(SPLITS)):
+        raise SystemExit(f"--splits: {unknown[0]!r} is none of {', '.join(SPLITS)}")
     summaries = Summaries()
     sources = {name: FIRST_SIMULATED if name in SIMULATED else FIRST for name in asked}
     wanted = dict.fromkeys([*sources.values(), *asked])
@@ -302,7 +305,7 @@ def main() -> None:
             summaries,
             seeds=arguments.seeds,
             run=run,
-            run_splits=tuple(arguments.splits.split(",")),
+            run_splits=run_splits,
             threads=arguments.threads,
         )
         for name in asked
