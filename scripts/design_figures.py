@@ -53,6 +53,7 @@ def by_option(
                          label="mean of the training labels")  # fmt: skip
         axis.set_yticks(range(len(options)), options, fontsize=8)
         axis.set_xlim(left=0)
+        axis.locator_params(axis="x", nbins=5)
         axis.set_xlabel("average NRMSE", fontsize=8)
         axis.set_title(label, fontsize=9, loc="left")
         plain(axis)
@@ -94,6 +95,7 @@ def by_part(by: Mapping[str, Mapping[str, Errors]], title: str, name: str) -> li
         axis.set_yticks(range(len(rows)), [value for _, value, _ in rows], fontsize=8)
         axis.invert_yaxis()
         axis.set_xlim(left=0)
+        axis.locator_params(axis="x", nbins=5)
         axis.set_xlabel("average NRMSE", fontsize=8)
         axis.set_title(part, fontsize=9, loc="left")
         plain(axis)

@@ -58,7 +58,7 @@ class Verdict:
         """For the summary."""
         judged = {True: "agree", False: "disagree", None: "undecided"}[self.agrees]
         if self.best == paper:
-            return f"{judged}: {self.second} {self.more_pct:.0f} % worse"
+            return f"{judged}: best, {self.second} {self.more_pct:.0f} % worse"
         return f"{judged}: {self.best} best, the paper's {self.more_pct:.0f} % worse"
 
 
