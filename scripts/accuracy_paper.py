@@ -44,8 +44,8 @@ def patience_told(found: Sequence[Compared]) -> list[str]:
     ]
     words = (
         f"**The patience of `paper`.** On random splits of measured settings it waits "
-        f"{full.patience_epochs:,} epochs for a better one, as published. On family splits and on "
-        f"simulated labels it waits {SHORTER_PAPER['patience_epochs']}, and learns for "
+        f"{full.patience_epochs:,} epochs for a better one, as the preset has it. On family "
+        f"splits and on simulated labels it waits {SHORTER_PAPER['patience_epochs']}, and learns for "
         f"{SHORTER_PAPER['max_epochs']} epochs at most"
     )
     if pairs:
