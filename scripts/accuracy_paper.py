@@ -45,8 +45,8 @@ def patience_told(found: Sequence[Compared]) -> list[str]:
     words = (
         f"**The patience of `paper`.** On random splits of measured settings it waits "
         f"{full.patience_epochs:,} epochs for a better one, as the preset has it. On family "
-        f"splits and on simulated labels it waits {SHORTER_PAPER['patience_epochs']}, and learns for "
-        f"{SHORTER_PAPER['max_epochs']} epochs at most"
+        f"splits and on simulated labels it waits {SHORTER_PAPER['patience_epochs']}, and learns "
+        f"for {SHORTER_PAPER['max_epochs']} epochs at most"
     )
     if pairs:
         short, long = np.mean(pairs, axis=0)
