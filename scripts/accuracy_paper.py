@@ -7,11 +7,10 @@ family split. There, and on simulated labels, it is given less patience.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from accuracy_compared import Compared
-from shipped import SHORTER_PAPER
+from shipped import SHORTER_PAPER, less_patient
 from transfer_experiments import load_results
 
 from driple.training.arena import SplitKind
@@ -22,8 +21,7 @@ def presets_of(split: SplitKind, *, measured: bool) -> Mapping[str, Preset]:
     """Presets as they are trained; `paper` has its own patience on random splits of real labels."""
     if split == "random" and measured:
         return PRESETS
-    paper = PRESETS["paper"]
-    return {**PRESETS, "paper": replace(paper, train=replace(paper.train, **SHORTER_PAPER))}
+    return {**PRESETS, "paper": less_patient(PRESETS["paper"])}
 
 
 def patience_told(found: Sequence[Compared]) -> list[str]:

@@ -52,18 +52,11 @@ def by_option(
             axis.axvline(mean(means[label]), color="#777777", linewidth=1, linestyle=":",
                          label="mean of the training labels")  # fmt: skip
         axis.set_yticks(range(len(options)), options, fontsize=8)
-        axis.set_xlim(left=0)
-        axis.locator_params(axis="x", nbins=5)
-        axis.set_xlabel("average NRMSE", fontsize=8)
-        axis.set_title(label, fontsize=9, loc="left")
-        plain(axis)
+        _finish(axis, label)
     axes[0, 0].invert_yaxis()
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    once = dict(zip(labels, handles, strict=True))
-    if len(once) > 1:
-        figure.legend(once.values(), once, loc="lower center", ncol=3, fontsize=8, frameon=False)
+    _legend(figure, axes[0, 0])
     figure.suptitle(f"{title}: a dot per seed, lines at the means", fontsize=9)
-    figure.tight_layout(rect=(0, 0.3 / figure.get_figheight() if len(once) > 1 else 0, 1, 1))
+    figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
     save(figure, HOME / f"{name}.png")
     return ["", f"![{title}](design-choices/{name}.png)", ""]
 
@@ -94,15 +87,25 @@ def by_part(by: Mapping[str, Mapping[str, Errors]], title: str, name: str) -> li
             axis.plot([middle] * 2, [row - 0.3, row + 0.3], color=COLOURS[kind], linewidth=2)
         axis.set_yticks(range(len(rows)), [value for _, value, _ in rows], fontsize=8)
         axis.invert_yaxis()
-        axis.set_xlim(left=0)
-        axis.locator_params(axis="x", nbins=5)
-        axis.set_xlabel("average NRMSE", fontsize=8)
-        axis.set_title(part, fontsize=9, loc="left")
-        plain(axis)
-    handles, labels = axes[0].get_legend_handles_labels()
-    once = dict(zip(labels, handles, strict=True))
-    figure.legend(once.values(), once, loc="lower center", ncol=2, fontsize=8, frameon=False)
+        _finish(axis, part)
+    _legend(figure, axes[0])
     figure.suptitle(f"{title}: a dot per setting, lines at the medians", fontsize=9)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     save(figure, HOME / f"{name}.png")
     return ["", f"![{title}](design-choices/{name}.png)", ""]
+
+
+def _finish(axis: plt.Axes, title: str) -> None:
+    """An axis of errors, from 0."""
+    axis.set_xlim(left=0)
+    axis.locator_params(axis="x", nbins=5)
+    axis.set_xlabel("average NRMSE", fontsize=8)
+    axis.set_title(title, fontsize=9, loc="left")
+    plain(axis)
+
+
+def _legend(figure: plt.Figure, axis: plt.Axes) -> None:
+    """Each name once, below."""
+    handles, labels = axis.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    figure.legend(once.values(), once, loc="lower center", ncol=3, fontsize=8, frameon=False)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,8 +24,8 @@ from shipped import (
     FIRST,
     FIRST_SIMULATED,
     ROOT,
-    SHORTER_PAPER,
     inspector_file,
+    less_patient,
     measured_datasets,
     run_folder,
     simulated_datasets,
@@ -51,7 +50,7 @@ def anew(dataset: Dataset, preset: str, options: RunOptions, groupings: Grouping
     """Train a preset; its checkpoint. On simulated labels `paper` is given fewer epochs."""
     split, chosen = random_split(dataset.workloads, 0), preset_named(preset)
     if preset == "paper" and dataset.setting == FIRST_SIMULATED:
-        chosen = replace(chosen, train=replace(chosen.train, **SHORTER_PAPER))
+        chosen = less_patient(chosen)
     folder = run_folder(dataset, fingerprint(dataset), split, chosen)
     train(dataset, split, chosen, folder, options=options, groupings=groupings)
     return folder / CHECKPOINT_FILE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -60,6 +61,11 @@ def _folders(folder: Path, pattern: str, first: str) -> dict[str, Path]:
     if not found:
         raise SystemExit(f"no data set {pattern} in {folder}; restore it from git")
     return dict(sorted(found.items(), key=lambda item: item[0] != first))
+
+
+def less_patient(paper: Preset) -> Preset:
+    """Preset `paper` as it is trained where it is compared or has many labels."""
+    return replace(paper, train=replace(paper.train, **SHORTER_PAPER))
 
 
 def inspector_file(setting: str, name: str) -> Path:
