@@ -46,6 +46,7 @@ BASE = Preset(
     train=replace(
         PRESETS["default"].train,
         base="none",
+        residuals="none",
         family_folds=0,
         batch_size=32,
         max_epochs=100,

@@ -28,13 +28,14 @@ from driple.inputs.config import InputConfig
 from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import Intervals
 from driple.inspector.law import CostLaw
+from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
 from driple.targets import NUM_TARGETS, TARGET_NAMES
 
 __all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
 
-FORMAT = 2
+FORMAT = 3
 PROVENANCES = ("measured", "simulated", "published")
 
 # The largest inspector that the configuration makes sense of has a few million weights.
@@ -42,6 +43,7 @@ MAX_FILE_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 16 * 2**20
 _METADATA_KEY = "driple"
 _KNOWN = "intervals.known"
+_RESIDUALS = ("residuals.learned", "residuals.coefficients")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +59,7 @@ class Checkpoint:
         input_scaler: scale of features and context.
         target_scaler: scale of the targets.
         law: what its outputs are ratios to; None where they are the targets themselves.
+        residuals: what is added to its outputs near to graphs that it has learned; None without.
         intervals: how wrong it is, on known and on unknown kinds of graphs; None if not calibrated.
         setting: cluster setting, such as `V100-P1w2/ho-PCIe`.
         provenance: where the labels come from: `measured`, `simulated` or `published`.
@@ -83,6 +86,7 @@ class Checkpoint:
     preset: str
     versions: dict[str, str]
     law: CostLaw | None = None
+    residuals: Residuals | None = None
     intervals: Intervals | None = None
     num_tuned: int = 0
     format: int = FORMAT
@@ -101,6 +105,9 @@ def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
         weights = {name: np.ascontiguousarray(w) for name, w in checkpoint.weights.items()}
         if checkpoint.intervals is not None:
             weights[_KNOWN] = np.ascontiguousarray(checkpoint.intervals.known)
+        if checkpoint.residuals is not None:
+            arrays = (checkpoint.residuals.learned, checkpoint.residuals.coefficients)
+            weights |= dict(zip(_RESIDUALS, map(np.ascontiguousarray, arrays), strict=True))
         _from_metadata(json.loads(metadata), weights)
     except (CheckpointError, ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{target}: not written, {error}") from error
@@ -211,6 +218,7 @@ def _to_metadata(checkpoint: Checkpoint) -> dict[str, object]:
         "input_scaler": checkpoint.input_scaler.to_dict(),
         "target_scaler": checkpoint.target_scaler.to_dict(),
         "intervals": None if checkpoint.intervals is None else checkpoint.intervals.to_dict(),
+        "residuals": None if checkpoint.residuals is None else checkpoint.residuals.to_dict(),
         "law": None if checkpoint.law is None else checkpoint.law.to_dict(),
         "trained_on": checkpoint.trained_on,
         "metrics": checkpoint.metrics,
@@ -237,6 +245,7 @@ def _from_metadata(
     input_scaler = InputScaler.from_dict(_object(fields, "input_scaler"))
     weights = dict(weights)
     intervals = _intervals(fields, weights.pop(_KNOWN, None), config.num_context)
+    residuals = _residuals(fields, weights, config.num_context)
     law = None
     if fields.get("law") is not None:
         law = CostLaw.from_dict(_object(fields, "law"), len(input_config.context_names))
@@ -256,6 +265,7 @@ def _from_metadata(
         input_scaler=input_scaler,
         target_scaler=TargetScaler.from_dict(_object(fields, "target_scaler")),
         law=law,
+        residuals=residuals,
         intervals=intervals,
         setting=_text(fields, "setting"),
         provenance=provenance,
@@ -282,6 +292,23 @@ def _intervals(
     if known.dtype != np.float32 or not np.isfinite(known).all():
         raise CheckpointError(f"its {_KNOWN} hold no finite float32 numbers; train it anew")
     return Intervals.from_dict(_object(fields, "intervals"), known)
+
+
+def _residuals(
+    fields: Mapping[str, object], weights: dict[str, npt.NDArray[np.float32]], num_context: int
+) -> Residuals | None:
+    """The residuals, if the checkpoint has any (since format 3); their arrays leave the weights."""
+    if fields.get("residuals") is None:
+        return None  # arrays of residuals are then surplus weights
+    missing = [name for name in _RESIDUALS if name not in weights]
+    if missing:
+        raise CheckpointError(f"lacks {missing[0]}; train it anew")
+    learned, coefficients = (weights.pop(name) for name in _RESIDUALS)
+    if learned.ndim != 2 or learned.shape[1] != num_context:
+        raise CheckpointError(
+            f"its {_RESIDUALS[0]} are no contexts of length {num_context}; train it anew"
+        )
+    return Residuals.from_dict(_object(fields, "residuals"), learned, coefficients)
 
 
 def _of_today(fields: Mapping[str, object]) -> Mapping[str, object]:

@@ -173,6 +173,8 @@ class Predictor:
                     item,
                     checkpoint.num_tuned,
                 )
+            if checkpoint.residuals is not None and read:
+                scaled += checkpoint.residuals.at([item.context for item in read])
         values = checkpoint.target_scaler.inverse(scaled, base)
         if not np.isfinite(values).all():
             raise CheckpointError(

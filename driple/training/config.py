@@ -21,6 +21,7 @@ from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import LEVEL, NEAR_SHARE
 from driple.inspector.law import LAW_NAMES
 from driple.training.costlaw import RIDGE_LABELS
+from driple.training.residuals import LENGTHS, RIDGES
 
 __all__ = ["PRESETS", "Preset", "TrainConfig", "preset_named"]
 
@@ -30,6 +31,7 @@ Schedule = Literal["constant", "cosine", "plateau"]
 InputScaling = Literal["identity", "standard"]
 TargetScaling = Literal["max", "log"]
 Base = Literal["none", "costs"]
+ResidualsKind = Literal["none", "kernel"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +57,8 @@ class TrainConfig:
         target_scaling: `max`: targets over their training maximum; `log`: standardised logarithms.
         base: what the model corrects: `none`: it predicts the targets; `costs`: their ratio to the
             cost law, which is fitted first (`costlaw.py`).
+        residuals: what follows the model: `none`; `kernel`: what it gets wrong about graphs that it
+            has learned is lent to graphs near them, fitted last (`residuals.py`).
         family_folds: groups of model families that are left out in turn, to learn how wrong the
             inspector is about unseen ones; 0 leaves that out, as well as the intervals.
         seed: of weights, order of batches and dropout.
@@ -79,6 +83,7 @@ class TrainConfig:
     input_scaling: InputScaling = "identity"
     target_scaling: TargetScaling = "max"
     base: Base = "none"
+    residuals: ResidualsKind = "none"
     family_folds: int = 0
     seed: int = 0
 
@@ -89,6 +94,7 @@ class TrainConfig:
         check_choice("--input-scaling", self.input_scaling, get_args(InputScaling))
         check_choice("--target-scaling", self.target_scaling, get_args(TargetScaling))
         check_choice("--base", self.base, get_args(Base))
+        check_choice("--residuals", self.residuals, get_args(ResidualsKind))
         if self.base != "none" and self.target_scaling != "log":
             raise ConfigError("--base costs is a ratio; it needs --target-scaling log")
         check_number("--learning-rate", self.learning_rate, above=0)
@@ -125,13 +131,16 @@ class Preset:
         """Plain nested fields, for config.json; also what costs are sums of, and how intervals are.
 
         Those are no choice, but they change between versions of Driple, and inspectors with them.
-        The number of servers is the data set's.
+        The number of servers is the data set's. `residuals` are told where there are any.
         """
+        train = asdict(self.train)
+        if self.train.residuals == "none":
+            del train["residuals"]
         fields = {
             "name": self.name,
             "input": {k: v for k, v in asdict(self.input).items() if k != "num_servers"},
             "inspector": asdict(self.inspector),
-            "train": asdict(self.train),
+            "train": train,
         }
         if "costs" in {self.input.features, self.input.context}:
             fields["sums"] = {
@@ -140,6 +149,8 @@ class Preset:
                 "law": [list(names) for names in LAW_NAMES] if self.train.base == "costs" else [],
                 "ridge_labels": RIDGE_LABELS,
             }
+        if self.train.residuals != "none":
+            fields["residuals"] = {"lengths": list(LENGTHS), "ridges": list(RIDGES)}
         if self.train.family_folds:
             fields["intervals"] = {"level": LEVEL, "near_share": NEAR_SHARE, "families": "equal"}
         return fields
@@ -189,6 +200,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 input_scaling="standard",
                 target_scaling="log",
                 base="costs",
+                residuals="kernel",
                 family_folds=5,
             ),
         ),

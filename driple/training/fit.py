@@ -22,11 +22,15 @@ from torch import Tensor, nn
 
 from driple.dataset.example import Dataset, Example
 from driple.errors import ConfigError
+from driple.inspector.residuals import Residuals
 from driple.training.config import TrainConfig
 from driple.training.metrics import Scores, score
 from driple.training.prepare import Prepared
+from driple.training.residuals import fit_residuals
 from driple.training.runfiles import EpochRecord, library_versions, load_state, open_run
 from driple.training.trainer import Progress, ProgressCallback, Trainer, predict_scaled
+
+FloatArray = npt.NDArray[np.float64]
 
 __all__ = ["DIRECTNESS", "Fitted", "RunOptions", "fit", "metrics_of", "trained_on_facts"]
 
@@ -75,6 +79,7 @@ class Fitted:
     Attributes:
         prepared: what it was trained and scored on.
         weights: best weights, by name.
+        residuals: what is added to the model's outputs; None without any.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
         predictions: by part, shape [n, 12], in the targets' units.
@@ -84,6 +89,7 @@ class Fitted:
 
     prepared: Prepared
     weights: dict[str, Tensor]
+    residuals: Residuals | None
     history: tuple[EpochRecord, ...]
     scores: dict[str, Scores]
     predictions: dict[str, npt.NDArray[np.float64]]
@@ -125,15 +131,22 @@ def fit(
             trainer.run(options.progress, options.clock, options.save_every_s)
         finally:
             trainer.log.close()
-        predictions = {
-            name: prepared.target_scaler.inverse(
-                predict_scaled(trainer.best_model(), part.batch), part.base
-            )
+        model = trainer.best_model()
+        outputs = {
+            name: predict_scaled(model, part.batch).astype(np.float64)
             for name, part in prepared.parts.items()
         }
+    residuals = _residuals(prepared, outputs) if config.residuals == "kernel" else None
+    predictions = {}
+    for name, part in prepared.parts.items():
+        scaled = outputs[name]
+        if residuals is not None:
+            scaled = scaled + residuals.at(part.batch.context.numpy())
+        predictions[name] = prepared.target_scaler.inverse(scaled, part.base)
     return Fitted(
         prepared=prepared,
         weights=trainer.best,
+        residuals=residuals,
         history=tuple(trainer.log.records),
         scores=_scores(prepared, predictions),
         predictions=predictions,
@@ -180,6 +193,15 @@ def trained_on_facts(
         "best_epoch": fitted.best_epoch,
         **({"label_error": error} if error else {}),
     }
+
+
+def _residuals(prepared: Prepared, outputs: dict[str, FloatArray]) -> Residuals | None:
+    """What the model gets wrong on the training part, as a function of the context."""
+    found = []
+    for name in ("train", "validation"):
+        part = prepared.parts[name]
+        found += [part.batch.context.numpy(), part.scaled.numpy() - outputs[name]]
+    return fit_residuals(*found)
 
 
 def _scores(

@@ -165,6 +165,7 @@ def train(
         num_groups=prepared.num_groups,
         op_type_table=prepared.op_type_table,
         law=prepared.law,
+        residuals=fitted.residuals,
         intervals=intervals,
         input_scaler=prepared.input_scaler,
         target_scaler=prepared.target_scaler,

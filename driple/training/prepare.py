@@ -212,7 +212,7 @@ def prepare(
 def preset_for(dataset: Dataset, preset: Preset) -> Preset:
     """The preset as a data set allows it: of graphs that are grouped already only sums are known.
 
-    They have no context, no costs, and hence no cost law.
+    They have no context, no costs, and hence no cost law, nor what tells which are near.
     """
     preset = replace(preset, input=input_config_for(dataset, preset.input))
     groups = [item.graph for item in dataset.examples if isinstance(item.graph, GroupedGraph)]
@@ -228,7 +228,7 @@ def preset_for(dataset: Dataset, preset: Preset) -> Preset:
             features="log" if features == "costs" else features,
             num_groups=most,
         ),
-        train=replace(preset.train, base="none"),
+        train=replace(preset.train, base="none", residuals="none"),
     )
 
 

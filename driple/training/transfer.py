@@ -140,6 +140,7 @@ def transfer(
         input_config=preset.input,
         target_scaler=fitted.prepared.target_scaler,
         law=fitted.prepared.law,
+        residuals=fitted.residuals,
         setting=dataset.setting,
         provenance=max(facts["label_sources"], key=DIRECTNESS.index),
         trained_on={

@@ -129,7 +129,7 @@ def test_foreign_safetensors_files(checkpoint: Checkpoint, tmp_path: Path) -> No
 def test_a_newer_format_says_what_to_do(data: bytes, tmp_path: Path) -> None:
     """Its number, what this Driple reads, and to upgrade; even if all else is unknown."""
     message = refused(with_metadata(data, lambda m: (m.clear(), m.update(format=7))), tmp_path)
-    assert "format 7, this Driple reads up to 2; upgrade" in message
+    assert "format 7, this Driple reads up to 3; upgrade" in message
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ ONE_THREAD = RunOptions(threads=1)
 
 
 def calibrated_preset() -> Preset:
-    """Two small members, costs in features and context, corrections of the cost law."""
-    preset = small_preset(base="costs", family_folds=2, max_epochs=6)
+    """Two small members, costs in features and context, corrections of the cost law, residuals."""
+    preset = small_preset(base="costs", residuals="kernel", family_folds=2, max_epochs=6)
     return replace(
         preset,
         input=replace(preset.input, features="costs", context="costs"),
@@ -45,9 +45,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainResult, Path
 def test_the_saved_checkpoint_predicts_what_was_scored(
     trained: tuple[TrainResult, Path],
 ) -> None:
-    """Law, ensemble and scales in NumPy give what torch gave in training."""
+    """Law, ensemble, scales and residuals in NumPy give what torch gave in training."""
     result, folder = trained
     checkpoint = load_checkpoint(folder / CHECKPOINT_FILE)
+    assert checkpoint.residuals is not None
     graph_of = {item.workload: item.graph for item in DATASET.examples}
     for name, expected in zip(result.workloads["test"], result.predictions["test"], strict=True):
         found = predict(graph_of[name], checkpoint).targets.flat

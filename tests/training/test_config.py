@@ -93,6 +93,18 @@ def test_the_sums_that_are_read_are_of_the_content(monkeypatch: pytest.MonkeyPat
     assert [default.config_hash() == known[0], paper.config_hash() == known[1]] == [False, True]
 
 
+def test_residuals_are_of_the_content_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another grid trains another `default`; preset `paper` is what it was without them."""
+    default, paper = preset_named("default"), preset_named("paper")
+    known = [preset.config_hash() for preset in (default, paper)]
+    assert "residuals" not in {*paper.to_dict(), *paper.to_dict()["train"]}
+    monkeypatch.setattr("driple.training.config.RIDGES", (0.5,))
+    assert default.to_dict()["residuals"]["ridges"] == [0.5]
+    assert [default.config_hash() == known[0], paper.config_hash() == known[1]] == [False, True]
+    with pytest.raises(ConfigError, match="--residuals must be one of none, kernel"):
+        TrainConfig(residuals="trees")  # type: ignore[arg-type]
+
+
 def test_an_unknown_preset_is_refused() -> None:
     """The line lists the known ones."""
     with pytest.raises(ConfigError, match="--preset must be one of paper, default, got 'best'"):

@@ -1,0 +1,94 @@
+"""Residuals: what a network gets wrong about graphs it has learned, lent to those near them (ours).
+
+    scaled context [C] --nearness to each learned graph--> [n] --coefficients [n, 12]--> what is
+    added to the scaled outputs
+
+Kernel ridge regression of the residuals (regression-kriging: Hengl, Heuvelink and Rossiter, "About
+regression-kriging", Computers & Geosciences 2007). Two jobs that differ by the batch size err
+alike; far from everything that was learned nothing is near, and the network is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_fields, check_number
+from driple.errors import ConfigError
+from driple.targets import NUM_TARGETS
+
+__all__ = ["Residuals", "nearness"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Residuals:
+    """The residuals of one inspector on the graphs it has learned, as a function of the context.
+
+    Attributes:
+        length: mean difference of two scaled contexts over which nearness falls to 1 / e.
+        learned: shape [n, C], float32, scaled contexts of the training graphs.
+        coefficients: shape [n, 12], float32, in scaled targets.
+    """
+
+    length: float
+    learned: npt.NDArray[np.float32]
+    coefficients: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        check_number("length of the residuals", self.length, above=0)
+        if self.learned.ndim != 2 or 0 in self.learned.shape:
+            raise ConfigError(f"residuals of contexts of shape {self.learned.shape}; train anew")
+        if self.coefficients.shape != (len(self.learned), NUM_TARGETS):
+            raise ConfigError(
+                f"residuals of {len(self.learned)} graphs have coefficients of shape "
+                f"{self.coefficients.shape}; train anew"
+            )
+        for array in (self.learned, self.coefficients):
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise ConfigError("residuals hold no finite float32 numbers; train anew")
+
+    def at(self, contexts: npt.ArrayLike) -> FloatArray:
+        """What is added to the scaled outputs, shape [m, 12], of scaled contexts [m, C]."""
+        near = nearness(contexts, self.learned, self.length)
+        added: FloatArray = near @ self.coefficients.astype(np.float64)
+        return added
+
+    def to_dict(self) -> dict[str, object]:
+        """All but the arrays, which are arrays of the checkpoint too."""
+        return {"length": self.length}
+
+    @classmethod
+    def from_dict(
+        cls,
+        fields: Mapping[str, object],
+        learned: npt.NDArray[np.float32],
+        coefficients: npt.NDArray[np.float32],
+    ) -> Residuals:
+        """The inverse of `to_dict`; raises ConfigError on odd fields."""
+        check_fields("residuals", fields, ("length",))
+        return cls(
+            length=fields["length"],  # type: ignore[arg-type]  # checked by __post_init__
+            learned=learned,
+            coefficients=coefficients,
+        )
+
+
+def nearness(contexts: npt.ArrayLike, learned: npt.ArrayLike, length: float) -> FloatArray:
+    """exp(-mean |difference| / length), shape [m, n]: 1 for a graph and itself, 0 far away.
+
+    A sum over the entries of the context (Laplace's kernel), since many of them differ by nothing
+    between two settings of one model's hyper-parameters, and one or two by much.
+
+    Args:
+        contexts: shape [m, C], scaled.
+        learned: shape [n, C], scaled.
+        length: above 0.
+    """
+    rows, others = np.asarray(contexts, np.float64), np.asarray(learned, np.float64)
+    differences = np.stack([np.abs(others - row).mean(axis=1) for row in rows])
+    return np.exp(-differences / length)
