@@ -124,11 +124,11 @@ class Bench:
         """The inspector of all simulated labels of the setting: they cost nothing."""
         name = Setting.parse(self.simulated.setting).file_name
         folder = ROOT / "runs" / f"simulated-{name}-{PRESET}"
-        preset = preset_named(PRESET)  # without intervals, for which nobody asks here
+        preset = preset_named(PRESET)  # without intervals and residuals, as the transfers
         train(
             self.simulated,
             random_split(self.simulated.workloads, 0),
-            replace(preset, train=replace(preset.train, family_folds=0)),
+            replace(preset, train=replace(preset.train, family_folds=0, residuals="none")),
             folder,
             options=RunOptions(resume=True, threads=self.threads),
             groupings=self.groupings,

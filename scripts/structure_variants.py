@@ -150,7 +150,11 @@ def held_out(
 def preset_of(dataset: Dataset, variant: Variant) -> Preset:
     """Preset `default`, changed."""
     base = PRESETS["default"]
-    changed = replace(base, input=replace(base.input, num_groups=variant.num_groups))
+    changed = replace(
+        base,
+        input=replace(base.input, num_groups=variant.num_groups),
+        train=replace(base.train, residuals="none"),  # structures are compared
+    )
     return preset_for(dataset, changed)
 
 

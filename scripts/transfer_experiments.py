@@ -39,9 +39,10 @@ LAYERS = (
     ("phi_f", "phi_r", "gru", "readout", "mlp"),
 )
 # Intervals are left out: nothing here asks for them, and finding them takes trainings of its own.
-ANEW: dict[str, dict[str, int]] = {
+# So are residuals, here and in transfers: what tuning does to networks is compared.
+ANEW: dict[str, dict[str, Any]] = {
     "paper": SHORTER_PAPER,
-    "default": {"family_folds": 0},
+    "default": {"family_folds": 0, "residuals": "none"},
 }
 # What `driple transfer` does with each preset.
 MOVED: dict[str, dict[str, object]] = {
@@ -125,7 +126,8 @@ def run(
         config = transfer_config(
             item.preset, tuned_share=item.share, layers=item.layers, align=item.aligned
         )
-        config = replace(config, train=replace(config.train, seed=item.seed), interval_folds=0)
+        train_config = replace(config.train, seed=item.seed, residuals="none")
+        config = replace(config, train=train_config, interval_folds=0)
         with tempfile.TemporaryDirectory(prefix="driple-transfer-") as folder:
             options = RunOptions(threads=threads)
             result = transfer(
