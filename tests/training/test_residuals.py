@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError
+from driple.training.config import PRESETS
+from driple.training.prepare import preset_for
 from driple.training.residuals import fit_residuals
+from tests.dataset.examples import grouped_dataset, synthetic_dataset
 
 
 def made_up(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,3 +64,11 @@ def test_graphs_without_a_context_are_refused() -> None:
     none = np.zeros((5, 0))
     with pytest.raises(ConfigError, match="context to costs"):
         fit_residuals(none, np.ones((5, 12)), none, np.ones((5, 12)))
+
+
+def test_graphs_that_are_grouped_already_are_learned_without() -> None:
+    """They have no context: preset `default` is what it can be on them."""
+    whole = preset_for(synthetic_dataset(6), PRESETS["default"])
+    assert whole.train.residuals == "kernel"
+    grouped = preset_for(grouped_dataset(6), PRESETS["default"])
+    assert (grouped.train.residuals, grouped.input.context) == ("none", "none")
