@@ -20,7 +20,7 @@ from driple.checks import check_fields, check_number
 from driple.errors import ConfigError
 from driple.targets import NUM_TARGETS
 
-__all__ = ["Residuals", "nearness"]
+__all__ = ["Residuals", "differences", "nearness"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class Residuals:
 
     def at(self, contexts: npt.ArrayLike) -> FloatArray:
         """What is added to the scaled outputs, shape [m, 12], of scaled contexts [m, C]."""
-        near = nearness(contexts, self.learned, self.length)
+        near = nearness(differences(contexts, self.learned), self.length)
         added: FloatArray = near @ self.coefficients.astype(np.float64)
         return added
 
@@ -78,17 +78,22 @@ class Residuals:
         )
 
 
-def nearness(contexts: npt.ArrayLike, learned: npt.ArrayLike, length: float) -> FloatArray:
-    """exp(-mean |difference| / length), shape [m, n]: 1 for a graph and itself, 0 far away.
+def differences(contexts: npt.ArrayLike, learned: npt.ArrayLike) -> FloatArray:
+    """Mean absolute differences of scaled contexts [m, C] and others [n, C], shape [m, n].
 
-    A sum over the entries of the context (Laplace's kernel), since many of them differ by nothing
-    between two settings of one model's hyper-parameters, and one or two by much.
-
-    Args:
-        contexts: shape [m, C], scaled.
-        learned: shape [n, C], scaled.
-        length: above 0.
+    A sum over the entries of the context, since many of them differ by nothing between two settings
+    of one model's hyper-parameters, and one or two by much.
     """
     rows, others = np.asarray(contexts, np.float64), np.asarray(learned, np.float64)
-    differences = np.stack([np.abs(others - row).mean(axis=1) for row in rows])
-    return np.exp(-differences / length)
+    return np.stack([np.abs(others - row).mean(axis=1) for row in rows])
+
+
+def nearness(apart: FloatArray, length: float) -> FloatArray:
+    """exp(-difference / length), Laplace's kernel: 1 for a graph and itself, 0 far away.
+
+    Args:
+        apart: what `differences` gives, of any shape.
+        length: above 0.
+    """
+    near: FloatArray = np.exp(-apart / length)
+    return near

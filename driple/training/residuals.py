@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import ConfigError
-from driple.inspector.residuals import Residuals, nearness
+from driple.inspector.residuals import Residuals, differences, nearness
 
 __all__ = ["LENGTHS", "RIDGES", "fit_residuals"]
 
@@ -49,9 +49,9 @@ def fit_residuals(
     if learned.shape[1] == 0:
         raise ConfigError("residuals are told by the context; set the input's context to costs")
     best, least = None, float(np.abs(validation_residuals).mean())
+    apart, beside = differences(learned, learned), differences(validation_contexts, learned)
     for length in LENGTHS:
-        among = nearness(learned, learned, length)
-        across = nearness(validation_contexts, learned, length)
+        among, across = nearness(apart, length), nearness(beside, length)
         for ridge in RIDGES:
             found = np.linalg.solve(among + ridge * np.eye(len(among)), residuals)
             left = float(np.abs(validation_residuals - across @ found).mean())

@@ -14,7 +14,7 @@ from driple.inputs.features import CONTEXT_NAMES
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.predict import Predictor
-from driple.inspector.residuals import Residuals, nearness
+from driple.inspector.residuals import Residuals, differences, nearness
 
 from .examples import checkpoint_of, random_input, random_inspector
 from .test_checkpoint import refused, with_metadata, with_weights
@@ -43,12 +43,13 @@ def plain() -> Checkpoint:
 def test_nearness_is_one_at_a_graph_itself_and_none_far_away() -> None:
     """It is a symmetric, positive definite kernel, and falls to 1 / e over its length."""
     contexts = np.random.default_rng(0).normal(size=(20, 5))
-    near = nearness(contexts, contexts, 0.5)
+    near = nearness(differences(contexts, contexts), 0.5)
     np.testing.assert_allclose(np.diag(near), 1.0)
     np.testing.assert_allclose(near, near.T)
     assert np.linalg.eigvalsh(near).min() > 0
-    np.testing.assert_allclose(nearness(contexts + 0.5, contexts, 0.5).diagonal(), np.exp(-1))
-    assert nearness(contexts + 1e3, contexts, 0.5).max() < 1e-100
+    shifted = nearness(differences(contexts + 0.5, contexts), 0.5)
+    np.testing.assert_allclose(shifted.diagonal(), np.exp(-1))
+    assert nearness(differences(contexts + 1e3, contexts), 0.5).max() < 1e-100
 
 
 def test_far_from_what_was_learned_the_network_is_left_as_it_is(plain: Checkpoint) -> None:
