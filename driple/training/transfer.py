@@ -231,7 +231,10 @@ def _prepared(
 
 
 def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig) -> Preset:
-    """Inputs and scalings of the checkpoint, servers of the data set, training of the transfer."""
+    """Inputs and scalings of the checkpoint, servers of the data set, training of the transfer.
+
+    Without a context, as of graphs that are grouped already, nothing tells which graphs are near.
+    """
     return Preset(
         name=checkpoint.preset,
         input=input_config_for(dataset, checkpoint.input_config),
@@ -240,6 +243,7 @@ def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig)
             config.train,
             input_scaling=checkpoint.input_scaler.kind,
             target_scaling=checkpoint.target_scaler.kind,
+            residuals=config.train.residuals if checkpoint.config.num_context else "none",
         ),
     )
 

@@ -21,6 +21,7 @@ from driple.inspector.predict import predict
 from driple.targets import Targets
 from driple.training.config import Preset, TrainConfig
 from driple.training.loop import RunOptions, TrainResult, train
+from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.transfer import (
     TransferConfig,
     transfer,
@@ -28,7 +29,7 @@ from driple.training.transfer import (
     unknown_op_types,
 )
 from driple.training.tuned import tuned_model
-from tests.dataset.examples import synthetic_dataset
+from tests.dataset.examples import grouped_dataset, of_setting, synthetic_dataset
 from tests.training.presets import small_preset
 
 OLD = synthetic_dataset(24)
@@ -154,6 +155,38 @@ def test_the_checkpoint_predicts_what_the_cached_layers_gave(
     for workload, row in zip(result.workloads["test"], result.predictions["test"], strict=True):
         found = predict(by_name[workload], result.checkpoint).targets.flat
         assert found == pytest.approx(row, rel=1e-4, abs=1e-6)
+
+
+def test_residuals_are_those_of_the_new_setting(tmp_path: Path) -> None:
+    """Of its training part; they are saved, and what was scored holds them."""
+    source = train(
+        OLD,
+        SPLIT,
+        small_preset(max_epochs=3, residuals="kernel"),
+        tmp_path / "a",
+        options=ONE_THREAD,
+    ).checkpoint
+    without = tuned(source, tmp_path / "b")
+    assert without.checkpoint.residuals is None
+    made = tuned(source, tmp_path / "c", train=replace(QUICK, residuals="kernel"))
+    assert made.checkpoint.residuals is not None
+    assert len(made.checkpoint.residuals.learned) == len(SPLIT.train)
+    assert not np.array_equal(made.predictions["test"], without.predictions["test"])
+    graph_of = {item.workload: item.graph for item in NEW.examples}
+    saved = load_checkpoint(tmp_path / "c" / CHECKPOINT_FILE)
+    for name, expected in zip(made.workloads["test"], made.predictions["test"], strict=True):
+        np.testing.assert_allclose(predict(graph_of[name], saved).targets.flat, expected, rtol=1e-3)
+
+
+def test_graphs_that_are_grouped_already_are_transferred_without_residuals(tmp_path: Path) -> None:
+    """They have no context, which preset `default` tells nearness by."""
+    old = grouped_dataset(24)
+    preset = small_preset(max_epochs=2, residuals="kernel")
+    source = train(old, SPLIT, preset, tmp_path / "a", options=ONE_THREAD).checkpoint
+    new = of_setting(old, SETTING)
+    config = TransferConfig(train=replace(QUICK, residuals="kernel"))
+    made = transfer(source, new, SPLIT, config, tmp_path / "b", options=ONE_THREAD).checkpoint
+    assert made.residuals is None
 
 
 def test_a_transfer_learns_the_new_setting(pretrained: Checkpoint, tmp_path: Path) -> None:
