@@ -114,12 +114,15 @@ def network(
     """The network of a fold, without residuals, trained unless it is in runs/."""
     run = {"preset": preset.to_dict(), **describe_data(dataset, split, fingerprint(dataset))}
     name = hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16]
+    options = RunOptions(threads=threads, resume=True)
     return fit(
         ROOT / "runs" / f"residuals-{name}",
         run,
         preset.train,
-        RunOptions(threads=threads, resume=True),
-        prepare=lambda: prepare(dataset, split, preset, progress=_quiet, groupings=groupings),
+        options,
+        prepare=lambda: prepare(
+            dataset, split, preset, progress=options.report_inputs, groupings=groupings
+        ),
         make_model=lambda made: make_inspector(made.inspector, made.num_groups),
     )
 
@@ -189,10 +192,6 @@ def _row(name: str, folds: list[dict[str, tuple[float, FloatArray]]]) -> list[st
 def _context(part: Part) -> FloatArray:
     context: FloatArray = part.batch.context.numpy().astype(np.float64)
     return context
-
-
-def _quiet(done: int, total: int) -> None:
-    """Report to nobody."""
 
 
 if __name__ == "__main__":

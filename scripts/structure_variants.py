@@ -125,8 +125,10 @@ def held_out(
         "undirected": lambda part: part,
     }
 
+    options = RunOptions(threads=threads)
+
     def inputs() -> Prepared:
-        made = prepare(dataset, split, preset, progress=_quiet, groupings=groupings)
+        made = prepare(dataset, split, preset, progress=options.report_inputs, groupings=groupings)
         parts = {name: change[variant.edges](part) for name, part in made.parts.items()}
         return replace(made, parts=parts)
 
@@ -135,7 +137,7 @@ def held_out(
             Path(folder),
             {"variant": str(variant)},
             preset.train,
-            RunOptions(threads=threads),
+            options,
             prepare=inputs,
             make_model=lambda made: make_model(made, variant),
         )
@@ -196,10 +198,6 @@ def main() -> None:
     head = [f"{arguments.setting}, families held out", "SMAPE", "iteration time, mean / median",
             "seconds"]  # fmt: skip
     print("\n".join(markdown(head, rows)))
-
-
-def _quiet(done: int, total: int) -> None:
-    """Report to nobody."""
 
 
 if __name__ == "__main__":
