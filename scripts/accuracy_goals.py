@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from accuracy_compared import SPLITS, Compared, seed_words
 from accuracy_intervals import held_by_family, held_by_target, intervals
+from accuracy_tuned import tuned_or_anew
 from shipped import FIRST, markdown
 
 from driple.dataset.split import random_split
@@ -21,7 +22,7 @@ def goals(found: Sequence[Compared]) -> list[str]:
     """The goals of the issue, setting by setting: errors, intervals, seconds."""
     measured = [item for item in found if item.is_measured]
     return [
-        *errors(measured), "", *equal_labels(measured), "", *anew(measured), "",
+        *errors(measured), "", *equal_labels(measured), "", *tuned_or_anew(measured), "",
         *on_simulated([item for item in found if not item.is_measured]), "",
         "### Intervals", "", *intervals(measured), "",
         *held_by_family(measured), "", *held_by_target(measured), "",
@@ -183,35 +184,6 @@ def on_simulated(found: Sequence[Compared]) -> list[str]:
         "grid of hyper-parameters are in the training part of a random split, SMAPE is: "
         f"{'; '.join(rows)}. The goals are of measured settings."
     ]
-
-
-def anew(found: Sequence[Compared]) -> list[str]:
-    """Whether the transferred inspector is the better one in both errors, on families held out."""
-    smapes: list[list[float]] = []
-    times: list[list[float]] = []
-    for item in found:
-        seeds = item.seeds("family", (TRANSFERRED, "default"))
-        if item.shipped == TRANSFERRED and seeds:
-            for rows, number in ((smapes, item.smape), (times, item.time_median)):
-                pair = [number("family", name, seeds) for name in (TRANSFERRED, "default")]
-                rows.append([spread.mean for spread in pair if spread is not None])
-    if not smapes:
-        return []
-    num = len(smapes)
-    less = [sum(one < other for one, other in rows) for rows in (smapes, times)]
-    (smape, smape_anew), (time, time_anew) = np.mean(smapes, axis=0), np.mean(times, axis=0)
-    words = (
-        f"**Tuned or anew.** With families held out `{TRANSFERRED}` errs less than `default` anew "
-        f"in SMAPE on {less[0]} of {num} settings ({smape:.1f} % against {smape_anew:.1f} %, mean "
-        f"of the settings), and in the iteration time on {less[1]} of {num} ({time:.1f} % against "
-        f"{time_anew:.1f} %, mean of their medians)."
-    )
-    if less[0] > num / 2 > less[1]:
-        words += (
-            " Whoever wants the iteration time of a model of a new family alone is better served "
-            "by `default-anew.safetensors`, which lies beside the shipped one."
-        )
-    return [words]
 
 
 def seconds(found: Sequence[Compared]) -> list[str]:
