@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from accuracy_compared import Compared
 
 from driple.dataset.example import Dataset
-from driple.training.arena import ArenaResult, Fold
+from driple.training.arena import ALL, SMAPE, TIME, ArenaResult, Fold
 from driple.training.methods import TRANSFERRED
-from driple.training.metrics import smape_pct, time_errors_pct
+from driple.training.metrics import score
 
-FloatArray = npt.NDArray[np.float64]
-
-# How much of the tuned inspector's logarithm counts, the rest being of the one trained anew.
-SHARES = (1.0, 0.0, 0.5)
+MIDDLE = "geometric mean of both"
+NUMBERS = ((SMAPE, ALL), (TIME, "median"), (TIME, "mean"))
 
 
 def tuned_or_anew(found: Sequence[Compared]) -> list[str]:
@@ -25,8 +23,8 @@ def tuned_or_anew(found: Sequence[Compared]) -> list[str]:
     for item in found:
         seeds = item.seeds("family", (TRANSFERRED, "default"))
         if item.shipped == TRANSFERRED and seeds:
-            result = item.results["family"].of_seeds(seeds)
-            errors.append(np.mean([_errors_of_seed(result, seed) for seed in seeds], axis=0))
+            result = _with_middle(item.results["family"].of_seeds(seeds))
+            errors.append([_errors(result, way) for way in (TRANSFERRED, "default", MIDDLE)])
     if not errors:
         return []
     table = np.array(errors)
@@ -46,35 +44,31 @@ def tuned_or_anew(found: Sequence[Compared]) -> list[str]:
     ]
 
 
-def _errors_of_seed(result: ArenaResult, seed: int) -> FloatArray:
-    """Shape [3, 3]: of each of `SHARES` the SMAPE, median and mean error of the iteration time.
-
-    As in the arena's table: each family counts the same, the median is over all workloads.
-    """
-    tuned, new = (
-        [fold for fold in result.folds_of(method) if fold.seed == seed]
-        for method in (TRANSFERRED, "default")
-    )
-    rows = []
-    for share in SHARES:
-        smapes, times = [], []
-        for one, other in zip(tuned, new, strict=True):
-            smape, errors = _errors_of_fold(result.dataset, one, other, share)
-            smapes.append(smape)
-            times.append(errors)
-        median = np.median(np.concatenate(times))
-        rows.append([np.mean(smapes), median, np.mean([errors.mean() for errors in times])])
-    return np.array(rows)
+def _errors(result: ArenaResult, method: str) -> list[float]:
+    """What the arena's table says of a method: each of `NUMBERS`, the mean over the seeds."""
+    seeds = [seed.numbers() for seed in result.by_seed(method)]
+    return [float(np.mean([numbers[name] for numbers in seeds])) for name in NUMBERS]
 
 
-def _errors_of_fold(
-    dataset: Dataset, tuned: Fold, new: Fold, share: float
-) -> tuple[float, FloatArray]:
-    """SMAPE, and the error of the iteration time of each workload, of two answers' mean."""
+def _with_middle(result: ArenaResult) -> ArenaResult:
+    """The result with one method more: the geometric mean of what both ways predict."""
+    pairs = zip(result.folds_of(TRANSFERRED), result.folds_of("default"), strict=True)
+    middle = [_middle(result.dataset, tuned, new) for tuned, new in pairs]
+    return replace(result, folds=(*result.folds, *middle))
+
+
+def _middle(dataset: Dataset, tuned: Fold, new: Fold) -> Fold:
+    """One fold of it; its NRMSE, which is not told, is over the largest of all labels."""
     examples = {item.workload: item for item in dataset.examples}
     tested = [examples[name] for name in tuned.predictions]
-    logs = [np.log([fold.predictions[item.workload] for item in tested]) for fold in (tuned, new)]
-    predicted = np.exp(share * logs[0] + (1.0 - share) * logs[1])
-    smape = smape_pct(predicted, np.array([item.targets.flat for item in tested])).mean()
-    times_s = np.array([item.iteration_time_s for item in tested])
-    return float(smape), time_errors_pct(predicted, times_s)
+    rows = [[fold.predictions[item.workload] for item in tested] for fold in (tuned, new)]
+    predicted = np.exp(np.log(rows).mean(axis=0))
+    scores = score(
+        predicted,
+        np.array([item.targets.flat for item in tested]),
+        true_times_s=np.array([item.iteration_time_s for item in tested]),
+        train_labels=dataset.targets(),
+    )
+    names = [item.workload for item in tested]
+    predictions = dict(zip(names, predicted.tolist(), strict=True))
+    return replace(tuned, method=MIDDLE, scores=scores, predictions=predictions)
