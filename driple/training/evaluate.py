@@ -30,12 +30,19 @@ from driple.inputs import Groupings
 from driple.training.arena import ArenaConfig, ArenaResult, Fold
 from driple.training.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
 from driple.training.config import PRESETS, Preset
-from driple.training.foldfiles import FORMAT, fold_key
+from driple.training.foldfiles import (
+    FORMAT,
+    damaged,
+    fold_file,
+    fold_key,
+    read_fold,
+    write_fold,
+)
 from driple.training.loop import RunOptions, TrainResult, train
 from driple.training.methods import SIMULATOR, TRANSFERRED, choose_methods
 from driple.training.metrics import Scores, score
 from driple.training.moved import Moved
-from driple.training.runfiles import library_versions, make_folder, write_file
+from driple.training.runfiles import library_versions, make_folder
 from driple.training.summary import Summaries
 from driple.training.trainer import Progress
 
@@ -201,7 +208,7 @@ class _Arena:
             return self._fitted(method, place)
         decides = self._decides(method, place)
         key = fold_key(self.dataset, self.mark, place.split, method, decides)
-        file = self.folder / "folds" / f"{key}.json"
+        file = fold_file(self.folder, key)
         done = self._read(file, method, place)
         if done is not None or stored_only:
             return done
@@ -210,7 +217,7 @@ class _Arena:
         else:
             made = self._fitted(method, place)
         stored = {**made.to_json_dict(), "versions": library_versions(), "format": FORMAT}
-        write_file(file, json.dumps(stored).encode() + b"\n")
+        write_fold(file, stored)
         return made
 
     def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
@@ -335,14 +342,14 @@ def _rounded(workloads: Iterable[str], predicted: FloatArray) -> dict[str, list[
 
 def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
     """A finished fold; None if it has to be made."""
-    if not file.exists():
+    stored = read_fold(file)
+    if stored is None:
         return None
     try:
-        stored = json.loads(file.read_bytes())
         found = Fold.from_json_dict(stored, seed=place.seed, family=place.family)
         return replace(found, method=method)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{file} is damaged ({error}); delete it, and run again") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(file, error) from error
 
 
 def _informer(

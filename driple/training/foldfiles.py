@@ -1,21 +1,30 @@
 """Where the arena keeps a fold and its training: under a hash of all that decides it.
 
-data set, split, method, what the method depends on --fold_key--> folds/KEY.json, runs/KEY
+data set, split, method, what the method depends on --fold_key--> folds/KEY.json.gz, runs/KEY
+
+A finished fold is a gzipped JSON object: hundreds of them lie in a checkout.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split
+from driple.errors import ConfigError
 from driple.training.config import Preset
+from driple.training.runfiles import write_file
 
-__all__ = ["FORMAT", "fold_key", "run_folder"]
+__all__ = ["FORMAT", "damaged", "fold_file", "fold_key", "read_fold", "run_folder", "write_fold"]
 
 FORMAT = 1  # of a fold's file; raise it when the same fold would come out otherwise
+MOST_BYTES = 64 * 2**20  # of a fold, unpacked; the largest of ours has 30 kB
 
 
 def fold_key(dataset: Dataset, mark: str, split: Split, method: str, decides: str) -> str:
@@ -48,3 +57,43 @@ def run_folder(work_dir: Path, dataset: Dataset, mark: str, split: Split, preset
     """
     key = fold_key(dataset, mark, split, preset.name, preset.config_hash())
     return work_dir / "runs" / key
+
+
+def fold_file(work_dir: Path, key: str) -> Path:
+    """Where the arena keeps a finished fold."""
+    return work_dir / "folds" / f"{key}.json.gz"
+
+
+def write_fold(file: Path, fold: Mapping[str, Any]) -> None:
+    """Write a finished fold; the same one gives the same bytes.
+
+    Raises:
+        ConfigError: it cannot be written; nothing is left half-written.
+    """
+    write_file(file, gzip.compress(json.dumps(fold).encode() + b"\n", mtime=0))
+
+
+def read_fold(file: Path) -> dict[str, Any] | None:
+    """A finished fold; None if it has to be made.
+
+    Raises:
+        ConfigError: the file holds no JSON object, is damaged, or swells beyond all folds.
+    """
+    if not file.exists():
+        return None
+    try:
+        with gzip.open(file) as stream:
+            unpacked = stream.read(MOST_BYTES + 1)
+        if len(unpacked) > MOST_BYTES:
+            raise ValueError(f"it unpacks to more than {MOST_BYTES} bytes")
+        fold = json.loads(unpacked)
+        if not isinstance(fold, dict):
+            raise ValueError("it holds no JSON object")
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
+        raise damaged(file, error) from error
+    return fold
+
+
+def damaged(file: Path, error: Exception) -> ConfigError:
+    """What is raised for a fold that cannot be used."""
+    return ConfigError(f"{file} is damaged ({error}); delete it, and run again")

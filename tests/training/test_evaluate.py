@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from driple.training.arena import (
     Fold,
 )
 from driple.training.evaluate import ArenaProgress, run_arena
+from driple.training.foldfiles import read_fold, write_fold
 from tests.dataset.examples import synthetic_dataset
 from tests.training.presets import overfit_preset, small_preset
 
@@ -319,12 +321,12 @@ def test_only_whole_seeds_are_read(tmp_path: Path) -> None:
     assert len(list((tmp_path / "folds").iterdir())) == 3
 
 
-def test_folds_are_json(work: Path) -> None:
+def test_folds_are_gzipped_json(work: Path) -> None:
     """Every finished fold is a readable file that gives the fold back."""
     files = sorted((work / "folds").iterdir())
     assert files
     for file in files:
-        stored = json.loads(file.read_text())
+        stored = json.loads(gzip.decompress(file.read_bytes()))
         seed = int(stored["fold"].removeprefix("seed "))
         again = Fold.from_json_dict(stored, seed=seed, family="")
         assert again.to_json_dict().items() <= stored.items()
@@ -336,7 +338,7 @@ def test_a_damaged_fold_is_refused(tmp_path: Path) -> None:
     config = replace(CONFIG, methods=("forest",), seeds=(0,))
     arena(tmp_path, config)
     (file,) = (tmp_path / "folds").iterdir()
-    file.write_text("{}")
+    write_fold(file, {})
     with pytest.raises(ConfigError, match=r"is damaged .*; delete it, and run again"):
         arena(tmp_path, config)
 
@@ -370,15 +372,16 @@ def test_errors_of_a_stored_fold_are_made_of_its_predictions(tmp_path: Path) -> 
     """So that a number that is worked out otherwise one day needs no training."""
     config = replace(CONFIG, methods=("trees",), seeds=(0,), split="random")
     (fold,) = arena(tmp_path, config).folds
-    (file,) = (tmp_path / "folds").glob("trees-*.json")
-    stored = json.loads(file.read_bytes())
+    (file,) = (tmp_path / "folds").glob("trees-*.json.gz")
+    stored = read_fold(file)
+    assert stored is not None
     stored["test"]["iteration_time_mape_pct"] = 1e6
-    file.write_text(json.dumps(stored))
+    write_fold(file, stored)
     (again,) = arena(tmp_path, config).folds
     assert again.scores.iteration_time_mape_pct == pytest.approx(
         fold.scores.iteration_time_mape_pct, rel=1e-4
     )
     del stored["predictions"][next(iter(stored["predictions"]))]
-    file.write_text(json.dumps(stored))
+    write_fold(file, stored)
     with pytest.raises(ConfigError, match="other workloads"):
         arena(tmp_path, config)
