@@ -39,11 +39,12 @@ class Compared:
 
     def explained(self, split: SplitKind) -> str | None:
         """Whose error is looked into: the shipped inspector's, or else the best method's."""
-        result = self.results[split]
-        if self.shipped in result.methods:
-            return self.shipped
-        rows = [row for row in result.rows() if (row.section, row.name) == (SMAPE, ALL)]
-        return rows[0].best if rows else None
+        return self.shipped if self.shipped in self.results[split].methods else self.best(split)
+
+    def best(self, split: SplitKind) -> str | None:
+        """The method with the least SMAPE over all targets; None where none can be compared."""
+        rows = self.results[split].rows()
+        return next((row.best for row in rows if (row.section, row.name) == (SMAPE, ALL)), None)
 
     def seeds(self, split: SplitKind, methods: Iterable[str] = ()) -> tuple[int, ...]:
         """Seeds that some methods share; without names, all methods that have folds."""

@@ -6,7 +6,7 @@
 
 Folds lie in docs/evaluation. Stop it at any time, the same command goes on; with --settings nothing
 is reported, so that several may run at once on different settings. A method that lacks a fold of a
-seed is shown without that seed; methods are compared on the seeds that they share.
+seed is shown without that seed; two methods are compared on the seeds that they share.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ from driple.training.summary import Summaries
 SIMULATED = (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
 PICTURES = DOCS / "accuracy"
 NUM_EXPLAINED = 3
+BEST = (
+    "Bold is the best; a method with fewer seeds than the best of the others is compared with it "
+    "on the seeds that both have."
+)
 TITLES = {"random": "Random split (60/20/20)", "family": "Family split (each held out in turn)"}
 
 
@@ -121,7 +125,7 @@ def simulated_labels(setting: str) -> StoredLabels | None:
 
 
 def table(result: ArenaResult) -> list[str]:
-    """The arena's table, the best on common seeds in bold."""
+    """The arena's table, the best in bold."""
     rows = []
     for row in result.rows():
         cells = [row.section, row.name]
@@ -130,15 +134,13 @@ def table(result: ArenaResult) -> list[str]:
             cells.append(f"**{text}**" if method == row.best else text)
         rows.append(cells)
     seeds = {method: result.seeds_of(method) for method in result.methods}
-    common = result.common_seeds(result.methods)
     heads = [
         method if of == result.config.seeds else f"{method}, {seed_words(of)}"
         for method, of in seeds.items()
     ]
     lines = markdown(["", "target", *heads], rows)
-    if set(seeds.values()) - {common}:
-        over = f"over {seed_words(common)}, which all have" if common else "nowhere: none is shared"
-        lines += ["", f"Bold is the best {over}; other numbers are over all seeds of a method."]
+    if len(set(seeds.values())) > 1:
+        lines += ["", f"Numbers are over all seeds of a method. {BEST}"]
     return lines
 
 
@@ -147,29 +149,25 @@ def overview(found: list[Compared], split: SplitKind) -> list[str]:
     methods = methods_of(found)
     rows = []
     for item in found:
-        seeds = item.seeds(split)
-        cells = [
-            item.setting,
-            ", ".join(map(str, seeds)) or "-",
-            "-" if item.floor_pct is None else f"{item.floor_pct:.1f}",
-        ]
-        errors = {method: item.smape(split, method, seeds) for method in methods if seeds}
-        known = {method: error for method, error in errors.items() if error is not None}
-        best = min(known, key=lambda method: known[method].mean, default=None)
+        result = item.results[split]
+        cells = [item.setting, "-" if item.floor_pct is None else f"{item.floor_pct:.1f}"]
+        best = item.best(split)
         for method in methods:
-            error, time = known.get(method), item.time_median(split, method, seeds)
+            error, time = item.smape(split, method), item.time_median(split, method)
             if error is None or time is None:
                 cells.append("-")
                 continue
             text = f"{error.to_text(1)} ; {time.mean:.1f}"
+            if (of := result.seeds_of(method)) != result.config.seeds:
+                text += f" ({seed_words(of)})"
             cells.append(f"**{text}**" if method == best else text)
         rows.append(cells)
     words = (
-        "SMAPE over the 12 targets, on the seeds that all methods of a setting have, ± over them "
-        "where they are several; after the semicolon the median error of the iteration time. All "
-        "in percent; bold is the least SMAPE. Each method over all of its seeds: further below."
+        f"SMAPE over the 12 targets, ± over {seed_words(found[0].results[split].config.seeds)} or "
+        "those that a cell names; after the semicolon the median error of the iteration time. All "
+        f"in percent. {BEST}"
     )
-    return [words, "", *markdown(["setting", "seeds", "floor", *methods], rows)]
+    return [words, "", *markdown(["setting", "floor", *methods], rows)]
 
 
 def methods_of(found: list[Compared]) -> list[str]:
@@ -332,7 +330,8 @@ def report(found: list[Compared]) -> None:
         "",
         "![error by family](accuracy/families.png)",
         "",
-        "Both pictures are over the seeds that the methods in them share on a setting.",
+        "The first picture is over all seeds of a method, the second over those that the methods "
+        "in it share on a setting.",
     ]
     for item in found:
         lines += section(item)

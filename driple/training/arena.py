@@ -213,23 +213,37 @@ class TableRow:
         section: `NRMSE`, `SMAPE %`, `iteration time error %` or `training`.
         name: target, `all 12`, `mean`, `median` or `seconds`.
         values: by method, over all its seeds; the smaller the better.
-        compared: by method, the mean over the seeds that all methods have; empty if there is none.
+        by_seed: by method and seed, what `values` are the means of.
     """
 
     section: str
     name: str
     values: dict[str, Spread]
-    compared: dict[str, float]
+    by_seed: dict[str, dict[int, float]]
 
     @property
     def best(self) -> str | None:
-        """The method with the smallest mean over common seeds; None where nothing is compared.
+        """The method with the smallest mean; None where no two methods share a seed.
 
-        Training time is not what methods are judged by, so it has no best.
+        Methods with the most seeds come first; one with fewer takes over if it is better than the
+        best so far on the seeds that both have, and a tie leaves the first. Training time is not
+        what methods are judged by, so it has no best.
         """
-        if self.section == TRAINING or len(self.compared) < 2:
+        if self.section == TRAINING:
             return None
-        return min(self.compared, key=lambda method: self.compared[method])
+        best, compared = None, False
+        for method in sorted(self.by_seed, key=lambda method: -len(self.by_seed[method])):
+            shared = self.by_seed[method].keys() & self.by_seed[best or method].keys()
+            if best is None:
+                best = method
+            elif shared:
+                compared = True
+                if self._mean(method, shared) < self._mean(best, shared):
+                    best = method
+        return best if compared else None
+
+    def _mean(self, method: str, seeds: Collection[int]) -> float:
+        return float(np.mean([self.by_seed[method][seed] for seed in sorted(seeds)]))
 
     def to_text(self, method: str) -> str:
         """A method's number and its spread."""
@@ -322,7 +336,6 @@ class ArenaResult:
             method: [(seed.seed, seed.numbers()) for seed in self.by_seed(method)]
             for method in self.methods
         }
-        common = self.common_seeds(self.methods)
         _, places = next(iter(seeds.values()))[0] if seeds else (0, {})
         return [
             TableRow(
@@ -332,12 +345,9 @@ class ArenaResult:
                     method: Spread.of([numbers[section, name] for _, numbers in there])
                     for method, there in seeds.items()
                 },
-                compared={
-                    method: float(
-                        np.mean([row[section, name] for seed, row in there if seed in common])
-                    )
+                by_seed={
+                    method: {seed: numbers[section, name] for seed, numbers in there}
                     for method, there in seeds.items()
-                    if common
                 },
             )
             for section, name in places

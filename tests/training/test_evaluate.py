@@ -28,6 +28,8 @@ from driple.training.arena import (
     ArenaConfig,
     ArenaResult,
     Fold,
+    Spread,
+    TableRow,
 )
 from driple.training.evaluate import ArenaProgress, run_arena
 from driple.training.foldfiles import read_fold, write_fold
@@ -260,12 +262,26 @@ def test_methods_are_compared_on_the_seeds_that_all_have(work: Path) -> None:
     assert len(result.common_seeds(("mean", "trees"))) == 2
     (row,) = [row for row in result.rows() if (row.section, row.name) == (SMAPE, ALL)]
     assert row.values["mean"].mean > row.values["trees"].mean
-    assert row.compared["mean"] == row.compared["trees"] == row.values["trees"].mean
+    assert row.by_seed["mean"] == errors
+    assert row.by_seed["trees"] == {seed: errors[seed] for seed in errors if seed != hard}
     assert row.best == "mean"  # a tie: the first
     assert result.to_json_dict()["common_seeds"] == [seed for seed in errors if seed != hard]
     apart = replace(result, folds=(left[hard], *easy))
     assert {row.best for row in apart.rows()} == {None}
     assert result.of_seeds((hard,)).methods == ("mean",)
+
+
+def test_a_method_with_fewer_seeds_does_not_hide_the_others() -> None:
+    """Those that have more are compared on all of theirs, it with the best on those it has."""
+
+    def best(short: float) -> str | None:
+        by_seed = {"short": {0: short}, "even": {0: 3.0, 1: 3.0}, "late": {0: 4.0, 1: 1.0}}
+        values = {name: Spread.of(list(of.values())) for name, of in by_seed.items()}
+        return TableRow(section=SMAPE, name=ALL, values=values, by_seed=by_seed).best
+
+    assert best(9.0) == "late"  # 2.5 against 3.0, though not on seed 0
+    assert best(4.0) == "late"  # its mean is larger, and on seed 0 it is no better
+    assert best(3.9) == "short"
 
 
 def test_no_baseline_sees_a_test_label(work: Path, tmp_path: Path) -> None:
