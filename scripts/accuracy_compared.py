@@ -46,10 +46,9 @@ class Compared:
         rows = self.results[split].rows()
         return next((row.best for row in rows if (row.section, row.name) == (SMAPE, ALL)), None)
 
-    def seeds(self, split: SplitKind, methods: Iterable[str] = ()) -> tuple[int, ...]:
-        """Seeds that some methods share; without names, all methods that have folds."""
-        result = self.results[split]
-        return result.common_seeds(tuple(methods) or result.methods)
+    def seeds(self, split: SplitKind, methods: Iterable[str]) -> tuple[int, ...]:
+        """Seeds that some methods share."""
+        return self.results[split].common_seeds(tuple(methods))
 
     def smape(self, split: SplitKind, method: str, seeds: Sequence[int] = ()) -> Spread | None:
         """SMAPE over all targets, over these seeds or all that the method has; None if none."""
