@@ -8,7 +8,8 @@ import json
 import os
 import shutil
 import statistics
-import threading
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -97,35 +98,43 @@ NETWORK_S = 8 * 4 * WIDTH**2 / LINK_BITS_PER_S  # gradients, once in each direct
 FETCH_S = 2 * BATCH * FILE_BYTES / DISK_BYTES_PER_S  # the batches of two processes
 
 
+READER = """
+import sys, time
+from pathlib import Path
+files = sorted(Path(sys.argv[1]).iterdir())
+while True:
+    for file in files:
+        file.read_bytes()
+    time.sleep(0.5)
+"""
+
+
 class UsedInStep4:
     """Reads the files again and again while step 4 runs, which wants them in the cache.
 
     Some virtual machines have the kernel forget, within seconds and however much memory is free,
-    what was not used lately (DAMON); the slow disk would have to read it anew.
+    what was not used lately (DAMON); the slow disk would have to read it anew. A process of its
+    own reads: what this one takes is the profiler's own share.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._files = sorted(folder.iterdir())
-        self._wanted, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._use)
+        self._command = [sys.executable, "-S", "-c", READER, str(folder)]
+        self._readers: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        for reader in self._readers:
+            reader.kill()
+            reader.wait()
 
     def progress(self, words: str, done: int, total: int) -> None:
         """What the profiler begins with now."""
-        (self._wanted.set if words.startswith("step 4") else self._wanted.clear)()
-
-    def _use(self) -> None:
-        while not self._over.wait(0.5):
-            if self._wanted.is_set():
-                for file in self._files:
-                    file.read_bytes()
+        for reader in self._readers:
+            reader.kill()
+        if words.startswith("step 4"):
+            self._readers.append(subprocess.Popen(self._command))
 
 
 def is_found(found: Profile, stall: str, injected_s: float) -> bool:
