@@ -5,18 +5,20 @@ network      links of 100 Mbit/s            compute   next to none
 """
 
 import json
+import multiprocessing
 import os
 import shutil
 import statistics
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Self
 
 import pytest
 
 from driple.errors import MeasureError
+from driple.processes import end_with_parent
 from driple.stalls.caches import choose_clearer
 from driple.stalls.machines import stand_in_machines
 from driple.stalls.profiler import profile_script
@@ -98,43 +100,46 @@ NETWORK_S = 8 * 4 * WIDTH**2 / LINK_BITS_PER_S  # gradients, once in each direct
 FETCH_S = 2 * BATCH * FILE_BYTES / DISK_BYTES_PER_S  # the batches of two processes
 
 
-READER = """
-import sys, time
-from pathlib import Path
-files = sorted(Path(sys.argv[1]).iterdir())
-while True:
-    for file in files:
-        file.read_bytes()
-    time.sleep(0.5)
-"""
+def read_again_and_again(folder: Path) -> None:
+    """What a process of its own does: were it this one, the reading would be the profiler's."""
+    end_with_parent()
+    files = sorted(folder.iterdir())
+    while True:
+        for file in files:
+            file.read_bytes()
+        time.sleep(0.5)
 
 
 class UsedInStep4:
-    """Reads the files again and again while step 4 runs, which wants them in the cache.
+    """Has the files read again and again while step 4 runs, which wants them in the cache.
 
     Some virtual machines have the kernel forget, within seconds and however much memory is free,
-    what was not used lately (DAMON); the slow disk would have to read it anew. A process of its
-    own reads: what this one takes is the profiler's own share.
+    what was not used lately (DAMON); the slow disk would have to read it anew.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._command = [sys.executable, "-S", "-c", READER, str(folder)]
-        self._readers: list[subprocess.Popen[bytes]] = []
+        self._folder = folder
+        self._reader: SpawnProcess | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for reader in self._readers:
-            reader.kill()
-            reader.wait()
+        self._stop()
 
     def progress(self, words: str, done: int, total: int) -> None:
         """What the profiler begins with now."""
-        for reader in self._readers:
-            reader.kill()
+        self._stop()
         if words.startswith("step 4"):
-            self._readers.append(subprocess.Popen(self._command))
+            context = multiprocessing.get_context("spawn")
+            self._reader = context.Process(target=read_again_and_again, args=(self._folder,))
+            self._reader.start()
+
+    def _stop(self) -> None:
+        if self._reader is not None:
+            self._reader.kill()
+            self._reader.join()
+            self._reader = None
 
 
 def is_found(found: Profile, stall: str, injected_s: float) -> bool:
