@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import get_args
 
 from driple.targets import TARGET_NAMES
-from driple.training.arena import ALL, SMAPE, TIME, ArenaResult, SplitKind, Spread
+from driple.training.arena import ALL, SMAPE, TIME, ArenaResult, SplitKind, Spread, TableRow
 from driple.training.methods import TRANSFERRED
 from driple.training.sureness import Coverage
 
 SPLITS: tuple[SplitKind, ...] = get_args(SplitKind)
-Numbers = dict[tuple[str, str], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +42,8 @@ class Compared:
 
     def best(self, split: SplitKind) -> str | None:
         """The method with the least SMAPE over all targets; None where none can be compared."""
-        rows = self.results[split].rows()
-        return next((row.best for row in rows if (row.section, row.name) == (SMAPE, ALL)), None)
+        row = self._rows[split].get((SMAPE, ALL))
+        return None if row is None else row.best
 
     def seeds(self, split: SplitKind, methods: Iterable[str]) -> tuple[int, ...]:
         """Seeds that some methods share."""
@@ -71,18 +70,16 @@ class Compared:
     def _spread(
         self, split: SplitKind, method: str, name: tuple[str, str], seeds: Sequence[int]
     ) -> Spread | None:
-        known = self._numbers[split].get(method, {})
-        values = [known[seed][name] for seed in seeds or known if seed in known]
+        row = self._rows[split].get(name)
+        known = {} if row is None else row.by_seed.get(method, {})
+        values = [known[seed] for seed in seeds or known if seed in known]
         return Spread.of(values) if values else None
 
     @cached_property
-    def _numbers(self) -> dict[SplitKind, dict[str, dict[int, Numbers]]]:
-        """What the tables show, by split, method and seed."""
+    def _rows(self) -> dict[SplitKind, dict[tuple[str, str], TableRow]]:
+        """What the tables show, by split, section and name."""
         return {
-            split: {
-                method: {seed.seed: seed.numbers() for seed in result.by_seed(method)}
-                for method in result.methods
-            }
+            split: {(row.section, row.name): row for row in result.rows()}
             for split, result in self.results.items()
         }
 
@@ -111,3 +108,8 @@ def seed_words(seeds: Sequence[int]) -> str:
     if list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"seeds {seeds[0]} to {seeds[-1]}"
     return f"seeds {', '.join(map(str, seeds))}"
+
+
+def with_seeds(text: str, seeds: Sequence[int], usual: Sequence[int]) -> str:
+    """A cell, with its seeds where they are not the usual ones."""
+    return text if not seeds or seeds == usual else f"{text} ({seed_words(seeds)})"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from accuracy_compared import SPLITS, Compared, seed_words
+from accuracy_compared import SPLITS, Compared, seed_words, with_seeds
 from accuracy_intervals import held_by_family, held_by_target, intervals
 from accuracy_tuned import tuned_or_anew
 from shipped import FIRST, markdown
@@ -42,7 +42,7 @@ def errors(found: Sequence[Compared]) -> list[str]:
     counts = Counter(seeds for row in cells for _, seeds in row if seeds)
     usual = counts.most_common(1)[0][0] if counts else ()
     rows = [
-        [*name, *(_with_seeds(text, seeds, usual) for text, seeds in row)]
+        [*name, *(with_seeds(text, seeds, usual) for text, seeds in row)]
         for name, row in zip(names, cells, strict=True)
     ]
     head = [
@@ -112,10 +112,6 @@ def _pair(item: Compared, split: SplitKind, one: str, other: str) -> tuple[Sprea
     seeds = item.seeds(split, (one, other))
     a, b = (item.smape(split, name, seeds) for name in (one, other))
     return (a, b) if seeds and a is not None and b is not None else None
-
-
-def _with_seeds(text: str, seeds: Seeds, usual: Seeds) -> str:
-    return text if not seeds or seeds == usual else f"{text} ({seed_words(seeds)})"
 
 
 def _judged(value: float, most: float, digits: int = 2) -> str:

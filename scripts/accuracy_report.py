@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from accuracy_compared import SPLITS, Compared, seed_words
+from accuracy_compared import SPLITS, Compared, seed_words, with_seeds
 from accuracy_figures import by_family, by_setting, predicted_against_label
 from accuracy_goals import goals, seeds_told, seen_by_source
 from accuracy_paper import patience_told, presets_of
@@ -158,8 +158,7 @@ def overview(found: list[Compared], split: SplitKind) -> list[str]:
                 cells.append("-")
                 continue
             text = f"{error.to_text(1)} ; {time.mean:.1f}"
-            if (of := result.seeds_of(method)) != result.config.seeds:
-                text += f" ({seed_words(of)})"
+            text = with_seeds(text, result.seeds_of(method), result.config.seeds)
             cells.append(f"**{text}**" if method == best else text)
         rows.append(cells)
     words = (

@@ -212,14 +212,17 @@ class TableRow:
     Attributes:
         section: `NRMSE`, `SMAPE %`, `iteration time error %` or `training`.
         name: target, `all 12`, `mean`, `median` or `seconds`.
-        values: by method, over all its seeds; the smaller the better.
-        by_seed: by method and seed, what `values` are the means of.
+        by_seed: by method and seed; the smaller the better.
     """
 
     section: str
     name: str
-    values: dict[str, Spread]
     by_seed: dict[str, dict[int, float]]
+
+    @property
+    def values(self) -> dict[str, Spread]:
+        """By method, over all its seeds."""
+        return {method: self._over(method, seeds) for method, seeds in self.by_seed.items()}
 
     @property
     def best(self) -> str | None:
@@ -229,25 +232,24 @@ class TableRow:
         best so far on the seeds that both have, and a tie leaves the first. Training time is not
         what methods are judged by, so it has no best.
         """
-        if self.section == TRAINING:
+        if self.section == TRAINING or len(self.by_seed) < 2:
             return None
-        best, compared = None, False
-        for method in sorted(self.by_seed, key=lambda method: -len(self.by_seed[method])):
-            shared = self.by_seed[method].keys() & self.by_seed[best or method].keys()
-            if best is None:
-                best = method
-            elif shared:
+        best, *others = sorted(self.by_seed, key=lambda method: -len(self.by_seed[method]))
+        compared = False
+        for method in others:
+            shared = [seed for seed in self.by_seed[method] if seed in self.by_seed[best]]
+            if shared:
                 compared = True
-                if self._mean(method, shared) < self._mean(best, shared):
+                if self._over(method, shared).mean < self._over(best, shared).mean:
                     best = method
         return best if compared else None
 
-    def _mean(self, method: str, seeds: Collection[int]) -> float:
-        return float(np.mean([self.by_seed[method][seed] for seed in sorted(seeds)]))
+    def _over(self, method: str, seeds: Iterable[int]) -> Spread:
+        return Spread.of([self.by_seed[method][seed] for seed in seeds])
 
     def to_text(self, method: str) -> str:
         """A method's number and its spread."""
-        return self.values[method].to_text(_DIGITS[self.section])
+        return self._over(method, self.by_seed[method]).to_text(_DIGITS[self.section])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -333,20 +335,16 @@ class ArenaResult:
     def rows(self) -> list[TableRow]:
         """The table: NRMSE and SMAPE of each target and of all, iteration time, training time."""
         seeds = {
-            method: [(seed.seed, seed.numbers()) for seed in self.by_seed(method)]
+            method: {seed.seed: seed.numbers() for seed in self.by_seed(method)}
             for method in self.methods
         }
-        _, places = next(iter(seeds.values()))[0] if seeds else (0, {})
+        places = next((numbers for there in seeds.values() for numbers in there.values()), {})
         return [
             TableRow(
                 section=section,
                 name=name,
-                values={
-                    method: Spread.of([numbers[section, name] for _, numbers in there])
-                    for method, there in seeds.items()
-                },
                 by_seed={
-                    method: {seed: numbers[section, name] for seed, numbers in there}
+                    method: {seed: numbers[section, name] for seed, numbers in there.items()}
                     for method, there in seeds.items()
                 },
             )
