@@ -91,6 +91,7 @@ ELEMENTWISE_FLOPS: Mapping[str, Formula] = MappingProxyType(
         "CumulativeLogsumexp": _per_output(4),
         "Mean": _per_input(1),
         "L2Loss": _per_input(3),
+        "TileGrad": _reduce,
         "AddN": _add_n,
         "AccumulateNV2": _add_n,
         "InTopK": _per_input(1),

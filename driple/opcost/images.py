@@ -89,8 +89,16 @@ IMAGE_FLOPS: Mapping[str, Formula] = MappingProxyType(
             _pool,
         ),
         **dict.fromkeys(
-            ("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradGrad"), _max_pool_gradient
+            (
+                "MaxPoolGrad",
+                "MaxPoolGradV2",
+                "MaxPool3DGrad",
+                "MaxPoolGradGrad",
+                "MaxPool3DGradGrad",
+            ),
+            _max_pool_gradient,
         ),
+        "MaxPoolGradGradV2": _max_pool_gradient,
         "MaxPoolGradWithArgmax": _per_input(1, 1),
         "AvgPoolGrad": _average_pool_gradient,
         "AvgPool3DGrad": _average_pool_gradient,

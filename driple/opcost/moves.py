@@ -133,7 +133,9 @@ MOVES = frozenset(
         "StatelessShuffle", "InvertPermutation", "DataFormatVecPermute", "DataFormatDimMap",
         "UnravelIndex", "Diag", "DiagPart", "MatrixDiag", "MatrixDiagV2", "MatrixDiagV3",
         "MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixSetDiag",
-        "MatrixSetDiagV2", "MatrixSetDiagV3", "MatrixBandPart", "Complex", "Real", "Imag",
+        "MatrixSetDiagV2", "MatrixSetDiagV3", "MatrixBandPart", "BatchMatrixDiag",
+        "BatchMatrixDiagPart", "BatchMatrixSetDiag", "BatchMatrixBandPart", "_HostCast",
+        "Complex", "Real", "Imag",
         "TensorArrayGather", "TensorArrayGatherV2", "TensorArrayGatherV3", "TensorArrayScatter",
         "TensorArrayScatterV2", "TensorArrayScatterV3", "TensorArrayRead", "TensorArrayReadV2",
         "TensorArrayReadV3", "TensorArrayWrite", "TensorArrayWriteV2", "TensorArrayWriteV3",
@@ -170,7 +172,8 @@ _FREE = frozenset(
         # Names, views and sizes.
         "Const", "HostConst", "_EagerConst", "ImmutableConst", "Placeholder", "PlaceholderV2",
         "PlaceholderWithDefault", "FakeParam", "Identity", "IdentityN", "Snapshot", "RefIdentity",
-        "DebugIdentity", "DebugGradientIdentity", "DebugGradientRefIdentity", "GuaranteeConst",
+        "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3",
+        "DebugGradientIdentity", "DebugGradientRefIdentity", "GuaranteeConst",
         "Reshape", "ExpandDims", "Squeeze", "Bitcast", "EnsureShape", "Shape", "ShapeN", "Size",
         "Rank", "VariableShape", "BroadcastGradientArgs", "BroadcastArgs", "ConcatOffset",
         "StopGradient", "PreventGradient", "SparseReshape", "_Arg", "_Retval", "_DeviceArg",
@@ -178,7 +181,8 @@ _FREE = frozenset(
         # Control flow.
         "NoOp", "ControlTrigger", "Enter", "RefEnter", "Exit", "RefExit", "Merge", "RefMerge",
         "Switch", "RefSwitch", "_SwitchN", "NextIteration", "RefNextIteration", "LoopCond",
-        "ToBool", "Assert", "CheckNumerics", "CheckNumericsV2", "DeviceIndex",
+        "ToBool", "Assert", "CheckNumerics", "CheckNumericsV2", "DeviceIndex", "CountUpTo",
+        "ResourceCountUpTo",
         # Handles.
         "Variable", "VariableV2", "VarHandleOp", "_VarHandlesOp", "TemporaryVariable",
         "DestroyTemporaryVariable", "ReadVariableOp", "_ReadVariablesOp", "VarIsInitializedOp",

@@ -45,7 +45,6 @@ _ALL_CONVOLUTIONS = CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS
 _MATMULS = frozenset(
     {
         "MatMul", "_FusedMatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
-        "_FusedBatchMatMulV2",
     }
 )  # fmt: skip
 _FILTER_RANKS = (4, 5)  # two or three dimensions of space, channels in and out

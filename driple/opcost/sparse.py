@@ -96,10 +96,12 @@ SPARSE_FLOPS: Mapping[str, Formula] = MappingProxyType(
         **{
             f"{sort}Segment{kind}{version}": _segments
             for sort, version in (("", ""), ("", "V2"), ("Unsorted", ""))
-            for kind in ("Sum", "Mean", "Prod", "Min", "Max")
+            for kind in ("Sum", "Prod", "Min", "Max")
         },
+        "SegmentMean": _segments,
         "Bincount": _segments,
         "DenseBincount": _segments,
+        "SparseBincount": _values(1),
         "HistogramFixedWidth": lambda op: 3.0 * elements_in(op, 0),
         "SparseFillEmptyRowsGrad": _values(1),
         "SparseAdd": _sparse_sum,
