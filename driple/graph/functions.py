@@ -11,7 +11,7 @@ several times, which a graph cannot tell. Iterative and bounded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driple.errors import GraphError
 from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode
@@ -151,15 +151,8 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
         state.outputs[call.name] = returned[0] or [f"^{node_of(item)}" for item in call.inputs]
         return nodes
     results = [item for returns in returned for item in returns]
-    stays = RawNode(
-        name=call.name,
-        op=call.op,
-        device=call.device,
-        inputs=[*data[:first], *(results or data[first:]), *control],
-        shapes=call.shapes,
-        types=call.types,
-        numbers=call.numbers,
-        frame=call.frame,
+    stays = replace(
+        call, inputs=[*data[:first], *(results or data[first:]), *control], functions={}
     )
     return [*nodes, stays]
 
@@ -197,15 +190,12 @@ def _instantiate(
         )
 
     body = [
-        RawNode(
+        replace(
+            node,
             name=prefix + node.name,
-            op=node.op,
             device=node.device or device,
             inputs=[rename(item) for item in node.inputs] + ([] if node.inputs else list(control)),
-            shapes=node.shapes,
-            types=node.types,
-            functions=node.functions,
-            numbers=node.numbers,
+            colocated=tuple(prefix + name if name in own else name for name in node.colocated),
             frame=f"{prefix}{node.frame}" if node.frame else "",
         )
         for node in function.nodes
