@@ -26,7 +26,7 @@ _UNKNOWN = -1
 
 def completed(op: OpSignature) -> OpSignature:
     """The op with the unknown dimensions filled in that its other inputs and outputs determine."""
-    if not any(_is_open(tensor.shape) for tensors in (op.inputs, op.outputs) for tensor in tensors):
+    if op.outputs and not any(_is_open(tensor.shape) for tensor in (*op.inputs, *op.outputs)):
         return op
     rule = _RULES.get(op.op_type)
     return op if rule is None else rule(op)
@@ -54,9 +54,16 @@ def _with_input(op: OpSignature, position: int, shape: _Shape) -> OpSignature:
     return op if tensors is op.inputs else replace(op, inputs=tensors)
 
 
-def _with_output(op: OpSignature, shape: _Shape, position: int = 0) -> OpSignature:
-    tensors = _replaced(op.outputs, position, shape)
+def _with_output(op: OpSignature, shape: _Shape) -> OpSignature:
+    tensors = _replaced(op.outputs, 0, shape)
     return op if tensors is op.outputs else replace(op, outputs=tensors)
+
+
+def _with_an_output(op: OpSignature) -> OpSignature:
+    """The op with an output, of the second input's type, where the graph states none at all."""
+    if op.outputs or len(op.inputs) < 2:
+        return op
+    return replace(op, outputs=(Tensor(None, op.inputs[1].dtype),))
 
 
 def _replaced(tensors: tuple[Tensor, ...], position: int, shape: _Shape) -> tuple[Tensor, ...]:
@@ -101,11 +108,13 @@ def _as_input(position: int) -> Callable[[OpSignature], OpSignature]:
 
 
 def _conv(op: OpSignature) -> OpSignature:
+    op = _with_an_output(op)
     op = _with_output(op, _made(_shape(op.inputs, 0), _shape(op.inputs, 1), op))
     return _with_input(op, 0, _image(_shape(op.outputs, 0), _shape(op.inputs, 1), op))
 
 
 def _conv_input_gradient(op: OpSignature) -> OpSignature:
+    op = _with_an_output(op)
     if len(_shape(op.inputs, 0) or ()) > 1:  # the first versions are given images, not their sizes
         op = _with_output(op, _shape(op.inputs, 0))
     op = _with_output(op, _image(_shape(op.inputs, 2), _shape(op.inputs, 1), op))
@@ -113,6 +122,7 @@ def _conv_input_gradient(op: OpSignature) -> OpSignature:
 
 
 def _conv_filter_gradient(op: OpSignature) -> OpSignature:
+    op = _with_an_output(op)
     if len(_shape(op.inputs, 1) or ()) > 1:
         op = _with_output(op, _shape(op.inputs, 1))
     window = _shape(op.outputs, 0)
@@ -174,6 +184,7 @@ def _channels(given: tuple[int, ...], size: int, strides: tuple[int, ...]) -> in
 
 def _matmul(op: OpSignature) -> OpSignature:
     """[..., m, k] x [..., k, n]; factors may be turned (`transpose_a`, `adj_x`, and so on)."""
+    op = _with_an_output(op)
     left, right, made = _shape(op.inputs, 0), _shape(op.inputs, 1), _shape(op.outputs, 0)
     by_left, by_right = (
         _is_turned(op, "transpose_a", "adj_x"),
@@ -186,6 +197,8 @@ def _matmul(op: OpSignature) -> OpSignature:
     batch = _batch_of(left, right, made)
     if batch is not None:
         op = _with_output(op, (*batch, rows, columns))
+    if inner == _UNKNOWN and (left is None or right is None):
+        return op  # a factor of unknown rank stays so, rather than count 1 for its inner side
     own = left[:-2] if left is not None else batch
     if own is not None:
         op = _with_input(op, 0, (*own, *((inner, rows) if by_left else (rows, inner))))

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from driple.graph.signature import OpSignature
 from driple.opcost.einsum import index_sizes
 from driple.opcost.shapes import (
+    ALL,
     Formula,
     UnknownShapeError,
     elements_in,
@@ -35,8 +36,8 @@ def _positions_of(op: OpSignature) -> int:
 def _filter_of(op: OpSignature) -> tuple[int, ...]:
     """Shape of a convolution's filter; its gradient has it as output."""
     if "BackpropFilter" in op.op_type:
-        return shape_out(op, 0, _MIN_FILTER_RANK)
-    return shape_in(op, 1, _MIN_FILTER_RANK)
+        return shape_out(op, 0, _MIN_FILTER_RANK, ALL)
+    return shape_in(op, 1, _MIN_FILTER_RANK, ALL)
 
 
 def _conv(op: OpSignature) -> float:

@@ -10,10 +10,13 @@ of weights takes two products for each product of the forward pass.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from types import MappingProxyType
 
 from driple.graph.signature import OpSignature
 from driple.opcost.shapes import (
+    ALL,
+    LAST,
     Formula,
     UnknownShapeError,
     elements_in,
@@ -29,12 +32,13 @@ _GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Element by element, for each of the hidden units: gradients of output (4), cell (5), the gates for
 # candidate, forget and input (4 each), and of the cell before (1).
 _LSTM_CELL_GRADIENT = 22
+_STATE = slice(None, None, 2)  # layers and width of [layers * directions, batch, width]
 
 
 def _block_lstm(op: OpSignature) -> float:
     """Of a sequence: x is [steps, batch, input], w is [input + hidden, 4 hidden]."""
     steps, batch = shape_in(op, 1, 3)[:2]
-    return 2.0 * steps * batch * elements_in(op, 4)
+    return 2.0 * steps * batch * prod(shape_in(op, 4, 2, ALL))
 
 
 def _block_lstm_gradient(op: OpSignature) -> float:
@@ -43,7 +47,7 @@ def _block_lstm_gradient(op: OpSignature) -> float:
 
 def _lstm_cell(op: OpSignature) -> float:
     """Of one step: x is [batch, input], w is [input + hidden, 4 hidden]."""
-    return 2.0 * shape_in(op, 0, 2)[0] * elements_in(op, 3)
+    return 2.0 * shape_in(op, 0, 2)[0] * prod(shape_in(op, 3, 2, ALL))
 
 
 def _lstm_cell_gradient(op: OpSignature) -> float:
@@ -56,7 +60,8 @@ def _gru_cell(op: OpSignature) -> float:
 
     x is [batch, input], the weights [input + hidden, 2 hidden] and [input + hidden, hidden].
     """
-    return 2.0 * shape_in(op, 0, 2)[0] * (elements_in(op, 2) + elements_in(op, 3))
+    weights = prod(shape_in(op, 2, 2, ALL)) + prod(shape_in(op, 3, 2, ALL))
+    return 2.0 * shape_in(op, 0, 2)[0] * weights
 
 
 def _cudnn(op: OpSignature) -> float:
@@ -65,8 +70,8 @@ def _cudnn(op: OpSignature) -> float:
     Inputs are [steps, batch, input] (or batch first), the first state [layers * directions, batch,
     hidden], the cell's state the same, and the parameters of all layers as one vector.
     """
-    steps, batch, width = shape_in(op, 0, 3)
-    stacked, _, output = shape_in(op, 1, 3)
+    steps, batch, width = shape_in(op, 0, 3, LAST)
+    stacked, _, output = shape_in(op, 1, 3, _STATE)
     gates, hidden = _gates_and_hidden(op)
     directions = 2 if text_of(op, "direction") == "bidirectional" else 1
     layers = stacked // directions
@@ -88,9 +93,9 @@ def _gates_and_hidden(op: OpSignature) -> tuple[int, int]:
     gates = _GATES.get(mode or "lstm")
     if gates is None:
         raise UnknownShapeError(f"{op.op_type}: no cell is named {mode[:20]!r}")
-    output = shape_in(op, 1, 3)[2]
+    output = shape_in(op, 1, 3, _STATE)[2]
     if gates == _GATES["lstm"] and numbers_of(op, "num_proj"):
-        return gates, shape_in(op, 2, 3)[2]
+        return gates, shape_in(op, 2, 3, LAST)[2]
     return gates, output
 
 

@@ -12,6 +12,8 @@ from driple.errors import GraphError
 from driple.graph.signature import OpSignature, Tensor
 
 __all__ = [
+    "ALL",
+    "LAST",
     "Formula",
     "UnknownShapeError",
     "elements_in",
@@ -25,28 +27,35 @@ __all__ = [
 # Floating-point operations of one execution of an op.
 Formula = Callable[[OpSignature], float]
 
+ALL, LAST = slice(None), slice(-1, None)  # dimensions that must be known
+
 
 class UnknownShapeError(GraphError):
     """An op's cost depends on a shape or attribute that the graph does not state."""
 
 
-def shape_in(op: OpSignature, position: int, min_rank: int = 0) -> tuple[int, ...]:
+def shape_in(
+    op: OpSignature, position: int, min_rank: int = 0, known: slice | None = None
+) -> tuple[int, ...]:
     """Shape of an input.
 
     Args:
         op: the op.
         position: of the input.
         min_rank: dimensions that it must have.
+        known: dimensions whose size must be known; of all others, an unknown one counts as 1.
 
     Raises:
-        UnknownShapeError: no such input, no shape, or fewer dimensions.
+        UnknownShapeError: no such input, no shape, fewer dimensions, or one of those unknown.
     """
-    return _shape(op, op.inputs, position, min_rank)
+    return _shape(op, op.inputs, position, min_rank, known)
 
 
-def shape_out(op: OpSignature, position: int = 0, min_rank: int = 0) -> tuple[int, ...]:
+def shape_out(
+    op: OpSignature, position: int = 0, min_rank: int = 0, known: slice | None = None
+) -> tuple[int, ...]:
     """Shape of an output; arguments and errors as for `shape_in`."""
-    return _shape(op, op.outputs, position, min_rank)
+    return _shape(op, op.outputs, position, min_rank, known)
 
 
 def elements_in(op: OpSignature, position: int) -> int:
@@ -78,10 +87,14 @@ def text_of(op: OpSignature, name: str) -> str:
 
 
 def _shape(
-    op: OpSignature, tensors: tuple[Tensor, ...], position: int, min_rank: int
+    op: OpSignature,
+    tensors: tuple[Tensor, ...],
+    position: int,
+    min_rank: int,
+    known: slice | None,
 ) -> tuple[int, ...]:
     shape = tensors[position].shape if position < len(tensors) else None
-    if shape is None or len(shape) < min_rank:
+    if shape is None or len(shape) < min_rank or (known is not None and -1 in shape[known]):
         raise UnknownShapeError(f"{op.op_type}: shape {position} is unknown")
     return tuple(1 if size == -1 else size for size in shape)
 

@@ -28,7 +28,8 @@ draw = random.Random(7)
 def size(): return draw.randint(2, 9)
 
 def known():
-    return sorted(name.split(",")[0] for name in ops._stats_registry.list() if name.endswith("flops"))
+    names = ops._stats_registry.list()
+    return sorted(name.split(",")[0] for name in names if name.endswith("flops"))
 
 def of(*shape): return v1.placeholder(tf.float32, shape)
 
@@ -43,8 +44,8 @@ def conv(op_type, channels=None, depthwise=False):
     image, weights = (batch, height, width, inner), (*window, inner, outer)
     kw = dict(strides=[1, stride, stride, 1], padding="SAME")
     if op_type in ("Conv2D", "DepthwiseConv2dNative"):
-        rate = 2 if stride == 1 else 1
-        getattr(raw, op_type)(input=of(*image), filter=of(*weights), dilations=[1, rate, rate, 1], **kw)
+        kw["dilations"] = [1, 2, 2, 1] if stride == 1 else [1, 1, 1, 1]
+        getattr(raw, op_type)(input=of(*image), filter=of(*weights), **kw)
     elif op_type.endswith("BackpropInput"):
         getattr(raw, op_type)(input_sizes=image, filter=of(*weights), out_backprop=of(*made), **kw)
     else:
@@ -54,7 +55,8 @@ def make(op_type):
     shape = [size() for _ in range(draw.randint(1, 4))]
     batch, height, width, inner, stride = images()
     image = (batch, height, width, inner)
-    window = dict(ksize=[1, draw.choice((2, 3)), 3, 1], strides=[1, stride, stride, 1], padding="SAME")
+    strides = [1, stride, stride, 1]
+    window = dict(ksize=[1, draw.choice((2, 3)), 3, 1], strides=strides, padding="SAME")
     small = (batch, height // stride, width // stride, inner)
     if op_type.startswith("Conv2D") or op_type.startswith("Depthwise"):
         conv(op_type, depthwise=op_type.startswith("Depthwise"))
@@ -63,9 +65,10 @@ def make(op_type):
                    strides=[1, 1, stride, stride, 1], padding="SAME")
     elif op_type == "Dilation2D":
         raw.Dilation2D(input=of(*image), filter=of(3, 2, inner), rates=[1, 1, 1, 1],
-                       strides=[1, stride, stride, 1], padding="SAME")
+                       strides=strides, padding="SAME")
     elif op_type in ("MaxPool", "AvgPool"):
-        getattr(raw, op_type)(**{"input" if op_type == "MaxPool" else "value": of(*image)}, **window)
+        name = "input" if op_type == "MaxPool" else "value"
+        getattr(raw, op_type)(**{name: of(*image)}, **window)
     elif op_type == "MaxPoolGrad":
         raw.MaxPoolGrad(orig_input=of(*image), orig_output=of(*small), grad=of(*small), **window)
     elif op_type == "AvgPoolGrad":
@@ -115,9 +118,8 @@ for op_type in known():
             make(op_type)
             op = next(op for op in graph.get_operations() if op.type == op_type)
             flops = ops.get_stats_for_node_def(graph, op.node_def, "flops").value
-            numbers = {
-                key: list(op.get_attr(key)) for key in ("ksize", "strides") if key in op.node_def.attr
-            }
+            keys = [key for key in ("ksize", "strides") if key in op.node_def.attr]
+            numbers = {key: list(op.get_attr(key)) for key in keys}
             made.append(dict(op_type=op_type, inputs=[dims(t) for t in op.inputs], numbers=numbers,
                              outputs=[dims(t) for t in op.outputs], flops=float(flops)))
 print(json.dumps(made))
