@@ -7,7 +7,9 @@ What caches save is left to the device model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 
 from driple.graph.datatypes import BYTES_OF
@@ -37,13 +39,16 @@ def bytes_moved(op: OpSignature) -> tuple[float, float]:
     return float(sum(tensor.nbytes for tensor in op.inputs)), written
 
 
+@cache
 def is_free(op_type: str) -> bool:
     """Whether an op neither computes nor moves bytes of the device's memory.
 
     That are names, views, control flow, handles of what lies elsewhere, what the host does (files,
     summaries), and transfers between devices, whose time the network model counts.
     """
-    return op_type in _FREE or op_type.startswith(_FREE_PREFIXES)
+    if op_type in _FREE:
+        return True
+    return op_type not in MOVES and _FREE_PATTERN.fullmatch(op_type) is not None
 
 
 def _nbytes(op: OpSignature, *positions: int) -> float:
@@ -147,7 +152,10 @@ MOVES = frozenset(
         "TensorListConcatLists", "TensorListSplit", "TensorListPushBack", "TensorListPushBackBatch",
         "TensorListPopBack", "StackPush", "StackPop", "StackPushV2", "StackPopV2", "SparseToDense",
         "SparseConcat", "SparseSplit", "SparseSlice", "SparseSliceGrad", "SparseReorder",
-        "SparseFillEmptyRows", "SparseCross", "SparseCrossV2", "SparseCrossHashed",
+        "SparseFillEmptyRows", "DenseToDenseSetOperation",
+        "DenseToSparseSetOperation", "SparseToSparseSetOperation", "StringToHashBucket",
+        "StringToHashBucketFast", "StringToHashBucketStrong", "StringToNumber", "SparseCross",
+        "SparseCrossV2", "SparseCrossHashed",
         "CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2", "CudnnRNNParamsToCanonical",
         "CudnnRNNParamsToCanonicalV2", "LookupTableFind", "LookupTableFindV2",
     }
@@ -192,22 +200,26 @@ _FREE = frozenset(
         "TensorArrayGradWithShape", "TensorArrayClose", "TensorArrayCloseV2", "TensorArrayCloseV3",
         "TensorListReserve", "TensorListResize", "EmptyTensorList", "TensorListElementShape",
         "TensorListLength", "Stack", "StackV2", "StackClose", "StackCloseV2", "CudnnRNNParamsSize",
-        "HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "LookupTableSize",
-        "LookupTableSizeV2", "StatelessRandomGetAlg", "StatelessRandomGetKeyCounter",
+        "StatelessRandomGetAlg", "StatelessRandomGetKeyCounter",
         "StatelessRandomGetKeyCounterAlg", "RngReadAndSkip", "RngSkip",
         # Inputs that another thread has made by then.
-        "IteratorV2", "OneShotIterator", "IteratorGetNext", "IteratorGetNextSync", "FIFOQueueV2",
-        "QueueDequeueV2", "QueueDequeueManyV2", "QueueSizeV2", "Stage", "Unstage", "StagePeek",
-        "StageSize", "StageClear",
+        "Stage", "Unstage", "StagePeek", "StageSize", "StageClear",
         # What the host does.
         "ScalarSummary", "HistogramSummary", "ImageSummary", "AudioSummary", "AudioSummaryV2",
         "TensorSummary", "TensorSummaryV2", "MergeSummary", "WriteSummary", "WriteScalarSummary",
         "WriteHistogramSummary", "WriteImageSummary", "WriteAudioSummary", "WriteGraphSummary",
         "WriteRawProtoSummary", "SummaryWriter", "CreateSummaryFileWriter", "FlushSummaryWriter",
-        "CloseSummaryWriter", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "ShardedFilename",
-        "StringJoin", "StringFormat", "AsString", "Print", "PrintV2", "Timestamp",
+        "CloseSummaryWriter", "MergeV2Checkpoints", "AsString", "Print",
+        "PrintV2", "Timestamp",
         # Transfers.
-        "Send", "Recv", "_Send", "_Recv", "_HostSend", "_HostRecv", "BytepsPushPull",
+        "Send", "Recv", "_Send", "_Recv", "_HostSend", "_HostRecv",
     }
 )  # fmt: skip
-_FREE_PREFIXES = ("Horovod", "Nccl", "_Nccl", "Collective")
+# Transfers of all kinds; tables, iterators and queues, whose elements another thread makes; text
+# and files, which the host alone handles. Decoding and parsing are left to be reported.
+_FREE_PATTERN = re.compile(
+    r"Horovod\w+|_?Nccl\w+|Collective\w+|Ring(?:Allreduce|Broadcast)|BytepsPushPull"
+    r"|Optional\w+|\w*Iterator\w*|\w*Queue\w*|\w*HashTable\w*|InitializeTable\w*|LookupTable\w+"
+    r"|\w*Dataset\w*|\w*Reader\w*|String\w+|Substr|\w*Regex\w*|Unicode\w+|ReduceJoin|Sharded\w+"
+    r"|Save\w*|Restore\w*"
+)
