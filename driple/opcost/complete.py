@@ -22,6 +22,7 @@ __all__ = ["completed"]
 
 _Shape = tuple[int, ...] | None
 _UNKNOWN = -1
+_MIN_RANK = 3  # of a convolution's image: batch, channels, one dimension of space
 
 
 def completed(op: OpSignature) -> OpSignature:
@@ -146,7 +147,7 @@ def _other_side(given: _Shape, window: _Shape, op: OpSignature, *, to_image: boo
     Sizes are those of padding `SAME`: a signature does not hold the padding, and without one they
     differ by less than a window.
     """
-    if given is None or window is None or len(given) != len(window):
+    if given is None or window is None or len(given) != len(window) or len(given) < _MIN_RANK:
         return None
     inner, outer = window[-2:]
     if op.op_type.startswith("Depthwise") and _UNKNOWN not in (inner, outer):

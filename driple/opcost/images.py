@@ -77,7 +77,7 @@ def _suppression(op: OpSignature) -> float:
 
 def _suppression_by_class(op: OpSignature) -> float:
     """Scores are [batch, boxes, classes]; each class of each image is done by itself."""
-    batch, boxes, classes = shape_in(op, 1, 3)
+    batch, boxes, classes = shape_in(op, 1, 3)[:3]
     selected = shape_out(op, 0, 2)[1]
     return batch * classes * (boxes * log2(max(boxes, 2)) + float(_OVERLAP * boxes * selected))
 

@@ -70,11 +70,13 @@ def _cudnn(op: OpSignature) -> float:
     Inputs are [steps, batch, input] (or batch first), the first state [layers * directions, batch,
     hidden], the cell's state the same, and the parameters of all layers as one vector.
     """
-    steps, batch, width = shape_in(op, 0, 3, LAST)
-    stacked, _, output = shape_in(op, 1, 3, _STATE)
+    steps, batch, width = shape_in(op, 0, 3, LAST)[:3]
+    stacked, _, output = shape_in(op, 1, 3, _STATE)[:3]
     gates, hidden = _gates_and_hidden(op)
     directions = 2 if text_of(op, "direction") == "bidirectional" else 1
     layers = stacked // directions
+    if not layers:
+        raise UnknownShapeError(f"{op.op_type}: its state has no layers")
     projected = 2 * hidden * output if hidden != output else 0
     first = 0 if text_of(op, "input_mode") == "skip_input" else width
     of_states = layers * 2 * gates * hidden * output

@@ -49,7 +49,7 @@ def _sparse_sum(op: OpSignature) -> float:
 
 def _ctc(op: OpSignature) -> float:
     """Logits are [steps, batch, classes]; both recursions run over 2 labels + 1 states per step."""
-    steps, batch, _ = shape_in(op, 0, 3)
+    steps, batch, _ = shape_in(op, 0, 3)[:3]
     states = 2 * elements_in(op, 2) + batch
     return float(_LOGITS * elements_in(op, 0) + 2 * steps * states * _STATES)
 
