@@ -35,10 +35,15 @@ def note(message: str) -> None:
 
 
 def note_unknown_costs(unknown: Mapping[str, int]) -> None:
-    """Which ops have no formula, and how many of each there are; nothing if there are none."""
-    if unknown:
-        named = ", ".join(f"{op_type} ({count})" for op_type, count in unknown.items())
-        note(f"ops without a formula, counted without FLOPs: {named}")
+    """Which ops have no formula or lack its shapes, and how many; nothing if there are none."""
+    if not unknown:
+        return
+    from driple.opcost import has_formula
+
+    for shapes, words in ((False, "ops without a formula"), (True, "ops whose shapes are unknown")):
+        named = [f"{op} ({n})" for op, n in unknown.items() if has_formula(op) is shapes]
+        if named:
+            note(f"{words}, counted without FLOPs: {', '.join(named)}")
 
 
 def print_json(value: Any) -> None:
