@@ -19,6 +19,7 @@ from driple.errors import GraphError
 from driple.graph.describe import describe_nodes
 from driple.graph.functions import Inlined, inline_functions, node_of, output_number
 from driple.graph.loops import count_executions
+from driple.graph.names import check_names
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.raw import RawGraph, RawNode
 from driple.graph.select import Selection, select_nodes
@@ -132,6 +133,7 @@ def _gunzip(data: bytes, max_bytes: int) -> bytes:
 def _graph_from_bytes(data: bytes) -> OpGraph:
     if not data.strip():
         raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
+    refuse_lfs_pointer(data, "graph")
     if not _is_text(data[:_SNIFFED_BYTES]):
         return graph_from_graphdef_bytes(data)
     try:
@@ -147,6 +149,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _graph_of(raw: RawGraph, notes: tuple[str, ...]) -> OpGraph:
+    check_names(raw)
     inlined = inline_functions(raw)
     nodes = inlined.nodes
     if not nodes:
