@@ -1,6 +1,6 @@
-"""Text from files on a terminal: control characters are shown, never obeyed.
+r"""Text from files on a terminal: control characters are shown, never obeyed.
 
-    stdout, stderr --escaped_streams--> the same, with `\\x1b` in place of an escape character
+    stdout, stderr --escaped_streams--> the same, with `\x1b` in place of an escape character
 
 Names in graphs and data sets are chosen by whoever made the file. Written as they are, an escape
 sequence in one can clear the screen, change the window's title or fake a line of output.
@@ -23,7 +23,7 @@ _CONTROLS = re.compile(
 
 
 def escaped(text: str) -> str:
-    """The text with each control character as Python would write it, such as `\\x1b`."""
+    r"""The text with each control character as Python would write it, such as `\x1b`."""
     return _CONTROLS.sub(_shown, text)
 
 

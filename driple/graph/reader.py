@@ -24,6 +24,7 @@ from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.raw import RawGraph, RawNode
 from driple.graph.select import Selection, select_nodes
 from driple.graph.sizes import OutputSize, output_size
+from driple.storedfiles import is_lfs_pointer, lfs_advice
 
 __all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", "read_graph"]
 
@@ -133,7 +134,8 @@ def _gunzip(data: bytes, max_bytes: int) -> bytes:
 def _graph_from_bytes(data: bytes) -> OpGraph:
     if not data.strip():
         raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
-    refuse_lfs_pointer(data, "graph")
+    if is_lfs_pointer(data):
+        raise GraphError(lfs_advice("graph"))
     if not _is_text(data[:_SNIFFED_BYTES]):
         return graph_from_graphdef_bytes(data)
     try:

@@ -28,6 +28,7 @@ from driple.measure.cluster import LocalCluster, RunPlan, RunRecord, require_mea
 from driple.measure.machine import host_facts, wait_until_quiet
 from driple.measure.samples import read_samples, write_samples
 from driple.settings import Setting
+from driple.storedfiles import read_json
 from driple.zoo.workload import Workload
 
 __all__ = ["Campaign", "Limits", "Progress", "read_run"]
@@ -210,9 +211,9 @@ def read_run(folder: Path) -> tuple[RunRecord, dict[str, Any]]:
         TraceError: the samples cannot be read.
     """
     try:
-        about = json.loads((folder / "run.json").read_text())
+        about = read_json(folder / "run.json")
         facts = {name: about[name] for name in RECORD_FACTS}
-    except (OSError, json.JSONDecodeError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise MeasureError(f"{folder} holds no whole run ({error}); measure it again") from error
     return RunRecord(samples=read_samples(folder / "samples.npz"), **facts), about
 
