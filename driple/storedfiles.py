@@ -80,7 +80,7 @@ def read_npz(file: Path, names: Iterable[str], max_bytes: int) -> dict[str, npt.
     Args:
         file: to read.
         names: of the arrays that it must have; others are not read.
-        max_bytes: that the named arrays may have together, unpacked.
+        max_bytes: that all arrays may have together, unpacked.
 
     Raises:
         OSError: it cannot be read.
@@ -92,12 +92,12 @@ def read_npz(file: Path, names: Iterable[str], max_bytes: int) -> dict[str, npt.
             raise ValueError(lfs_advice("file of arrays"))
     try:
         with zipfile.ZipFile(file) as parts:
-            members = {name: _member(parts, name) for name in names}
-            total = sum(member.file_size for member in members.values())
+            total = sum(member.file_size for member in parts.infolist())
             if total > max_bytes:
                 raise ValueError(
                     f"it holds {total / 2**20:.0f} MiB, at most {max_bytes / 2**20:.0f} are read"
                 )
+            members = {name: _member(parts, name) for name in names}
             return {name: _array(name, parts.read(member)) for name, member in members.items()}
     # Unknown versions and encryption are RuntimeErrors to zipfile.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error) as error:

@@ -27,6 +27,7 @@ ROWS = (
         "hardware",
         "processes",
         "storedfiles",
+        "locks",
     ),
     ("graph",),
     ("opcost",),

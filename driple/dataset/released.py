@@ -42,7 +42,7 @@ _FLOAT64_BYTES = 8
 # Bytes as float64 for each byte of a file: those of bool and int8 grow eightfold.
 _MOST_GROWTH = 8
 # Before 2.6 a file could execute code in spite of weights_only (CVE-2025-32434), before 2.10 it
-# could corrupt memory (CVE-2026-24747).
+# could corrupt memory (CVE-2026-24747); pyproject.toml asks for as much.
 LEAST_TORCH = (2, 10)
 # What torch's reader raises on a file that was altered: it calls functions with what it finds.
 _DAMAGED = (
@@ -146,7 +146,8 @@ def read_torch_file(file: Path) -> Any:
         raise DatasetError(f"{file} cannot be read: {error.strerror or error}") from error
     except pickle.UnpicklingError as error:
         raise DatasetError(
-            f"{file} holds more than tensors in plain containers, or is damaged; it is not imported"
+            f"{file} holds more than tensors in plain containers, or is damaged; nothing of it was "
+            "run, and it is not imported"
         ) from error
     except _DAMAGED as error:
         reason = f"{type(error).__name__} {error}".partition("\n")[0][:120]
