@@ -12,7 +12,7 @@ several times, which a graph cannot tell. Iterative, and bounded before anything
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driple.errors import GraphError
 from driple.graph.raw import RawFunction, RawGraph, RawNode
@@ -116,26 +116,22 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
     first = 0 if is_plain else _CALLS[call.op][1]
     nodes: list[RawNode] = []
     returned: list[list[str]] = []
+    waits: list[str] = []
     for i, function in enumerate(called):
         wanted = f"{call.name}/{function.name}.{i}" if len(called) > 1 else call.name
         prefix = _free_prefix(wanted, function, state.names)
         body, returns = _instantiate(function, prefix, data[first:], control, call.device)
         nodes += body
         returned.append(returns)
+        waits += [f"^{prefix}{name}" for name in function.control_returns]
     if is_plain:
-        # Control dependencies on the call wait for what it returns, or for its inputs.
-        state.outputs[call.name] = returned[0] or [f"^{node_of(item)}" for item in call.inputs]
+        # Control dependencies on the call wait for what it returns or must run, or for its inputs.
+        waits = waits or ([] if returned[0] else [f"^{node_of(item)}" for item in call.inputs])
+        state.outputs.add(call.name, returned[0], waits)
         return nodes
     results = [item for returns in returned for item in returns]
-    stays = RawNode(
-        name=call.name,
-        op=call.op,
-        device=call.device,
-        inputs=[*data[:first], *(results or data[first:]), *control],
-        shapes=call.shapes,
-        types=call.types,
-        numbers=call.numbers,
-        frame=call.frame,
+    stays = replace(
+        call, inputs=[*data[:first], *(results or data[first:]), *control, *waits], functions={}
     )
     return [*nodes, stays]
 
@@ -173,15 +169,12 @@ def _instantiate(
         )
 
     body = [
-        RawNode(
+        replace(
+            node,
             name=prefix + node.name,
-            op=node.op,
             device=node.device or device,
             inputs=[rename(item) for item in node.inputs] + ([] if node.inputs else list(control)),
-            shapes=node.shapes,
-            types=node.types,
-            functions=node.functions,
-            numbers=node.numbers,
+            colocated=tuple(prefix + name if name in own else name for name in node.colocated),
             frame=f"{prefix}{node.frame}" if node.frame else "",
         )
         for node in function.nodes

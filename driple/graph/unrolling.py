@@ -58,8 +58,12 @@ class _BodySize:
     @classmethod
     def of(cls, function: RawFunction) -> _BodySize:
         """Count one body."""
-        names = [name for node in function.nodes for name in (node.name, *node.inputs, node.frame)]
-        names += function.returns.values()
+        names = [
+            name
+            for node in function.nodes
+            for name in (node.name, *node.inputs, *node.colocated, node.frame)
+        ]
+        names += (*function.returns.values(), *function.control_returns)
         num_items = sum(map(_num_items, function.nodes))
         return cls(
             num_nodes=len(function.nodes),
@@ -74,10 +78,15 @@ class _BodySize:
 def _num_items(node: RawNode) -> int:
     """Inputs, outputs with their dimensions, and attribute values of a node."""
     attributes: tuple[Mapping[str, Sequence[object]], ...]
-    attributes = (node.types, node.functions, node.numbers)
+    attributes = (node.types, node.functions, node.attributes)
+    shapes = [
+        *(node.shapes or ()),
+        *(one for some in node.shape_attributes.values() for one in some),
+    ]
     return (
         len(node.inputs)
-        + sum(1 + len(shape or ()) for shape in node.shapes or ())
+        + len(node.colocated)
+        + sum(1 + len(shape or ()) for shape in shapes)
         + sum(len(values) for one in attributes for values in one.values())
     )
 
@@ -155,11 +164,13 @@ class CallResults:
 
     def __init__(self) -> None:
         self._results: dict[str, list[str]] = {}
+        self._waits: dict[str, list[str]] = {}
         self._ends: dict[str, tuple[str, ...]] = {}
 
-    def __setitem__(self, call: str, results: list[str]) -> None:
-        """Set what the outputs of a call are, in order."""
+    def add(self, call: str, results: list[str], waits: list[str]) -> None:
+        """Set what the outputs of a call are, in order, and what else runs before it is done."""
         self._results[call] = results
+        self._waits[call] = waits
 
     def resolve(self, node: RawNode, budget: UnrollBudget) -> list[str]:
         """The inputs of a node, none of which is a call that disappeared.
@@ -215,7 +226,9 @@ class CallResults:
 
     def _following(self, reference: str) -> list[str]:
         """What a reference to a call stands for, one step on, each once."""
-        results = self._results[node_of(reference)]
+        call = node_of(reference)
+        results = self._results[call]
         if reference.startswith("^"):
-            return list(dict.fromkeys(f"^{node_of(result)}" for result in results))
+            waits = (f"^{node_of(item)}" for item in (*results, *self._waits[call]))
+            return list(dict.fromkeys(waits))
         return [results[min(output_number(reference), len(results) - 1)]] if results else []
