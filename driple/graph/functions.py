@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.errors import GraphError
+from driple.graph.outputs import output_of
 from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode
 
 __all__ = ["Inlined", "inline_functions", "node_of", "output_number"]
@@ -237,13 +238,13 @@ def _instantiate(
 ) -> tuple[list[RawNode], list[str]]:
     """A copy of the body under `prefix`, and what each output is there."""
     given = dict(zip(function.arguments, data, strict=False))
-    own = {node.name for node in function.nodes}
+    own = {node.name: node.op for node in function.nodes}
 
     def rename(reference: str) -> str:
         mark = "^" if reference.startswith("^") else ""
         name = node_of(reference)
         if name in own:
-            number = output_number(reference)
+            number = _output_in_body(reference, own[name])
             return f"{mark}{prefix}{name}:{number}" if number else f"{mark}{prefix}{name}"
         return (
             given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
@@ -264,6 +265,13 @@ def _instantiate(
         rename(function.returns[name]) for name in function.outputs if name in function.returns
     ]
     return body, returns
+
+
+def _output_in_body(reference: str, op: str) -> int:
+    """Number of the output that `node:name:index` is."""
+    parts = reference.split(":")
+    number = output_number(reference)
+    return output_of(op, parts[1], number) if len(parts) == 3 else number
 
 
 def output_number(reference: str) -> int:

@@ -54,11 +54,9 @@ def _einsum(call: OpCall) -> Sequence[Shape]:
                 sizes[letter] = size
         if dots:
             spread.append(shape[len(before) : len(shape) - len(after)])
-    middle: Shape = ()
-    if "..." in result:
-        middle = broadcast(spread)
-        if middle is None:
-            return (None,)
+    middle = broadcast(spread) if "..." in result else ()
+    if middle is None:
+        return (None,)
     before, _, after = result.partition("...")
     return ((*[sizes.get(n, -1) for n in before], *middle, *[sizes.get(n, -1) for n in after]),)
 
