@@ -65,6 +65,8 @@ class _State:
     names: set[str] = field(default_factory=set)
     # What stands for output i of a call that disappeared.
     outputs: dict[str, list[str]] = field(default_factory=dict)
+    # What else runs before such a call is done.
+    waits: dict[str, list[str]] = field(default_factory=dict)
     num_inlined: int = 0
     num_calls: int = 0
     num_control_copies: int = 0
@@ -110,11 +112,10 @@ def inline_functions(graph: RawGraph) -> Inlined:
             )
         todo.extend((inner, depth + 1) for inner in reversed(body))
     for node in state.nodes:
-        node.inputs = [found for item in node.inputs for found in _resolve(item, state.outputs)]
+        node.inputs = [found for item in node.inputs for found in _resolve(item, state)]
         if node.starts:
             node.starts = tuple(
-                next(iter(_resolve(item, state.outputs)), "") if item else ""
-                for item in node.starts
+                next(iter(_resolve(item, state)), "") if item else "" for item in node.starts
             )
     return Inlined(
         nodes=state.nodes, num_inlined=state.num_inlined, unresolved=tuple(state.unresolved)
@@ -152,6 +153,7 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
     is_loop = call.op in _LOOPS and len(called) == len(_CALLS[call.op][0])
     changing = _changing(call, called[-1], first, is_loop=is_loop)
     carried: dict[int, _Argument] = {}
+    waits: list[str] = []
     for i, function in enumerate(called):
         wanted = f"{call.name}/{function.name}.{i}" if len(called) > 1 else call.name
         prefix = _free_prefix(wanted, function, state.names)
@@ -167,14 +169,18 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
         carried |= {position + k: at for k, at in _carried(reads, function, mine).items()}
         nodes += body
         returned.append(returns)
+        waits += [f"^{prefix}{name}" for name in function.control_returns]
     if is_plain:
-        # Control dependencies on the call wait for what it returns, or for its inputs.
-        state.outputs[call.name] = returned[0] or [f"^{node_of(item)}" for item in call.inputs]
+        # Control dependencies on the call wait for what it returns or must run, or for its inputs.
+        state.outputs[call.name] = returned[0]
+        state.waits[call.name] = waits or (
+            [] if returned[0] else [f"^{node_of(item)}" for item in call.inputs]
+        )
         return nodes
     results = [item for returns in returned for item in returns]
     stays = replace(
         call,
-        inputs=[*data[:first], *(results or data[first:]), *control],
+        inputs=[*data[:first], *(results or data[first:]), *control, *waits],
         functions={},
         carried=carried | {k: at for k, at in call.carried.items() if k < first},
         starts=tuple("" if k in call.carried else item for k, item in enumerate(data))
@@ -283,8 +289,9 @@ def output_number(reference: str) -> int:
     return int(last) if plain else 0
 
 
-def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
+def _resolve(reference: str, state: _State) -> list[str]:
     """What a reference to a call stands for; a control reference waits for all that it returns."""
+    outputs = state.outputs
     found, todo, seen = [], [reference], set()
     while todo:
         item = todo.pop()
@@ -298,6 +305,7 @@ def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
         results = outputs[name]
         if item.startswith("^"):
             todo.extend(f"^{node_of(result)}" for result in results)
+            todo.extend(state.waits[name])
         elif results:
             todo.append(results[min(output_number(item), len(results) - 1)])
     return found

@@ -86,12 +86,20 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("signature", 1, "OpDef"),
         ("node_def", 3, "NodeDef*"),
         ("ret", 4, "RetEntry*"),
+        ("control_ret", 6, "RetEntry*"),
     ),
     "RetEntry": (("key", 1, "string"), ("value", 2, "string")),
     "OpDef": (("name", 1, "string"), ("input_arg", 2, "ArgDef*"), ("output_arg", 3, "ArgDef*")),
     "ArgDef": (("name", 1, "string"),),
     "SavedModel": (("saved_model_schema_version", 1, "int64"), ("meta_graphs", 2, "MetaGraphDef*")),
-    "MetaGraphDef": (("meta_info_def", 1, "MetaInfoDef"), ("graph_def", 2, "GraphDef")),
+    "MetaGraphDef": (
+        ("meta_info_def", 1, "MetaInfoDef"),
+        ("graph_def", 2, "GraphDef"),
+        ("collection_def", 4, "CollectionEntry*"),
+    ),
+    "CollectionEntry": (("key", 1, "string"), ("value", 2, "CollectionDef")),
+    "CollectionDef": (("node_list", 1, "NodeList"),),
+    "NodeList": (("value", 1, "string*"),),
     "MetaInfoDef": (("tags", 4, "string*"),),
 }
 # The message of which one field is set, so that a zero can be told from nothing.
@@ -149,12 +157,24 @@ def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
     if not data:
         raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
     if data[0] == 0x08:  # field 1 as a number: the version of a SavedModel
-        graph, notes = _meta_graph(_parsed("SavedModel", data))
+        graph, meta, notes = _meta_graph(_parsed("SavedModel", data))
     else:
-        graph, notes = _graph_or_meta_graph(data)
+        graph, meta, notes = _graph_or_meta_graph(data)
     if not graph.node:
         raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
-    return raw_from_message(graph), notes
+    raw = raw_from_message(graph)
+    raw.train_ops = () if meta is None else _train_ops(meta)
+    return raw, notes
+
+
+def _train_ops(meta: Any) -> tuple[str, ...]:
+    """Names in the collection `train_op` of a MetaGraphDef."""
+    return tuple(
+        _text(name)
+        for entry in meta.collection_def
+        if entry.key == b"train_op"
+        for name in entry.value.node_list.value
+    )
 
 
 def _parsed(name: str, data: bytes) -> Any:
@@ -169,8 +189,8 @@ def _parsed(name: str, data: bytes) -> Any:
     return message
 
 
-def _graph_or_meta_graph(data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """A GraphDef, or that of a MetaGraphDef; both begin with field 1, only the nodes tell.
+def _graph_or_meta_graph(data: bytes) -> tuple[Any, Any, tuple[str, ...]]:
+    """A GraphDef, or a MetaGraphDef's and itself; both begin with field 1, only nodes tell.
 
     Read as a GraphDef, a MetaGraphDef is no protobuf or has one node, whose op is a list of ops.
     """
@@ -180,16 +200,16 @@ def _graph_or_meta_graph(data: bytes) -> tuple[Any, tuple[str, ...]]:
     except GraphError as error:
         failed = error
     if graph is not None and _has_nodes(graph):
-        return graph, ()
+        return graph, None, ()
     try:
         meta = _parsed("MetaGraphDef", data)
     except GraphError:
         meta = None
     if meta is not None and _has_nodes(meta.graph_def):
-        return meta.graph_def, ("file is a MetaGraphDef (.meta); reading its graph",)
+        return meta.graph_def, meta, ("file is a MetaGraphDef (.meta); reading its graph",)
     if failed is not None:
         raise failed
-    return graph, ()
+    return graph, None, ()
 
 
 def _has_nodes(graph: Any) -> bool:
@@ -198,8 +218,8 @@ def _has_nodes(graph: Any) -> bool:
     return bool(first and first.name and first.op and min(first.op) > ord(" "))
 
 
-def _meta_graph(saved_model: Any) -> tuple[Any, tuple[str, ...]]:
-    """The graph of the meta graph tagged `train`, else the first one's."""
+def _meta_graph(saved_model: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """The graph, and the whole, of the meta graph tagged `train`, else the first one's."""
     metas = list(saved_model.meta_graphs)
     if not metas:
         raise GraphError("SavedModel holds no meta graph; save the model again")
@@ -207,7 +227,7 @@ def _meta_graph(saved_model: Any) -> tuple[Any, tuple[str, ...]]:
     chosen = next((i for i, mine in enumerate(tags) if "train" in mine), 0)
     named = ", ".join(tags[chosen]) or "no tag"
     notes = (f"SavedModel with {len(metas)} meta graph(s); reading the one tagged {named}",)
-    return metas[chosen].graph_def, notes
+    return metas[chosen].graph_def, metas[chosen], notes
 
 
 def raw_from_message(message: Any) -> RawGraph:
@@ -227,6 +247,7 @@ def raw_from_message(message: Any) -> RawGraph:
             outputs=[_text(arg.name) for arg in function.signature.output_arg],
             nodes=[_node(node) for node in function.node_def],
             returns={_text(entry.key): _text(entry.value) for entry in function.ret},
+            control_returns=tuple(_text(entry.value) for entry in function.control_ret),
         )
     return graph
 

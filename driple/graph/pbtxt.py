@@ -183,4 +183,5 @@ def _function(message: Message) -> RawFunction:
         outputs=[item.string("name") for item in signature.messages("output_arg")],
         nodes=[_node(node) for node in message.messages("node_def")],
         returns={item.string("key"): item.string("value") for item in message.messages("ret")},
+        control_returns=tuple(item.string("value") for item in message.messages("control_ret")),
     )

@@ -139,6 +139,7 @@ class RawFunction:
         outputs: names of its outputs, in order.
         nodes: its body.
         returns: which tensor of the body each output is.
+        control_returns: nodes of the body that run though nobody reads them.
     """
 
     name: str
@@ -146,11 +147,19 @@ class RawFunction:
     outputs: list[str] = field(default_factory=list)
     nodes: list[RawNode] = field(default_factory=list)
     returns: dict[str, str] = field(default_factory=dict)
+    control_returns: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class RawGraph:
-    """A GraphDef: its nodes, and the functions they may call."""
+    """A GraphDef: its nodes, and the functions they may call.
+
+    Attributes:
+        nodes: its nodes.
+        functions: by name.
+        train_ops: names of the train ops that a MetaGraphDef lists in its collection `train_op`.
+    """
 
     nodes: list[RawNode] = field(default_factory=list)
     functions: dict[str, RawFunction] = field(default_factory=dict)
+    train_ops: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from driple.graph.shape_call import OpCall, broadcast, merged, rule
 
 __all__ = ["INPUT_OPS"]
 
+_RESOURCE = 20  # DT_RESOURCE
 _SAME = (
     "Abs", "Acos", "Acosh", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Angle", "Asin",
     "Asinh", "Atan", "Atanh", "Bitcast", "Cast", "Ceil", "CheckNumerics", "CheckNumericsV2", "Conj",
@@ -144,7 +145,7 @@ def _shape_attribute(call: OpCall) -> Sequence[Shape] | None:
     handles = call.listed("_handle_shapes")
     if handles:
         call.create().learn(handles[0])
-    elif call.node.op in ("Placeholder", "_Arg"):
+    elif call.node.types.get("dtype", call.node.types.get("T")) == (_RESOURCE,):
         call.create()
     return call.listed("shape") or None
 
@@ -152,17 +153,21 @@ def _shape_attribute(call: OpCall) -> Sequence[Shape] | None:
 @rule("VarHandleOp", "_VarHandlesOp")
 def _variable(call: OpCall) -> Sequence[Shape]:
     holder = call.create()
-    for shape in call.listed("shape"):
+    # A placeholder that stands for a handle has the handle's shape, not the variable's.
+    is_handle = call.node.types.get("dtype") == (_RESOURCE,)
+    for shape in call.listed("_handle_shapes" if is_handle else "shape"):
         holder.learn(shape)
     return ((),)
 
 
-@rule(
-    "ReadVariableOp",
-)
+@rule("ReadVariableOp")
 def _read(call: OpCall) -> Sequence[Shape] | None:
     holder = call.holder(0)
-    return None if holder is None else (holder.read(),)
+    if holder is None:
+        return None
+    for shape in (call.node.shapes or ())[:1]:
+        holder.learn(shape)
+    return (holder.read(),)
 
 
 @rule("AssignVariableOp")
