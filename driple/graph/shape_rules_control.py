@@ -61,7 +61,15 @@ def _while(call: OpCall) -> Sequence[Shape] | None:
         return call.listed("output_shapes") or ((None,) * count if count else None)
     for number in range(count):
         call.hand_on(number + first, number)
-    return call.shapes[first : first + count]
+    return _with_given(call, call.shapes[first : first + count])
+
+
+def _with_given(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Shape]:
+    """Shapes of outputs, refined by those that the attribute `output_shapes` lists."""
+    given = call.listed("output_shapes")
+    if len(given) != len(shapes):
+        return shapes
+    return [merged(shape, other) for shape, other in zip(shapes, given, strict=True)]
 
 
 @rule("If", "StatelessIf", "_If", "Case", "StatelessCase")
@@ -75,7 +83,9 @@ def _if(call: OpCall) -> Sequence[Shape] | None:
     branches = [results[i : i + count] for i in range(0, len(results), count)]
     for number in range(count):
         call.hand_on(number + 1, number)
-    return tuple(union([branch[number] for branch in branches]) for number in range(count))
+    return _with_given(
+        call, [union([branch[number] for branch in branches]) for number in range(count)]
+    )
 
 
 @rule("TensorArrayV3", "TensorArrayV2", "TensorArray")
