@@ -166,7 +166,18 @@ def _pass(
             for slot, value in enumerate(fold(call, result)):
                 if value is not None:
                     values[i, slot] = value
+                    shapes[i] = _with_shape(shapes[i], slot, value[0])
     return contradictions
+
+
+def _with_shape(
+    shapes: tuple[Shape, ...] | None, slot: int, known: tuple[int, ...]
+) -> tuple[Shape, ...] | None:
+    """Shapes of outputs, one of which is known because its value is."""
+    if shapes is None or slot >= len(shapes) or shapes[slot] == known:
+        return shapes
+    better, _ = refined(shapes[slot], known)
+    return (*shapes[:slot], better, *shapes[slot + 1 :])
 
 
 def _may_fold(shapes: Sequence[Shape]) -> bool:

@@ -147,7 +147,10 @@ def _shape_attribute(call: OpCall) -> Sequence[Shape] | None:
         call.create().learn(handles[0])
     elif call.node.types.get("dtype", call.node.types.get("T")) == (_RESOURCE,):
         call.create()
-    return call.listed("shape") or None
+    given = call.listed("shape")
+    if given == ((),) and call.node.shapes not in (None, ((),)):
+        return None  # graphs before TensorFlow 1.4 write no dimensions for an unknown rank
+    return given or None
 
 
 @rule("VarHandleOp", "_VarHandlesOp")
