@@ -77,7 +77,7 @@ def predict(
         if json:
             stated = _label_error(prediction, op_graph)
             error = None if stated is None else stated.to_json_dict()
-            print_json({**prediction.to_json_dict(), "simulator_error": error})
+            print_json({**prediction.to_json_dict(), "stated_error": error})
         else:
             _print(prediction, graph.name)
             if (stated := _label_error(prediction, op_graph)) is not None:

@@ -159,7 +159,7 @@ def _simulate_graph(
         if json:
             error = stated_error(item, op_graph).to_json_dict()
             costs = {"op_types_without_cost": dict(unknown)}
-            print_json({**made.to_json_dict(), **costs, "error": error})
+            print_json({**made.to_json_dict(), **costs, "stated_error": error})
         else:
             _print(made, calibration, graph.name)
             print(stated_error(item, op_graph).sentence())

@@ -185,8 +185,8 @@ def _add_simulated(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.stated_error import job_kind
     from driple.stalls.assumptions import assumptions_of
-    from driple.stalls.cost import refused_for_memory, simulated_offer
-    from driple.stalls.memory import least_memory
+    from driple.stalls.cost import refused_for_memory, refused_for_precision, simulated_offer
+    from driple.stalls.memory import device_memory_bytes, least_memory
 
     calibration, graph = shipped_calibration(), given.job.graph
     answer.without_cost = cost_of_graph(graph).unknown
@@ -200,15 +200,18 @@ def _add_simulated(
     answer.notes += graph.report.notes
     least, kind, large = least_memory(graph), job_kind(graph), []
     for item, count in chosen:
-        refused = refused_for_memory(least, item, count)
+        refused = refused_for_memory(least, item, count) or refused_for_precision(
+            answer.assumptions.precision, item, count
+        )
         if refused is None:
             large.append((item, count))
         else:
             answer.refused.append(refused)
     if not large and not answer.offers and answer.refused:
+        largest = max(chosen, key=lambda pair: device_memory_bytes(pair[0]))
+        reason = answer.refused[chosen.index(largest)].reason
         raise ConfigError(
-            f"the job fits on none of these instances: {answer.refused[-1].reason}; choose one "
-            "with larger devices (--instance), or a smaller batch"
+            f"none of these instances can run the job: {reason}; choose others (--instance)"
         )
     answer.offers += [
         simulated_offer(
@@ -242,12 +245,15 @@ def _samples(given: GivenJob, samples: int | None) -> tuple[int, str]:
 
 def _why_no_price(given: GivenJob) -> str:
     """Why the job has no price; empty if it has one."""
-    unknown = given.job.graph.report.unknown_dimensions
-    if not unknown:
+    from driple.stalls.assumptions import unknown_share
+
+    share = unknown_share(given.job)
+    if share == 0:
         return ""
     return (
-        f"no price and no recommendation: the graph has {unknown} unknown dimension(s), each "
-        "counted as 1, so times are too short; write it with a fixed batch size and fixed shapes"
+        f"no price and no recommendation: {100 * share:.2g} % of the graph's nodes have unknown "
+        "dimensions, each counted as 1, so times are too short; write the graph with a fixed batch "
+        "size and fixed shapes"
     )
 
 
@@ -287,8 +293,8 @@ def _counts(text: str) -> list[int]:
 def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Any]:
     offers = [
         {
-            **asdict(offer),
-            "error": None if offer.error is None else offer.error.to_json_dict(),
+            **{name: value for name, value in asdict(offer).items() if name != "error"},
+            "stated_error": None if offer.error is None else offer.error.to_json_dict(),
         }
         for offer in answer.offers
     ]

@@ -9,16 +9,19 @@ Simulated iterations have no stalls of CPU or disk in them; measured ones have t
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from driple.checks import check_number, check_whole
 from driple.errors import ConfigError, MeasureError
+from driple.hardware import device_named
 from driple.settings import Setting
 from driple.simulate.device import Calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.simulate.stated_error import JobKind, StatedError, stated_error
+from driple.stalls.assumptions import unknown_share
 from driple.stalls.instances import Instance
 from driple.stalls.memory import LeastMemory, device_memory_bytes
 from driple.stalls.record import Profile
@@ -32,6 +35,7 @@ __all__ = [
     "price_text",
     "recommendation",
     "refused_for_memory",
+    "refused_for_precision",
     "simulated_offer",
 ]
 
@@ -40,6 +44,9 @@ _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _MOST_NAMED = 3  # instances that a recommendation advises against
 _SAME_SPEED, _TWICE = 1.05, 2.0  # ratios of times
 _WHOLE_PRICE = 100.0  # from here on without cents
+# Tensor cores know bfloat16 from compute capability 8.0 on (CUDA C++ programming guide); PyTorch
+# emulates it before, and no published run says how slowly.
+_WITHOUT_BFLOAT16 = frozenset({"Kepler", "Pascal", "Volta", "Turing"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,11 +81,11 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refused:
-    """An instance whose devices are too small for the job.
+    """An instance whose devices cannot run the job, or not as the simulator knows them.
 
     Attributes:
         name: of the instance; `p3.8xlarge*2` is two of them.
-        reason: what the job needs at least, and what there is.
+        reason: what the job needs, and what there is.
     """
 
     name: str
@@ -99,6 +106,24 @@ def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1
     reason = (
         f"each device needs {least.sentence()}, a {instance.device} of {instance.name} has "
         f"{there / 2**30:.3g} GiB"
+    )
+    return Refused(name=_named(instance, machines), reason=reason)
+
+
+def refused_for_precision(precision: str, instance: Instance, machines: int = 1) -> Refused | None:
+    """Why the devices of an instance have no times in a precision; None if they have.
+
+    Args:
+        precision: of convolutions and matrix products, as `precision_of` names it.
+        instance: to rent.
+        machines: how many of them.
+    """
+    generation = device_named(instance.device).generation
+    if "bfloat16" not in precision or generation not in _WITHOUT_BFLOAT16:
+        return None
+    reason = (
+        f"the job computes in bfloat16, which a {instance.device} ({generation}) only emulates; "
+        "train in float16 there"
     )
     return Refused(name=_named(instance, machines), reason=reason)
 
@@ -146,6 +171,11 @@ def simulated_offer(
         rings.append(replace(alone, num_workers=setting.num_workers))
     found = [simulate(job, ring, calibration, num_steps=_STEPS).iteration_time_s for ring in rings]
     all_s = max([one_s, *found])
+    open_share = unknown_share(job)
+    if open_share:
+        error = StatedError(runs="dimensions of the graph are unknown")
+    else:
+        error = stated_error(setting, kind or job.graph)
     return _offer(
         instance,
         machines,
@@ -155,8 +185,8 @@ def simulated_offer(
         date=date,
         provenance="simulated",
         setting=setting.name,
-        error=stated_error(setting, kind or job.graph),
-        priced=not job.graph.report.unknown_dimensions,
+        error=error,
+        priced=open_share == 0,
     )
 
 
@@ -253,10 +283,11 @@ def duration_text(seconds: float) -> str:
 
 
 def price_text(price: float) -> str:
-    """Dollars, without the sign; cents where they count."""
+    """Dollars, without the sign: two digits after the point, or the first two that are not 0."""
     if price >= _WHOLE_PRICE:
         return f"{price:,.0f}"
-    return f"{price:.2f}" if price >= 1 else f"{price:.2g}"
+    digits = 2 if price >= 1 or price <= 0 else 1 - math.floor(math.log10(price))
+    return f"{price:.{max(digits, 2)}f}"
 
 
 def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> str:
