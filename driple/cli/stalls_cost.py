@@ -180,7 +180,9 @@ def _add_simulated(
 
     Raises:
         ConfigError: none of them is.
+        GraphError: the graph has no training step.
     """
+    from driple.graph import require_training
     from driple.opcost import cost_of_graph
     from driple.simulate.device import shipped_calibration
     from driple.simulate.stated_error import job_kind
@@ -189,6 +191,7 @@ def _add_simulated(
     from driple.stalls.memory import device_memory_bytes, least_memory
 
     calibration, graph = shipped_calibration(), given.job.graph
+    require_training(graph)
     answer.without_cost = cost_of_graph(graph).unknown
     note_unknown_costs(answer.without_cost)
     batch_size = cast("int", given.batch_size)  # asked for where it is not known
@@ -245,15 +248,12 @@ def _samples(given: GivenJob, samples: int | None) -> tuple[int, str]:
 
 def _why_no_price(given: GivenJob) -> str:
     """Why the job has no price; empty if it has one."""
-    from driple.stalls.assumptions import unknown_share
-
-    share = unknown_share(given.job)
+    share = given.job.graph.report.unknown_share
     if share == 0:
         return ""
     return (
         f"no price and no recommendation: {100 * share:.2g} % of the graph's nodes have unknown "
-        "dimensions, each counted as 1, so times are too short; write the graph with a fixed batch "
-        "size and fixed shapes"
+        "dimensions or shapes, so times are too short; give the graph fixed shapes"
     )
 
 

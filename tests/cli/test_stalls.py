@@ -78,7 +78,7 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
     assert found["assumptions"]["samples_per_epoch"] == 1_281_167
     assert found["refused"] == []
     assert found["no_price"] is None
-    assert found["notes"]
+    assert found["op_types_without_cost"] == {}
     assert picture.stat().st_size > 10_000
 
 
@@ -101,9 +101,13 @@ def test_the_order_of_options_changes_no_error() -> None:
 
 
 def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
-    done = driple("stalls", "cost", "bert-tiny", "--instance", "p3.2xlarge")
+    cost = ("stalls", "cost", "bert-tiny", "--instance", "p5.4xlarge")
+    done = driple(*cost)
     assert "not checked against any published run of this kind" in done.stdout
-    assert "median 1" not in done.stdout
+    assert "90th percentile" not in done.stdout
+    found = json.loads(driple(*cost, "--json").stdout)
+    assert found["offers"][0]["stated_error"]["checked"] is False
+    assert any("no published run on H100" in one for one in found["notes"])
 
 
 UNKNOWN_BATCH = """

@@ -7,7 +7,7 @@ import pytest
 
 from driple.errors import ConfigError
 from driple.graph import read_graph
-from driple.graph.signature import Tensor
+from driple.graph.opgraph import ReadReport
 from driple.settings import Setting
 from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
@@ -162,15 +162,11 @@ def test_no_price_is_nothing(price: float, text: str) -> None:
 
 def test_open_sizes_have_no_price(job: Job, calibration: Calibration) -> None:
     """Each counts as 1, so the time is too short, and no error belongs to it."""
-    graph = job.graph
-    signatures = tuple(
-        replace(one, outputs=(Tensor((-1, 8, 8, 8), 1),)) if one.op_type == "Conv2D" else one
-        for one in graph.signatures
-    )
-    offer = offer_of(Job(replace(graph, signatures=signatures)), calibration, "p3.2xlarge")
+    graph = replace(job.graph, report=ReadReport(unknown_share=0.25))
+    offer = offer_of(Job(graph), calibration, "p3.2xlarge")
     assert (offer.epoch_cost, offer.per_hour) == (None, None)
     assert offer.error is not None
-    assert "dimensions of the graph are unknown" in offer.error.sentence()
+    assert "25 % of its nodes have unknown dimensions" in offer.error.sentence()
 
 
 def test_each_offer_states_its_own_error(job: Job, calibration: Calibration) -> None:
