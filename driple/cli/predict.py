@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_simulator_error, print_targets
+from driple.cli.show import note, print_json, print_targets
 
 if TYPE_CHECKING:
+    from driple.graph.opgraph import OpGraph
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
+    from driple.simulate.stated_error import StatedError
 
 __all__ = ["predict"]
 
@@ -75,9 +77,13 @@ def predict(
         note(f"wrote {plot}")
     for prediction in predictions:
         if json:
-            print_json(prediction.to_json_dict())
+            stated = _label_error(prediction, op_graph)
+            error = None if stated is None else stated.to_json_dict()
+            print_json({**prediction.to_json_dict(), "stated_error": error})
         else:
             _print(prediction, graph.name)
+            if (stated := _label_error(prediction, op_graph)) is not None:
+                print(f"labels: {stated.sentence()}")
 
 
 def _checkpoints(
@@ -91,6 +97,16 @@ def _checkpoints(
         return [load_checkpoint(checkpoint)]
     wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
+
+
+def _label_error(prediction: Prediction, graph: OpGraph) -> StatedError | None:
+    """Error of the simulator on such a job, if the inspector learned from simulated labels."""
+    from driple.settings import Setting
+    from driple.simulate.stated_error import stated_error
+
+    if prediction.provenance != "simulated":
+        return None
+    return stated_error(Setting.parse(prediction.setting), graph)
 
 
 def _print(prediction: Prediction, name: str) -> None:
@@ -116,4 +132,3 @@ def _print(prediction: Prediction, name: str) -> None:
         f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{moved}"
         f"{tested}"
     )
-    print_simulator_error(trained.get("label_error"))

@@ -11,7 +11,6 @@ from driple.cli.show import (
     note,
     note_unknown_costs,
     print_json,
-    print_simulator_error,
     print_table,
     print_targets,
     progress_bar,
@@ -131,6 +130,7 @@ def _simulate_graph(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.run import simulate as simulate_graph
     from driple.simulate.scene import scene_of
+    from driple.simulate.stated_error import stated_error
 
     check_choice("--placement", how["placement"], STRATEGIES)
     if plot is not None:
@@ -157,11 +157,12 @@ def _simulate_graph(
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
         if json:
-            error = calibration.error_of(made.setting, made.scene.link)
+            error = stated_error(item, op_graph).to_json_dict()
             costs = {"op_types_without_cost": dict(unknown)}
-            print_json({**made.to_json_dict(), **costs, "error": error})
+            print_json({**made.to_json_dict(), **costs, "stated_error": error})
         else:
             _print(made, calibration, graph.name)
+            print(stated_error(item, op_graph).sentence())
 
 
 def _simulate_all(
@@ -204,7 +205,6 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
-    print_simulator_error(calibration.error_of(made.setting, made.scene.link))
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:
