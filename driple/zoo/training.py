@@ -7,8 +7,9 @@ The graph is what the worker of that task runs: forward and backward pass on the
 and optimizer on the parameter servers (`replica_device_setter`), and for synchronous training the
 accumulators and token queue of `SyncReplicasOptimizer`.
 
-Image models are built like those of tf_cnn_benchmarks: inputs in the precision of the layers, weight
-decay on all variables but those of normalisations, and gradients that do not wait for each other.
+Image models are built like those of tf_cnn_benchmarks: inputs in the precision of the layers,
+weight decay on all variables but those of normalisations, and gradients that do not wait for each
+other.
 The gradient of the images is in the graph, as TensorFlow adds it, but nothing needs it, so that no
 step computes it.
 """
