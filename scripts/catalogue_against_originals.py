@@ -92,7 +92,7 @@ def workload_of(entry: dict[str, Any]) -> Workload:
 def figures_of(graph: OpGraph, parameters: int, settings: tuple[str, ...]) -> dict[str, Any]:
     """What is compared of one graph."""
     remote = {item.op_type: item.num_nodes for item in graph.remote}
-    updates = sum(n for kind, n in remote.items() if "Apply" in kind)
+    updates = sum(n for kind, n in remote.items() if kind.startswith(("Apply", "ResourceApply")))
     made = {
         "num_ops": graph.num_nodes,
         "parameters": parameters,
