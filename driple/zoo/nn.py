@@ -1,6 +1,7 @@
 """Layers of the zoo's models on raw TensorFlow graph ops, one training step at a time.
 
-    images or tokens -> Net.conv / batch_norm / pool / dense ... -> logits -> loss_of
+    images or tokens -> Net.conv / batch_norm / pool / dense ... -> logits
+    logits, labels -> image_loss or text_loss
 
 Image layers are those of `ConvNetBuilder` in tf_cnn_benchmarks, op by op. Variables are plain
 reference variables in single precision, as parameter-server training has them; in half precision
