@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
@@ -47,7 +48,9 @@ def compare(
     source: Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HELP)],
     setting: Annotated[list[str], typer.Option(help="cluster setting; may be given several times")],
     preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
-    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 50,
+    steps: Annotated[
+        int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
+    ] = 50,
     datasets: Annotated[
         Path | None, typer.Option(help="folder of data sets with measured values; ./datasets")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 __all__ = ["dataset_app"]
@@ -179,7 +180,11 @@ def build(
     campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
     output: Annotated[Path, typer.Option("-o", "--output", help="data set folder to write")],
     grid_ms: Annotated[
-        float, typer.Option(help="period of the labelled traces, in milliseconds")
+        float,
+        typer.Option(
+            help="period of the labelled traces, in milliseconds",
+            callback=finite_number(above=0, most=60_000),
+        ),
     ] = 50.0,
     traces: Annotated[
         bool, typer.Option(help="also store every raw sample beside the labels")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.numbers import whole_number
 from driple.cli.show import note, note_unknown_costs, print_json, print_table
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ def _group() -> None:
 def show(
     graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
-    top: Annotated[int, typer.Option(help="op types to list")] = 10,
+    top: Annotated[
+        int, typer.Option(help="op types to list", callback=whole_number(0, 100_000))
+    ] = 10,
 ) -> None:
     """Show the size of a graph, what its ops cost and what the reader could not take at face value.
 

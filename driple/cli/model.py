@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
@@ -104,11 +105,18 @@ def zhang(
         ),
     ] = "step",
     background: Annotated[
-        float, typer.Option(help="share of the servers' links that other traffic takes, below 1")
+        float,
+        typer.Option(
+            help="share of the servers' links that other traffic takes, below 1",
+            callback=finite_number(least=0, below=1),
+        ),
     ] = 0.0,
     measured: Annotated[
         float | None,
-        typer.Option(help="seconds of an iteration that you measured on this very setting"),
+        typer.Option(
+            help="seconds of an iteration that you measured on this very setting",
+            callback=finite_number(above=0, most=1e6),
+        ),
     ] = None,
     json: _Json = False,
     plot: _Plot = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json, print_simulator_error, print_targets
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def predict(
     ] = _MAX_MIB,
     max_bytes: Annotated[
         int | None,
-        typer.Option(help="the same in bytes"),
+        typer.Option(help="the same in bytes", callback=whole_number(1, 2**40)),
     ] = None,
 ) -> None:
     """Predict how the training job of GRAPH will use its cluster.

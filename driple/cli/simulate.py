@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.show import (
     note,
     note_unknown_costs,
@@ -38,8 +39,13 @@ def simulate(
         list[str] | None,
         typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 100,
-    seed: Annotated[int, typer.Option(help="of the differences between steps")] = 0,
+    steps: Annotated[
+        int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
+    ] = 100,
+    seed: Annotated[
+        int,
+        typer.Option(help="of the differences between steps", callback=whole_number(0, MOST_SEED)),
+    ] = 0,
     placement: Annotated[
         str,
         typer.Option(help="of variables on servers: round_robin, or greedy by bytes"),
@@ -58,7 +64,9 @@ def simulate(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="with --all: folder of the data sets")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="at once, with --all")] = 2,
+    processes: Annotated[
+        int, typer.Option(help="at once, with --all", callback=whole_number(1, 256))
+    ] = 2,
     validate: Annotated[
         bool,
         typer.Option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
+from driple.cli.numbers import finite_number, whole_number
 from driple.cli.show import note, print_json, print_simulator_error, print_table
 from driple.errors import ConfigError
 
@@ -33,7 +34,10 @@ def cost(
     loss: LossOption = None,
     samples: Annotated[
         int | None,
-        typer.Option(help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data"),
+        typer.Option(
+            help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data",
+            callback=whole_number(1, 10**12),
+        ),
     ] = None,
     instance: Annotated[
         list[str] | None,
@@ -52,7 +56,10 @@ def cost(
         str | None, typer.Option(help="with the prices of that day, such as 2022-12-31")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option(help="hours that an epoch may take at most")
+        float | None,
+        typer.Option(
+            help="hours that an epoch may take at most", callback=finite_number(above=0, most=1e6)
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.checks import check_number
+from driple.cli.numbers import finite_number
+from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 
@@ -21,11 +24,10 @@ __all__ = ["whatif"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MOST_POINTS = 4_000_000
+_MOST_ROLES = 1_000_000  # workers, or servers
 _MOST_ROWS = 40
 _MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published runs
 _RANGE = re.compile(r"(?P<low>[\d.]+)\s*-\s*(?P<high>[\d.]+)")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
-_FACTORS = {"m": 1e6, "g": 1e9}
 
 
 def whatif(
@@ -42,10 +44,18 @@ def whatif(
         str, typer.Option(help="share of gradients not sent: 0.5, or 0-0.9 in tenths")
     ] = "0",
     compress_cost: Annotated[
-        float, typer.Option(help="seconds to compress a GB of gradients to a half")
+        float,
+        typer.Option(
+            help="seconds to compress a GB of gradients to a half",
+            callback=finite_number(least=0, most=1e6),
+        ),
     ] = 0.0,
     deviation: Annotated[
-        float, typer.Option(help="of a worker's computing time, as a share of it")
+        float,
+        typer.Option(
+            help="of a worker's computing time, as a share of it",
+            callback=finite_number(least=0, most=100),
+        ),
     ] = 0.02,
     exchange: Annotated[
         str,
@@ -62,7 +72,10 @@ def whatif(
     ] = True,
     measured: Annotated[
         float | None,
-        typer.Option(help="seconds of an iteration that you measured on --setting itself"),
+        typer.Option(
+            help="seconds of an iteration that you measured on --setting itself",
+            callback=finite_number(above=0, most=1e6),
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -259,16 +272,7 @@ def _print(
 
 def _rates(text: str) -> list[float]:
     """Bytes per second from `1G,10G`."""
-    found = []
-    for part in filter(None, text.split(",")):
-        match = _RATE.fullmatch(part.strip())
-        rate = float(match[1]) * _FACTORS[match[2].lower()] / 8 if match else 0.0
-        if rate <= 0:
-            raise ConfigError(
-                f"--bandwidth needs rates above 0, such as 1G,10G,100G, got '{part.strip()}'"
-            )
-        found.append(rate)
-    return found
+    return [rate_of("--bandwidth", part) / 8 for part in filter(None, text.split(","))]
 
 
 def _wholes(flag: str, text: str) -> list[int]:
@@ -277,8 +281,12 @@ def _wholes(flag: str, text: str) -> list[int]:
     for part in filter(None, text.split(",")):
         match = _RANGE.fullmatch(part.strip())
         low, high = (match["low"], match["high"]) if match else (part.strip(), part.strip())
-        if not (low.isdecimal() and high.isdecimal() and 1 <= int(low) <= int(high) <= 10**6):
-            raise ConfigError(f"{flag} needs numbers from 1 such as 4, 1-64 or 1,2,4, got '{text}'")
+        good = all(end.isdecimal() and len(end) <= len(str(_MOST_ROLES)) for end in (low, high))
+        if not (good and 1 <= int(low) <= int(high) <= _MOST_ROLES):
+            raise ConfigError(
+                f"{flag} needs numbers from 1 to {_MOST_ROLES} such as 4, 1-64 or 1,2,4, got "
+                f"'{text[:40]}'"
+            )
         found |= set(range(int(low), int(high) + 1))
     return sorted(found)
 
@@ -287,14 +295,19 @@ def _shares(text: str) -> list[float]:
     """Shares from `0-0.9` (in tenths) or `0,0.5`."""
     import numpy as np
 
+    match = _RANGE.fullmatch(text.strip())
+    ends = [match["low"], match["high"]] if match else text.split(",")
     try:
-        match = _RANGE.fullmatch(text.strip())
-        if match:
-            low, high = float(match["low"]), float(match["high"])
-            shares: list[float] = np.round(np.arange(low, high + 1e-9, 0.1), 10).tolist()
-            return shares
-        return [float(part) for part in text.split(",")]
+        shares = [float(end) for end in ends]
     except ValueError as error:
         raise ConfigError(
-            f"--compress needs shares such as 0.5, 0-0.9 or 0,0.5, got '{text}'"
+            f"--compress needs shares such as 0.5, 0-0.9 or 0,0.5, got '{text[:40]}'"
         ) from error
+    for share in shares:
+        check_number("--compress", share, least=0, below=1)
+    if match is None:
+        return shares
+    tenths: list[float] = np.round(np.arange(shares[0], shares[1] + 1e-9, 0.1), 10).tolist()
+    if not tenths:
+        raise ConfigError(f"--compress needs a range that goes up, such as 0-0.9, got '{text}'")
+    return tenths
