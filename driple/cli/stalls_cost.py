@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.show import note, print_json, print_simulator_error, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.cli.source import Reading
     from driple.simulate.device import Calibration
     from driple.stalls.cost import Offer
     from driple.stalls.instances import Instance
@@ -23,13 +33,16 @@ if TYPE_CHECKING:
 __all__ = ["cost"]
 
 _HOUR_S = 3600.0
+_NO_ADVICE = "no price and no recommendation: dimensions of the graph are unknown"
 
 
 def cost(
     graph: Annotated[str | None, typer.Argument(help=JOB_HELP)] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="of a device; needed for a graph file or a model of yours")
-    ] = None,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     dataset: DatasetOption = None,
     loss: LossOption = None,
     samples: Annotated[
@@ -93,20 +106,31 @@ def cost(
         from driple.cli.plot import check_picture
 
         check_picture(plot)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     known, day = read_instances(instances or []), _day(on_date)
     offers = _measured_offers(measured or [], known, samples, day)
     chosen: list[tuple[Instance, int]] = []
+    reading: Reading | None = None
     if graph is not None:
         done = {offer.name for offer in offers}
         chosen = _chosen(known, instance or [], _counts(machines), done)
-        given = job_of(graph, batch_size, dataset=dataset, loss=loss)
+        given = job_of(graph, options, dataset=dataset, loss=loss)
+        reading = given.reading
+        reading.show(json=json)
         offers += _simulated_offers(given, chosen, samples=samples, day=day)
+    unknown = reading is not None and reading.has_unknown
+    if unknown:
+        offers = [_without_price(offer) for offer in offers]
     offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
-    sentence = recommendation(offers, deadline)
-    error = _simulator_error(chosen)
+    sentence = _NO_ADVICE if unknown else recommendation(offers, deadline)
+    error = None if unknown else _simulator_error(chosen)
     if json:
-        told = [asdict(offer) for offer in offers]
-        print_json({"offers": told, "recommendation": sentence, "simulator_error": error})
+        found = {
+            "offers": [asdict(offer) for offer in offers],
+            "recommendation": None if unknown else sentence,
+            "simulator_error": error,
+        }
+        print_json({**found, **({} if reading is None else reading.to_json_dict())})
     else:
         _print_offers(offers)
         print(f"\n{sentence}")
@@ -116,6 +140,13 @@ def cost(
 
         plot_offers(offers, plot)
         note(f"wrote {plot}")
+
+
+def _without_price(offer: Offer) -> Offer:
+    """A simulated offer without price; a measured one as it is."""
+    if offer.provenance != "simulated":
+        return offer
+    return replace(offer, per_hour=None, epoch_cost=None)
 
 
 def _measured_offers(
