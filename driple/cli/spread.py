@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Spread"]
 
-_UNEVEN = 1.25  # times its even share, from which on a message is due
+_UNEVEN = 1.1  # times its even share, from which on a message is due
 _MOST_NAMED = 4  # numbers of servers in one message
 
 
@@ -28,12 +28,14 @@ class Spread:
         servers: numbers of servers.
         imbalances: how many times its even share the fullest of them holds.
         greedy: the same when each variable goes to the emptiest server.
+        largest_share: of the largest variable, in the bytes of all.
     """
 
     placement: Strategy
     servers: tuple[int, ...]
     imbalances: tuple[float, ...]
     greedy: tuple[float, ...]
+    largest_share: float
 
     @classmethod
     def of(cls, job: Job, servers: Sequence[int], placement: Strategy) -> Spread:
@@ -42,7 +44,14 @@ class Spread:
 
         found = tuple(imbalance(job, count, placement) for count in servers)
         greedy = tuple(imbalance(job, count, "greedy") for count in servers)
-        return cls(placement=placement, servers=tuple(servers), imbalances=found, greedy=greedy)
+        nbytes = job.graph.traffic.received_bytes
+        return cls(
+            placement=placement,
+            servers=tuple(servers),
+            imbalances=found,
+            greedy=greedy,
+            largest_share=float(nbytes.max() / nbytes.sum()) if nbytes.any() else 0.0,
+        )
 
     def messages(self) -> list[str]:
         """One sentence where a better placement helps, one where none does."""
@@ -62,15 +71,10 @@ class Spread:
                 f"placement {self.placement} takes variables in turn, whatever their size: one "
                 f"server holds {shares}; --placement greedy spreads them"
             )
-        stuck = [
-            (count, best)
-            for count, best in zip(self.servers, self.greedy, strict=True)
-            if best > _UNEVEN
-        ]
+        stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
         if stuck:
-            count, best = stuck[0]
             found.append(
-                f"from {count} servers on, one server holds {100 * best / count:.0f} % of the "
-                "parameters with any placement: its largest variable cannot be split"
+                f"the largest variable is {100 * self.largest_share:.0f} % of the parameters and "
+                f"stays on one server, so {stuck[0]} or more servers cannot share them evenly"
             )
         return found

@@ -119,6 +119,7 @@ def predict(
 
     require_numba("simulating throughput")
     from driple.cli.plot import check_picture
+    from driple.graph.placement import STRATEGIES
     from driple.throughput.curve import Prices, knee, throughput_curve
     from driple.throughput.jobtrace import read_job_trace
     from driple.throughput.order import ORDERS
@@ -129,6 +130,7 @@ def predict(
         if picture is not None:
             check_picture(picture)
     check_choice("--order", order, ORDERS)
+    check_choice("--placement", placement, STRATEGIES)
     numbers = _numbers(workers)
     profiled = read_job_trace(trace)
     if ps is not None:

@@ -75,13 +75,15 @@ def train(
     require_training()
     from dataclasses import replace
 
+    from driple.checks import check_choice
     from driple.dataset.split import given_split, random_split
     from driple.settings import Setting
-    from driple.training.config import preset_named
+    from driple.training.config import PRESETS, preset_named
     from driple.training.loop import RunOptions
     from driple.training.loop import train as train_inspector
     from driple.training.trainer import Progress
 
+    check_choice("--preset", preset, PRESETS)
     wanted = Setting.parse(setting)
     data = dataset_of(wanted, dataset, "--setting")
     base = preset_named(preset)

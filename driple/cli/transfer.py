@@ -129,12 +129,13 @@ def transfer(
 
 def _checkpoint(source: str, preset: str | None) -> tuple[Checkpoint, Path]:
     """The inspector to start from, of the preset that was asked for; its file."""
+    from driple.checks import check_choice
     from driple.inspector.checkpoint import load_checkpoint
     from driple.settings import Setting
-    from driple.training.config import preset_named
+    from driple.training.config import PRESETS
 
     if preset is not None:
-        preset_named(preset)
+        check_choice("--preset", preset, PRESETS)
     if Path(source).suffix == ".safetensors":
         file = Path(source)
     else:

@@ -168,7 +168,7 @@ def whatif(
         from driple.cli.whatif_plot import plot_whatif
 
         _, counts, servers, ratios = grid
-        found, names = sweep.found, sweep.names
+        found, names = sweep.found, sweep.names if advise else None
         plot_whatif(sweep.rates, counts, servers, ratios, found, names, plot, title=graph.name)
         note(f"wrote {plot}")
 

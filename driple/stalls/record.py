@@ -84,7 +84,10 @@ class Profile:
             )
         versions = {launch["script"] for launch in self.launches.values()}
         if len(versions) > 1:
-            lines.append("the script changed between steps; give another --out to measure all anew")
+            lines.append(
+                "the script changed between steps; measure all of them anew with driple stalls run "
+                "--out ANOTHER"
+            )
         return lines
 
     def overhead_pct(self) -> float:
@@ -141,7 +144,7 @@ def read_profile(folder: Path) -> Profile:
     if about.get("format") != FORMAT:
         raise MeasureError(
             f"{folder} holds a stall profile of format {about.get('format')}, and this version "
-            f"reads {FORMAT}; measure anew with another --out"
+            f"reads {FORMAT}; measure anew with driple stalls run --out ANOTHER"
         )
     left_out = {int(step): why for step, why in about.get("left_out", {}).items()}
     return Profile(folder=folder, about=about, launches=launches, left_out=left_out)

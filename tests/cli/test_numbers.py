@@ -91,7 +91,7 @@ def test_the_options_are_found() -> None:
     assert len(numeric_options()) > 60
 
 
-@pytest.mark.parametrize(("path", "flag"), numeric_options(), ids=lambda part: str(part))
+@pytest.mark.parametrize(("path", "flag"), numeric_options(), ids=str)
 def test_numbers_that_make_no_sense_are_refused_by_name(
     path: tuple[str, ...], flag: str, cut_off: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
