@@ -101,7 +101,10 @@ def read_file(path: Path, options: GraphOptions, *, training: bool = True) -> Re
 
     graph = read_graph(path, max_bytes=options.max_bytes, options=options.read)
     if training:
-        require_training(graph)
+        try:
+            require_training(graph)
+        except GraphError as error:
+            raise GraphError(f"{path}: {error}") from error
     return reading_of(graph)
 
 
