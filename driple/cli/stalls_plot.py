@@ -109,7 +109,8 @@ def plot_profile(profile: Profile, path: Path) -> None:
                 axis.plot(
                     [left - wide + low, left - wide + high], [row, row], color="black", linewidth=1
                 )
-    axis.set_yticks(range(len(bars)), [STEPS[bar.step].title for bar in bars], fontsize=9)
+    titles = [STEPS[bar.step].title.replace(", ", ",\n") for bar in bars]
+    axis.set_yticks(range(len(bars)), titles, fontsize=9)
     begun = sorted({bar.base for bar in bars})
     first = "compute" if begun == [1] else " or ".join(f"step {step}" for step in begun)
     axis.invert_yaxis()
