@@ -92,7 +92,7 @@ def plot_whatif(
     axis.locator_params(axis="x", integer=True)
     axis.set_xlabel("workers")
     axis.set_ylabel("steps per second of all workers")
-    axis.set_ylim(0, 1.15 * max(height for _, height, _ in ends))
+    axis.set_ylim(0, 1.15 * float((workers / found.total_s).max()))
     axis.margins(x=0.12)
     axis.set_title(f"{title}: closed form, synchronous", fontsize=10)
     axis.spines[["top", "right"]].set_visible(False)
