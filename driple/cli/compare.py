@@ -21,7 +21,7 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json, print_table
-from driple.cli.source import SOURCE_HELP
+from driple.cli.source import SOURCE_HELP, UNKNOWN_DIMENSIONS
 
 if TYPE_CHECKING:
     from driple.dataset.lookup import Found
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from driple.settings import Setting
     from driple.simulate.compare import Estimate
     from driple.simulate.job import Job
+    from driple.simulate.stated_error import StatedError
 
 __all__ = ["compare"]
 
@@ -51,6 +52,7 @@ class _Compared:
     estimates: list[Estimate]
     silent: dict[str, str]
     measured: Found | None
+    stated: StatedError
 
 
 def compare(
@@ -144,8 +146,10 @@ def _compare(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.run import simulate
     from driple.simulate.scene import scene_of
+    from driple.simulate.stated_error import stated_error
 
     scene, calibration = scene_of(setting), shipped_calibration(setting)
+    stated = stated_error(setting, graph)
     silent: dict[str, str] = {}
     measured, reason = _measured(setting, graph, datasets)
     estimates = []
@@ -155,7 +159,7 @@ def _compare(
         estimates.append(
             Estimate(method="measured", iteration_time_s=measured.iteration_time_s, p90=0.0)
         )
-    predicted, reason = _predicted(setting, graph, preset)
+    predicted, reason = _predicted(setting, graph, preset, stated)
     if predicted is None:
         silent["inspector"] = reason
     else:
@@ -167,13 +171,15 @@ def _compare(
         Estimate(
             method="simulator",
             iteration_time_s=made.iteration_time_s,
-            p90=p90_of(calibration.error_of(setting, scene.link)),
+            p90=stated.p90,
         )
     )
     if not scene.server_machine:
         reason = "a ring; the closed forms are of parameter servers"
         silent |= dict.fromkeys(("zhang", "zeng-repaired", "zeng"), reason)
-        return _Compared(setting=setting, estimates=estimates, silent=silent, measured=measured)
+        return _Compared(
+            setting=setting, estimates=estimates, silent=silent, measured=measured, stated=stated
+        )
     shipped = shipped_closed_forms()
     for form in (
         zhang_pipeline(job, scene, calibration),
@@ -187,20 +193,30 @@ def _compare(
                 p90=p90_of(shipped.error_of(scene, form.method)),
             )
         )
-    return _Compared(setting=setting, estimates=estimates, silent=silent, measured=measured)
+    return _Compared(
+        setting=setting, estimates=estimates, silent=silent, measured=measured, stated=stated
+    )
 
 
 def _without_errors(item: _Compared) -> _Compared:
     """The same, but for the errors of methods, which are of graphs without unknown dimensions."""
+    from driple.simulate.stated_error import StatedError
+
     estimates = [
         one if one.method == "measured" else replace(one, p90=None, calibrated_s=None)
         for one in item.estimates
     ]
-    return replace(item, estimates=estimates)
+    return replace(item, estimates=estimates, stated=StatedError(runs=UNKNOWN_DIMENSIONS))
 
 
-def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate | None, str]:
-    """What the inspector says; or why there is none. Beside an estimate: what it has not seen."""
+def _predicted(
+    setting: Setting, graph: OpGraph, preset: str, stated: StatedError
+) -> tuple[Estimate | None, str]:
+    """What the inspector says; or why there is none. Beside an estimate: what it has not seen.
+
+    What learned from simulated labels is at least as far off as these, so its error is known only
+    where theirs is.
+    """
     from math import exp, expm1, hypot, log, log1p
 
     from driple.cli.checkpoints import checkpoint_path
@@ -216,11 +232,12 @@ def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate 
     prediction = predict(graph, load_checkpoint(file))
     strange = prediction.warnings
     reason = f"{setting.name}: {'; '.join(strange)}; the inspector guesses" if strange else ""
-    labels = prediction.trained_on.get("label_error")
-    of_labels = (p90_of(labels) or 0.0) if isinstance(labels, dict) else 0.0
+    of_labels = stated.p90 if prediction.provenance == "simulated" else 0.0
     time_s = prediction.iteration_time_s
     p90, calibrated_s = None, None
-    if prediction.ends is not None and prediction.level is not None:
+    if of_labels is None:
+        pass
+    elif prediction.ends is not None and prediction.level is not None:
         half = hypot(log(prediction.ends[-1][1] / time_s), log1p(of_labels))
         p90, calibrated_s = expm1(half), (time_s / exp(half), time_s * exp(half))
     elif not strange and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):
@@ -270,6 +287,7 @@ def _as_json(item: _Compared) -> dict[str, Any]:
         "setting": item.setting.name,
         "methods": methods,
         "silent": item.silent,
+        "stated_error": item.stated.to_json_dict(),
         "disagreements": [
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(item.estimates)
@@ -306,6 +324,7 @@ def _print(compared: list[_Compared], name: str) -> None:
                 f"({pair.other.iteration_time_s:.3g} s) differ by a factor of {pair.factor:.1f}, "
                 "more than their known errors"
             )
+        print(f"{item.setting.name}, simulator: {item.stated.sentence()}")
         for reason in dict.fromkeys(item.silent.values()):
             note(reason)
 

@@ -18,11 +18,13 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
-from driple.cli.show import note, print_json, print_simulator_error, print_targets
+from driple.cli.show import note, print_json, print_targets
 
 if TYPE_CHECKING:
+    from driple.cli.source import Reading
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
+    from driple.simulate.stated_error import StatedError
 
 __all__ = ["predict"]
 
@@ -89,9 +91,14 @@ def predict(
         note(f"wrote {plot}")
     for prediction in predictions:
         if json:
-            print_json({**prediction.to_json_dict(), **reading.to_json_dict()})
+            stated = _label_error(prediction, reading)
+            error = None if stated is None else stated.to_json_dict()
+            found = {**prediction.to_json_dict(), "stated_error": error}
+            print_json({**found, **reading.to_json_dict()})
         else:
             _print(prediction, graph.name, unknown=reading.has_unknown)
+            if (stated := _label_error(prediction, reading)) is not None:
+                print(f"labels: {stated.sentence()}")
 
 
 def _checkpoints(
@@ -107,6 +114,15 @@ def _checkpoints(
         note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
+
+
+def _label_error(prediction: Prediction, reading: Reading) -> StatedError | None:
+    """Error of the simulator on such a job, if the inspector learned from simulated labels."""
+    from driple.settings import Setting
+
+    if prediction.provenance != "simulated":
+        return None
+    return reading.stated_error(Setting.parse(prediction.setting))
 
 
 def _print(prediction: Prediction, name: str, *, unknown: bool) -> None:
@@ -133,4 +149,3 @@ def _print(prediction: Prediction, name: str, *, unknown: bool) -> None:
         f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{moved}"
         f"{tested}"
     )
-    print_simulator_error(trained.get("label_error"))

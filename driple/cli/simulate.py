@@ -20,7 +20,6 @@ from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.show import (
     note,
     print_json,
-    print_simulator_error,
     print_table,
     print_targets,
     progress_bar,
@@ -177,13 +176,13 @@ def _simulate_graph(
         if plot is not None:
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
-        error = None  # it is of graphs without unknown dimensions
-        if not reading.has_unknown:
-            error = calibration.error_of(made.setting, made.scene.link)
+        stated = reading.stated_error(item)
         if json:
-            print_json({**made.to_json_dict(), **reading.to_json_dict(), "error": error})
+            found = {**made.to_json_dict(), **reading.to_json_dict()}
+            print_json({**found, "stated_error": stated.to_json_dict()})
         else:
-            _print(made, calibration, graph.name, error)
+            _print(made, calibration, graph.name)
+            print(stated.sentence())
 
 
 def _simulate_all(
@@ -213,7 +212,7 @@ def _simulate_all(
         note(f"wrote {place}: {len(store.places)} workloads, simulated")
 
 
-def _print(made: Simulation, calibration: Calibration, name: str, error: object) -> None:
+def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     print(f"{name} on {made.setting.name}: simulated")
     print_targets(made.targets, made.iteration_time_s)
     times = [record.iteration_time_s for record in made.records]
@@ -226,7 +225,6 @@ def _print(made: Simulation, calibration: Calibration, name: str, error: object)
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
-    print_simulator_error(error)
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:

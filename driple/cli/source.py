@@ -18,9 +18,19 @@ if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
     from driple.graph.opgraph import OpGraph
     from driple.settings import Setting
+    from driple.simulate.stated_error import StatedError
 
-__all__ = ["SOURCE_HELP", "Reading", "read_file", "read_source", "reading_of", "refuse_file_flags"]
+__all__ = [
+    "SOURCE_HELP",
+    "UNKNOWN_DIMENSIONS",
+    "Reading",
+    "read_file",
+    "read_source",
+    "reading_of",
+    "refuse_file_flags",
+]
 
+UNKNOWN_DIMENSIONS = "dimensions of the graph are unknown"
 SOURCE_HELP = (
     "graph file (.pb, .pbtxt, also .gz), or a workload such as resnet20/cifar10/b32/sgd/sync"
 )
@@ -52,6 +62,14 @@ class Reading:
             f"{100 * report.unknown_share:.0f} % of the ops: set them with --batch-size N or "
             "--input NAME=32x300x300x3"
         )
+
+    def stated_error(self, setting: Setting) -> StatedError:
+        """Error of a simulated answer on a setting; not known with unknown dimensions."""
+        from driple.simulate.stated_error import StatedError, stated_error
+
+        if self.has_unknown:
+            return StatedError(runs=UNKNOWN_DIMENSIONS)
+        return stated_error(setting, self.graph)
 
     def show(self, *, json: bool) -> None:
         """Unknown dimensions first, on stdout unless that is for JSON; the rest on stderr."""

@@ -144,29 +144,38 @@ def plot_offers(offers: Sequence[Offer], path: Path) -> None:
     from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
+    from driple.stalls.cost import duration_text, price_text
+
     rows = range(len(offers))
     figure, (time, cost) = plt.subplots(
         1, 2, sharey=True, figsize=(9, 1.4 + 0.24 * len(offers)), width_ratios=(1, 1)
     )
-    hours = [offer.epoch_s / 3600 for offer in offers]
+    longest_s = max(offer.epoch_s for offer in offers)
+    unit, unit_s = next(
+        (pair for pair in (("hours", 3600), ("minutes", 60)) if longest_s >= pair[1]),
+        ("seconds", 1),
+    )
+    lengths = [offer.epoch_s / unit_s for offer in offers]
     alone = [
         long / (1 + (offer.communication_pct or 0.0) / 100)
-        for long, offer in zip(hours, offers, strict=True)
+        for long, offer in zip(lengths, offers, strict=True)
     ]
-    waiting = [long - one for long, one in zip(hours, alone, strict=True)]
+    waiting = [long - one for long, one in zip(lengths, alone, strict=True)]
     time.barh(rows, alone, color=COLOURS["compute"])
     time.barh(rows, waiting, left=alone, color=COLOURS["network"])
     dollars = [offer.epoch_cost or 0.0 for offer in offers]
     cost.barh(rows, dollars, color=COLOURS["interconnect"])
     for row, offer in zip(rows, offers, strict=True):
-        time.annotate(f" {hours[row]:.2g}", (hours[row], row), va="center", fontsize=7)
-        price = "no price" if offer.epoch_cost is None else f"{offer.epoch_cost:.2f}"
+        time.annotate(
+            f" {duration_text(offer.epoch_s)}", (lengths[row], row), va="center", fontsize=7
+        )
+        price = "no price" if offer.epoch_cost is None else price_text(offer.epoch_cost)
         cost.annotate(f" {price}", (dollars[row], row), va="center", fontsize=7)
     marks = {"simulated": "", "measured": " (measured)"}
     names = [f"{offer.name}{marks.get(offer.provenance, '')}" for offer in offers]
     time.set_yticks(rows, names, fontsize=8)
     time.invert_yaxis()
-    time.set_xlabel("hours of an epoch", fontsize=9)
+    time.set_xlabel(f"{unit} of an epoch", fontsize=9)
     cost.set_xlabel("$ of an epoch", fontsize=9)
     parts = {"compute": "one device alone", "network": "added by exchange of gradients"}
     time.legend(

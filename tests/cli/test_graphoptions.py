@@ -139,7 +139,7 @@ def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
     predicted = json.loads(answer("predict", UNKNOWN, "--json").stdout)
     assert predicted["interval"] is None or predicted["interval"]["level"] is None
     simulated = json.loads(answer("simulate", UNKNOWN, "--json").stdout)
-    assert simulated["error"] is None
+    assert simulated["stated_error"]["checked"] is False
     swept = answer("whatif", UNKNOWN)
     assert "no advice" in swept.stdout
     assert "held back by" not in swept.stdout
