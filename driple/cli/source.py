@@ -50,17 +50,17 @@ class Reading:
 
     @property
     def has_unknown(self) -> bool:
-        """Whether dimensions are unknown, so that no price, advice or error can be stated."""
-        return self.graph.report.unknown_dimensions > 0
+        """Whether dimensions or shapes are unknown: then no price, advice or error is stated."""
+        return self.graph.report.unknown_share > 0
 
     @property
     def unknown_words(self) -> str:
-        """One sentence about the unknown dimensions, and the options that set them."""
+        """One sentence about unknown dimensions and shapes, and the options that set them."""
         report = self.graph.report
         return (
-            f"{report.unknown_dimensions} dimension(s) are unknown and count as 1; they affect "
-            f"{100 * report.unknown_share:.0f} % of the ops: set them with --batch-size N or "
-            "--input NAME=32x300x300x3"
+            f"{report.unknown_dimensions} dimension(s) are unknown and count as 1, and "
+            f"{report.nodes_without_shape} op(s) have no known shape: {100 * report.unknown_share:.2g} "
+            "% of the ops are affected; set them with --batch-size N or --input NAME=32x300x300x3"
         )
 
     def stated_error(self, setting: Setting) -> StatedError:

@@ -206,6 +206,7 @@ def _add_simulated(
 
     Raises:
         ConfigError: none of them is.
+        GraphError: the graph has no training step.
     """
     from driple.simulate.device import shipped_calibration
     from driple.simulate.stated_error import job_kind
@@ -267,16 +268,12 @@ def _samples(given: GivenJob, samples: int | None) -> tuple[int, str]:
 
 def _why_no_price(given: GivenJob) -> str:
     """Why the job has no price; empty if it has one."""
-    from driple.stalls.assumptions import unknown_share
-
-    share = unknown_share(given.job)
-    if given.reading.has_unknown:
-        share = max(share, given.reading.graph.report.unknown_share)
-    if share == 0:
+    if not given.reading.has_unknown:
         return ""
+    share = given.reading.graph.report.unknown_share
     return (
         f"no price and no recommendation: {100 * share:.2g} % of the graph's nodes have unknown "
-        "dimensions, each counted as 1, so times are too short; set them with --input NAME=SHAPE"
+        "dimensions or shapes, so times are too short; set them with --input NAME=SHAPE"
     )
 
 

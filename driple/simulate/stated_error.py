@@ -99,6 +99,11 @@ def job_kind(graph: OpGraph) -> JobKind:
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
     """
+    unknown = graph.report.unknown_share
+    if unknown:
+        return JobKind(
+            unlike=f"{100 * unknown:.2g} % of its nodes have unknown dimensions or shapes"
+        )
     flops = _product_flops(graph)
     total = sum(flops)
     if total == 0:

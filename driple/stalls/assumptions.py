@@ -10,12 +10,10 @@ from typing import Any
 
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
-from driple.graph.signature import OpSignature
 from driple.opcost import PRODUCTS, cost_of_graph, kind_of
-from driple.simulate.job import Job
 from driple.stalls.memory import optimizer_of
 
-__all__ = ["Assumptions", "assumptions_of", "precision_of", "unknown_share"]
+__all__ = ["Assumptions", "assumptions_of", "precision_of"]
 
 _NAMES = {
     NUMBER_OF["DT_FLOAT"]: "float32", NUMBER_OF["DT_DOUBLE"]: "float64",
@@ -95,25 +93,3 @@ def precision_of(graph: OpGraph) -> str:
     if len(large) < 2:
         return large[0] if large else "unknown precision"
     return ", ".join(f"{name} ({shares[name]:.0%})" for name in large)
-
-
-def unknown_share(job: Job) -> float:
-    """Share of the nodes of a step whose sizes the graph leaves open: their times are too short.
-
-    A dimension is unknown, or the rank of all outputs is. What no step runs does not count.
-    """
-    graph, runs = job.graph, job.executions > 0
-    is_open = [_is_open(op) for op in graph.signatures]
-    count = sum(
-        is_open[number]
-        for number, one in zip(graph.signature_of.tolist(), runs.tolist(), strict=True)
-        if one
-    )
-    return float(count / max(int(runs.sum()), 1))
-
-
-def _is_open(op: OpSignature) -> bool:
-    """Whether sizes that its time depends on are unknown."""
-    if any(tensor.shape and -1 in tensor.shape for tensor in (*op.inputs, *op.outputs)):
-        return True
-    return bool(op.outputs) and all(tensor.shape is None for tensor in op.outputs)

@@ -21,7 +21,6 @@ from driple.simulate.device import Calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.simulate.stated_error import JobKind, StatedError, stated_error
-from driple.stalls.assumptions import unknown_share
 from driple.stalls.instances import Instance
 from driple.stalls.memory import LeastMemory, device_memory_bytes
 from driple.stalls.record import Profile
@@ -171,11 +170,6 @@ def simulated_offer(
         rings.append(replace(alone, num_workers=setting.num_workers))
     found = [simulate(job, ring, calibration, num_steps=_STEPS).iteration_time_s for ring in rings]
     all_s = max([one_s, *found])
-    open_share = unknown_share(job)
-    if open_share:
-        error = StatedError(runs="dimensions of the graph are unknown")
-    else:
-        error = stated_error(setting, kind or job.graph)
     return _offer(
         instance,
         machines,
@@ -185,8 +179,8 @@ def simulated_offer(
         date=date,
         provenance="simulated",
         setting=setting.name,
-        error=error,
-        priced=open_share == 0,
+        error=stated_error(setting, kind or job.graph),
+        priced=job.graph.report.unknown_share == 0,
     )
 
 

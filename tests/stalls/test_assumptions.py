@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
 import torch
 from torch import nn
 
 from driple.graph.opgraph import OpGraph
-from driple.graph.signature import OpSignature, Tensor
-from driple.simulate.job import Job
-from driple.stalls.assumptions import assumptions_of, precision_of, unknown_share
+from driple.stalls.assumptions import assumptions_of, precision_of
 from driple.stalls.traced import graph_of_step
 
 
@@ -48,18 +43,3 @@ def test_all_assumptions_are_in_the_sentence() -> None:
         "50,000 samples per epoch (--samples)"
     )
     assert found.to_json_dict()["optimizer"] == "ApplyMomentum"
-
-
-@pytest.mark.parametrize("shape", [None, (-1, 16)])
-def test_open_sizes_count_where_a_step_runs_them(shape: tuple[int, ...] | None) -> None:
-    graph = graph_of(nn.Linear(16, 16))
-    assert unknown_share(Job(graph)) == 0
-    ends = [OpSignature(one.op_type, one.inputs, (Tensor(shape, 1),)) for one in graph.signatures]
-    assert unknown_share(Job(replace(graph, signatures=tuple(ends)))) == 1
-    runs = Job(graph).executions > 0
-    idle = next(i for i, one in enumerate(runs.tolist()) if not one)
-    number = int(graph.signature_of[idle])
-    if number not in graph.signature_of[runs]:
-        signatures = list(graph.signatures)
-        signatures[number] = ends[number]
-        assert unknown_share(Job(replace(graph, signatures=tuple(signatures)))) == 0
