@@ -57,10 +57,11 @@ class Reading:
     def unknown_words(self) -> str:
         """One sentence about unknown dimensions and shapes, and the options that set them."""
         report = self.graph.report
+        share_pct = 100 * report.unknown_share
         return (
             f"{report.unknown_dimensions} dimension(s) are unknown and count as 1, and "
-            f"{report.nodes_without_shape} op(s) have no known shape: {100 * report.unknown_share:.2g} "
-            "% of the ops are affected; set them with --batch-size N or --input NAME=32x300x300x3"
+            f"{report.nodes_without_shape} op(s) have no known shape: {share_pct:.2g} % of the ops "
+            "are affected; set them with --batch-size N or --input NAME=32x300x300x3"
         )
 
     def stated_error(self, setting: Setting) -> StatedError:
