@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json, print_table
-from driple.cli.source import SOURCE_HELP
+from driple.cli.source import SOURCE_HELP, UNKNOWN_DIMENSIONS
 
 if TYPE_CHECKING:
     from driple.dataset.lookup import Found
@@ -49,7 +59,9 @@ def compare(
     source: Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HELP)],
     setting: Annotated[list[str], typer.Option(help="cluster setting; may be given several times")],
     preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
-    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 50,
+    steps: Annotated[
+        int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
+    ] = 50,
     datasets: Annotated[
         Path | None, typer.Option(help="folder of data sets with measured values; ./datasets")
     ] = None,
@@ -57,9 +69,11 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(help="draw all methods with their errors (.png, .svg, .pdf)")
     ] = None,
-    max_mib: Annotated[
-        float, typer.Option("--max-mib", help="refuse larger graph files, in MiB")
-    ] = 512,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
 ) -> None:
     """Ask every method for the iteration time of a job, and tell where they cannot all be right.
 
@@ -76,15 +90,13 @@ def compare(
 
       driple compare graph.pbtxt --setting V100-P2w2 --plot compared.png --json
     """
-    from driple.checks import check_whole
-    from driple.cli.source import read_source, warn_of_unknown
+    from driple.cli.source import read_source
     from driple.settings import Setting
-    from driple.simulate.closed import work_of
     from driple.simulate.device import shipped_calibration
     from driple.simulate.job import Job, is_synchronous
     from driple.simulate.scene import scene_of
 
-    check_whole("--steps", steps, 2)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     if plot is not None:
         from driple.cli.plot import check_picture
 
@@ -93,13 +105,15 @@ def compare(
     for item in wanted:
         for device in scene_of(item).devices:
             shipped_calibration(item).device(device)
-    graph = read_source(source, wanted[0], max_mib=max_mib)
+    reading = read_source(source, wanted[0], options)
+    reading.show(json=json)
+    graph = reading.graph
     job = Job(graph)
-    work = work_of(job)
-    warn_of_unknown(dict(work.unknown), work.unknown_share)
     if not is_synchronous(graph):
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
     compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
+    if reading.has_unknown:
+        compared = [_without_errors(item) for item in compared]
     if plot is not None:
         from driple.cli.compare_plot import plot_compared
 
@@ -107,7 +121,8 @@ def compare(
         plot_compared(bars, _WORDS, plot, title=Path(source).name)
         note(f"wrote {plot}")
     if json:
-        print_json({"job": source, "settings": [_as_json(item) for item in compared]})
+        settings = [_as_json(item) for item in compared]
+        print_json({"job": source, **reading.to_json_dict(), "settings": settings})
     else:
         _print(compared, Path(source).name)
 
@@ -181,6 +196,17 @@ def _compare(
     return _Compared(
         setting=setting, estimates=estimates, silent=silent, measured=measured, stated=stated
     )
+
+
+def _without_errors(item: _Compared) -> _Compared:
+    """The same, but for the errors of methods, which are of graphs without unknown dimensions."""
+    from driple.simulate.stated_error import StatedError
+
+    estimates = [
+        one if one.method == "measured" else replace(one, p90=None, calibrated_s=None)
+        for one in item.estimates
+    ]
+    return replace(item, estimates=estimates, stated=StatedError(runs=UNKNOWN_DIMENSIONS))
 
 
 def _predicted(

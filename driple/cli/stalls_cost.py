@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
-from driple.cli.show import note, note_unknown_costs, print_json, print_table
+from driple.cli.numbers import finite_number, whole_number
+from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.cli.source import Reading
     from driple.simulate.device import Calibration
     from driple.stalls.assumptions import Assumptions
     from driple.stalls.cost import Offer, Refused
@@ -30,9 +41,9 @@ class _Answer:
     Attributes:
         offers: with and without a price.
         refused: instances that are too small.
-        notes: what a user should know of the graph and of the devices.
+        notes: what a user should know of the devices.
         no_price: why there are no prices; empty if there are.
-        without_cost: op types that have no formula of FLOPs, and how many ops of each there are.
+        reading: the graph, and what the reader says of it; None if all were measured.
         assumptions: of the simulated offers; None if all were measured.
     """
 
@@ -40,20 +51,25 @@ class _Answer:
     refused: list[Refused] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     no_price: str = ""
-    without_cost: Mapping[str, int] = field(default_factory=dict)
+    reading: Reading | None = None
     assumptions: Assumptions | None = None
 
 
 def cost(
     graph: Annotated[str | None, typer.Argument(help=JOB_HELP)] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="of a device; needed for a graph file or a model of yours")
-    ] = None,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     dataset: DatasetOption = None,
     loss: LossOption = None,
     samples: Annotated[
         int | None,
-        typer.Option(help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data"),
+        typer.Option(
+            help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data",
+            callback=whole_number(1, 10**12),
+        ),
     ] = None,
     instance: Annotated[
         list[str] | None,
@@ -72,7 +88,10 @@ def cost(
         str | None, typer.Option(help="with the prices of that day, such as 2022-12-31")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option(help="hours that an epoch may take at most")
+        float | None,
+        typer.Option(
+            help="hours that an epoch may take at most", callback=finite_number(above=0, most=1e6)
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -95,7 +114,6 @@ def cost(
 
       driple stalls cost --measured runs/stalls=p3.8xlarge --instances my.yaml --deadline 2
     """
-    from driple.checks import check_number, check_whole
     from driple.stalls.cost import recommendation
     from driple.stalls.instances import read_instances
 
@@ -103,21 +121,22 @@ def cost(
         raise ConfigError("give a graph or a workload, or --measured FOLDER=INSTANCE")
     if graph is not None and batch_size is None and Path(graph).exists():
         raise ConfigError("a graph file does not state its batch size; give --batch-size")
-    if samples is not None:
-        check_whole("--samples", samples, 1)
-    if deadline is not None:
-        check_number("--deadline", deadline, above=0)
     if plot is not None:
         from driple.cli.plot import check_picture
 
         check_picture(plot)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     known, day = read_instances(instances or []), _day(on_date)
     answer = _Answer(offers=_measured_offers(measured or [], known, samples, day))
     if graph is not None:
         done = {offer.name for offer in answer.offers}
         chosen = _chosen(known, instance or [], _counts(machines), done)
-        given = job_of(graph, batch_size, dataset=dataset, loss=loss)
+        given = job_of(graph, options, dataset=dataset, loss=loss)
+        answer.reading = given.reading
+        answer.reading.show(json=json)
         _add_simulated(answer, given, chosen, samples=samples, day=day)
+    if answer.no_price:
+        answer.offers = [_without_price(offer) for offer in answer.offers]
     answer.offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
     sentence = None if answer.no_price else recommendation(answer.offers, deadline)
     if json:
@@ -129,6 +148,13 @@ def cost(
 
         plot_offers(answer.offers, plot)
         note(f"wrote {plot}")
+
+
+def _without_price(offer: Offer) -> Offer:
+    """A simulated offer without price and error; a measured one as it is."""
+    if offer.provenance != "simulated":
+        return offer
+    return replace(offer, per_hour=None, epoch_cost=None, error=None)
 
 
 def _measured_offers(
@@ -182,8 +208,6 @@ def _add_simulated(
         ConfigError: none of them is.
         GraphError: the graph has no training step.
     """
-    from driple.graph import require_training
-    from driple.opcost import cost_of_graph
     from driple.simulate.device import shipped_calibration
     from driple.simulate.stated_error import job_kind
     from driple.stalls.assumptions import assumptions_of
@@ -191,16 +215,12 @@ def _add_simulated(
     from driple.stalls.memory import device_memory_bytes, least_memory
 
     calibration, graph = shipped_calibration(), given.job.graph
-    require_training(graph)
-    answer.without_cost = cost_of_graph(graph).unknown
-    note_unknown_costs(answer.without_cost)
     batch_size = cast("int", given.batch_size)  # asked for where it is not known
     epoch, samples_from = _samples(given, samples)
     answer.assumptions = assumptions_of(
         graph, batch_size=batch_size, samples=epoch, samples_from=samples_from
     )
     answer.no_price = _why_no_price(given)
-    answer.notes += graph.report.notes
     least, kind, large = least_memory(graph), job_kind(graph), []
     for item, count in chosen:
         refused = refused_for_memory(least, item, count) or refused_for_precision(
@@ -248,12 +268,12 @@ def _samples(given: GivenJob, samples: int | None) -> tuple[int, str]:
 
 def _why_no_price(given: GivenJob) -> str:
     """Why the job has no price; empty if it has one."""
-    share = given.job.graph.report.unknown_share
-    if share == 0:
+    if not given.reading.has_unknown:
         return ""
+    share = given.reading.graph.report.unknown_share
     return (
         f"no price and no recommendation: {100 * share:.2g} % of the graph's nodes have unknown "
-        "dimensions or shapes, so times are too short; give the graph fixed shapes"
+        "dimensions or shapes, so times are too short; set them with --input NAME=SHAPE"
     )
 
 
@@ -299,14 +319,15 @@ def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Any]:
         for offer in answer.offers
     ]
     assumed = answer.assumptions
+    read = {} if answer.reading is None else answer.reading.to_json_dict()
     return {
         "no_price": answer.no_price or None,
         "assumptions": None if assumed is None else assumed.to_json_dict(),
         "offers": offers,
         "refused": [asdict(refused) for refused in answer.refused],
         "recommendation": sentence,
-        "op_types_without_cost": dict(answer.without_cost),
-        "notes": answer.notes,
+        **read,
+        "notes": [*read.get("notes", ()), *answer.notes],
     }
 
 

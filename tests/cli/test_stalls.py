@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.cli.stalls_plot import bars_of
 from tests.cli.test_main import ROOT, driple, refused
 from tests.stalls.profiles import write_profile
 
@@ -304,3 +305,34 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     assert "no fitted links" in refused("stalls", "predict", RESNET50, "--links", tmp_path / "x")
     folder = write_profile(tmp_path / "p", TIMES)
     assert "step 1 with gradients" in refused("stalls", "fit", folder)
+
+
+@pytest.mark.parametrize(
+    ("measured", "bars"),
+    [
+        (
+            (1, 2, 3, 4, 5),
+            [(3, 1, ("interconnect", "prep", "fetch")), (5, 1, ("interconnect", "network"))],
+        ),
+        ((1, 2), [(2, 1, ("interconnect",))]),
+        ((1, 2, 5), [(5, 1, ("interconnect", "network"))]),
+        ((2, 4), [(4, 2, ("prep",))]),
+        ((1, 4), [(4, 4, ()), (1, 1, ())]),
+    ],
+)
+def test_only_steps_that_were_run_are_drawn(
+    measured: tuple[int, ...], bars: list[tuple[int, int, tuple[str, ...]]]
+) -> None:
+    """A bar for the last step of each chain, and only stalls between measured neighbours."""
+    found = bars_of(measured)
+    assert sorted((bar.step, bar.base, bar.stalls) for bar in found) == sorted(bars)
+
+
+def test_the_picture_names_the_steps_that_were_run(tmp_path: Path) -> None:
+    folder = write_profile(tmp_path / "p", {1: [0.1], 2: [0.15]})
+    picture = tmp_path / "p.svg"
+    assert driple("stalls", "show", folder, "--plot", picture).returncode == 0
+    text = picture.read_text()
+    assert "all devices of a machine" in text
+    assert "real data" not in text
+    assert "several machines" not in text
