@@ -5,7 +5,7 @@ OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
-__all__ = ["Job", "is_synchronous"]
+__all__ = ["Job", "OpKinds", "Program", "is_synchronous"]
 
 # A graph whose gradients are added up before they are applied waits for all workers.
 _ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
@@ -33,40 +33,100 @@ _ACCESSES = {
 _USUAL_ACCESSES = 5
 
 
-class Job:
-    """One training job.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """What a training program does that its graph does not tell.
 
     Attributes:
-        graph: of one worker's step.
-
-    Raises:
-        GraphError: the graph does not tell what its ops compute on.
+        synchronous: whether workers on servers wait for each other; None: as the graph has it.
+        overlapped: whether gradients go round a ring while later ones are computed, as in Horovod
+            and PyTorch; else when all are computed.
+        ring_share: share of the gradients' bytes that goes round a ring: a half if they are cast to
+            half precision before.
     """
 
-    def __init__(self, graph: OpGraph) -> None:
+    synchronous: bool | None = None
+    overlapped: bool = True
+    ring_share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpKinds:
+    """Kinds of the ops of a graph, and how often each op runs.
+
+    Attributes:
+        table: the kinds.
+        kind_of: shape [num_nodes], row of each node in the table.
+        executions: shape [num_nodes], turns of each node in a step; 0 for what does not run.
+        order: shape [num_nodes], order of execution.
+    """
+
+    table: OpTable
+    kind_of: npt.NDArray[np.integer]
+    executions: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, graph: OpGraph) -> OpKinds:
+        """Of a graph.
+
+        Raises:
+            GraphError: the graph does not tell what its ops compute on.
+        """
         if len(graph.signature_of) != graph.num_nodes:
             raise GraphError(
                 "graph holds no shapes of its ops' inputs, which their times depend on; read it "
                 "from its GraphDef again"
             )
-        self.graph = graph
-        self._times: dict[str, OpTimes] = {}
-        self._plans: dict[tuple[str, int, Strategy], StepPlan] = {}
+        return cls(
+            table=OpTable.of(graph.signatures),
+            kind_of=graph.signature_of,
+            executions=graph.executions * executed_nodes(graph),
+            order=execution_order(graph),
+        )
 
-    @cached_property
-    def table(self) -> OpTable:
-        """Kinds of ops."""
-        return OpTable.of(self.graph.signatures)
 
-    @cached_property
+class Job:
+    """One training job.
+
+    Attributes:
+        graph: of one worker's step.
+        kinds: of its ops.
+        program: what else the training program does.
+
+    Args:
+        graph: of one worker's step.
+        kinds: of its ops; by default found in the graph.
+        program: what else the training program does.
+
+    Raises:
+        GraphError: the graph does not tell what its ops compute on.
+    """
+
+    def __init__(
+        self, graph: OpGraph, *, kinds: OpKinds | None = None, program: Program = Program()
+    ) -> None:
+        self.graph, self.program = graph, program
+        self.kinds = kinds or OpKinds.of(graph)
+        self._times: dict[CalibratedDevice, OpTimes] = {}
+        self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
+
+    @property
     def order(self) -> npt.NDArray[np.int64]:
         """Order of execution."""
-        return execution_order(self.graph)
+        return self.kinds.order
 
-    @cached_property
+    @property
     def executions(self) -> npt.NDArray[np.int64]:
-        """Turns of each node in a step; 0 for what nobody reads."""
-        return self.graph.executions * executed_nodes(self.graph)
+        """Turns of each node in a step; 0 for what does not run."""
+        return self.kinds.executions
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether workers on servers wait for each other."""
+        if self.program.synchronous is None:
+            return is_synchronous(self.graph)
+        return self.program.synchronous
 
     def forget_times(self) -> None:
         """Have the next simulation work out all times anew: another calibration is coming."""
@@ -75,31 +135,33 @@ class Job:
 
     def times(self, device: CalibratedDevice) -> OpTimes:
         """Times of its ops on a device."""
-        name = device.spec.name
-        if name not in self._times:
-            self._times[name] = op_times(
-                self.table,
-                self.graph.signature_of,
-                self.executions,
+        if device not in self._times:
+            self._times[device] = op_times(
+                self.kinds.table,
+                self.kinds.kind_of,
+                self.kinds.executions,
                 device.spec,
                 device.efficiency,
             )
-        return self._times[name]
+        return self._times[device]
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0."""
-        key = (device.spec.name, num_servers, placement)
+        key = (device, num_servers, placement)
         if key not in self._plans:
             traffic = self.graph.traffic
             holders = place_variables(traffic.received_bytes, max(num_servers, 1), placement)
             takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
             self._plans[key] = plan_step(
-                self.graph, self.times(device), holders.tolist(), takers.tolist(), self.order
+                self.graph, self.times(device), holders.tolist(), takers.tolist(), self.kinds.order
             )
         return self._plans[key]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
-        """Seconds of a device to apply a step's gradients itself, as it does without servers."""
+        """Seconds of a device to apply a step's gradients itself, as it does without servers.
+
+        Devices were fitted to steps of which the updates take their bytes alone.
+        """
         found = {
             name: ops.num_nodes
             for ops in self.graph.remote
@@ -108,9 +170,7 @@ class Job:
         }
         name = max(found, key=lambda one: found[one], default="")
         moved = _ACCESSES.get(name, _USUAL_ACCESSES) * self.graph.received_bytes
-        reached = device.efficiency.device
-        starting_s = found.get(name, 0) * reached.start_s
-        return moved / (device.spec.bytes_per_s * reached.memory) + starting_s
+        return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
 
 
 def is_synchronous(graph: OpGraph) -> bool:
