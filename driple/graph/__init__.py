@@ -1,13 +1,16 @@
 """READ: graph files -> OpGraph, without TensorFlow; nothing is executed."""
 
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, require_training
+from driple.graph.options import ReadOptions
 from driple.graph.reader import graph_from_graphdef_bytes, graph_from_text, read_graph
 
 __all__ = [
     "OpGraph",
+    "ReadOptions",
     "ReadReport",
     "RemoteOps",
     "graph_from_graphdef_bytes",
     "graph_from_text",
     "read_graph",
+    "require_training",
 ]

@@ -11,7 +11,7 @@ several times, which a graph cannot tell. Iterative and bounded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driple.errors import GraphError
 from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode
@@ -61,6 +61,8 @@ class _State:
     names: set[str] = field(default_factory=set)
     # What stands for output i of a call that disappeared.
     outputs: dict[str, list[str]] = field(default_factory=dict)
+    # What else runs before such a call is done.
+    waits: dict[str, list[str]] = field(default_factory=dict)
     num_inlined: int = 0
     num_calls: int = 0
     num_control_copies: int = 0
@@ -106,7 +108,7 @@ def inline_functions(graph: RawGraph) -> Inlined:
             )
         todo.extend((inner, depth + 1) for inner in reversed(body))
     for node in state.nodes:
-        node.inputs = [found for item in node.inputs for found in _resolve(item, state.outputs)]
+        node.inputs = [found for item in node.inputs for found in _resolve(item, state)]
     return Inlined(
         nodes=state.nodes, num_inlined=state.num_inlined, unresolved=tuple(state.unresolved)
     )
@@ -140,26 +142,24 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
     first = 0 if is_plain else _CALLS[call.op][1]
     nodes: list[RawNode] = []
     returned: list[list[str]] = []
+    waits: list[str] = []
     for i, function in enumerate(called):
         wanted = f"{call.name}/{function.name}.{i}" if len(called) > 1 else call.name
         prefix = _free_prefix(wanted, function, state.names)
         body, returns = _instantiate(function, prefix, data[first:], control, call.device)
         nodes += body
         returned.append(returns)
+        waits += [f"^{prefix}{name}" for name in function.control_returns]
     if is_plain:
-        # Control dependencies on the call wait for what it returns, or for its inputs.
-        state.outputs[call.name] = returned[0] or [f"^{node_of(item)}" for item in call.inputs]
+        # Control dependencies on the call wait for what it returns or must run, or for its inputs.
+        state.outputs[call.name] = returned[0]
+        state.waits[call.name] = waits or (
+            [] if returned[0] else [f"^{node_of(item)}" for item in call.inputs]
+        )
         return nodes
     results = [item for returns in returned for item in returns]
-    stays = RawNode(
-        name=call.name,
-        op=call.op,
-        device=call.device,
-        inputs=[*data[:first], *(results or data[first:]), *control],
-        shapes=call.shapes,
-        types=call.types,
-        numbers=call.numbers,
-        frame=call.frame,
+    stays = replace(
+        call, inputs=[*data[:first], *(results or data[first:]), *control, *waits], functions={}
     )
     return [*nodes, stays]
 
@@ -197,15 +197,12 @@ def _instantiate(
         )
 
     body = [
-        RawNode(
+        replace(
+            node,
             name=prefix + node.name,
-            op=node.op,
             device=node.device or device,
             inputs=[rename(item) for item in node.inputs] + ([] if node.inputs else list(control)),
-            shapes=node.shapes,
-            types=node.types,
-            functions=node.functions,
-            numbers=node.numbers,
+            colocated=tuple(prefix + name if name in own else name for name in node.colocated),
             frame=f"{prefix}{node.frame}" if node.frame else "",
         )
         for node in function.nodes
@@ -225,8 +222,9 @@ def output_number(reference: str) -> int:
     return int(last) if plain else 0
 
 
-def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
+def _resolve(reference: str, state: _State) -> list[str]:
     """What a reference to a call stands for; a control reference waits for all that it returns."""
+    outputs = state.outputs
     found, todo, seen = [], [reference], set()
     while todo:
         item = todo.pop()
@@ -240,6 +238,7 @@ def _resolve(reference: str, outputs: dict[str, list[str]]) -> list[str]:
         results = outputs[name]
         if item.startswith("^"):
             todo.extend(f"^{node_of(result)}" for result in results)
+            todo.extend(state.waits[name])
         elif results:
             todo.append(results[min(output_number(item), len(results) - 1)])
     return found

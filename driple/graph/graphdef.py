@@ -13,22 +13,27 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from driple.errors import GraphError
+from driple.graph.constants import LONGEST_CONTENT, VALUE_FIELDS, constant_of
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.raw import (
-    EQUATION,
+    LETTERS,
     MAX_NODES,
-    NUMBERS,
+    MAX_VALUES,
+    TEXTS,
+    Constant,
     RawFunction,
     RawGraph,
     RawNode,
     Shape,
+    colocated_with,
+    costly_numbers,
     letters_of,
 )
 
 __all__ = ["message_class", "raw_from_bytes", "raw_from_message"]
 
-_NUMBER_KEYS = frozenset(name.encode() for name in NUMBERS)
-_EQUATION_KEY = EQUATION.encode()
+_FRAME = "frame_name"
+_TEXT_KEYS = TEXTS | {_FRAME}
 _PACKAGE = "driple.graph"
 _ENUM = "DataType"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -49,6 +54,7 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("list", 1, "ListValue"),
         ("s", 2, "string"),
         ("i", 3, "int64"),
+        ("b", 5, "bool"),
         ("type", 6, "DataType"),
         ("shape", 7, "TensorShapeProto"),
         ("tensor", 8, "TensorProto"),
@@ -57,11 +63,17 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "TensorProto": (
         ("dtype", 1, "DataType"),
         ("tensor_shape", 2, "TensorShapeProto"),
+        ("tensor_content", 4, "string"),
+        ("float_val", 5, "float*"),
+        ("double_val", 6, "double*"),
         ("int_val", 7, "int32*"),
         ("int64_val", 10, "int64*"),
+        ("bool_val", 11, "bool*"),
     ),
     "ListValue": (
+        ("s", 2, "string*"),
         ("i", 3, "int64*"),
+        ("b", 5, "bool*"),
         ("type", 6, "DataType*"),
         ("shape", 7, "TensorShapeProto*"),
         ("func", 9, "NameAttrList*"),
@@ -74,19 +86,31 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("signature", 1, "OpDef"),
         ("node_def", 3, "NodeDef*"),
         ("ret", 4, "RetEntry*"),
+        ("control_ret", 6, "RetEntry*"),
     ),
     "RetEntry": (("key", 1, "string"), ("value", 2, "string")),
     "OpDef": (("name", 1, "string"), ("input_arg", 2, "ArgDef*"), ("output_arg", 3, "ArgDef*")),
     "ArgDef": (("name", 1, "string"),),
     "SavedModel": (("saved_model_schema_version", 1, "int64"), ("meta_graphs", 2, "MetaGraphDef*")),
-    "MetaGraphDef": (("meta_info_def", 1, "MetaInfoDef"), ("graph_def", 2, "GraphDef")),
+    "MetaGraphDef": (
+        ("meta_info_def", 1, "MetaInfoDef"),
+        ("graph_def", 2, "GraphDef"),
+        ("collection_def", 4, "CollectionEntry*"),
+    ),
+    "CollectionEntry": (("key", 1, "string"), ("value", 2, "CollectionDef")),
+    "CollectionDef": (("node_list", 1, "NodeList"),),
+    "NodeList": (("value", 1, "string*"),),
     "MetaInfoDef": (("tags", 4, "string*"),),
 }
+# The message of which one field is set, so that a zero can be told from nothing.
+_ONE_OF = "AttrValue"
 _SCALARS = {
     "string": _Field.TYPE_BYTES,  # as bytes: decoded by us, so that bad UTF-8 is our error
     "int32": _Field.TYPE_INT32,
     "int64": _Field.TYPE_INT64,
     "bool": _Field.TYPE_BOOL,
+    "float": _Field.TYPE_FLOAT,
+    "double": _Field.TYPE_DOUBLE,
 }
 
 
@@ -98,8 +122,12 @@ def message_class(name: str) -> Any:
     )
     for message, fields in _MESSAGES.items():
         described = file.message_type.add(name=message)
+        if message == _ONE_OF:
+            described.oneof_decl.add(name="value")
         for field_name, number, kind in fields:
             one = described.field.add(name=field_name, number=number)
+            if message == _ONE_OF:
+                one.oneof_index = 0
             base = kind.removesuffix("*")
             one.label = _Field.LABEL_REPEATED if kind.endswith("*") else _Field.LABEL_OPTIONAL
             if base in _SCALARS:
@@ -129,12 +157,24 @@ def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
     if not data:
         raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
     if data[0] == 0x08:  # field 1 as a number: the version of a SavedModel
-        graph, notes = _meta_graph(_parsed("SavedModel", data))
+        graph, meta, notes = _meta_graph(_parsed("SavedModel", data))
     else:
-        graph, notes = _graph_or_meta_graph(data)
+        graph, meta, notes = _graph_or_meta_graph(data)
     if not graph.node:
         raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
-    return raw_from_message(graph), notes
+    raw = raw_from_message(graph)
+    raw.train_ops = () if meta is None else _train_ops(meta)
+    return raw, notes
+
+
+def _train_ops(meta: Any) -> tuple[str, ...]:
+    """Names in the collection `train_op` of a MetaGraphDef."""
+    return tuple(
+        _text(name)
+        for entry in meta.collection_def
+        if entry.key == b"train_op"
+        for name in entry.value.node_list.value
+    )
 
 
 def _parsed(name: str, data: bytes) -> Any:
@@ -149,8 +189,8 @@ def _parsed(name: str, data: bytes) -> Any:
     return message
 
 
-def _graph_or_meta_graph(data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """A GraphDef, or that of a MetaGraphDef; both begin with field 1, only the nodes tell.
+def _graph_or_meta_graph(data: bytes) -> tuple[Any, Any, tuple[str, ...]]:
+    """A GraphDef, or a MetaGraphDef's and itself; both begin with field 1, only nodes tell.
 
     Read as a GraphDef, a MetaGraphDef is no protobuf or has one node, whose op is a list of ops.
     """
@@ -160,16 +200,16 @@ def _graph_or_meta_graph(data: bytes) -> tuple[Any, tuple[str, ...]]:
     except GraphError as error:
         failed = error
     if graph is not None and _has_nodes(graph):
-        return graph, ()
+        return graph, None, ()
     try:
         meta = _parsed("MetaGraphDef", data)
     except GraphError:
         meta = None
     if meta is not None and _has_nodes(meta.graph_def):
-        return meta.graph_def, ("file is a MetaGraphDef (.meta); reading its graph",)
+        return meta.graph_def, meta, ("file is a MetaGraphDef (.meta); reading its graph",)
     if failed is not None:
         raise failed
-    return graph, ()
+    return graph, None, ()
 
 
 def _has_nodes(graph: Any) -> bool:
@@ -178,8 +218,8 @@ def _has_nodes(graph: Any) -> bool:
     return bool(first and first.name and first.op and min(first.op) > ord(" "))
 
 
-def _meta_graph(saved_model: Any) -> tuple[Any, tuple[str, ...]]:
-    """The graph of the meta graph tagged `train`, else the first one's."""
+def _meta_graph(saved_model: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """The graph, and the whole, of the meta graph tagged `train`, else the first one's."""
     metas = list(saved_model.meta_graphs)
     if not metas:
         raise GraphError("SavedModel holds no meta graph; save the model again")
@@ -187,7 +227,7 @@ def _meta_graph(saved_model: Any) -> tuple[Any, tuple[str, ...]]:
     chosen = next((i for i, mine in enumerate(tags) if "train" in mine), 0)
     named = ", ".join(tags[chosen]) or "no tag"
     notes = (f"SavedModel with {len(metas)} meta graph(s); reading the one tagged {named}",)
-    return metas[chosen].graph_def, notes
+    return metas[chosen].graph_def, metas[chosen], notes
 
 
 def raw_from_message(message: Any) -> RawGraph:
@@ -207,6 +247,7 @@ def raw_from_message(message: Any) -> RawGraph:
             outputs=[_text(arg.name) for arg in function.signature.output_arg],
             nodes=[_node(node) for node in function.node_def],
             returns={_text(entry.key): _text(entry.value) for entry in function.ret},
+            control_returns=tuple(_text(entry.value) for entry in function.control_ret),
         )
     return graph
 
@@ -229,37 +270,57 @@ def _node(node: Any) -> RawNode:
     )
     types: dict[str, tuple[int, ...]] = {}
     functions: dict[str, tuple[str, ...]] = {}
-    numbers: dict[str, tuple[int, ...]] = {}
+    letters: dict[str, tuple[int, ...]] = {}
+    attributes: dict[str, tuple[int, ...]] = {}
+    texts: dict[str, str] = {}
+    shapes: dict[str, tuple[Shape, ...]] = {}
     for entry in {entry.key: entry for entry in node.attr}.values():  # the last of a key counts
-        value = entry.value
-        if entry.key == b"_output_shapes":
-            raw.shapes = tuple(_shape(shape) for shape in value.list.shape)
-        elif value.type:
-            types[_text(entry.key)] = (value.type,)
-        elif any(value.list.type):
-            types[_text(entry.key)] = tuple(value.list.type)
-        elif value.func.name:
-            functions[_text(entry.key)] = (_text(value.func.name),)
-        elif any(item.name for item in value.list.func):
-            functions[_text(entry.key)] = tuple(_text(item.name) for item in value.list.func)
-        elif entry.key == b"frame_name":
-            raw.frame = _text(value.s)
-        elif entry.key == b"value":
-            numbers["value"] = _scalar(value.tensor)
-        elif entry.key == _EQUATION_KEY:
-            numbers[EQUATION] = letters_of(_text(value.s))
-        elif entry.key in _NUMBER_KEYS:
-            numbers[_text(entry.key)] = tuple(value.list.i) or (value.i,) * bool(value.i)
-    raw.types, raw.functions = types, functions
-    raw.numbers = {key: values for key, values in numbers.items() if values}
+        value, key = entry.value, _text(entry.key)
+        kind, items = value.WhichOneof("value"), value.list
+        if key == "_output_shapes":
+            raw.shapes = tuple(_shape(shape) for shape in items.shape)
+        elif value.type or any(items.type):
+            types[key] = (value.type,) if value.type else tuple(items.type)
+        elif value.func.name or any(item.name for item in items.func):
+            called = [value.func] if value.func.name else items.func
+            functions[key] = tuple(_text(item.name) for item in called)
+        elif key == "_class":
+            raw.colocated = colocated_with([_text(item) for item in items.s])
+        elif key in _TEXT_KEYS:
+            texts[key] = _text(value.s)
+        elif key in LETTERS:
+            letters[key] = letters_of(_text(value.s))
+        elif kind == "tensor":
+            raw.constant = _constant(value.tensor) if key == "value" else raw.constant
+        elif kind == "shape" or items.shape:
+            shapes[key] = tuple(map(_shape, items.shape or [value.shape]))
+        elif kind in {"i", "b"} or items.i or items.b:
+            attributes[key] = _numbers(value, kind)
+    raw.frame = texts.pop(_FRAME, "")
+    raw.types, raw.functions, raw.texts = types, functions, texts
+    raw.attributes, raw.shape_attributes = attributes, shapes
+    raw.numbers = costly_numbers(letters, attributes)
     return raw
 
 
-def _scalar(tensor: Any) -> tuple[int, ...]:
-    """The number of a scalar whole-number constant; empty for any other."""
-    if tensor.tensor_shape.dim or tensor.tensor_shape.unknown_rank:
-        return ()
-    return tuple(tensor.int_val or tensor.int64_val)[:1]
+def _numbers(value: Any, kind: str | None) -> tuple[int, ...]:
+    """A whole number or bool, or all of a list."""
+    if kind == "list":
+        return tuple(value.list.i) or tuple(map(int, value.list.b))
+    return (value.i if kind == "i" else int(value.b),)
+
+
+def _constant(tensor: Any) -> Constant:
+    """A constant; long contents are left where they are."""
+    content = tensor.tensor_content
+    values = next((v for name in VALUE_FIELDS if (v := getattr(tensor, name))), ())
+    return constant_of(
+        tensor.dtype,
+        _shape(tensor.tensor_shape),
+        [int(v) if isinstance(v, bool) else v for v in values[: MAX_VALUES + 1]],
+        content if len(content) <= LONGEST_CONTENT else b"",
+        is_long=len(content) > LONGEST_CONTENT,
+    )
 
 
 def _shape(shape: Any) -> Shape:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph.describe import DataInputs
-from driple.graph.raw import RawNode
+from driple.graph.raw import Constant, RawNode
 
 __all__ = ["Executions", "count_executions"]
 
@@ -194,8 +194,7 @@ class _Lengths:
             return None
         node = self.nodes[at]
         if node.op == "Const":
-            value = node.numbers.get("value", ())
-            return value[0] if value else None
+            return _whole(node.constant)
         if node.op in _PASSES_ON:
             return self._value(self._input(at, 0), depth + 1)
         if node.op in _EXIT:
@@ -229,3 +228,11 @@ def _calculate(op: str, a: int, b: int) -> int:
     if op == "Minimum":
         return min(a, b)
     return max(a, b) if op == "Maximum" else a + b
+
+
+def _whole(constant: Constant | None) -> int | None:
+    """The number of a scalar whole-number constant."""
+    if constant is None or constant.shape != () or not constant.values:
+        return None
+    value = constant.values[0]
+    return value if isinstance(value, int) else None

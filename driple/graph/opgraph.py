@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.errors import GraphError
 from driple.graph.signature import OpSignature
 
-__all__ = ["OpGraph", "ReadReport", "RemoteOps", "Traffic"]
+__all__ = [
+    "LAYOUTS",
+    "Layout",
+    "OpGraph",
+    "ReadReport",
+    "RemoteOps",
+    "Traffic",
+    "require_training",
+]
+
+# What a graph says of servers: it names some; no device at all; one machine; an all-reduce.
+Layout = Literal["servers", "unplaced", "one_machine", "all_reduce"]
+LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +41,11 @@ class ReadReport:
         dangling_inputs: inputs that name a node which is not in the file.
         loops_of_unknown_length: while-loops whose turns the graph does not fix; each counts one.
         unresolved_functions: names of called functions that the library does not hold.
+        unknown_share: share of the kept nodes that unknown dimensions affect.
+        train_ops: names of the train ops in the graph, the largest step first.
+        target: name of the train op whose step this is; empty if the graph has none.
+        left_out: number of nodes that no step runs, by reason.
+        assumptions: one sentence for each thing that the graph leaves open and we assume.
         notes: one sentence for each thing a user should know, for stderr.
     """
 
@@ -37,6 +57,11 @@ class ReadReport:
     dangling_inputs: int = 0
     loops_of_unknown_length: int = 0
     unresolved_functions: tuple[str, ...] = ()
+    unknown_share: float = 0.0
+    train_ops: tuple[str, ...] = ()
+    target: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -69,15 +94,15 @@ def _no_pairs() -> npt.NDArray[np.int32]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic:
-    """What data edges carry between the worker's compute device and all others in one step.
+    """What data edges carry between the worker and other machines in one step.
 
-    A node counts once, with all its outputs, however many read it.
+    One output of one node crosses once for each device that reads it.
 
     Attributes:
-        received_bytes: shape [r], int64, bytes of each node elsewhere that kept nodes read.
+        received_bytes: shape [r], int64, bytes of each tensor that comes in.
         readers: shape [e, 2], int32, (position in `received_bytes`, kept node that reads it).
-        sent_bytes: shape [s], int64, bytes of each kept node that others read.
-        senders: shape [s], int32, position of that node.
+        sent_bytes: shape [s], int64, bytes of each tensor that leaves.
+        senders: shape [s], int32, kept node that made it.
     """
 
     received_bytes: npt.NDArray[np.int64] = field(default_factory=_no_int64)
@@ -98,13 +123,16 @@ class OpGraph:
         is_control: shape [num_edges], bool, true for control edges.
         tensor_elements: shape [num_nodes], int64, elements of all outputs of the node together.
         tensor_bytes: shape [num_nodes], int64, bytes of all outputs of the node together.
-        remote: what was left out, by op type, sorted by op type: optimizers and variables on the
+        remote: what the step runs elsewhere, sorted by op type: optimizers and variables on the
             parameter servers, gradient accumulators of synchronous training, input pipelines.
-        traffic: what crosses to and from other devices.
+        traffic: what crosses to and from other machines; with variables on servers, whatever the
+            layout.
         report: what the reader met on the way.
         signatures: what nodes compute on, each once; empty in a graph that does not tell.
         signature_of: shape [num_nodes], int32, position of each node's signature.
         executions: shape [num_nodes], int64, runs of each node in a step: 1 outside of loops.
+        is_training: whether it is a training step, with gradients.
+        layout: what the graph says of servers.
     """
 
     names: tuple[str, ...]
@@ -120,6 +148,8 @@ class OpGraph:
     signatures: tuple[OpSignature, ...] = ()
     signature_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
     executions: npt.NDArray[np.int64] = field(default_factory=_no_int64)
+    is_training: bool = True
+    layout: Layout = "servers"
 
     @property
     def sent_bytes(self) -> int:
@@ -128,8 +158,15 @@ class OpGraph:
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that come in in one step: with parameter servers, the parameters."""
+        """Bytes that arrive in one step: with parameter servers, the parameters."""
         return sum(self.traffic.received_bytes.tolist())
+
+    @property
+    def placed_bytes(self) -> tuple[int, int]:
+        """Bytes sent and received in one step as the graph places its ops: on one machine none."""
+        if self.layout == "one_machine":
+            return 0, 0
+        return self.sent_bytes, self.received_bytes
 
     @property
     def num_nodes(self) -> int:
@@ -144,3 +181,18 @@ class OpGraph:
     def op_type_counts(self) -> Counter[str]:
         """How often each op type occurs."""
         return Counter(self.op_types)
+
+
+def require_training(graph: OpGraph) -> None:
+    """Refuse a graph without a training step: no prediction can be made of it.
+
+    Raises:
+        GraphError: no gradient is computed in it, or none is applied.
+    """
+    if not graph.is_training:
+        raise GraphError(
+            "graph has no training step: it computes no gradients and updates no variables; export "
+            "the graph that holds the train op (TensorFlow 1: tf.train.export_meta_graph or "
+            "tf.io.write_graph after optimizer.minimize; TensorFlow 2: the concrete function of a "
+            "tf.function that applies gradients). driple graph show describes it as it is"
+        )

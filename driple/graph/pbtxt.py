@@ -11,32 +11,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.errors import GraphError
+from driple.graph.constants import LONGEST_CONTENT, VALUE_FIELDS, constant_of
 from driple.graph.raw import (
-    EQUATION,
+    LETTERS,
     MAX_NODES,
-    NUMBERS,
+    MAX_VALUES,
+    TEXTS,
+    Constant,
     RawFunction,
     RawGraph,
     RawNode,
     Shape,
+    colocated_with,
+    costly_numbers,
     letters_of,
 )
 from driple.graph.textformat import Message, as_message, top_level_fields
-from driple.graph.textvalues import data_type, number
+from driple.graph.textvalues import data_type, decimal, number, truth
 
 __all__ = ["raw_from_text"]
+
+# Letters of the longest text of a content: each byte may be written as four.
+_LONGEST_WRITTEN = 4 * LONGEST_CONTENT + 2
 
 
 @dataclass(slots=True)
 class _Attribute:
-    """What an attribute says: shapes of the outputs, types, functions, numbers, or a frame."""
+    """What an attribute says; one of the fields is filled, for the key that it has."""
 
     key: str
     shapes: tuple[Shape, ...] | None = None
     types: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()
+    letters: tuple[int, ...] = ()
     numbers: tuple[int, ...] = ()
-    frame: str = ""
+    text: str | None = None
+    constant: Constant | None = None
+    colocated: tuple[str, ...] = ()
 
 
 def raw_from_text(text: str) -> RawGraph:
@@ -68,18 +79,26 @@ def raw_from_text(text: str) -> RawGraph:
 
 
 def _node(message: Message) -> RawNode:
-    said = {attribute.key: attribute for attribute in map(_meaning, message.messages("attr"))}
-    shapes = said.get("_output_shapes")
+    read = {attribute.key: attribute for attribute in map(_meaning, message.messages("attr"))}
+    outputs = read.pop("_output_shapes", None)
+    frame, value, near = (read.get(key) for key in ("frame_name", "value", "_class"))
+    attributes = {key: one.numbers for key, one in read.items() if one.numbers}
+    letters = {key: one.letters for key, one in read.items() if one.letters}
     return RawNode(
         name=message.string("name"),
         op=message.string("op"),
         device=message.string("device"),
         inputs=message.strings("input"),
-        shapes=None if shapes is None else shapes.shapes,
-        types={key: attribute.types for key, attribute in said.items() if attribute.types},
-        functions={key: one.functions for key, one in said.items() if one.functions},
-        numbers={key: one.numbers for key, one in said.items() if one.numbers},
-        frame=said["frame_name"].frame if "frame_name" in said else "",
+        shapes=None if outputs is None else outputs.shapes,
+        types={key: one.types for key, one in read.items() if one.types},
+        functions={key: one.functions for key, one in read.items() if one.functions},
+        numbers=costly_numbers(letters, attributes),
+        attributes=attributes,
+        texts={key: one.text for key, one in read.items() if key in TEXTS and one.text is not None},
+        shape_attributes={key: one.shapes for key, one in read.items() if one.shapes is not None},
+        constant=None if value is None else value.constant,
+        colocated=() if near is None else near.colocated,
+        frame="" if frame is None else frame.text or "",
     )
 
 
@@ -103,28 +122,50 @@ def _attribute(entry: Message) -> _Attribute:
         called = [item.string("name") for item in items.messages("func")]
     if any(called):
         return _Attribute(key, functions=tuple(called))
-    return _number_attribute(key, value, items)
+    return _text_attribute(key, value, items) or _data_attribute(key, value, items)
 
 
-def _number_attribute(key: str, value: Message, items: Message) -> _Attribute:
-    if key == "frame_name":
-        return _Attribute(key, frame=value.string("s"))
-    if key == "value":
-        return _Attribute(key, numbers=_scalar(value.message("tensor") or Message()))
-    if key == EQUATION:
-        return _Attribute(key, numbers=letters_of(value.string("s")))
-    if key not in NUMBERS:
-        return _Attribute(key)
-    single = tuple(filter(None, map(number, value.words("i")[-1:])))  # 0 is as good as none
-    return _Attribute(key, numbers=tuple(map(number, items.words("i"))) or single)
+def _text_attribute(key: str, value: Message, items: Message) -> _Attribute | None:
+    """An attribute that is a text of those that matter."""
+    if key == "_class":
+        return _Attribute(key, colocated=colocated_with(items.strings("s")))
+    if key == "frame_name" or key in TEXTS:
+        return _Attribute(key, text=value.string("s"))
+    if key in LETTERS:
+        return _Attribute(key, letters=letters_of(value.string("s")))
+    return None
 
 
-def _scalar(tensor: Message) -> tuple[int, ...]:
-    """The number of a scalar whole-number constant; empty for any other."""
-    shape = tensor.message("tensor_shape") or Message()
-    if shape.messages("dim") or shape.words("unknown_rank"):
-        return ()
-    return tuple(map(number, (tensor.words("int_val") or tensor.words("int64_val"))[:1]))
+def _data_attribute(key: str, value: Message, items: Message) -> _Attribute:
+    """An attribute that is a tensor, shapes or whole numbers."""
+    tensor, shape = value.message("tensor"), value.message("shape")
+    if tensor is not None:
+        return _Attribute(key, constant=_constant(tensor) if key == "value" else None)
+    shapes = [shape] if shape is not None else items.messages("shape")
+    if shapes:
+        return _Attribute(key, shapes=tuple(map(_shape, shapes)))
+    whole = value.words("i")[-1:] or items.words("i")
+    flags = value.words("b")[-1:] or items.words("b")
+    return _Attribute(key, numbers=tuple(map(number, whole)) or tuple(map(truth, flags)))
+
+
+def _constant(tensor: Message) -> Constant:
+    """A constant; long contents are left where they are."""
+    values: list[int | float] = []
+    for name, whole in VALUE_FIELDS.items():
+        words = tensor.words(name)[: MAX_VALUES + 1]
+        if words and not values:
+            read = truth if name == "bool_val" else number if whole else decimal
+            values = [read(word) for word in words]
+    content = tensor.octets("tensor_content", _LONGEST_WRITTEN)
+    return constant_of(
+        data_type((tensor.words("dtype")[-1:] or ["0"])[0]),
+        _shape(tensor.message("tensor_shape") or Message()),
+        values,
+        content,
+        is_long=bool(tensor.fields.get("tensor_content"))
+        and not 0 < len(content) <= LONGEST_CONTENT,
+    )
 
 
 def _shape(message: Message) -> Shape:
@@ -142,4 +183,5 @@ def _function(message: Message) -> RawFunction:
         outputs=[item.string("name") for item in signature.messages("output_arg")],
         nodes=[_node(node) for node in message.messages("node_def")],
         returns={item.string("key"): item.string("value") for item in message.messages("ret")},
+        control_returns=tuple(item.string("value") for item in message.messages("control_ret")),
     )

@@ -5,36 +5,84 @@ text or binary reader -> RawGraph (nodes, function library) -> functions -> sele
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 __all__ = [
-    "EQUATION",
+    "LETTERS",
     "MAX_NODES",
+    "MAX_VALUES",
     "NUMBERS",
+    "TEXTS",
+    "Constant",
     "RawFunction",
     "RawGraph",
     "RawNode",
     "Shape",
+    "colocated_with",
+    "costly_numbers",
     "letters_of",
 ]
 
 # A hundred times the largest graph of the paper; beyond it a file is refused.
 MAX_NODES = 2_000_000
 
-# Whole-number attributes that are kept: the window of a pooling, of a local normalisation.
-NUMBERS = frozenset({"ksize", "depth_radius"})
-# The one text that matters, the indices of an Einsum; kept as numbers too, those of its letters.
-EQUATION = "equation"
-_LONGEST_EQUATION = 200
+# Whole-number attributes (a bool counts as 0 or 1) that decide what an op costs: they become part
+# of its signature.
+NUMBERS = frozenset(
+    {
+        "ksize", "depth_radius", "strides", "dilations", "rates", "explicit_paddings",
+        "transpose_a", "transpose_b", "adj_x", "adj_y", "groups", "block_size", "num_proj",
+        "use_peephole", "is_training", "num_bins", "max_output_size",
+    }
+)  # fmt: skip
+# Texts that decide what an op costs, the indices of an Einsum and the cell of a CudnnRNN; kept in
+# `RawNode.numbers` too, as the numbers of their letters.
+LETTERS = frozenset({"equation", "rnn_mode", "direction", "input_mode"})
+# Texts that shapes depend on, or that join two nodes.
+TEXTS = frozenset({"padding", "data_format", "shared_name", "container", "filter_format"})
+_LONGEST_TEXT = 200
+# Values of a constant are kept up to this number: sizes, axes, permutations, lengths of loops.
+MAX_VALUES = 1024
 
 # Sizes of the dimensions, -1 where unknown; None for an unknown rank.
 Shape = tuple[int, ...] | None
 
 
-def letters_of(equation: str) -> tuple[int, ...]:
-    """Numbers of an equation's letters; empty for one that no op has."""
-    return tuple(map(ord, equation)) if len(equation) <= _LONGEST_EQUATION else ()
+def letters_of(text: str) -> tuple[int, ...]:
+    """Numbers of a text's letters; empty for one that is longer than any op has."""
+    return tuple(map(ord, text)) if len(text) <= _LONGEST_TEXT else ()
+
+
+def costly_numbers(
+    letters: Mapping[str, tuple[int, ...]], attributes: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """`RawNode.numbers`: letters, and those attributes that decide a cost; zeros say nothing."""
+    found = {name: values for name, values in letters.items() if values}
+    found |= {name: attributes[name] for name in NUMBERS & attributes.keys()}
+    return {name: values for name, values in found.items() if any(values)}
+
+
+def colocated_with(classes: Iterable[str]) -> tuple[str, ...]:
+    """The nodes that a `_class` attribute names: `loc:@w` is w."""
+    mark = "loc:@"
+    return tuple(text.removeprefix(mark) for text in classes if text.startswith(mark))
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The tensor of a Const.
+
+    Attributes:
+        dtype: number of TensorFlow's DataType.
+        shape: its shape.
+        values: all elements, the last dimension first to change; None if there are over
+            `MAX_VALUES`, or they are no numbers.
+    """
+
+    dtype: int
+    shape: Shape
+    values: tuple[int | float, ...] | None
 
 
 @dataclass(slots=True)
@@ -49,8 +97,12 @@ class RawNode:
         shapes: shape of each output (`_output_shapes`); None if the node does not tell.
         types: dtype attributes by name; numbers of TensorFlow's DataType.
         functions: names of the functions it calls, by attribute name.
-        numbers: whole-number attributes that decide what an op costs (`ksize`), the letters of an
-            `equation`, and the `value` of a scalar constant.
+        numbers: attributes that decide what an op costs (`NUMBERS`, `LETTERS`), without zeros.
+        attributes: all whole-number attributes by name, a bool as 0 or 1; zeros are kept.
+        texts: text attributes that shapes depend on (`TEXTS`).
+        shape_attributes: attributes that are shapes, such as `shape` of a variable or placeholder.
+        constant: the tensor of a Const.
+        colocated: names of the nodes on whose device it must run (`_class`, without `loc:@`).
         frame: the while-loop that an Enter belongs to.
     """
 
@@ -62,6 +114,11 @@ class RawNode:
     types: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    attributes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    shape_attributes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+    constant: Constant | None = None
+    colocated: tuple[str, ...] = ()
     frame: str = ""
 
 
@@ -75,6 +132,7 @@ class RawFunction:
         outputs: names of its outputs, in order.
         nodes: its body.
         returns: which tensor of the body each output is.
+        control_returns: nodes of the body that run though nobody reads them.
     """
 
     name: str
@@ -82,11 +140,19 @@ class RawFunction:
     outputs: list[str] = field(default_factory=list)
     nodes: list[RawNode] = field(default_factory=list)
     returns: dict[str, str] = field(default_factory=dict)
+    control_returns: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class RawGraph:
-    """A GraphDef: its nodes, and the functions they may call."""
+    """A GraphDef: its nodes, and the functions they may call.
+
+    Attributes:
+        nodes: its nodes.
+        functions: by name.
+        train_ops: names of the train ops that a MetaGraphDef lists in its collection `train_op`.
+    """
 
     nodes: list[RawNode] = field(default_factory=list)
     functions: dict[str, RawFunction] = field(default_factory=dict)
+    train_ops: tuple[str, ...] = ()

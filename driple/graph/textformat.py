@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from driple.errors import GraphError
-from driple.graph.textvalues import unescape
+from driple.graph.textvalues import unescape, unescape_bytes
 
 __all__ = ["MAX_DEPTH", "Message", "Value", "as_message", "top_level_fields"]
 
@@ -98,6 +98,14 @@ class Message:
         """The last value of a string field; empty if there is none."""
         values = self.strings(name)
         return values[-1] if values else ""
+
+    def octets(self, name: str, most: int) -> bytes:
+        """The last value of a field of bytes; empty if it is missing or written in over `most`."""
+        value = self.fields.get(name, [""])[-1]
+        pieces = (value,) if isinstance(value, str) else value
+        if isinstance(pieces, Message) or sum(map(len, pieces)) > most:
+            return b""
+        return b"".join(unescape_bytes(piece[1:-1]) for piece in pieces)
 
     def words(self, name: str) -> list[str]:
         """All values of a number or name field."""

@@ -7,7 +7,7 @@ import re
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
 
-__all__ = ["data_type", "number", "unescape"]
+__all__ = ["data_type", "decimal", "number", "truth", "unescape", "unescape_bytes"]
 
 _ESCAPE = re.compile(
     r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
@@ -26,16 +26,42 @@ def unescape(inner: str) -> str:
     """
     if "\\" not in inner:
         return inner
+    try:
+        return unescape_bytes(inner).decode()
+    except UnicodeDecodeError as error:
+        raise GraphError(f"string {inner[:40]!r} is no UTF-8; the file is corrupt") from error
+
+
+def unescape_bytes(inner: str) -> bytes:
+    """The bytes between two quotes, with its escapes resolved.
+
+    Raises:
+        GraphError: an escape that does not exist.
+    """
     pieces, position = [], 0
     for match in _ESCAPE.finditer(inner):
         pieces.append(inner[position : match.start()].encode())
         pieces.append(_escaped(match))
         position = match.end()
     pieces.append(inner[position:].encode())
+    return b"".join(pieces)
+
+
+def decimal(word: str) -> float:
+    """A number with a fraction, `inf` and `nan` among them, as protobuf writes floats.
+
+    Raises:
+        GraphError: not a number.
+    """
     try:
-        return b"".join(pieces).decode()
-    except UnicodeDecodeError as error:
-        raise GraphError(f"string {inner[:40]!r} is no UTF-8; the file is corrupt") from error
+        return float(word.removesuffix("f") if word[-1:] == "f" and "inf" not in word else word)
+    except ValueError as error:
+        raise GraphError(f"found {word[:20]!r} where a number was expected") from error
+
+
+def truth(word: str) -> int:
+    """1 for a word that means true in text format, else 0."""
+    return int(word in {"true", "t", "True", "1"})
 
 
 def _escaped(match: re.Match[str]) -> bytes:

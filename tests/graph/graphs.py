@@ -51,9 +51,10 @@ def _fill_node(node: Any, rng: random.Random, name: str) -> None:
     keys = rng.sample(
         (
             "T", "dtype", "_output_shapes", "shape", "f", "Tout", "branches", "empty", "ksize",
-            "depth_radius", "value", "frame_name", "equation",
+            "depth_radius", "value", "frame_name", "equation", "_class", "transpose_a", "padding",
+            "keep_dims", "shapes", "flags",
         ),
-        5,
+        7,
     )  # fmt: skip
     for key in keys:
         _fill_attr(node.attr.add(key=key.encode()).value, key, rng)
@@ -62,6 +63,8 @@ def _fill_node(node: Any, rng: random.Random, name: str) -> None:
 def _fill_attr(value: Any, key: str, rng: random.Random) -> None:
     if key in ("ksize", "depth_radius", "value", "frame_name", "equation"):
         _fill_number(value, key, rng)
+    elif key in ("transpose_a", "keep_dims", "flags", "_class", "padding", "shapes"):
+        _fill_other(value, key, rng)
     elif key in ("T", "dtype"):
         value.type = rng.choice((1, 3, 9, 10, 101))
     elif key == "_output_shapes":
@@ -79,21 +82,45 @@ def _fill_attr(value: Any, key: str, rng: random.Random) -> None:
             value.list.func.add(name=name.encode())
 
 
+def _fill_other(value: Any, key: str, rng: random.Random) -> None:
+    if key in ("transpose_a", "keep_dims"):
+        value.b = rng.random() < 0.5
+    elif key == "flags":
+        value.list.b.extend(rng.choice(((), (True,), (False, True))))
+    elif key == "_class":
+        value.list.s.extend(rng.choice(((), (b"loc:@n0",), (b"loc:@n1", b"other"))))
+    elif key == "padding":
+        value.s = rng.choice((b"", b"SAME", b"VALID"))
+    elif key == "shapes":
+        for _ in range(rng.randint(0, 3)):
+            _fill_shape(value.list.shape.add(), rng)
+
+
 def _fill_number(value: Any, key: str, rng: random.Random) -> None:
     if key == "ksize":
         value.list.i.extend(rng.choice(((), (1, 3, 3, 1), (2,))))
     elif key == "depth_radius":
         value.i = rng.choice((0, 5, -1))
     elif key == "value":
-        value.tensor.dtype = 3
-        value.tensor.int_val.extend(rng.choice(((), (7,), (7, 8))))
-        value.tensor.int64_val.extend(rng.choice(((), (2**40,))))
-        if rng.random() < 0.5:
-            _fill_shape(value.tensor.tensor_shape, rng)
+        _fill_tensor(value.tensor, rng)
     elif key == "frame_name":
         value.s = rng.choice((b"", b"while/context", b'odd "frame"'))
     elif key == "equation":
         value.s = rng.choice((b"", b"ab,bc->ac", b"a" * 201))
+
+
+def _fill_tensor(tensor: Any, rng: random.Random) -> None:
+    tensor.dtype = rng.choice((1, 2, 3, 9, 10, 19, 22))
+    tensor.int_val.extend(rng.choice(((), (7,), (7, 8))))
+    tensor.int64_val.extend(rng.choice(((), (2**40,))))
+    tensor.float_val.extend(rng.choice(((), (0.5,), (float("inf"), -1.25))))
+    tensor.double_val.extend(rng.choice(((), (0.1,))))
+    tensor.bool_val.extend(rng.choice(((), (True,), (False, True))))
+    tensor.tensor_content = rng.choice((b"", b"\x01\x00\x00\x00", b'\xff"\n' * 8, b"\x00" * 9000))
+    if rng.random() < 0.8:
+        tensor.tensor_shape.SetInParent()
+        for _ in range(rng.randint(0, 2)):
+            tensor.tensor_shape.dim.add(size=rng.choice((1, 2, 3)))
 
 
 def _fill_shape(shape: Any, rng: random.Random) -> None:
@@ -118,6 +145,11 @@ def plain(graph: RawGraph) -> Any:
                 dict(n.types),
                 dict(n.functions),
                 dict(n.numbers),
+                dict(n.attributes),
+                dict(n.texts),
+                dict(n.shape_attributes),
+                repr(n.constant),  # so that nan equals nan
+                n.colocated,
                 n.frame,
             )
             for n in nodes

@@ -1,0 +1,242 @@
+"""A raw graph -> OpGraph: one step of one worker.
+
+    RawGraph --inline--> nodes --links, order--> shapes --> step --> places --> traffic --> OpGraph
+
+Entry point: `graph_of`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import GraphError
+from driple.graph.datatypes import BYTES_OF
+from driple.graph.describe import DataInputs, describe_nodes
+from driple.graph.functions import Inlined, inline_functions
+from driple.graph.links import Links, edges_of, in_order
+from driple.graph.loops import Executions, count_executions
+from driple.graph.opgraph import Layout, OpGraph, ReadReport, RemoteOps
+from driple.graph.options import ReadOptions
+from driple.graph.places import Places, place_nodes
+from driple.graph.raw import RawGraph, RawNode
+from driple.graph.sizes import OutputSize, output_size, output_types
+from driple.graph.step import Step, find_step
+from driple.graph.traffic import traffic_of
+
+__all__ = ["graph_of"]
+
+_MOST_BYTES = 2**62
+_RESOURCE = 20  # DT_RESOURCE, the handle of a variable
+_DEFAULT_BYTES = 4
+_HANDLE_READERS = ("ReadVariableOp", "Resource", "Assign")
+_ASSUMED: Mapping[Layout, str] = {
+    "unplaced": "graph names no device: on parameter servers, its variables and their updates are "
+    "placed on servers, all other ops on the worker",
+    "one_machine": "graph runs on one machine: without servers it sends nothing; on parameter "
+    "servers, its variables and their updates are placed on servers",
+    "all_reduce": "graph adds up gradients by all-reduce; on parameter servers, its variables and "
+    "their updates are placed on servers",
+}
+
+
+def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpGraph:
+    """The graph of one step of one worker.
+
+    Args:
+        raw: the graph as it stands in the file.
+        notes: what the reader of the file remarked.
+        options: what the user added.
+
+    Raises:
+        GraphError: corrupt, without a worker's ops, or contradicting the options.
+    """
+    inlined = inline_functions(raw)
+    nodes = inlined.nodes
+    _check_names(nodes)
+    edges, is_control, inputs, dangling = edges_of(nodes)
+    order = in_order(nodes, edges)
+    _mark_captured_variables(nodes, inputs)
+    links = Links.of(len(nodes), edges, is_control)
+    step = find_step(nodes, inputs, links, order, target=options.target, named=raw.train_ops)
+    places = place_nodes(nodes, inputs, links, order, step.runs)
+    executions = count_executions(nodes, inputs, edges, order)
+    kept = np.flatnonzero(places.kept)
+    position = np.full(len(nodes), -1, dtype=np.int32)
+    position[kept] = np.arange(len(kept), dtype=np.int32)
+    inside = places.kept[edges].all(axis=1) if len(edges) else np.zeros(0, dtype=np.bool_)
+    sizes = [
+        output_size(node) if runs else None for node, runs in zip(nodes, step.runs, strict=True)
+    ]
+    kept_sizes = [size for i in kept.tolist() if (size := sizes[i]) is not None]
+    num_bytes = np.array([size.tensor_bytes for size in kept_sizes], dtype=np.int64)
+    if num_bytes.sum(dtype=np.float64) > _MOST_BYTES:
+        raise GraphError("tensors of the graph add up to over 2^62 bytes; the file is corrupt")
+    signatures, signature_of = describe_nodes(nodes, inputs, order, kept.tolist())
+    return OpGraph(
+        names=tuple(nodes[i].name for i in kept),
+        op_types=tuple(nodes[i].op for i in kept),
+        devices=tuple(nodes[i].device for i in kept),
+        edges=position[edges[inside]].reshape(-1, 2),
+        is_control=is_control[inside],
+        tensor_elements=np.array([size.elements for size in kept_sizes], dtype=np.int64),
+        tensor_bytes=num_bytes,
+        remote=_remote(nodes, sizes, step.runs & ~places.kept),
+        traffic=traffic_of(
+            inputs,
+            step.runs,
+            places,
+            step.handed_on,
+            _bytes_of_output(nodes, inputs, executions),
+        ),
+        report=_report(
+            raw,
+            inlined,
+            step,
+            places,
+            sizes=kept_sizes,
+            dangling=dangling,
+            unknown_loops=executions.num_unknown,
+            notes=notes,
+        ),
+        signatures=signatures,
+        signature_of=signature_of,
+        executions=executions.count[kept],
+        is_training=step.is_training,
+        layout=places.layout,
+    )
+
+
+def _check_names(nodes: Sequence[RawNode]) -> None:
+    if not nodes:
+        raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
+    nameless = sum(not node.name or not node.op for node in nodes)
+    if nameless:
+        raise GraphError(
+            f"{nameless} of {len(nodes)} node(s) have no name or no op; no GraphDef, or "
+            "a corrupt one: write the graph again (tf.io.write_graph)"
+        )
+
+
+def _mark_captured_variables(nodes: Sequence[RawNode], inputs: DataInputs) -> None:
+    """Make variables of the placeholders that stand for their handles in a function's graph."""
+    for i, node in enumerate(nodes):
+        for source, _ in inputs[i][:1]:
+            given = nodes[source]
+            if (
+                given.op in {"Placeholder", "_Arg"}
+                and given.types.get("dtype", given.types.get("T", (0,)))[0] == _RESOURCE
+                and node.op.startswith(_HANDLE_READERS)
+            ):
+                given.op = "VarHandleOp"
+
+
+def _bytes_of_output(
+    nodes: Sequence[RawNode], inputs: DataInputs, executions: Executions
+) -> Callable[[int, int, int | None], int]:
+    """Bytes of one output of a node in a step; handles and control signals have none."""
+
+    def nbytes(source: int, slot: int, reader: int | None) -> int:
+        node = nodes[source]
+        shapes, types = node.shapes or (), output_types(node)
+        kind = types[slot] if slot < len(types) else 0
+        if kind == _RESOURCE:
+            return 0
+        shape = shapes[slot] if slot < len(shapes) else None
+        if shape is None and reader is not None:
+            shape = _shape_of_updated(nodes, inputs, reader)
+        if shape is None:
+            return 0
+        count = 1
+        for size in shape:
+            count *= 1 if size == -1 else size
+        turns = 1 if reader is None else int(executions.count[[source, reader]].min())
+        return min(count * BYTES_OF.get(kind, _DEFAULT_BYTES) * turns, _MOST_BYTES)
+
+    return nbytes
+
+
+def _shape_of_updated(
+    nodes: Sequence[RawNode], inputs: DataInputs, reader: int
+) -> tuple[int, ...] | None:
+    """Shape of the variable that a dense update changes: its gradient has the same."""
+    if not nodes[reader].op.startswith(("Apply", "ResourceApply")) or not inputs[reader]:
+        return None
+    shapes = nodes[inputs[reader][0][0]].shape_attributes.get("shape", (None,))
+    return shapes[0]
+
+
+def _remote(
+    nodes: Sequence[RawNode],
+    sizes: Sequence[OutputSize | None],
+    elsewhere: npt.NDArray[np.bool_],
+) -> tuple[RemoteOps, ...]:
+    totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for i in np.flatnonzero(elsewhere).tolist():
+        total, size = totals[nodes[i].op], sizes[i]
+        total[0] += 1
+        total[1] = min(total[1] + (size.tensor_bytes if size else 0), _MOST_BYTES)
+    return tuple(
+        RemoteOps(op_type=op, num_nodes=count, tensor_bytes=size)
+        for op, (count, size) in sorted(totals.items())
+    )
+
+
+def _report(
+    raw: RawGraph,
+    inlined: Inlined,
+    step: Step,
+    places: Places,
+    *,
+    sizes: Sequence[OutputSize],
+    dangling: int,
+    unknown_loops: int,
+    notes: tuple[str, ...],
+) -> ReadReport:
+    """Count what could not be taken at face value, and say it."""
+    shapeless = sum(not size.has_shape for size in sizes)
+    untyped = sum(not size.has_type for size in sizes)
+    unknown = sum(size.unknown_dimensions for size in sizes)
+    affected = sum(size.unknown_dimensions > 0 or not size.has_shape for size in sizes)
+    said = [*notes, *step.notes, *places.notes]
+    if not any(node.shapes for node in inlined.nodes):
+        said.append(
+            "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
+            "graph with as_graph_def(add_shapes=True)"
+        )
+    elif shapeless:
+        said.append(f"{shapeless} of {len(sizes)} nodes have no known shape; their size counts 0")
+    if unknown:
+        said.append(
+            f"{unknown} unknown dimension(s) count as 1; give --batch-size, or --input NAME=SHAPE"
+        )
+    if untyped:
+        said.append(f"{untyped} node(s) without a data type; their elements count 4 bytes")
+    if dangling:
+        said.append(f"{dangling} input(s) name nodes that are not in the file")
+    if unknown_loops:
+        said.append(
+            f"{unknown_loops} loop(s) of unknown length count as one turn; give --loop-turns"
+        )
+    if inlined.unresolved:
+        said.append(f"functions not in the file, kept as calls: {', '.join(inlined.unresolved)}")
+    assumed = _ASSUMED.get(places.layout) if step.is_training else None
+    return ReadReport(
+        nodes_in_file=len(raw.nodes),
+        nodes_inlined=inlined.num_inlined,
+        nodes_without_shape=shapeless,
+        unknown_dimensions=unknown,
+        nodes_without_device=places.without_device,
+        dangling_inputs=dangling,
+        loops_of_unknown_length=unknown_loops,
+        unresolved_functions=inlined.unresolved,
+        unknown_share=affected / len(sizes) if sizes else 0.0,
+        train_ops=step.train_ops,
+        target=step.target,
+        left_out=step.left_out,
+        assumptions=(assumed,) if assumed else (),
+        notes=tuple(said),
+    )

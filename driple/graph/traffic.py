@@ -1,0 +1,103 @@
+"""What crosses between the worker and other machines in one step, tensor by tensor.
+
+    data edges between machines  ->  one message for each output and device that it goes to
+
+TensorFlow's partitioner puts one Send and one Recv for each tensor and device that needs it
+(graph_partition.cc). A worker's own processor is no other machine: what comes from it crosses PCIe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.graph.describe import DataInputs
+from driple.graph.opgraph import Traffic
+from driple.graph.places import Places
+
+__all__ = ["traffic_of"]
+
+# Nodes that the search for a message's reader or maker on the compute device may pass.
+_MOST_PASSED = 2000
+
+
+def traffic_of(
+    inputs: DataInputs,
+    runs: npt.NDArray[np.bool_],
+    places: Places,
+    handed_on: Sequence[int],
+    nbytes: Callable[[int, int, int | None], int],
+) -> Traffic:
+    """Messages of a step.
+
+    Args:
+        inputs: what each node reads.
+        runs: shape [num_nodes], whether the step runs it.
+        places: where nodes run.
+        handed_on: nodes whose outputs go to servers though nobody in the graph reads them.
+        nbytes: bytes of an output of a node in a step; also given the node that reads it.
+    """
+    remote, device, kept = places.is_remote, places.device, places.kept
+    received: dict[tuple[int, int, int], list[int]] = {}
+    sent: dict[tuple[int, int, int], int] = {}
+    readers_here: dict[int, list[int]] = {}
+    running = np.flatnonzero(runs).tolist()
+    for target in running:
+        for source, slot in inputs[target]:
+            if not remote[source] and not remote[target]:
+                readers_here.setdefault(source, []).append(target)
+            elif remote[source] != remote[target]:
+                key = (source, slot, int(device[target]))
+                if remote[source]:
+                    received.setdefault(key, []).append(target)
+                else:
+                    sent.setdefault(key, target)
+    for source in handed_on:
+        sent.setdefault((source, 0, -1), -1)
+    position = np.cumsum(kept) - 1
+    received_bytes: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for (source, slot, _), targets in received.items():
+        size = nbytes(source, slot, targets[0])
+        if not size:
+            continue
+        for target in _nearest(targets, kept, lambda i: readers_here.get(i, ())):
+            pairs.append((len(received_bytes), int(position[target])))
+        received_bytes.append(size)
+    sent_bytes: list[int] = []
+    senders: list[int] = []
+    for (source, slot, _), target in sent.items():
+        size = nbytes(source, slot, None if target < 0 else target)
+        makers = _nearest(
+            [source], kept, lambda i: [j for j, _ in inputs[i] if runs[j] and not remote[j]]
+        )
+        if size and makers:
+            sent_bytes.append(size)
+            senders.append(int(position[max(makers)]))
+    return Traffic(
+        received_bytes=np.array(received_bytes, dtype=np.int64),
+        readers=np.array(pairs, dtype=np.int32).reshape(-1, 2),
+        sent_bytes=np.array(sent_bytes, dtype=np.int64),
+        senders=np.array(senders, dtype=np.int32),
+    )
+
+
+def _nearest(
+    starts: Sequence[int],
+    kept: npt.NDArray[np.bool_],
+    onwards: Callable[[int], Sequence[int]],
+) -> list[int]:
+    """Nodes of the compute device that some nodes of the worker are, or lead to."""
+    found, seen, todo = [], set(starts), list(starts)
+    while todo and len(seen) < _MOST_PASSED:
+        i = todo.pop()
+        if kept[i]:
+            found.append(i)
+            continue
+        for after in onwards(i):
+            if after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return sorted(found)
