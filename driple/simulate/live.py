@@ -43,9 +43,7 @@ def executed_nodes(graph: OpGraph) -> npt.NDArray[np.bool_]:
     return _leading_to(step | (acts & reached), graph.edges[~graph.is_control])
 
 
-def _leading_to(
-    ends: npt.NDArray[np.bool_], edges: npt.NDArray[np.int32]
-) -> npt.NDArray[np.bool_]:
+def _leading_to(ends: npt.NDArray[np.bool_], edges: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """The nodes of `ends`, and all from which edges lead to them."""
     found = ends.copy()
     order = np.argsort(edges[:, 1], kind="stable")

@@ -2,8 +2,9 @@
 
     OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
 
-Entry point: `simulate`; `simulate --validate` calls its parts `simulate_steps` and
-`iteration_time_s` on published runs, so a user gets the number that was validated. The same code labels these traces as labels measured ones.
+Entry point: `simulate`. `driple simulate --validate` calls its parts `simulate_steps` and
+`iteration_time_s` on published runs, so a user gets the number that was validated. The same code
+labels these traces as labels measured ones.
 """
 
 from __future__ import annotations
