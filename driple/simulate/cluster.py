@@ -23,6 +23,7 @@ from driple.simulate.plan import Message, Segment, StepPlan
 # Steps of the slowest worker, however many the fastest does meanwhile.
 _LEAST_STEPS = 10
 _STEPS_ALONE = 2
+_MOST_AT_ONCE = 3  # servers that a synchronous worker hears from at the same time
 
 __all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster", "spread"]
 
@@ -169,7 +170,12 @@ class _Cluster:
         # one in, and what passes it out and in at most.
         capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
         capacities += [spec.role_bytes_per_s] * num_ports
-        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers)
+        most = _MOST_AT_ONCE if spec.synchronous else num_ports
+        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most)
+        # Requests of asynchronous workers are answered in the order in which they came; those of
+        # synchronous ones come together, and share.
+        num_groups = 2 * num_workers if spec.synchronous else 2
+        self.groups = [self.network.group() for _ in range(num_groups)]
 
         def links(sender: int, reader: int) -> tuple[int, ...]:
             ports = num_links + 2 * sender, num_links + 2 * reader + 1
@@ -194,7 +200,7 @@ class _Cluster:
 
     def _streams(self, crossed: Iterable[tuple[int, ...]], meter: int) -> list[int]:
         """Streams of one worker in one direction, whose messages keep their order."""
-        group = self.network.group()
+        group = self.groups[meter % len(self.groups)]
         return [self.network.stream(links, (meter,), group) for links in crossed]
 
     def start(self) -> None:

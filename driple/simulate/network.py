@@ -2,12 +2,13 @@
 
     send(stream, bytes) -> queue of the stream -> shared rate (max-min fair) -> done at its end
 
-Messages of a stream go one after another, in order; streams go side by side. Streams of one group
-belong to one role: the one whose first message was sent first goes first, and the others take what
-it leaves. So the order of a role's messages is the same over one stream or many. Rates change only
-when a stream begins or ends or changes its place in its group; all changes of one moment are dealt
-with together, and what a set of streams shares is worked out once, since steps of training repeat
-the same sets.
+Messages of a stream go one after another, in order; streams go side by side. In a group of streams
+the one whose first message was sent first goes first, and the others take what it leaves. So the
+messages of one worker keep their order over one stream or many; and if the streams of all workers
+are one group, requests are answered in the order in which they came. Rates change only when a
+stream begins or ends or changes its place in its group; all changes of one moment are dealt with
+together, and what a set of streams shares is worked out once, since steps of training repeat the
+same sets.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ __all__ = ["SharedNetwork", "max_min_rates"]
 _NOTHING_BYTES = 1e-6
 _AFTER_ALL_OTHERS = 9  # priority of the sharing among the events of one moment
 _MOST_SETS = 20_000  # of streams whose rates are kept
-_MOST_AT_ONCE = 3  # streams of a group that pass something at the same time
 
 
 class SharedNetwork:
@@ -31,12 +31,24 @@ class SharedNetwork:
 
     Attributes:
         rates: of each meter, what passed it: lists of (time in s, bytes/s from then on).
+
+    Args:
+        queue: of events.
+        capacities: bytes/s of each link.
+        num_meters: how many meters there are.
+        most_at_once: streams of a group that pass something at the same time.
     """
 
-    def __init__(self, queue: EventQueue, capacities: Sequence[float], num_meters: int) -> None:
+    def __init__(
+        self,
+        queue: EventQueue,
+        capacities: Sequence[float],
+        num_meters: int,
+        most_at_once: int = 3,
+    ) -> None:
         self.rates: list[list[tuple[float, float]]] = [[(0.0, 0.0)] for _ in range(num_meters)]
         self._queue = queue
-        self._capacities = list(capacities)
+        self._capacities, self._most = list(capacities), most_at_once
         self._streams: list[_Stream] = []
         self._groups: list[list[_Stream]] = []  # active streams, the first to go first
         self._shared: tuple[tuple[int, ...], ...] = ()  # those that the present rates are of
@@ -89,10 +101,10 @@ class SharedNetwork:
         now_s = self._queue.now_s
         totals = [0.0] * len(self.rates)
         active = tuple(
-            tuple(one.number for one in group[:_MOST_AT_ONCE]) for group in self._groups if group
+            tuple(one.number for one in group[: self._most]) for group in self._groups if group
         )
         for group in self._groups:
-            for stream in group[_MOST_AT_ONCE:]:
+            for stream in group[self._most :]:
                 self._pass_at(stream, 0.0)
         for stream, rate in self._rates_of(active):
             for meter in stream.meters:
@@ -122,7 +134,10 @@ class SharedNetwork:
             found, left = [], list(self._capacities)
             for place in range(max(map(len, active), default=0)):
                 streams = [self._streams[group[place]] for group in active if place < len(group)]
-                rates = max_min_rates([stream.links for stream in streams], left)
+                if len(streams) == 1:
+                    rates = [min([left[link] for link in streams[0].links])]
+                else:
+                    rates = max_min_rates([stream.links for stream in streams], left)
                 for stream, rate in zip(streams, rates, strict=True):
                     found.append((stream, rate))
                     for link in stream.links:
