@@ -170,11 +170,12 @@ class _Cluster:
         # one in, and what passes it out and in at most.
         capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
         capacities += [spec.role_bytes_per_s] * num_ports
-        most = _MOST_AT_ONCE if spec.synchronous else num_ports
+        num_streams = 2 * num_workers * len(spec.server_machine)
+        most = _MOST_AT_ONCE if spec.synchronous else num_streams
         self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most)
         # Requests of asynchronous workers are answered in the order in which they came; those of
         # synchronous ones come together, and share.
-        num_groups = 2 * num_workers if spec.synchronous else 2
+        num_groups = 2 * num_workers if spec.synchronous else 1
         self.groups = [self.network.group() for _ in range(num_groups)]
 
         def links(sender: int, reader: int) -> tuple[int, ...]:

@@ -128,22 +128,38 @@ class SharedNetwork:
             self._plan(stream)
 
     def _rates_of(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
-        """Rate of each active stream: all that are first in their group, then all second, ..."""
+        """Rate of each active stream."""
         found = self._known.get(active)
         if found is None:
-            found, left = [], list(self._capacities)
-            for place in range(max(map(len, active), default=0)):
-                streams = [self._streams[group[place]] for group in active if place < len(group)]
-                if len(streams) == 1:
-                    rates = [min([left[link] for link in streams[0].links])]
-                else:
-                    rates = max_min_rates([stream.links for stream in streams], left)
-                for stream, rate in zip(streams, rates, strict=True):
-                    found.append((stream, rate))
-                    for link in stream.links:
-                        left[link] = max(left[link] - rate, 0.0)
+            found = self._in_turn(active[0]) if len(active) == 1 else self._side_by_side(active)
             if len(self._known) < _MOST_SETS:
                 self._known[active] = found
+        return found
+
+    def _in_turn(self, group: tuple[int, ...]) -> list[tuple[_Stream, float]]:
+        """Rates of one group, each stream after those before it."""
+        found, left = [], list(self._capacities)
+        for number in group:
+            stream = self._streams[number]
+            rate = min([left[link] for link in stream.links])
+            if rate > 0:
+                for link in stream.links:
+                    left[link] -= rate
+            found.append((stream, rate))
+        return found
+
+    def _side_by_side(
+        self, active: tuple[tuple[int, ...], ...]
+    ) -> list[tuple[_Stream, float]]:
+        """Rates of groups: what is first in each shares fairly, then what is second, and so on."""
+        found, left = [], list(self._capacities)
+        for place in range(max(map(len, active), default=0)):
+            streams = [self._streams[group[place]] for group in active if place < len(group)]
+            rates = max_min_rates([stream.links for stream in streams], left)
+            for stream, rate in zip(streams, rates, strict=True):
+                found.append((stream, rate))
+                for link in stream.links:
+                    left[link] = max(left[link] - rate, 0.0)
         return found
 
     def _plan(self, stream: _Stream) -> None:

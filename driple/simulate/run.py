@@ -32,8 +32,10 @@ from driple.trace import Trace
 __all__ = ["Simulation", "iteration_time_s", "simulate", "simulate_steps"]
 
 _LEAST_STEPS = 2
-# Steps of each asynchronous worker: until they have found their places, and those that count.
-_WARM_UP, _ASYNC_STEPS = 5, 20
+# Steps of each asynchronous worker: until they have found their places, then those that count.
+# Steps of unlike workers, which meet anew in each, are all known after 100; all workers together
+# do 200, which tell as much.
+_WARM_UP, _MOST_STEPS, _LEAST_ASYNC_STEPS, _WORKER_STEPS = 5, 100, 20, 200
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
 _LEAST_TRACE_S = 60 * NVML_WINDOW_S
@@ -133,8 +135,8 @@ def simulate_steps(
 ) -> list[WorkerRecord]:
     """What every worker does, step after step; all simulated times come from here.
 
-    Asynchronous workers begin one after another, spread over a step; after a warm-up each does 20
-    steps or more, whatever `num_steps` is: their mean tells no more in a longer run.
+    Asynchronous workers begin one after another, spread over a step; after a warm-up they do 200
+    steps together, and 20 to 100 each, whatever `num_steps` is: no mean of theirs depends on it.
 
     Args:
         job: the training job.
@@ -176,8 +178,8 @@ def simulate_steps(
     )
     if job.is_synchronous:
         return simulate_cluster(cluster, plans, num_steps, seed)
-    cluster = spread(cluster, plans)
-    return simulate_cluster(cluster, plans, 1 + _ASYNC_STEPS, seed, warm_up=_WARM_UP)
+    steps = min(_MOST_STEPS, max(_LEAST_ASYNC_STEPS, _WORKER_STEPS // len(plans)))
+    return simulate_cluster(spread(cluster, plans), plans, 1 + steps, seed, warm_up=_WARM_UP)
 
 
 def iteration_time_s(scene: Scene, records: Sequence[WorkerRecord]) -> float:
