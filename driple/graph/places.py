@@ -76,6 +76,7 @@ class Places:
     Attributes:
         kept: shape [num_nodes], bool: on the worker's compute device.
         is_remote: shape [num_nodes], bool: on another machine than the worker, or taken to be.
+        is_apart: shape [num_nodes], bool: on another GPU of the worker, which is a worker itself.
         device: shape [num_nodes], int32, number of the device; nodes of one number share one.
         layout: what the graph says of servers.
         without_device: nodes that name no device.
@@ -84,6 +85,7 @@ class Places:
 
     kept: BoolArray
     is_remote: BoolArray
+    is_apart: BoolArray
     device: npt.NDArray[np.int32]
     layout: Layout
     without_device: int
@@ -137,6 +139,7 @@ def place_nodes(
     return Places(
         kept=kept,
         is_remote=placer.is_remote,
+        is_apart=placer.is_apart(kept),
         device=placer.numbers(kept),
         layout=placer.layout,
         without_device=sum(not node.device for node in nodes),
@@ -288,10 +291,15 @@ class _Placer:
         )
         if self.layout == "servers":
             return apart
-        held = self._mask(VARIABLES) | self._mask(
-            {op for op in set(self.ops) if UPDATES.fullmatch(op)} | _ASSIGNS
-        )
-        variables = self._mask(VARIABLES)
+        changes = self._mask({op for op in set(self.ops) if UPDATES.fullmatch(op)} | _ASSIGNS)
+        # What no step changes is no parameter: a worker keeps it (synthetic images, a table).
+        variables = np.zeros(len(self.nodes), dtype=np.bool_)
+        changed = [self.holder[i] for i in np.flatnonzero(changes & self.runs).tolist()]
+        variables[[i for i in changed if i >= 0]] = True
+        variables &= self._mask(VARIABLES)
+        if not variables.any():  # no training step: all of them may be trained
+            variables = self._mask(VARIABLES)
+        held = variables | changes
         for i in self.order:
             held[i] |= self.holder[i] >= 0 and variables[self.holder[i]]
             held[i] |= self.root[i] != i and variables[self.root[i]]
@@ -327,6 +335,11 @@ class _Placer:
                     self.pipeline[reader] or found[reader] for reader in readers
                 )
         return found
+
+    def is_apart(self, kept: BoolArray) -> BoolArray:
+        """Nodes of the worker's other GPUs."""
+        found = [device.kind == "GPU" for device in self.devices]
+        return np.array(found, dtype=np.bool_) & ~kept & ~self.is_remote
 
     def numbers(self, kept: BoolArray) -> npt.NDArray[np.int32]:
         """A number for each device; servers that are taken for granted are one."""

@@ -168,7 +168,8 @@ class _Finder:
         if found:
             runs = self._run(found[:1])
             # Updates that no train op waits for are a step of their own.
-            loose = [i for i in self.applies if not any(self._run([j])[i] for j in found)]
+            covered = self._run(found)
+            loose = [i for i in self.applies if not covered[i]]
             if not loose or self._run(loose).sum() <= runs.sum():
                 return self._made(found[:1], found, runs)
         runs = self._run(starts)

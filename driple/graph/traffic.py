@@ -3,7 +3,8 @@
     data edges between machines  ->  one message for each output and device that it goes to
 
 TensorFlow's partitioner puts one Send and one Recv for each tensor and device that needs it
-(graph_partition.cc). A worker's own processor is no other machine: what comes from it crosses PCIe.
+(graph_partition.cc). A worker's own processor is no other machine: what comes from it crosses PCIe. Its
+other GPUs are workers of their own, so that what they receive and send does not count.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ def traffic_of(
         handed_on: nodes whose outputs go to servers though nobody in the graph reads them.
         nbytes: bytes of an output of a node in a step; also given the node that reads it.
     """
-    remote, device, kept = places.is_remote, places.device, places.kept
+    remote, apart, device, kept = places.is_remote, places.is_apart, places.device, places.kept
     received: dict[tuple[int, int, int], list[int]] = {}
     sent: dict[tuple[int, int, int], int] = {}
     readers_here: dict[int, list[int]] = {}
     running = np.flatnonzero(runs).tolist()
     for target in running:
         for source, slot in inputs[target]:
+            if apart[target] or apart[source]:
+                continue
             if not remote[source] and not remote[target]:
                 readers_here.setdefault(source, []).append(target)
             elif remote[source] != remote[target]:
