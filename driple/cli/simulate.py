@@ -38,7 +38,12 @@ def simulate(
         list[str] | None,
         typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 100,
+    steps: Annotated[
+        int,
+        typer.Option(
+            help="steps of a ring or of synchronous workers; asynchronous ones do 20 to 100 each"
+        ),
+    ] = 100,
     seed: Annotated[int, typer.Option(help="of the differences between steps")] = 0,
     placement: Annotated[
         str,
@@ -193,6 +198,8 @@ def _simulate_all(
 
 def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     print(f"{name} on {made.setting.name}: simulated")
+    for assumption in made.assumptions:
+        print(f"assumed: {assumption}")
     print_targets(made.targets, made.iteration_time_s)
     times = [record.iteration_time_s for record in made.records]
     rows = [

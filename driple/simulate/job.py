@@ -5,21 +5,23 @@ OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.errors import GraphError
-from driple.graph.opgraph import OpGraph
+from driple.graph.opgraph import Layout, OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.settings import Setting
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.kernels import op_times
 from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
-__all__ = ["Job", "OpKinds", "Program", "is_synchronous"]
+__all__ = ["Job", "OpKinds", "Program", "assumptions_on", "is_synchronous"]
 
 # A graph whose gradients are added up before they are applied waits for all workers.
 _ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
@@ -31,6 +33,21 @@ _ACCESSES = {
     "ApplyAdam": 7,
 }
 _USUAL_ACCESSES = 5
+_ON_SERVERS = "its variables and their updates are placed on the parameter servers"
+_ON_RING = "each worker updates all variables itself, and its gradients go round the ring"
+_ALONE = "the device updates all variables itself; nothing crosses the network"
+# By layout of the graph and kind of cluster.
+_ASSUMED: Mapping[tuple[Layout, str], str] = {
+    ("unplaced", "servers"): f"the graph names no device: {_ON_SERVERS}",
+    ("one_machine", "servers"): f"the graph is of one machine: {_ON_SERVERS}",
+    ("all_reduce", "servers"): "the graph adds up gradients by all-reduce, this setting has "
+    f"parameter servers: {_ON_SERVERS}, and workers wait for each other",
+    ("servers", "ring"): f"the graph has parameter servers, this setting has none: {_ON_RING}",
+    ("unplaced", "ring"): f"the graph names no device: {_ON_RING}",
+    ("one_machine", "ring"): f"the graph is of one machine: {_ON_RING}",
+    ("servers", "alone"): f"the graph has parameter servers, this setting has none: {_ALONE}",
+    ("all_reduce", "alone"): f"the graph adds up gradients of several workers: {_ALONE}",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,4 +192,12 @@ class Job:
 
 def is_synchronous(graph: OpGraph) -> bool:
     """Whether the gradients of all workers are added up before they are applied."""
-    return any(ops.op_type in _ADDS_UP for ops in graph.remote)
+    return graph.layout == "all_reduce" or any(ops.op_type in _ADDS_UP for ops in graph.remote)
+
+
+def assumptions_on(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """What a simulation of a graph assumes where the setting is not what the graph is made for."""
+    without = "ring" if setting.num_workers > 1 else "alone"
+    kind = "servers" if setting.num_servers else without
+    found = _ASSUMED.get((graph.layout, kind))
+    return (found,) if found else ()

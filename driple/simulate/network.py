@@ -148,9 +148,7 @@ class SharedNetwork:
             found.append((stream, rate))
         return found
 
-    def _side_by_side(
-        self, active: tuple[tuple[int, ...], ...]
-    ) -> list[tuple[_Stream, float]]:
+    def _side_by_side(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
         """Rates of groups: what is first in each shares fairly, then what is second, and so on."""
         found, left = [], list(self._capacities)
         for place in range(max(map(len, active), default=0)):

@@ -23,7 +23,7 @@ from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster, spread
 from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
 from driple.simulate.device import CalibratedDevice, Calibration
-from driple.simulate.job import Job
+from driple.simulate.job import Job, assumptions_on
 from driple.simulate.ring import RingSpec, simulate_ring
 from driple.simulate.scene import Scene, copy_s_per_byte, scene_of
 from driple.targets import UNITS, Targets
@@ -53,6 +53,7 @@ class Simulation:
         traces: of the first one's four resources, from the end of the first step.
         records: what every worker did, the first of the setting's own first.
         scene: the machines.
+        assumptions: where the setting is not what the graph is made for, one sentence each.
     """
 
     setting: Setting
@@ -62,6 +63,7 @@ class Simulation:
     traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
     scene: Scene
+    assumptions: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, Any]:
         """As `driple simulate --json` prints it: like a prediction, without a checkpoint."""
@@ -71,6 +73,7 @@ class Simulation:
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
             "provenance": "simulated",
+            "assumptions": list(self.assumptions),
             "workers": [
                 {"device": device, "iteration_time_s": record.iteration_time_s}
                 for device, record in zip(self.scene.devices, self.records, strict=True)
@@ -120,6 +123,7 @@ def simulate(
         traces=seen.traces,
         records=tuple(records),
         scene=scene,
+        assumptions=assumptions_on(job.graph, setting),
     )
 
 
