@@ -1,6 +1,7 @@
 """From a graph to segments and messages: nothing is lost, and the order is that of execution."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_the_times_of_segments_are_those_of_their_ops(num_servers: int) -> None:
     ends = [0, 2, 3, 6]
     for name in ("duration_s", "busy_s", "memory_s"):
         values = getattr(told, name)
-        wanted = [float(values[a:b].sum()) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        wanted = [float(values[a:b].sum()) for a, b in pairwise(ends)]
         assert [getattr(s, name) for s in plan.segments] == pytest.approx(wanted)
     for segment in plan.segments:
         assert 0 < segment.memory_s <= segment.busy_s <= segment.duration_s
