@@ -156,6 +156,7 @@ def read_profile(folder: Path) -> Profile:
             check_launch(f"step {number}, repetition {time}", number, launch)
     except ConfigError as error:
         raise MeasureError(
-            f"{folder} holds a damaged stall profile: {error}; measure anew with driple stalls run --out ANOTHER"
+            f"{folder} holds a damaged stall profile: {error}; measure anew with driple stalls run "
+            "--out ANOTHER"
         ) from error
     return Profile(folder=folder, about=about, launches=launches, left_out=left_out)
