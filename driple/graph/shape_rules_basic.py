@@ -68,7 +68,7 @@ _SCALAR = (
     "IteratorToStringHandle",
     "HashTableV2", "MutableHashTableV2", "LookupTableSizeV2", "VarIsInitializedOp", 
     "ReadFile", "WholeFileReaderV2", "TFRecordReaderV2", "TextLineReaderV2", "FixedLengthRecordReaderV2", "IdentityReaderV2",
-    "AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated", "MutexV2",
+    "OptionalFromValue", "OptionalNone", "OptionalHasValue", "AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated", "MutexV2",
     "TensorDataset", "TensorSliceDataset", "BatchDataset", "BatchDatasetV2", "MapDataset", "ParallelMapDataset",
     "ParallelMapDatasetV2", "PrefetchDataset", "RepeatDataset", "ShuffleDataset", "ShuffleDatasetV3", "ZipDataset", "RangeDataset",
     "OptionsDataset", "ModelDataset", "OptimizeDataset", "TakeDataset", "SkipDataset", "FilterDataset", "FlatMapDataset",

@@ -472,8 +472,15 @@ def _combined_suppression(call: OpCall) -> Sequence[Shape]:
 
 @rule("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "DecodeAndCropJpeg")
 def _decode(call: OpCall) -> Sequence[Shape]:
-    channels = call.number("channels") or -1
-    return ((-1, -1, channels),)
+    if call.node.op == "DecodeGif":
+        return ((-1, -1, -1, 3),)
+    return ((-1, -1, call.number("channels") or -1),)
+
+
+@rule("DecodeRaw")
+def _decode_raw(call: OpCall) -> Sequence[Shape]:
+    shape = call.shape(0)
+    return (None if shape is None else (*shape, -1),)
 
 
 @rule("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
