@@ -91,7 +91,7 @@ def infer_shapes(
     sources = input_positions(nodes, inputs, first.tables.shapes)
     numbers = scalar_inputs(nodes, inputs, sources, first.tables.shapes)
     numbers = [i for i in numbers if nodes[i].name not in options.inputs]
-    bound: dict[int, tuple[Shape, ...]] = {i: ((),) for i in numbers}
+    bound: dict[int, tuple[Shape, ...]] = dict.fromkeys(numbers, ((),))
     sources = [i for i in sources if i not in bound]
     bound |= bound_inputs(nodes, sources, first.tables.shapes, options)
     walked = _walk(nodes, inputs, order, bound) if bound else first
