@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from driple.errors import DripleError
     from driple.graph import OpGraph, read_graph
     from driple.inspector.checkpoint import Checkpoint, load_checkpoint
-    from driple.inspector.predict import Prediction, predict
+    from driple.inspector.predict import Prediction
     from driple.settings import Setting
+    from driple.simulate.checked import predict
     from driple.targets import Targets
 
 __all__ = [
@@ -40,7 +41,7 @@ _HOMES = {
     "Setting": "driple.settings",
     "Targets": "driple.targets",
     "load_checkpoint": "driple.inspector.checkpoint",
-    "predict": "driple.inspector.predict",
+    "predict": "driple.simulate.checked",
     "read_graph": "driple.graph",
 }
 

@@ -7,6 +7,7 @@
     ├── TraceError        a trace that cannot be labelled
     ├── DatasetError      a data set that cannot be read, or holds what it must not
     ├── CheckpointError   a checkpoint that cannot be loaded
+    ├── PredictionError   a graph for which an inspector gives impossible numbers
     ├── MeasureError      a measuring run that failed, or a machine that cannot measure
     └── MissingExtraError an optional dependency that a command needs is not installed
 
@@ -24,6 +25,7 @@ __all__ = [
     "GraphError",
     "MeasureError",
     "MissingExtraError",
+    "PredictionError",
     "SettingError",
     "TraceError",
 ]
@@ -55,6 +57,10 @@ class DatasetError(DripleError, ValueError):
 
 class CheckpointError(DripleError, ValueError):
     """A checkpoint cannot be loaded."""
+
+
+class PredictionError(DripleError, ValueError):
+    """An inspector has no answer for a graph: what it gives is outside of what can be."""
 
 
 class MeasureError(DripleError, RuntimeError):

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FIGURES", "NETWORK", "NUM_TARGETS", "RESOURCES", "TARGET_NAMES", "UNITS", "Targets"]
+__all__ = [
+    "FIGURES",
+    "NETWORK",
+    "NUM_TARGETS",
+    "RESOURCES",
+    "TARGET_NAMES",
+    "UNITS",
+    "Targets",
+    "impossible_numbers",
+]
 
 NETWORK = ("net_tx", "net_rx")
 RESOURCES = ("device_util", "device_mem_util", *NETWORK)
@@ -62,3 +71,20 @@ class Targets:
             resource: {figure: float(self.values[i, j]) for j, figure in enumerate(FIGURES)}
             for i, resource in enumerate(RESOURCES)
         }
+
+
+def impossible_numbers(targets: Targets) -> list[str]:
+    """The numbers that no job can have, as text: below 0, or a step that takes no time."""
+    found = [
+        f"{name} {value:.4g} {_unit(name)}"
+        for name, value in zip(TARGET_NAMES, targets.flat.tolist(), strict=True)
+        if value < 0
+    ]
+    if targets.iteration_time_s <= 0:
+        found.append(f"iteration time {targets.iteration_time_s:.4g} s")
+    return found
+
+
+def _unit(target: str) -> str:
+    resource, figure = target.split(".")
+    return UNITS[resource] if figure == "burst_amount" else UNITS[figure]

@@ -61,6 +61,7 @@ def random_input(seed: int) -> InspectorInput:
         facts={},
         num_nodes=3_000,
         num_edges=4_000,
+        num_ops=3_000,
         unknown_op_types={},
     )
 

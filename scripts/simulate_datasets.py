@@ -53,7 +53,7 @@ def simulate_all(first: str, settings: list[str], out: Path, processes: int) -> 
     with tempfile.TemporaryDirectory(prefix="driple-graphs-") as folder:
         for begin in range(0, len(names), SHARD):
             some = {name: graphs[name] for name in names[begin : begin + SHARD]}
-            store = store_graphs(some, parsed, Path(folder))
+            store = store_graphs(some, parsed, Path(folder), reader_version=data.reader_version)
         made = simulate_store(
             store,
             SimulationPlan(

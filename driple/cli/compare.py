@@ -220,18 +220,21 @@ def _predicted(
     from math import exp, expm1, hypot, log, log1p
 
     from driple.cli.checkpoints import checkpoint_path
-    from driple.errors import CheckpointError
+    from driple.errors import CheckpointError, PredictionError
     from driple.inspector.checkpoint import load_checkpoint
-    from driple.inspector.predict import predict
+    from driple.simulate.checked import predict
     from driple.simulate.compare import Estimate, p90_of
 
     try:
         file = checkpoint_path(setting, preset)
     except CheckpointError:
         return None, f"no inspector of preset {preset} for {setting.name}"
-    prediction = predict(graph, load_checkpoint(file))
-    strange = prediction.warnings
-    reason = f"{setting.name}: {'; '.join(strange)}; the inspector guesses" if strange else ""
+    try:
+        prediction = predict(graph, load_checkpoint(file))
+    except PredictionError as error:
+        return None, str(error)
+    doubts = (*prediction.warnings, *((prediction.outdated,) if prediction.outdated else ()))
+    reason = f"{setting.name}, inspector: {'; '.join(doubts)}" if doubts else ""
     of_labels = stated.p90 if prediction.provenance == "simulated" else 0.0
     time_s = prediction.iteration_time_s
     p90, calibrated_s = None, None
@@ -240,7 +243,7 @@ def _predicted(
     elif prediction.ends is not None and prediction.level is not None:
         half = hypot(log(prediction.ends[-1][1] / time_s), log1p(of_labels))
         p90, calibrated_s = expm1(half), (time_s / exp(half), time_s * exp(half))
-    elif not strange and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):
+    elif not doubts and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):
         p90 = hypot(p90_of({"mean_pct": mean}) or 0.0, of_labels)
     found = Estimate(
         method="inspector", iteration_time_s=time_s, p90=p90, calibrated_s=calibrated_s

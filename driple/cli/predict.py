@@ -68,7 +68,7 @@ def predict(
       driple predict graph.pbtxt --plot pattern.png
     """
     from driple.cli.source import read_file
-    from driple.inspector.predict import predict as predict_graph
+    from driple.simulate.checked import predict as predict_graph
 
     if plot is not None:
         from driple.cli.plot import check_picture, plot_predictions
@@ -86,8 +86,8 @@ def predict(
     if reading.has_unknown:  # the share that an interval holds is of graphs without any
         predictions = [replace(item, level=None) for item in predictions]
     for prediction in predictions:
-        for words in prediction.cautions:
-            note(f"{words}; take this prediction for {prediction.setting} as a guess")
+        for words in prediction.remarks:
+            note(f"{words} ({prediction.setting})")
     if plot is not None:
         plot_predictions(predictions, plot, title=graph.name)
         note(f"wrote {plot}")
@@ -127,15 +127,23 @@ def _label_error(prediction: Prediction, reading: Reading) -> StatedError | None
 
 def _print(prediction: Prediction, name: str, *, unknown: bool) -> None:
     trained = prediction.trained_on
+    for words in prediction.warnings:
+        print(f"a guess for {prediction.setting}: {words}")
     print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
+    if prediction.outdated:
+        print(prediction.outdated)
     ends = None if prediction.ends is None else prediction.ends.tolist()
     print_targets(prediction.targets, prediction.iteration_time_s, ends)
     if prediction.level is not None:
         kind = f"{prediction.provenance} " if prediction.provenance == "simulated" else ""
         print(f"in brackets: where {prediction.level:.0%} of such {kind}values are expected")
     elif prediction.ends is not None:
-        why = "with unknown dimensions counted as 1" if unknown else "extrapolated"
-        print(f"in brackets: {why}; how many of such values lie there is not known")
+        print(
+            f"in brackets: {_why_no_level(prediction, unknown=unknown)}; how many of such values "
+            "lie there is not known"
+        )
+    if prediction.closed_form_s is not None:
+        print(f"closed form, to compare: step time {prediction.closed_form_s:.3g} s")
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
     print(
@@ -149,3 +157,12 @@ def _print(prediction: Prediction, name: str, *, unknown: bool) -> None:
         f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{moved}"
         f"{tested}"
     )
+
+
+def _why_no_level(prediction: Prediction, *, unknown: bool) -> str:
+    """Why no share of values is stated for the intervals."""
+    if unknown:
+        return "with unknown dimensions counted as 1"
+    if prediction.contradiction:
+        return "wide enough to hold the closed form's times too"
+    return "learned from another version" if prediction.outdated else "extrapolated"

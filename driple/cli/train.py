@@ -112,9 +112,13 @@ def train(
         options = RunOptions(resume=True, progress=progress, threads=threads or None)
         result = train_inspector(data, split, chosen, folder, options=options, init=init)
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
-    metrics = result.checkpoint.metrics
+    metrics, test = result.checkpoint.metrics, result.scores.get("test")
+    if test is not None and (words := test.sentence_on_impossible()):
+        note(f"test part: {words}")
     if json:
-        print_json({"checkpoint": str(folder / "checkpoint.safetensors"), "metrics": metrics})
+        file = str(folder / "checkpoint.safetensors")
+        impossible = None if test is None else test.num_impossible
+        print_json({"checkpoint": file, "metrics": metrics, "test_impossible": impossible})
     else:
         print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
 

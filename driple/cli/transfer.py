@@ -318,12 +318,15 @@ def _show(
 ) -> None:
     """Errors and learning curve, or the reason why there is none."""
     metrics = result.checkpoint.metrics
+    if words := result.scores["test"].sentence_on_impossible():
+        note(f"test part: {words}")
     if json:
         from dataclasses import asdict
 
         found: dict[str, Any] = {
             "checkpoint": str(folder / "checkpoint.safetensors"),
             "metrics": metrics,
+            "test_impossible": result.scores["test"].num_impossible,
             "seconds": result.seconds,
             "epochs": len(result.history),
             "learning_curve": line.to_json_dict() if line else None,

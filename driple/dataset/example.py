@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from driple.errors import DatasetError
 from driple.graph.signature import signatures_to_json
+from driple.graph.version import READER_VERSION
 from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.targets import NUM_TARGETS, TARGET_NAMES, Targets
 
@@ -108,6 +109,8 @@ class Dataset:
         examples: in the order in which they were added; workload names are unique.
         about: provenance, free-form JSON: host, versions, date, sampling period, iterations,
             repeatability, licence.
+        reader_version: version of the reader that made its graphs (`driple.graph.version`); the
+            oldest one if there were several.
 
     Raises:
         DatasetError: a workload twice, an example of another setting, or grouped graphs among
@@ -118,6 +121,7 @@ class Dataset:
     setting: str
     examples: tuple[Example, ...]
     about: dict[str, Any] = field(default_factory=dict)
+    reader_version: int = READER_VERSION
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -161,10 +165,16 @@ class Dataset:
 
 
 def merge_examples(dataset: Dataset, new: Iterable[Example]) -> Dataset:
-    """The data set with new examples: same-named workloads replaced in place, others appended."""
+    """The data set with new examples: same-named workloads replaced in place, others appended.
+
+    Its reader version stays, unless no example of before is left.
+    """
+    new = tuple(new)
     merged = {example.workload: example for example in dataset.examples}
     merged.update({example.workload: example for example in new})
-    return replace(dataset, examples=tuple(merged.values()))
+    old_remain = set(dataset.workloads) - {example.workload for example in new}
+    reader_version = dataset.reader_version if old_remain else READER_VERSION
+    return replace(dataset, examples=tuple(merged.values()), reader_version=reader_version)
 
 
 def graph_hash(graph: AnyGraph) -> str:

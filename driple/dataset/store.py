@@ -26,6 +26,7 @@ from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_
 from driple.dataset.tables import read_table, require_pyarrow, write_table
 from driple.errors import DatasetError
 from driple.files import replacing, told_as
+from driple.graph.version import FIRST_READER_VERSION
 from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.storedfiles import parse_json, read_json
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
@@ -41,7 +42,7 @@ ABOUT_FILE = "dataset.json"
 EXAMPLES_FILE = "examples.parquet"
 GRAPHS_FILE = "graphs.parquet"
 # Keys of dataset.json that belong to the folder; the rest is the free-form `Dataset.about`.
-OWN_KEYS = ("format", "name", "setting", "num_examples", "num_graphs")
+OWN_KEYS = ("format", "name", "setting", "num_examples", "num_graphs", "reader_version")
 # Where graphs lie that several data sets share: a folder beside this one.
 SHARED_KEY = "graphs_in"
 
@@ -133,6 +134,7 @@ def _read(folder: Path, files: dict[Path, dict[str, AnyGraph]]) -> Dataset:
             setting=about["setting"],
             examples=_examples_from_table(examples_table, graphs),
             about={k: value for k, value in about.items() if k not in (*OWN_KEYS, SHARED_KEY)},
+            reader_version=about.get("reader_version", FIRST_READER_VERSION),
         )
     except DatasetError as error:
         raise DatasetError(f"{folder / EXAMPLES_FILE}: {error}") from error
@@ -186,7 +188,8 @@ def _add_shared(file: Path, graphs: dict[str, AnyGraph]) -> None:
 
 
 def _about_bytes(dataset: Dataset, num_graphs: int, graphs_in: str) -> bytes:
-    own = (FORMAT, dataset.name, dataset.setting, len(dataset.examples), num_graphs)
+    numbers = (len(dataset.examples), num_graphs, dataset.reader_version)
+    own = (FORMAT, dataset.name, dataset.setting, *numbers)
     about = dict(zip(OWN_KEYS, own, strict=True))
     about |= {SHARED_KEY: graphs_in} if graphs_in else {}
     clash = sorted({*OWN_KEYS, SHARED_KEY} & set(dataset.about))
@@ -221,6 +224,12 @@ def _read_about(folder: Path) -> dict[str, Any]:
     for key in ("name", "setting"):
         if not isinstance(about.get(key), str):
             raise DatasetError(f"{file} has no {key!r}; restore the file")
+    version = about.get("reader_version", FIRST_READER_VERSION)
+    if type(version) is not int or version < FIRST_READER_VERSION:
+        raise DatasetError(
+            f"{file} has the reader version {version!r}, must be a whole number of 1 or more; "
+            "restore the file"
+        )
     return dict(about)
 
 

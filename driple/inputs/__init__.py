@@ -9,9 +9,11 @@ from driple.inputs.features import fit_op_type_table
 from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.inputs.grouping import fluid_communities, group_nodes, proportional_num_groups
 from driple.inputs.groupings import Groupings
+from driple.inputs.version import FEATURES_VERSION
 
 __all__ = [
     "FACT_WORDS",
+    "FEATURES_VERSION",
     "AnyGraph",
     "GroupedGraph",
     "Groupings",

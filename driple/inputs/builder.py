@@ -37,7 +37,9 @@ class InspectorInput:
         context: shape [C], float32, the whole graph (`InputConfig.context_names`), log(1 + x).
         num_nodes: nodes of the graph, left-out ones included.
         num_edges: edges of the graph.
-        unknown_op_types: op types that the table lacks, encoded as 0, and how often they occur.
+        num_ops: nodes of the graph, and with a context those that run elsewhere.
+        unknown_op_types: op types that the table lacks, encoded as 0, and how many of those ops
+            they are.
         facts: of the graph (`facts.py`); FLOPs only where costs are asked for.
     """
 
@@ -46,6 +48,7 @@ class InspectorInput:
     context: npt.NDArray[np.float32]
     num_nodes: int
     num_edges: int
+    num_ops: int
     unknown_op_types: dict[str, int]
     facts: dict[str, float]
 
@@ -93,13 +96,15 @@ def build_input(
     if config.features != "paper":
         features = np.log1p(features)
     context = np.concatenate(parts) if parts else np.zeros(0)
+    remote = config.context != "none"
     return InspectorInput(
         features=features.astype(np.float32),
         edges=grouping.edges,
         context=context.astype(np.float32),
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
-        unknown_op_types=unknown_op_types(graph, table, remote=config.context != "none"),
+        num_ops=graph.num_nodes + (sum(ops.num_nodes for ops in graph.remote) if remote else 0),
+        unknown_op_types=unknown_op_types(graph, table, remote=remote),
         facts=graph_facts(graph, cost),
     )
 
@@ -118,6 +123,7 @@ def _input_of_groups(graph: GroupedGraph, config: InputConfig) -> InspectorInput
         context=np.zeros(0, dtype=np.float32),
         num_nodes=graph.num_nodes,
         num_edges=graph.num_edges,
+        num_ops=graph.num_nodes,
         unknown_op_types={},
         facts=graph_facts(graph),
     )

@@ -25,7 +25,9 @@ from safetensors import SafetensorError
 
 from driple.errors import CheckpointError, ConfigError
 from driple.files import write_whole
+from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
 from driple.inputs.config import InputConfig
+from driple.inputs.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
 from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import Intervals
 from driple.inspector.law import CostLaw
@@ -43,6 +45,7 @@ PROVENANCES = ("measured", "simulated", "published")
 # The largest inspector that the configuration makes sense of has a few million weights.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 16 * 2**20
+_MOST_VERSION = 10**6
 _METADATA_KEY = "driple"
 _KNOWN = "intervals.known"
 _RESIDUALS = ("residuals.learned", "residuals.coefficients")
@@ -72,6 +75,8 @@ class Checkpoint:
         num_tuned: repeated graph layers, counted from the last, whose weights were tuned for this
             setting; 0 for an inspector that was not transferred.
         format: format number of the file.
+        reader_version: version of the reader that made the graphs that it learned from.
+        features_version: version of the features that it learned from.
     """
 
     weights: dict[str, npt.NDArray[np.float32]]
@@ -92,6 +97,8 @@ class Checkpoint:
     intervals: Intervals | None = None
     num_tuned: int = 0
     format: int = FORMAT
+    reader_version: int = READER_VERSION
+    features_version: int = FEATURES_VERSION
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
@@ -227,6 +234,8 @@ def _to_metadata(checkpoint: Checkpoint) -> dict[str, object]:
         "trained_on": checkpoint.trained_on,
         "metrics": checkpoint.metrics,
         "versions": checkpoint.versions,
+        "reader_version": checkpoint.reader_version,
+        "features_version": checkpoint.features_version,
     }
 
 
@@ -278,6 +287,8 @@ def _from_metadata(
         preset=_text(fields, "preset"),
         versions={name: _text(versions, name) for name in versions},
         num_tuned=num_tuned,
+        reader_version=_version(fields, "reader_version", FIRST_READER_VERSION),
+        features_version=_version(fields, "features_version", FIRST_FEATURES_VERSION),
     )
 
 
@@ -383,6 +394,16 @@ def _is_range(pair: object) -> bool:
         and all(map(_is_number, pair))
         and pair[0] <= pair[1]
     )
+
+
+def _version(fields: Mapping[str, object], name: str, first: int) -> int:
+    """A version number; files that were written before there was one are of the first."""
+    found = fields.get(name, first)
+    if type(found) is not int or not first <= found <= _MOST_VERSION:
+        raise CheckpointError(
+            f"its {name} is {found!r}, needed is a whole number of {first} or more; train it anew"
+        )
+    return found
 
 
 def _text(fields: Mapping[str, object], name: str) -> str:

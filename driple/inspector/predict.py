@@ -3,32 +3,47 @@
     OpGraph --build_input--> InspectorInput --scaler, inspector, scaler--> Targets -> Prediction
 
 Entry points: `predict` for one graph, `Predictor` for inputs that are built already. Nothing is
-clamped: what a checkpoint says is reported as it is, and what is no number is an error.
+clamped: `Predictor` reports what a checkpoint gives, and `predict` refuses what no job can have.
+`driple.simulate.checked` compares the step time of a prediction with a closed form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import CheckpointError, ConfigError
+from driple.errors import CheckpointError, ConfigError, PredictionError
 from driple.graph.opgraph import OpGraph
 from driple.inputs.builder import InspectorInput, build_input
 from driple.inputs.facts import FACT_WORDS
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
+from driple.inspector.outdated import outdated_words
 from driple.settings import Setting
-from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, UNITS, Targets
+from driple.targets import (
+    FIGURES,
+    NUM_TARGETS,
+    RESOURCES,
+    UNITS,
+    Targets,
+    impossible_numbers,
+)
 
 __all__ = ["Prediction", "Predictor", "beyond_training", "predict"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _MOST_PCT = 100.0
+_DEFAULT = "default"
+_TIMES = [
+    *(i * len(FIGURES) + k for i in range(len(RESOURCES)) for k, name in enumerate(FIGURES)
+      if name != "burst_amount"),
+    NUM_TARGETS,
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +65,11 @@ class Prediction:
             they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
             the checkpoint was not calibrated, or the graph is too far off to tell.
-        warnings: in what the graph is unlike all that the checkpoint has learned from.
+        strange: in what the graph is unlike all that the checkpoint has learned from.
+        outdated: that the checkpoint was trained with another version of the reader or of the
+            features; empty if it was not.
+        closed_form_s: step time by a closed form, to compare with; None if there is none.
+        contradiction: that the two step times exclude each other; empty if they do not.
     """
 
     setting: str
@@ -65,19 +84,54 @@ class Prediction:
     metrics: dict[str, float]
     level: float | None
     ends: FloatArray | None
-    warnings: tuple[str, ...]
+    strange: tuple[str, ...]
+    outdated: str = ""
+    closed_form_s: float | None = None
+    contradiction: str = ""
 
     @property
-    def cautions(self) -> tuple[str, ...]:
-        """Why not to trust it: the warnings, and amounts that cannot be."""
+    def warnings(self) -> tuple[str, ...]:
+        """Why this answer is a guess: a contradiction, or where nothing was compared, strangeness.
+
+        A graph can be unlike all that was learned and the answer still right, so that the closed
+        form decides where there is one.
+        """
+        if self.closed_form_s is None:
+            return self.strange
+        return (self.contradiction,) if self.contradiction else ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else to know: strangeness that is no warning, and amounts that cannot be."""
+        found = () if self.closed_form_s is None else self.strange
         if Setting.parse(self.setting).on_cpu:  # 100 % is one core of several
-            return self.warnings
-        return self.warnings + tuple(
-            f"{resource} is told to reach {figures['burst_amount']:.1f} %, and a GPU cannot exceed "
-            f"{_MOST_PCT:.0f} %"
+            return found
+        return found + tuple(
+            f"predicted {resource} of {figures['burst_amount']:.1f} % exceeds {_MOST_PCT:.0f} %, "
+            "the most that a GPU reaches"
             for resource, figures in self.targets.to_dict().items()
             if UNITS[resource] == "%" and figures["burst_amount"] > _MOST_PCT
         )
+
+    def compared(self, closed_form_s: float, contradiction: str) -> Prediction:
+        """The prediction with the step time of a closed form beside it.
+
+        Where the two exclude each other no share of true values is claimed any more, and the
+        intervals of all times reach to the closed form at least.
+
+        Args:
+            closed_form_s: seconds of a step.
+            contradiction: that the two exclude each other; empty if they do not.
+        """
+        made = replace(self, closed_form_s=closed_form_s, contradiction=contradiction)
+        if not contradiction or self.ends is None:
+            return made
+        values = np.append(self.targets.flat, self.iteration_time_s)[_TIMES]
+        apart = abs(np.log(closed_form_s / self.iteration_time_s))
+        ends = self.ends.copy()
+        ends[_TIMES, 0] = np.minimum(ends[_TIMES, 0], values * np.exp(-apart))
+        ends[_TIMES, 1] = np.maximum(ends[_TIMES, 1], values * np.exp(apart))
+        return replace(made, ends=ends, level=None)
 
     @property
     def target_ends(self) -> FloatArray | None:
@@ -94,7 +148,9 @@ class Prediction:
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
             "interval": self._interval_json(),
-            "warnings": list(self.cautions),
+            "warnings": list(self.warnings),
+            "remarks": list(self.remarks),
+            "closed_form_s": self.closed_form_s,
             "graph": {
                 "nodes": self.num_nodes,
                 "edges": self.num_edges,
@@ -107,6 +163,7 @@ class Prediction:
                 # The simulator's error on such clusters is over all networks, not of this graph.
                 "trained_on": {k: v for k, v in self.trained_on.items() if k != "label_error"},
                 "metrics": dict(self.metrics),
+                "outdated": self.outdated,
             },
         }
 
@@ -191,20 +248,29 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
     Raises:
         GraphError: the graph has no nodes.
         CheckpointError: the inspector gives something that is no finite number.
+        PredictionError: it gives a negative amount or duration, or a step that takes no time.
     """
     item = build_input(graph, checkpoint.op_type_table, checkpoint.input_config)
     read, rows = Predictor(checkpoint).read_and_predict([item])
     values = rows[0]
     targets = Targets(values.reshape(len(RESOURCES), len(FIGURES)))
+    _refuse_impossible(targets, checkpoint)
     intervals, ends = checkpoint.intervals, None
     distance = 0.0 if intervals is None else intervals.distance(read[0].context)
-    warnings = beyond_training(
-        checkpoint.trained_on, intervals, item.facts, item.unknown_op_types, distance
+    strange = beyond_training(
+        checkpoint.trained_on,
+        intervals,
+        item.facts,
+        item.unknown_op_types,
+        distance,
+        num_ops=item.num_ops,
     )
+    outdated = outdated_words(checkpoint)
+    level = None if intervals is None or intervals.is_beyond(distance) else intervals.level
     if intervals is not None:
         numbers = np.append(values, targets.iteration_time_s)
         with np.errstate(over="ignore"):
-            ends = intervals.around(numbers, distance, warned=bool(warnings))
+            ends = intervals.around(numbers, distance, warned=bool(strange))
         if not np.isfinite(ends).all():  # so far off that nothing is known
             ends = None
     return Prediction(
@@ -218,9 +284,24 @@ def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
         provenance=checkpoint.provenance,
         trained_on=checkpoint.trained_on,
         metrics=checkpoint.metrics,
-        level=None if intervals is None or intervals.is_beyond(distance) else intervals.level,
+        level=None if outdated else level,
         ends=ends,
-        warnings=tuple(warnings),
+        strange=tuple(strange),
+        outdated=outdated,
+    )
+
+
+def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:
+    """Raise PredictionError where the numbers are outside of what any job can have."""
+    found = impossible_numbers(targets)
+    if not found:
+        return
+    instead = "" if checkpoint.preset == _DEFAULT else f"--preset {_DEFAULT}, or "
+    raise PredictionError(
+        f"the inspector of preset {checkpoint.preset} for {checkpoint.setting} has no answer for "
+        f"this graph: it gives {found[0]}"
+        f"{f' and {len(found) - 1} more impossible numbers' if len(found) > 1 else ''}, where 0 is "
+        f"the least; use {instead}driple simulate GRAPH --setting {checkpoint.setting}"
     )
 
 
@@ -230,6 +311,8 @@ def beyond_training(
     facts: Mapping[str, float],
     unknown_op_types: Mapping[str, int],
     distance: float,
+    *,
+    num_ops: int,
 ) -> list[str]:
     """In what a graph is outside of what an inspector has learned from, a sentence for each.
 
@@ -237,8 +320,9 @@ def beyond_training(
         trained_on: what the checkpoint records of its training graphs.
         intervals: of the checkpoint.
         facts: of the graph (`inputs.facts`).
-        unknown_op_types: how often each op type occurs that the checkpoint lacks.
+        unknown_op_types: how many ops there are of each type that the checkpoint lacks.
         distance: of the graph to the nearest training graph (`Intervals.distance`).
+        num_ops: ops among which the unknown ones were counted.
     """
     found = []
     known = trained_on.get("range")
@@ -253,7 +337,7 @@ def beyond_training(
         most_often = sorted(unknown_op_types, key=lambda name: -unknown_op_types[name])[:5]
         found.append(
             f"{len(unknown_op_types)} op type(s) that the inspector has never seen, in "
-            f"{sum(unknown_op_types.values())} of {facts['num_nodes']:.0f} nodes: "
+            f"{sum(unknown_op_types.values())} of {num_ops} ops: "
             f"{', '.join(most_often)}"
         )
     if intervals is not None and intervals.is_far(distance):

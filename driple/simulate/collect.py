@@ -129,7 +129,15 @@ def simulate_store(
             "iteration_time_error": reached.error_of(setting, scene_of(setting).link),
             "calibration": dict(reached.about),
         }
-        places.append(_write(folder, setting, rows, graphs, about))
+        made = Dataset(
+            name=setting.file_name,
+            setting=setting.name,
+            examples=_examples(setting, rows, graphs),
+            about=about,
+            reader_version=store.reader_version,
+        )
+        write_dataset(made, folder / setting.file_name, graphs_in=SHARED_GRAPHS)
+        places.append(folder / setting.file_name)
     with told_as(DatasetError, f"delete {parts}"):
         shutil.rmtree(parts)
     return places
@@ -185,32 +193,19 @@ def _read_part(file: Path) -> list[dict[str, Any]]:
         raise DatasetError(f"{file} is damaged ({error}); delete it, and run again") from error
 
 
-def _write(
-    folder: Path,
+def _examples(
     setting: Setting,
     rows: Mapping[str, Sequence[Mapping[str, Any]]],
     graphs: Mapping[str, OpGraph],
-    about: dict[str, Any],
-) -> Path:
-    """The data set of one setting."""
+) -> tuple[Example, ...]:
+    """The simulated workloads of one setting, by name."""
     found = {
         str(row["workload"]): row
         for part in rows.values()
         for row in part
         if row["setting"] == setting.name
     }
-    examples = tuple(
-        _example(name, row, setting, graphs[name]) for name, row in sorted(found.items())
-    )
-    data = Dataset(
-        name=setting.file_name,
-        setting=setting.name,
-        examples=examples,
-        about=about,
-    )
-    place = folder / setting.file_name
-    write_dataset(data, place, graphs_in=SHARED_GRAPHS)
-    return place
+    return tuple(_example(name, row, setting, graphs[name]) for name, row in sorted(found.items()))
 
 
 def _example(name: str, row: Mapping[str, Any], setting: Setting, graph: OpGraph) -> Example:

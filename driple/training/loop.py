@@ -21,7 +21,7 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import CheckpointError
 from driple.files import told_as
-from driple.inputs import Groupings
+from driple.inputs import FEATURES_VERSION, Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
@@ -175,6 +175,8 @@ def train(
         metrics=metrics_of(fitted.scores),
         preset=preset.name,
         versions=library_versions(),
+        reader_version=dataset.reader_version,
+        features_version=FEATURES_VERSION,
     )
     save_checkpoint(checkpoint, folder / CHECKPOINT_FILE)
     return TrainResult.of(fitted, checkpoint)
@@ -187,9 +189,13 @@ def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
         return None
     distances = [intervals.distance(context) for context in part.batch.context.numpy()]
     warnings = [
-        tuple(beyond_training(checkpoint.trained_on, intervals, facts, unknown, distance))
-        for facts, unknown, distance in zip(
-            part.facts, part.unknown_op_types, distances, strict=True
+        tuple(
+            beyond_training(
+                checkpoint.trained_on, intervals, facts, unknown, distance, num_ops=num_ops
+            )
+        )
+        for facts, num_ops, unknown, distance in zip(
+            part.facts, part.num_ops, part.unknown_op_types, distances, strict=True
         )
     ]
     return Sureness(

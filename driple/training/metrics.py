@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from driple.errors import DatasetError
 from driple.label.repeatability import smape_shares
-from driple.targets import TARGET_NAMES, Targets
+from driple.targets import FIGURES, TARGET_NAMES, Targets, impossible_numbers
 
 __all__ = [
     "Scores",
@@ -39,12 +39,15 @@ class Scores:
         smape_pct: shape [12], percent, 0 to 200.
         iteration_time_mape_pct: mean absolute error of the iteration time in percent of the true.
         num_workloads: workloads that were predicted.
+        num_impossible: those among them with a number that no job can have, which `driple predict`
+            refuses; the errors count them all the same.
     """
 
     nrmse: FloatArray
     smape_pct: FloatArray
     iteration_time_mape_pct: float
     num_workloads: int
+    num_impossible: int = 0
 
     @property
     def mean_nrmse(self) -> float:
@@ -63,6 +66,7 @@ class Scores:
             "smape_pct": self.mean_smape_pct,
             "iteration_time_mape_pct": self.iteration_time_mape_pct,
             "num_workloads": self.num_workloads,
+            "num_impossible": self.num_impossible,
             "nrmse_by_target": dict(zip(TARGET_NAMES, self.nrmse.tolist(), strict=True)),
             "smape_pct_by_target": dict(zip(TARGET_NAMES, self.smape_pct.tolist(), strict=True)),
         }
@@ -77,9 +81,27 @@ class Scores:
                 raise TypeError(f"{name}_by_target is no object")
             rows[name] = np.array([by_target[target] for target in TARGET_NAMES], dtype=np.float64)
         time_error, num = stored["iteration_time_mape_pct"], stored["num_workloads"]
-        if not isinstance(time_error, int | float) or not isinstance(num, int):
-            raise TypeError("iteration_time_mape_pct and num_workloads must be numbers")
-        return cls(**rows, iteration_time_mape_pct=float(time_error), num_workloads=num)
+        impossible = stored.get("num_impossible", 0)  # written since they are counted
+        if not isinstance(time_error, int | float):
+            raise TypeError("iteration_time_mape_pct must be a number")
+        if not isinstance(num, int) or not isinstance(impossible, int):
+            raise TypeError("num_workloads and num_impossible must be whole numbers")
+        return cls(
+            **rows,
+            iteration_time_mape_pct=float(time_error),
+            num_workloads=num,
+            num_impossible=impossible,
+        )
+
+    def sentence_on_impossible(self) -> str:
+        """What to know of impossible predictions; empty if there are none."""
+        if not self.num_impossible:
+            return ""
+        return (
+            f"{self.num_impossible} of {self.num_workloads} predictions are impossible (an amount "
+            "or a duration below 0, or a step that takes no time): driple predict refuses such "
+            "graphs, the errors count them"
+        )
 
 
 def score(
@@ -103,6 +125,7 @@ def score(
         smape_pct=smape_pct(predicted, true),
         iteration_time_mape_pct=float(time_errors_pct(predicted, true_times_s).mean()),
         num_workloads=len(true),
+        num_impossible=sum(bool(impossible_numbers(_targets(row))) for row in predicted),
     )
 
 
@@ -158,8 +181,12 @@ def time_errors_pct(predicted: FloatArray, true_times_s: FloatArray) -> FloatArr
 
 def predicted_times_s(predicted: FloatArray) -> FloatArray:
     """Shape [n], the iteration time that each row of targets [n, 12] implies, seconds."""
-    rows = [Targets(row.reshape(-1, 3)).iteration_time_s for row in predicted]
+    rows = [_targets(row).iteration_time_s for row in predicted]
     return np.array(rows, dtype=np.float64)
+
+
+def _targets(row: FloatArray) -> Targets:
+    return Targets(row.reshape(-1, len(FIGURES)))
 
 
 def mean_scores(scores: Sequence[Scores]) -> Scores:
@@ -169,4 +196,5 @@ def mean_scores(scores: Sequence[Scores]) -> Scores:
         smape_pct=np.mean([fold.smape_pct for fold in scores], axis=0),
         iteration_time_mape_pct=float(np.mean([fold.iteration_time_mape_pct for fold in scores])),
         num_workloads=sum(fold.num_workloads for fold in scores),
+        num_impossible=sum(fold.num_impossible for fold in scores),
     )

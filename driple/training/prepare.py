@@ -67,6 +67,7 @@ class Part:
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
         facts: of each graph (`inputs.facts`).
+        num_ops: of each graph.
         unknown_op_types: of each graph, how often each op type occurs that the table lacks.
     """
 
@@ -78,6 +79,7 @@ class Part:
     labels: FloatArray
     times_s: FloatArray
     facts: tuple[dict[str, float], ...]
+    num_ops: tuple[int, ...]
     unknown_op_types: tuple[dict[str, int], ...]
 
 
@@ -329,6 +331,7 @@ def _part(
         labels=labels,
         times_s=np.array([example.iteration_time_s for example in examples]),
         facts=tuple(item.facts for item in inputs),
+        num_ops=tuple(item.num_ops for item in inputs),
         unknown_op_types=tuple(item.unknown_op_types for item in inputs),
     )
 

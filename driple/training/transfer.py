@@ -153,6 +153,8 @@ def transfer(
         intervals=intervals,
         versions=library_versions(),
         num_tuned=config.num_tuned(checkpoint.config.num_layers(checkpoint.num_groups)),
+        # What it learned first stays in it, and so does the older of the two versions.
+        reader_version=min(checkpoint.reader_version, dataset.reader_version),
     )
     save_checkpoint(made, folder / CHECKPOINT_FILE)
     return TrainResult.of(fitted, made)

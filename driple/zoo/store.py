@@ -25,6 +25,7 @@ from driple.dataset.tables import read_table, write_table
 from driple.errors import ConfigError, DatasetError
 from driple.files import replacing, told_as, write_whole
 from driple.graph.opgraph import OpGraph
+from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
 from driple.processes import end_with_parent
 from driple.settings import Setting
 from driple.storedfiles import read_json
@@ -47,11 +48,13 @@ class GraphStore:
         folder: where they lie.
         setting: full name of the setting on which they are placed.
         places: name of each workload -> file of its shard, content hash.
+        reader_version: version of the reader that made them.
     """
 
     folder: Path
     setting: str
     places: dict[str, tuple[str, str]]
+    reader_version: int = READER_VERSION
 
     @classmethod
     def open(cls, folder: str | Path) -> GraphStore:
@@ -69,7 +72,8 @@ class GraphStore:
                     "update Driple"
                 )
             places = {str(job): (str(at[0]), str(at[1])) for job, at in index["workloads"].items()}
-            return cls(Path(folder), str(index["setting"]), places)
+            version = int(index.get("reader_version", FIRST_READER_VERSION))
+            return cls(Path(folder), str(index["setting"]), places, version)
         except FileNotFoundError:
             raise DatasetError(
                 f"{folder} holds no graphs: it has no {INDEX_FILE}; run driple zoo build --all"
@@ -126,11 +130,12 @@ def build_graphs(
         progress: called with the last workload, how many are done, and how many there are.
 
     Raises:
-        ConfigError: the folder holds graphs of another setting, or there is no such model.
+        ConfigError: the folder holds graphs of another setting or of another version of the
+            reader, or there is no such model.
         DatasetError: the folder cannot be read or written.
     """
     place = Path(folder)
-    store = _opened(place, setting)
+    store = _opened(place, setting, READER_VERSION)
     todo = sorted(
         (job for job in dict.fromkeys(workloads) if job.name not in store.places),
         key=lambda job: (job.model, job.data_set),
@@ -153,31 +158,44 @@ def build_graphs(
     return store
 
 
-def store_graphs(graphs: Mapping[str, OpGraph], setting: Setting, folder: str | Path) -> GraphStore:
+def store_graphs(
+    graphs: Mapping[str, OpGraph],
+    setting: Setting,
+    folder: str | Path,
+    *,
+    reader_version: int = READER_VERSION,
+) -> GraphStore:
     """Put graphs that are there already into a store, as one shard.
 
     Args:
         graphs: by workload.
         setting: the cluster on which they are placed.
         folder: made if need be.
+        reader_version: version of the reader that made them.
 
     Raises:
-        ConfigError: the folder holds graphs of another setting.
+        ConfigError: the folder holds graphs of another setting, or of another version of the
+            reader.
         DatasetError: the folder cannot be read or written.
     """
-    return _with_shard(_opened(Path(folder), setting), dict(graphs))
+    return _with_shard(_opened(Path(folder), setting, reader_version), dict(graphs))
 
 
-def _opened(folder: Path, setting: Setting) -> GraphStore:
+def _opened(folder: Path, setting: Setting, reader_version: int) -> GraphStore:
     with told_as(DatasetError, f"write graphs into {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
     if not (folder / INDEX_FILE).exists():
-        return GraphStore(folder, setting.name, {})
+        return GraphStore(folder, setting.name, {}, reader_version)
     store = GraphStore.open(folder)
     if store.setting != setting.name:
         raise ConfigError(
             f"{folder} holds graphs of {store.setting}, not of {setting.name}; "
             "choose another folder"
+        )
+    if store.reader_version != reader_version:
+        raise ConfigError(
+            f"{folder} holds graphs of reader version {store.reader_version}, and these are of "
+            f"version {reader_version}; choose another folder, or delete this one"
         )
     return store
 
@@ -192,10 +210,15 @@ def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
     with told_as(DatasetError, f"write {file}"), replacing(file) as (part,):
         write_table(table, part, encodings)
     places = store.places | {workload: (shard, key) for workload, key in keys.items()}
-    index = {"format": FORMAT, "setting": store.setting, "workloads": places}
+    index = {
+        "format": FORMAT,
+        "setting": store.setting,
+        "reader_version": store.reader_version,
+        "workloads": places,
+    }
     text = json.dumps(index, indent=1) + "\n"
     write_whole(store.folder / INDEX_FILE, text.encode(), error=DatasetError)
-    return GraphStore(store.folder, store.setting, places)
+    return GraphStore(store.folder, store.setting, places, store.reader_version)
 
 
 def _begin_process() -> None:

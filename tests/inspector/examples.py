@@ -26,6 +26,7 @@ def random_input(seed: int, num_groups: int, num_context: int = 0) -> InspectorI
         context=generator.normal(size=num_context).astype(np.float32),
         num_nodes=10 * num_groups,
         num_edges=20 * num_groups,
+        num_ops=10 * num_groups,
         unknown_op_types={},
         facts={},
     )

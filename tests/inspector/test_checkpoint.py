@@ -82,6 +82,26 @@ def test_round_trip(checkpoint: Checkpoint, data: bytes, tmp_path: Path) -> None
     assert one.tobytes() == two.tobytes()
 
 
+def test_versions_of_reader_and_features_are_stored(
+    checkpoint: Checkpoint, data: bytes, tmp_path: Path
+) -> None:
+    """They come back; a file from before they were written is of the first version of both."""
+    path = tmp_path / "c.safetensors"
+    save_checkpoint(replace(checkpoint, reader_version=7, features_version=5), path)
+    again = load_checkpoint(path)
+    assert (again.reader_version, again.features_version) == (7, 5)
+
+    def without(fields: dict[str, object]) -> None:
+        del fields["reader_version"], fields["features_version"]
+
+    path.write_bytes(with_metadata(data, without))
+    old = load_checkpoint(path)
+    assert (old.reader_version, old.features_version) == (1, 1)
+    for odd in (0, -1, 2.5, "2", True):
+        damaged = with_metadata(data, lambda fields, odd=odd: fields.update(reader_version=odd))
+        assert "reader_version" in refused(damaged, tmp_path)
+
+
 def test_saving_twice_gives_the_same_bytes(
     checkpoint: Checkpoint, data: bytes, tmp_path: Path
 ) -> None:

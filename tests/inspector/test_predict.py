@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 import torch
 
-from driple.errors import CheckpointError, ConfigError, GraphError
-from driple.graph.opgraph import OpGraph
-from driple.inputs import InputConfig
+from driple.errors import CheckpointError, ConfigError, GraphError, PredictionError
+from driple.graph import READER_VERSION
+from driple.graph.opgraph import OpGraph, RemoteOps
+from driple.inputs import InputConfig, build_input
+from driple.inputs.features import CONTEXT_NAMES
 from driple.inspector.checkpoint import save_checkpoint
 from driple.inspector.config import InspectorConfig
-from driple.inspector.model import make_batch
-from driple.inspector.predict import Prediction, Predictor, predict
+from driple.inspector.intervals import Intervals
+from driple.inspector.model import Inspector, make_batch
+from driple.inspector.predict import Predictor, predict
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.targets import RESOURCES
 
@@ -47,6 +50,17 @@ def small_graph(op_types: tuple[str, ...] = ("Add", "Conv2D", "Add")) -> OpGraph
         tensor_elements=sizes,
         tensor_bytes=4 * sizes,
     )
+
+
+def constant_inspector(value: float, num_groups: int, num_context: int = 0) -> Inspector:
+    """An inspector that gives one number for all targets of all graphs."""
+    config = InspectorConfig(hidden=8, output="linear", num_context=num_context)
+    model = random_inspector(config, num_groups)
+    assert isinstance(model, Inspector)
+    with torch.no_grad():
+        model.mlp[-1].weight.zero_()
+        model.mlp[-1].bias.fill_(value)
+    return model
 
 
 @pytest.mark.parametrize("config", STRUCTURES, ids=lambda c: f"{c.layer}-{c.update}-{c.readout}")
@@ -111,7 +125,7 @@ def test_batch_mates_change_nothing_at_all() -> None:
 
 def test_prediction_is_the_json_of_the_design() -> None:
     """The keys of `driple predict --json`, by name and place."""
-    model = random_inspector(InspectorConfig(hidden=8), 9)
+    model = constant_inspector(0.5, 9)
     prediction = predict(small_graph(("Add", "Conv2D", "New", "New")), checkpoint_of(model, 9))
     printed = prediction.to_json_dict()
     assert list(printed) == [
@@ -121,6 +135,8 @@ def test_prediction_is_the_json_of_the_design() -> None:
         "iteration_time_s",
         "interval",
         "warnings",
+        "remarks",
+        "closed_form_s",
         "graph",
         "checkpoint",
     ]
@@ -136,7 +152,7 @@ def test_prediction_is_the_json_of_the_design() -> None:
     assert printed["iteration_time_s"] == pytest.approx(max(periods_s))
     assert printed["interval"] is None  # the checkpoint was not calibrated
     assert printed["warnings"] == [
-        "1 op type(s) that the inspector has never seen, in 2 of 4 nodes: New"
+        "1 op type(s) that the inspector has never seen, in 2 of 4 ops: New"
     ]
     assert printed["graph"] == {
         "nodes": 4,
@@ -149,19 +165,104 @@ def test_prediction_is_the_json_of_the_design() -> None:
         "provenance": "measured",
         "trained_on": {"dataset": "test", "num_workloads": 3},
         "metrics": {"nrmse": 0.125},
+        "outdated": "",
     }
 
 
-def test_negative_targets_are_reported_as_they_are() -> None:
-    """A model that says -1 of a largest label of 5 s predicts -5 s."""
-    model = random_inspector(InspectorConfig(hidden=8, output="linear"), 4)
-    with torch.no_grad():
-        model.mlp[-1].weight.zero_()
-        model.mlp[-1].bias.fill_(-1)
+def test_unknown_ops_are_counted_among_all_ops() -> None:
+    """Ops on servers are unknown too, and part of the whole: never 5 of 2."""
+    model = constant_inspector(0.5, 9, num_context=len(CONTEXT_NAMES))
+    elsewhere = (RemoteOps(op_type="ApplyNew", num_nodes=5, tensor_bytes=0),)
+    found = predict(
+        replace(small_graph(("Add", "Conv2D")), remote=elsewhere), checkpoint_of(model, 9)
+    )
+    assert found.strange == (
+        "1 op type(s) that the inspector has never seen, in 5 of 7 ops: ApplyNew",
+    )
+
+
+def test_impossible_numbers_are_refused() -> None:
+    """A model that gives -1 of a largest label of 5 s gives -5 s: no job does, and no clamping."""
     scaler = TargetScaler.fit(np.full((1, 12), 5.0), "max")
-    prediction: Prediction = predict(small_graph(), checkpoint_of(model, 4, target_scaler=scaler))
-    assert (prediction.targets.values == -5.0).all()
-    assert prediction.iteration_time_s == -10.0
+    checkpoint = checkpoint_of(constant_inspector(-1, 4), 4, target_scaler=scaler)
+    with pytest.raises(PredictionError) as caught:
+        predict(small_graph(), checkpoint)
+    message = str(caught.value)
+    assert "device_util.burst_amount -5 %" in message
+    assert "12 more impossible numbers" in message
+    assert message.endswith("--preset default, or driple simulate GRAPH --setting " + SETTING)
+    item = build_input(small_graph(), checkpoint.op_type_table, checkpoint.input_config)
+    assert (Predictor(checkpoint).predict_inputs([item]) == -5.0).all()
+    default = replace(checkpoint, preset="default")
+    with pytest.raises(PredictionError, match="use driple simulate GRAPH"):
+        predict(small_graph(), default)
+
+
+def test_a_step_that_takes_no_time_is_refused() -> None:
+    """All zeros: no number is negative, and still there is no answer."""
+    with pytest.raises(PredictionError, match=r"it gives iteration time 0 s, where 0 is"):
+        predict(small_graph(), checkpoint_of(constant_inspector(0, 4), 4))
+
+
+def test_another_version_is_named_and_claims_no_share() -> None:
+    """What differs, what it means, which command helps; the interval stays, without a share."""
+    intervals = Intervals(
+        level=0.9,
+        near=np.full(13, 0.1),
+        far=None,
+        threshold=9.0,
+        reach=9.0,
+        known=np.zeros((1, 0), dtype=np.float32),
+    )
+    checkpoint = replace(checkpoint_of(constant_inspector(0.5, 4), 4), intervals=intervals)
+    graph = small_graph(("Add", "Conv2D"))
+    assert (predict(graph, checkpoint).outdated, predict(graph, checkpoint).level) == ("", 0.9)
+    old = predict(graph, replace(checkpoint, reader_version=1))
+    assert old.level is None
+    assert old.ends is not None
+    assert old.warnings == ()
+    assert f"trained with reader version 1, this Driple has reader version {READER_VERSION}" in (
+        old.outdated
+    )
+    assert old.outdated.endswith(f"driple train --setting {SETTING} --preset paper")
+    moved = {"transferred_from": {"setting": "CPU-P1w2/ho-200M"}}
+    both = replace(checkpoint, reader_version=1, features_version=1, trained_on=moved)
+    words = predict(graph, both).outdated
+    assert "with reader version 1 and features version 1" in words
+    assert f"driple transfer --from CPU-P1w2/ho-200M --to {SETTING} --preset paper" in words
+    newer = predict(graph, replace(checkpoint, reader_version=READER_VERSION + 1))
+    assert newer.outdated.endswith("pip install -U driple gets the newer program")
+
+
+def test_a_contradiction_widens_times_to_the_closed_form() -> None:
+    """The ends of all times reach as far as the closed form is away; amounts stay."""
+    intervals = Intervals(
+        level=0.9,
+        near=np.full(13, 0.1),
+        far=None,
+        threshold=9.0,
+        reach=9.0,
+        known=np.zeros((1, 0), dtype=np.float32),
+    )
+    checkpoint = replace(checkpoint_of(constant_inspector(0.5, 4), 4), intervals=intervals)
+    alone = predict(small_graph(), checkpoint)
+    assert alone.compared(2.0, "").ends is alone.ends
+    assert alone.compared(2.0, "").warnings == ()
+    found = alone.compared(2.0, "the two contradict")  # the prediction is 0.5 s + 0.5 s
+    assert (found.level, found.warnings) == (None, ("the two contradict",))
+    assert found.ends is not None
+    assert found.ends[12] == pytest.approx([0.5, 2.0])
+    assert found.ends[1] == pytest.approx([0.25, 1.0])
+    assert found.ends[0] == pytest.approx([0.5 * np.exp(-0.1), 0.5 * np.exp(0.1)])
+
+
+def test_strangeness_warns_only_where_nothing_was_compared() -> None:
+    """A closed form that agrees makes a remark of it."""
+    graph = small_graph(("Add", "New"))
+    found = predict(graph, checkpoint_of(constant_inspector(0.5, 4), 4))
+    assert found.warnings == found.strange != ()
+    agreeing = found.compared(1.0, "")
+    assert (agreeing.warnings, agreeing.remarks) == ((), found.strange)
 
 
 def test_what_is_no_number_is_an_error() -> None:
@@ -187,7 +288,7 @@ def test_odd_inputs_are_refused() -> None:
 @pytest.mark.parametrize("policy", ["uniform", "proportional"])
 def test_checkpoint_decides_how_the_graph_is_grouped(policy: str) -> None:
     """Uniform: M of the checkpoint. Proportional: log10 of the node number."""
-    model = random_inspector(InspectorConfig(hidden=8), 5)
+    model = constant_inspector(0.5, 5)
     checkpoint = checkpoint_of(model, 5, input_config=InputConfig(policy=policy, num_groups=5))
     graph = small_graph(("Add",) * 100)
     assert predict(graph, checkpoint).num_groups == (5 if policy == "uniform" else 2)
@@ -196,7 +297,7 @@ def test_checkpoint_decides_how_the_graph_is_grouped(policy: str) -> None:
 def test_predicting_loads_no_training_packages(tmp_path: Path) -> None:
     """A process that loads a checkpoint and predicts has none of the heavy packages in it."""
     path = tmp_path / "c.safetensors"
-    save_checkpoint(checkpoint_of(random_inspector(InspectorConfig(hidden=8), 4), 4), path)
+    save_checkpoint(checkpoint_of(constant_inspector(0.5, 4), 4), path)
     code = f"""
 import sys
 import numpy as np

@@ -1,0 +1,55 @@
+"""Whether a checkpoint learned from graphs that were read as they are read today.
+
+versions in the checkpoint, versions of this program -> one sentence, or none where they are equal
+"""
+
+from __future__ import annotations
+
+from driple.graph.version import READER_VERSION
+from driple.inputs.version import FEATURES_VERSION
+from driple.inspector.checkpoint import Checkpoint
+
+__all__ = ["outdated_words"]
+
+
+def outdated_words(checkpoint: Checkpoint) -> str:
+    """What differs, what that means for an answer, which command makes a new checkpoint.
+
+    Empty if the checkpoint was trained with the reader and the features of this program.
+    """
+    pairs = (
+        ("reader", checkpoint.reader_version, READER_VERSION),
+        ("features", checkpoint.features_version, FEATURES_VERSION),
+    )
+    differing = [pair for pair in pairs if pair[1] != pair[2]]
+    if not differing:
+        return ""
+    theirs = " and ".join(f"{name} version {version}" for name, version, _ in differing)
+    ours = " and ".join(f"{name} version {version}" for name, _, version in differing)
+    newer = all(version > own for _, version, own in differing)
+    return (
+        f"the checkpoint for {checkpoint.setting} was trained with {theirs}, this Driple has "
+        f"{ours}: it gets other numbers of this graph than it learned from, so its errors and "
+        f"intervals may not hold; {_advice(checkpoint, newer=newer)}"
+    )
+
+
+def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
+    """Which command helps."""
+    if newer:
+        return "pip install -U driple gets the newer program"
+    setting = checkpoint.setting
+    origin = checkpoint.trained_on.get("transferred_from")
+    if isinstance(origin, dict):
+        command = f"driple transfer --from {origin.get('setting')} --to {setting}"
+    else:
+        command = f"driple train --setting {setting}"
+    if checkpoint.preset != "default":
+        command += f" --preset {checkpoint.preset}"
+    if checkpoint.provenance == "simulated":
+        made = "simulate the data set again (driple zoo build --all, driple simulate --all), then"
+    elif checkpoint.provenance == "measured":
+        made = "build the data set again (driple dataset build), then"
+    else:
+        made = "import the data set again (driple dataset import), then"
+    return f"to make a new one: {made} {command}"
