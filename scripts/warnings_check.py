@@ -26,7 +26,7 @@ from typing import Any
 
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
-from driple.errors import DripleError, PredictionError
+from driple.errors import DripleError, GraphError, PredictionError
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.settings import Setting
@@ -152,12 +152,20 @@ def graphs_in(folder: Path, options: Mapping[str, Any]) -> Iterator[tuple[str, O
             continue
         name = name.rsplit(".", 1)[0]
         try:
-            graph = read_graph(file, options=_options(options.get(name, {})))
+            graph = _read(file, options.get(name, {}))
             require_training(graph)
         except DripleError as error:
             print(f"{name}: left out, {error}", file=sys.stderr)
             continue
         yield name, graph
+
+
+def _read(file: Path, given: Mapping[str, Any]) -> OpGraph:
+    """A graph whose batch is fixed keeps it, whatever the options say."""
+    try:
+        return read_graph(file, options=_options(given))
+    except GraphError:
+        return read_graph(file, options=_options({**given, "batch_size": None}))
 
 
 def _options(given: Mapping[str, Any]) -> ReadOptions:

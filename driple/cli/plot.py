@@ -81,7 +81,7 @@ def plot_predictions(predictions: Sequence[Prediction], path: Path, *, title: st
         axis.spines[["top", "right"]].set_visible(False)
     kinds = sorted(
         {
-            "extrapolated" if item.level is None else f"{item.level:.0%}"
+            "uncalibrated" if item.level is None else f"{item.level:.0%}"
             for item in predictions
             if item.ends is not None
         }

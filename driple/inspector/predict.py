@@ -69,7 +69,7 @@ class Prediction:
         outdated: that the checkpoint was trained with another version of the reader or of the
             features; empty if it was not.
         closed_form_s: step time by a closed form, to compare with; None if there is none.
-        contradiction: that the two step times exclude each other; empty if they do not.
+        contradiction: that the step time contradicts the closed form; empty if it does not.
     """
 
     setting: str
@@ -116,12 +116,12 @@ class Prediction:
     def compared(self, closed_form_s: float, contradiction: str) -> Prediction:
         """The prediction with the step time of a closed form beside it.
 
-        Where the two exclude each other no share of true values is claimed any more, and the
+        Where the two contradict each other no share of true values is claimed any more, and the
         intervals of all times reach to the closed form at least.
 
         Args:
             closed_form_s: seconds of a step.
-            contradiction: that the two exclude each other; empty if they do not.
+            contradiction: one sentence if the step time contradicts it, else empty.
         """
         made = replace(self, closed_form_s=closed_form_s, contradiction=contradiction)
         if not contradiction or self.ends is None:

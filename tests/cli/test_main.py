@@ -15,9 +15,13 @@ import pytest
 
 from driple.cli.main import _run
 from driple.cli.show import print_targets
-from driple.inspector import predict as predict_module
+from driple.graph import READER_VERSION
+from driple.inputs import FEATURES_VERSION
+from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.inspector.predict import Prediction
+from driple.simulate import checked as checked_module
 from driple.targets import RESOURCES, Targets
+from tests.inspector.examples import checkpoint_of, constant_inspector
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
@@ -59,8 +63,11 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "iteration_time_s",
         "interval",
         "warnings",
+        "remarks",
+        "closed_form_s",
         "graph",
         "checkpoint",
+        "stated_error",
         "unknown_dimensions",
         "unknown_share",
         "notes",
@@ -72,7 +79,13 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         assert list(figures) == ["burst_amount", "burst_duration", "idle_duration"]
         assert all(np.isfinite(value) for value in figures.values())
     assert list(found["graph"]) == ["nodes", "edges", "groups", "unknown_op_types"]
-    assert list(found["checkpoint"]) == ["setting", "provenance", "trained_on", "metrics"]
+    assert list(found["checkpoint"]) == [
+        "setting",
+        "provenance",
+        "trained_on",
+        "metrics",
+        "outdated",
+    ]
     assert found["checkpoint"]["provenance"] == "measured"
     periods_s = [
         found["targets"][name]["burst_duration"] + found["targets"][name]["idle_duration"]
@@ -110,8 +123,8 @@ def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     """A graph of 77 ops is further from all known ones than any that was left out."""
     tiny, picture = ROOT / "tests/data/graphs/functions.pb.gz", tmp_path / "tiny.svg"
     done = driple("predict", tiny, "--setting", "CPU-P1w2", "--plot", picture)
-    assert "whiskers: extrapolated intervals" in picture.read_text()
-    assert "in brackets: extrapolated" in done.stdout
+    assert "whiskers: uncalibrated intervals" in picture.read_text()
+    assert "how many of such values lie there is not known" in done.stdout
     assert "so that they are extrapolated" in done.stderr
     found = json.loads(driple("predict", tiny, "--setting", "CPU-P1w2", "--json").stdout)
     assert found["interval"]["level"] is None
@@ -145,19 +158,71 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
 def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
-    right = predict_module.predict
+    right = checked_module.predict
 
     def busy(*arguments: Any) -> Prediction:
         return replace(right(*arguments), targets=Targets(values))
 
-    monkeypatch.setattr(predict_module, "predict", busy)
-    words = "device_util is told to reach 126.9 %, and a GPU cannot exceed 100 %"
+    monkeypatch.setattr(checked_module, "predict", busy)
+    words = "predicted device_util of 126.9 % exceeds 100 %, the most that a GPU reaches"
     done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
     assert words in done.stderr
     found = json.loads(done.stdout)
-    assert found["warnings"][-1] == words
+    assert found["remarks"][-1] == words
     assert found["targets"]["device_util"]["burst_amount"] == 126.9
     assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
+
+
+CONTROL = ROOT / "tests/data/cases/01_control.pbtxt"
+
+
+def test_a_guess_is_called_a_guess_first() -> None:
+    """A graph of five ops: the step time contradicts the closed form, and the table comes after."""
+    done = driple("predict", CONTROL, "--setting", "V100-P1w2")
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("a guess for V100-P1w2/ho-PCIe: step time ")
+    assert "driple simulate GRAPH --setting V100-P1w2/ho-PCIe" in first
+    assert "closed form, to compare: step time" in done.stdout
+    found = json.loads(driple("predict", CONTROL, "--setting", "V100-P1w2", "--json").stdout)
+    assert len(found["warnings"]) == 1
+    assert found["interval"]["level"] is None
+    low, high = found["interval"]["iteration_time_s"]
+    assert low <= found["closed_form_s"] <= high
+
+
+def test_impossible_answers_are_refused_by_name(tmp_path: Path) -> None:
+    """An inspector that gives -1 for everything: predict ends in one line, compare goes on."""
+    folder = tmp_path / "checkpoints/V100-P1w2_ho-PCIe"
+    folder.mkdir(parents=True)
+    negative = checkpoint_of(constant_inspector(-1, 4), 4)
+    save_checkpoint(negative, folder / "paper.safetensors")
+    asked = (EXAMPLE, "--preset", "paper", "--setting", "V100-P1w2")
+    line = refused("predict", *asked, cwd=tmp_path)
+    assert "of preset paper for V100-P1w2/ho-PCIe has no answer for this graph" in line
+    assert "device_util.burst_amount -1 %" in line
+    assert "use --preset default, or driple simulate GRAPH --setting V100-P1w2/ho-PCIe" in line
+    done = driple("compare", *asked, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["settings"]
+    assert "has no answer for this graph" in found["silent"]["inspector"]
+    assert "inspector" not in found["methods"]
+
+
+def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
+    """On stdout and in the JSON; nothing of it where the versions are equal."""
+    file = tmp_path / "c.safetensors"
+    shipped = load_checkpoint(ROOT / "checkpoints/V100-P1w2_ho-PCIe/default.safetensors")
+    save_checkpoint(replace(shipped, reader_version=1, features_version=1), file)
+    words = "was trained with reader version 1 and features version 1, this Driple has reader"
+    done = driple("predict", EXAMPLE, "--checkpoint", file)
+    assert words in done.stdout
+    assert "driple train --setting V100-P1w2/ho-PCIe" in done.stdout
+    stored = json.loads(driple("predict", EXAMPLE, "--checkpoint", file, "--json").stdout)
+    assert words in stored["checkpoint"]["outdated"]
+    own = {"reader_version": READER_VERSION, "features_version": FEATURES_VERSION}
+    save_checkpoint(replace(shipped, **own), file)
+    assert "version" not in driple("predict", EXAMPLE, "--checkpoint", file).stdout
 
 
 def test_bursts_longer_than_iterations_are_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,17 @@ def random_inspector(
     return model
 
 
+def constant_inspector(value: float, num_groups: int, num_context: int = 0) -> Inspector:
+    """An inspector that gives one number for all targets of all graphs."""
+    config = InspectorConfig(hidden=8, output="linear", num_context=num_context)
+    model = random_inspector(config, num_groups)
+    assert isinstance(model, Inspector)
+    with torch.no_grad():
+        model.mlp[-1].weight.zero_()
+        model.mlp[-1].bias.fill_(value)
+    return model
+
+
 def checkpoint_of(
     model: Inspector,
     num_groups: int,

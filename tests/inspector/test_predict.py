@@ -21,12 +21,18 @@ from driple.inputs.features import CONTEXT_NAMES
 from driple.inspector.checkpoint import save_checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import Intervals
-from driple.inspector.model import Inspector, make_batch
+from driple.inspector.model import make_batch
 from driple.inspector.predict import Predictor, predict
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.targets import RESOURCES
 
-from .examples import SETTING, checkpoint_of, random_input, random_inspector
+from .examples import (
+    SETTING,
+    checkpoint_of,
+    constant_inspector,
+    random_input,
+    random_inspector,
+)
 
 STRUCTURES = [
     InspectorConfig(layer=layer, update=update, readout=readout, hidden=16)
@@ -50,17 +56,6 @@ def small_graph(op_types: tuple[str, ...] = ("Add", "Conv2D", "Add")) -> OpGraph
         tensor_elements=sizes,
         tensor_bytes=4 * sizes,
     )
-
-
-def constant_inspector(value: float, num_groups: int, num_context: int = 0) -> Inspector:
-    """An inspector that gives one number for all targets of all graphs."""
-    config = InspectorConfig(hidden=8, output="linear", num_context=num_context)
-    model = random_inspector(config, num_groups)
-    assert isinstance(model, Inspector)
-    with torch.no_grad():
-        model.mlp[-1].weight.zero_()
-        model.mlp[-1].bias.fill_(value)
-    return model
 
 
 @pytest.mark.parametrize("config", STRUCTURES, ids=lambda c: f"{c.layer}-{c.update}-{c.readout}")
