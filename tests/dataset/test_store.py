@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, write_dataset
 from driple.errors import DatasetError
+from driple.graph import READER_VERSION
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
@@ -290,3 +291,26 @@ def test_the_head_is_checked(folder: Path, change: dict[str, Any], words: str) -
 def test_a_folder_that_is_no_dataset(tmp_path: Path) -> None:
     """The line says what was looked for."""
     assert "is no data set: it has no dataset.json" in refused(tmp_path)
+
+
+def test_the_reader_version_is_stored(folder: Path) -> None:
+    """It comes back; a data set from before it was written is of the first reader."""
+    assert read_dataset(folder).reader_version == READER_VERSION
+    write_dataset(replace(read_dataset(folder), reader_version=7), folder)
+    assert read_dataset(folder).reader_version == 7
+    file = folder / "dataset.json"
+    about = json.loads(file.read_text())
+    for odd in ("2", 0, 1.5, True):
+        file.write_text(json.dumps({**about, "reader_version": odd}))
+        with pytest.raises(DatasetError, match="reader version"):
+            read_dataset(folder)
+    del about["reader_version"]
+    file.write_text(json.dumps(about))
+    assert read_dataset(folder).reader_version == 1
+
+
+def test_a_merged_set_is_of_the_older_reader() -> None:
+    """New examples beside old ones do not make the old ones new; without any left, they do."""
+    old = replace(synthetic_dataset(4), reader_version=1)
+    assert merge_examples(old, old.examples[:2]).reader_version == 1
+    assert merge_examples(old, old.examples).reader_version == READER_VERSION

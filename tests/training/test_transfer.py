@@ -16,6 +16,7 @@ from driple.dataset import Dataset
 from driple.dataset.split import limited_split, random_split
 from driple.errors import ConfigError, DatasetError
 from driple.graph.opgraph import OpGraph
+from driple.inputs import FEATURES_VERSION
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.predict import predict
 from driple.targets import Targets
@@ -336,3 +337,24 @@ def test_a_smaller_choice_of_labels_is_part_of_a_larger_one() -> None:
     assert set(small.train) <= set(large.train)
     with pytest.raises(DatasetError, match="100 workloads"):
         limited_split(SPLIT, names, 100, 0)
+
+
+def test_a_transfer_keeps_the_older_version(pretrained: Checkpoint, tmp_path: Path) -> None:
+    """What was learned first stays in it; training takes the version of its data set."""
+    assert pretrained.reader_version == OLD.reader_version
+    assert pretrained.features_version == FEATURES_VERSION
+    config = TransferConfig(train=replace(QUICK, max_epochs=1))
+
+    def moved(source: Checkpoint, data: Dataset, name: str) -> Checkpoint:
+        made = transfer(source, data, SPLIT, config, tmp_path / name, options=ONE_THREAD)
+        return made.checkpoint
+
+    first = replace(pretrained, reader_version=1, features_version=1)
+    from_first = moved(first, NEW, "a")
+    assert (from_first.reader_version, from_first.features_version) == (1, 1)
+    to_first = moved(pretrained, replace(NEW, reader_version=1), "b")
+    assert (to_first.reader_version, to_first.features_version) == (1, FEATURES_VERSION)
+    old_data = replace(OLD, reader_version=1)
+    preset = small_preset(max_epochs=1)
+    anew = train(old_data, SPLIT, preset, tmp_path / "c", options=ONE_THREAD)
+    assert anew.checkpoint.reader_version == 1

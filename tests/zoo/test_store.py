@@ -8,6 +8,7 @@ import pytest
 
 from driple.dataset.example import graph_hash
 from driple.errors import ConfigError, DatasetError
+from driple.graph import READER_VERSION
 from driple.settings import Setting
 from driple.zoo import Workload
 from driple.zoo.store import GraphStore, build_graphs, store_graphs
@@ -91,3 +92,20 @@ def test_graphs_that_are_there_already_are_stored(tmp_path: Path) -> None:
     }
     with pytest.raises(ConfigError):
         store_graphs(graphs, Setting.parse("CPU-P1w2"), tmp_path)
+
+
+def test_graphs_of_two_readers_are_not_mixed(tmp_path: Path) -> None:
+    """The index knows the version; one without is of the first, and takes no newer graphs."""
+    graphs = {"net/data/b3/sgd/sync": chain_graph(3)}
+    assert store_graphs(graphs, SETTING, tmp_path).reader_version == READER_VERSION
+    assert GraphStore.open(tmp_path).reader_version == READER_VERSION
+    index = json.loads((tmp_path / "index.json").read_text())
+    del index["reader_version"]
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    assert GraphStore.open(tmp_path).reader_version == 1
+    more = {"net/data/b4/sgd/sync": chain_graph(4)}
+    with pytest.raises(
+        ConfigError, match=f"reader version 1, and these are of version {READER_VERSION}"
+    ):
+        store_graphs(more, SETTING, tmp_path)
+    assert store_graphs(more, SETTING, tmp_path, reader_version=1).reader_version == 1
