@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +29,7 @@ from driple.inputs.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
 from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import Intervals
 from driple.inspector.law import CostLaw
+from driple.inspector.metadata import is_number, numbers_of, object_of, text_of, version_of
 from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
@@ -45,7 +44,6 @@ PROVENANCES = ("measured", "simulated", "published")
 # The largest inspector that the configuration makes sense of has a few million weights.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 16 * 2**20
-_MOST_VERSION = 10**6
 _METADATA_KEY = "driple"
 _KNOWN = "intervals.known"
 _RESIDUALS = ("residuals.learned", "residuals.coefficients")
@@ -250,45 +248,45 @@ def _from_metadata(
     num_groups = fields.get("num_groups")
     if type(num_groups) is not int or not 1 <= num_groups <= 10_000:
         raise CheckpointError(f"its num_groups is {num_groups!r}, needed is 1 to 10000")
-    provenance = _text(fields, "provenance")
+    provenance = text_of(fields, "provenance")
     if provenance not in PROVENANCES:
         raise CheckpointError(f"its provenance is {provenance!r}, not {', '.join(PROVENANCES)}")
-    config = InspectorConfig.from_dict(_object(fields, "inspector"))
-    input_config = InputConfig.from_dict(_object(fields, "input"))
-    input_scaler = InputScaler.from_dict(_object(fields, "input_scaler"))
+    config = InspectorConfig.from_dict(object_of(fields, "inspector"))
+    input_config = InputConfig.from_dict(object_of(fields, "input"))
+    input_scaler = InputScaler.from_dict(object_of(fields, "input_scaler"))
     weights = dict(weights)
     intervals = _intervals(fields, weights.pop(_KNOWN, None), config.num_context)
     residuals = _residuals(fields, weights, config.num_context)
     law = None
     if fields.get("law") is not None:
-        law = CostLaw.from_dict(_object(fields, "law"), len(input_config.context_names))
+        law = CostLaw.from_dict(object_of(fields, "law"), len(input_config.context_names))
     _check_widths(config, input_config, input_scaler, law)
     num_tuned = fields.get("num_tuned", 0)  # written since transfer exists
     most = config.num_layers(num_groups) - 1
     if type(num_tuned) is not int or not 0 <= num_tuned <= most:
         raise CheckpointError(f"its num_tuned is {num_tuned!r}, needed is 0 to {most}")
     _check_weights(weights, config, num_groups, num_tuned)
-    versions = _object(fields, "versions")
+    versions = object_of(fields, "versions")
     return Checkpoint(
         weights=weights,
         config=config,
         input_config=input_config,
         num_groups=num_groups,
-        op_type_table=_numbers(fields, "op_type_table"),
+        op_type_table=numbers_of(fields, "op_type_table"),
         input_scaler=input_scaler,
-        target_scaler=TargetScaler.from_dict(_object(fields, "target_scaler")),
+        target_scaler=TargetScaler.from_dict(object_of(fields, "target_scaler")),
         law=law,
         residuals=residuals,
         intervals=intervals,
-        setting=_text(fields, "setting"),
+        setting=text_of(fields, "setting"),
         provenance=provenance,
         trained_on=_trained_on(fields),
-        metrics=_numbers(fields, "metrics"),
-        preset=_text(fields, "preset"),
-        versions={name: _text(versions, name) for name in versions},
+        metrics=numbers_of(fields, "metrics"),
+        preset=text_of(fields, "preset"),
+        versions={name: text_of(versions, name) for name in versions},
         num_tuned=num_tuned,
-        reader_version=_version(fields, "reader_version", FIRST_READER_VERSION),
-        features_version=_version(fields, "features_version", FIRST_FEATURES_VERSION),
+        reader_version=version_of(fields, "reader_version", FIRST_READER_VERSION),
+        features_version=version_of(fields, "features_version", FIRST_FEATURES_VERSION),
     )
 
 
@@ -306,7 +304,7 @@ def _intervals(
         )
     if known.dtype != np.float32 or not np.isfinite(known).all():
         raise CheckpointError(f"its {_KNOWN} hold no finite float32 numbers; train it anew")
-    return Intervals.from_dict(_object(fields, "intervals"), known)
+    return Intervals.from_dict(object_of(fields, "intervals"), known)
 
 
 def _residuals(
@@ -323,16 +321,16 @@ def _residuals(
         raise CheckpointError(
             f"its {_RESIDUALS[0]} are no contexts of length {num_context}; train it anew"
         )
-    return Residuals.from_dict(_object(fields, "residuals"), learned, coefficients)
+    return Residuals.from_dict(object_of(fields, "residuals"), learned, coefficients)
 
 
 def _of_today(fields: Mapping[str, object]) -> Mapping[str, object]:
     """The fields of format 1 as those of format 2: one member, no costs, no law."""
     if fields["format"] != 1:
         return fields
-    built = dict(_object(fields, "input"))
+    built = dict(object_of(fields, "input"))
     built["context"] = "sizes" if built.get("context") is True else "none"
-    inspector = {**_object(fields, "inspector"), "members": 1}
+    inspector = {**object_of(fields, "inspector"), "members": 1}
     return {**fields, "input": built, "inspector": inspector, "law": None, "intervals": None}
 
 
@@ -378,7 +376,7 @@ def _check_weights(
 
 def _trained_on(fields: Mapping[str, object]) -> dict[str, object]:
     """What is recorded of the training; ranges are pairs of numbers, in order."""
-    found = _object(fields, "trained_on")
+    found = object_of(fields, "trained_on")
     ranges = found.get("range", {})
     if not isinstance(ranges, dict) or not all(map(_is_range, ranges.values())):
         raise CheckpointError(
@@ -391,52 +389,6 @@ def _is_range(pair: object) -> bool:
     return (
         isinstance(pair, list | tuple)
         and len(pair) == 2
-        and all(map(_is_number, pair))
+        and all(map(is_number, pair))
         and pair[0] <= pair[1]
     )
-
-
-def _version(fields: Mapping[str, object], name: str, first: int) -> int:
-    """A version number; files that were written before there was one are of the first."""
-    found = fields.get(name, first)
-    if type(found) is not int or not first <= found <= _MOST_VERSION:
-        raise CheckpointError(
-            f"its {name} is {found!r}, needed is a whole number of {first} or more; train it anew"
-        )
-    return found
-
-
-def _text(fields: Mapping[str, object], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise CheckpointError(f"its {name} is {_kind(value)}, needed is text; train it anew")
-    return value
-
-
-def _object(fields: Mapping[str, object], name: str) -> dict[str, object]:
-    value = fields.get(name)
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise CheckpointError(f"its {name} is {_kind(value)}, needed is an object; train it anew")
-    return value
-
-
-def _numbers(fields: Mapping[str, object], name: str) -> dict[str, float]:
-    numbers = {}
-    for key, value in _object(fields, name).items():
-        if not _is_number(value):
-            raise CheckpointError(f"its {name} of {key!r} is no finite number; train it anew")
-        numbers[key] = float(value)
-    return numbers
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number, an integer may be of any length, that a double can hold."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= sys.float_info.max  # false for NaN
-    )
-
-
-def _kind(value: object) -> str:
-    return "missing" if value is None else f"of type {type(value).__name__}"
