@@ -78,6 +78,8 @@ def predict(
     if max_bytes is not None:
         options = replace(options, max_bytes=max_bytes)
     checkpoints = _checkpoints(setting, preset, checkpoint)
+    if checkpoint is None and not setting:
+        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     reading = read_file(graph, options)
     reading.show(json=json)
     predictions = [predict_graph(reading.graph, item) for item in checkpoints]
@@ -110,8 +112,6 @@ def _checkpoints(
 
     if checkpoint is not None:
         return [load_checkpoint(checkpoint)]
-    if not settings:
-        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
 

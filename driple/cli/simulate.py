@@ -48,7 +48,11 @@ def simulate(
         typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
     ] = None,
     steps: Annotated[
-        int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
+        int,
+        typer.Option(
+            help="steps of a ring or of synchronous workers; asynchronous ones do 20 to 100 each",
+            callback=whole_number(2, 100_000),
+        ),
     ] = 100,
     seed: Annotated[
         int,
@@ -214,6 +218,8 @@ def _simulate_all(
 
 def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     print(f"{name} on {made.setting.name}: simulated")
+    for assumption in made.assumptions:
+        print(f"assumed: {assumption}")
     print_targets(made.targets, made.iteration_time_s)
     times = [record.iteration_time_s for record in made.records]
     rows = [

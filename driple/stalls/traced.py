@@ -3,7 +3,8 @@
     model on the meta device -> forward, loss, backward: nothing is computed, only shapes
     -> ops as they come (aten) -> OpGraph: nodes, who reads whose memory, parameters, gradients
 
-Needs neither a GPU nor the model's memory: BERT-large takes some seconds.
+Needs neither a GPU nor the model's memory: BERT-large takes some seconds. Of a user's model, the
+file, the function that builds it, the data set and the loss are executed as any Python program is.
 """
 
 from __future__ import annotations
@@ -89,8 +90,10 @@ def graph_of_functions(
         of = nn.functional.cross_entropy if loss is None else function_named(loss)
         try:
             inputs, labels = default_collate([samples[0]] * batch_size)
-            module, inputs, labels = (one.to("meta") for one in (module, inputs, labels))
-            graph = _recorded(module, inputs, lambda outputs: of(outputs, labels), _UPDATE)
+            inputs, labels = inputs.to("meta"), labels.to("meta")
+            graph = _recorded(
+                _on_meta(module), inputs, lambda outputs: of(outputs, labels), _UPDATE
+            )
         except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise GraphError(
@@ -98,6 +101,19 @@ def graph_of_functions(
                 "must not decide by values of tensors, and the data set must give pairs of tensors"
             ) from error
     return graph, len(samples) if hasattr(samples, "__len__") else None
+
+
+def _on_meta(module: nn.Module) -> nn.Module:
+    """The model on the meta device; parameters that modules share stay one, unlike by `to`."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    moved = module.to("meta")
+    for first, *others in names.values():
+        for name in others:
+            owner, _, own_name = name.rpartition(".")
+            setattr(moved.get_submodule(owner), own_name, moved.get_parameter(first))
+    return moved
 
 
 def graph_of_step(
