@@ -31,8 +31,8 @@ def kill_and_resume(folder: Path, stride: int, pairs: int) -> dict[str, Any]:
 
 
 def test_killed_at_some_points_and_resumed(tmp_path: Path) -> None:
-    """Every 41st of all points, and a pair that trains in one folder at the same time."""
-    found = kill_and_resume(tmp_path, 41, 1)
+    """Every 17th of all points, and a pair that trains in one folder at the same time."""
+    found = kill_and_resume(tmp_path, 17, 1)
     assert found["points"] > 30
     assert found["wrong"] == []
 
