@@ -11,10 +11,11 @@ several times, which a graph cannot tell. Iterative, and bounded before anything
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.errors import GraphError
+from driple.graph.outputs import output_of
 from driple.graph.raw import RawFunction, RawGraph, RawNode
 from driple.graph.unrolling import CallResults, UnrollBudget, node_of, output_number
 
@@ -32,6 +33,9 @@ _CALLS: dict[str, tuple[tuple[str, ...], int]] = {
     "StatelessCase": (("branches",), 1),
 }
 _PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_LOOPS = ("While", "StatelessWhile")
+# An argument of a While: the name of its node, and the number of the argument.
+_Argument = tuple[str, int]
 _MAX_DEPTH = 64
 # Prefixes that are tried for the body of a call until none of its names is taken.
 _MOST_PREFIXES = 20
@@ -95,7 +99,11 @@ def inline_functions(graph: RawGraph) -> Inlined:
         state.num_inlined += len(body)
         todo.extend((inner, depth + 1) for inner in reversed(body))
     for node in state.nodes:
-        node.inputs = state.outputs.resolve(node, state.budget)
+        node.inputs = state.outputs.resolve(node.inputs, node, state.budget)
+        node.starts = tuple(
+            "".join(state.outputs.resolve([item], node, state.budget)[:1]) if item else ""
+            for item in node.starts
+        )
     return Inlined(
         nodes=state.nodes, num_inlined=state.num_inlined, unresolved=tuple(state.unresolved)
     )
@@ -116,11 +124,23 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
     first = 0 if is_plain else _CALLS[call.op][1]
     nodes: list[RawNode] = []
     returned: list[list[str]] = []
+    is_loop = call.op in _LOOPS and len(called) == len(_CALLS[call.op][0])
+    changing = _changing(call, called[-1], first, is_loop=is_loop)
+    carried: dict[int, _Argument] = {}
     waits: list[str] = []
     for i, function in enumerate(called):
         wanted = f"{call.name}/{function.name}.{i}" if len(called) > 1 else call.name
         prefix = _free_prefix(wanted, function, state.names)
         body, returns = _instantiate(function, prefix, data[first:], control, call.device)
+        mine = {
+            function.arguments[k]: at for k, at in changing.items() if k < len(function.arguments)
+        }
+        for node, original in zip(body, function.nodes, strict=True):
+            node.carried = _carried(original.inputs, function, mine)
+            node.loop = call.name if is_loop else call.loop
+        position = first + sum(map(len, returned))
+        reads = [function.returns[name] for name in function.outputs if name in function.returns]
+        carried |= {position + k: at for k, at in _carried(reads, function, mine).items()}
         nodes += body
         returned.append(returns)
         waits += [f"^{prefix}{name}" for name in function.control_returns]
@@ -131,9 +151,49 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
         return nodes
     results = [item for returns in returned for item in returns]
     stays = replace(
-        call, inputs=[*data[:first], *(results or data[first:]), *control, *waits], functions={}
+        call,
+        inputs=[*data[:first], *(results or data[first:]), *control, *waits],
+        functions={},
+        carried=carried | {k: at for k, at in call.carried.items() if k < first},
+        starts=tuple("" if k in call.carried else item for k, item in enumerate(data))
+        if is_loop
+        else (),
     )
     return [*nodes, stays]
+
+
+def _changing(
+    call: RawNode, body: RawFunction, first: int, *, is_loop: bool
+) -> dict[int, _Argument]:
+    """Arguments of a function that have another value in every turn of a loop, by number.
+
+    They are those of a While that its body does not return as they are, and what the call itself is
+    given of a loop around it.
+    """
+    found = {k - first: at for k, at in call.carried.items() if k >= first}
+    if is_loop:
+        returned = [body.returns.get(name, "") for name in body.outputs]
+        identity = {node.name: node for node in body.nodes if node.op == "Identity" and node.inputs}
+        for k, name in enumerate(body.arguments):
+            source, steps = returned[k] if k < len(returned) else "", len(identity)
+            while source != name and steps and node_of(source) in identity:
+                source, steps = identity[node_of(source)].inputs[0], steps - 1
+            if source != name:
+                found[k] = (call.name, k)
+    return found
+
+
+def _carried(
+    inputs: Sequence[str], function: RawFunction, changing: Mapping[str, _Argument]
+) -> dict[int, _Argument]:
+    """Which of a node's data inputs are arguments that a loop changes, by position."""
+    if not changing:
+        return {}
+    own = {node.name for node in function.nodes} if any(":" in item for item in inputs) else set()
+    data = [item for item in inputs if not item.startswith("^")]
+    return {
+        k: changing[item] for k, item in enumerate(data) if item in changing and item not in own
+    }
 
 
 def _free_prefix(wanted: str, function: RawFunction, taken: set[str]) -> str:
@@ -156,13 +216,13 @@ def _instantiate(
 ) -> tuple[list[RawNode], list[str]]:
     """A copy of the body under `prefix`, and what each output is there."""
     given = dict(zip(function.arguments, data, strict=False))
-    own = {node.name for node in function.nodes}
+    own = {node.name: node.op for node in function.nodes}
 
     def rename(reference: str) -> str:
         mark = "^" if reference.startswith("^") else ""
         name = node_of(reference)
         if name in own:
-            number = output_number(reference)
+            number = _output_in_body(reference, own[name])
             return f"{mark}{prefix}{name}:{number}" if number else f"{mark}{prefix}{name}"
         return (
             given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
@@ -183,3 +243,10 @@ def _instantiate(
         rename(function.returns[name]) for name in function.outputs if name in function.returns
     ]
     return body, returns
+
+
+def _output_in_body(reference: str, op: str) -> int:
+    """Number of the output that `node:name:index` is."""
+    parts = reference.split(":")
+    number = output_number(reference)
+    return output_of(op, parts[1], number) if len(parts) == 3 else number

@@ -172,14 +172,14 @@ class CallResults:
         self._results[call] = results
         self._waits[call] = waits
 
-    def resolve(self, node: RawNode, budget: UnrollBudget) -> list[str]:
-        """The inputs of a node, none of which is a call that disappeared.
+    def resolve(self, references: Sequence[str], node: RawNode, budget: UnrollBudget) -> list[str]:
+        """What a node reads, none of which is a call that disappeared.
 
         Raises:
             GraphError: control inputs wait for too many results in all.
         """
         inputs: list[str] = []
-        for reference in node.inputs:
+        for reference in references:
             if node_of(reference) not in self._results:
                 inputs.append(reference)
                 continue
