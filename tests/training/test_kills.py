@@ -47,7 +47,7 @@ def test_a_second_training_in_the_folder_is_refused(tmp_path: Path) -> None:
     """Before it touches anything."""
     with (
         locked(tmp_path / LOCK_FILE, error=ConfigError, held=""),
-        pytest.raises(ConfigError, match=r"another training is at work in .*--out"),
+        pytest.raises(ConfigError, match=r"another training is at work in .*another folder"),
     ):
         run(tmp_path, resume=True)
     assert [file.name for file in tmp_path.iterdir()] == [LOCK_FILE]
