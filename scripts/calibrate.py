@@ -1,4 +1,5 @@
-"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json.
+"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json, and the
+error on each run to checked_runs.json.
 
     python scripts/calibrate.py
 
@@ -22,6 +23,7 @@ from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.hardware import DEVICES
 from driple.simulate.calibrate import Fit
+from driple.simulate.checked_runs import FILE, checked_runs, runs_to_json
 from driple.simulate.fits import Graphs, fit_links, prepare_runs
 from driple.simulate.kernels import kernel_times
 from driple.simulate.published import FACTS, most_passed_by_servers, read_rows
@@ -113,6 +115,8 @@ def main() -> None:
     )
     text = json.dumps(calibration.to_json_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=ConfigError)
+    checked = runs_to_json(checked_runs(told))
+    write_whole(TARGET.with_name(FILE), checked.encode(), error=ConfigError)
     print(json.dumps(errors, indent=1))
     for kind, link in links.items():
         print(kind, link)

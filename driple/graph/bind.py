@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from driple.errors import GraphError
+from driple.graph.datatypes import BOOL
 from driple.graph.options import ReadOptions
 from driple.graph.raw import RawNode, Shape
 from driple.graph.shape_rules_basic import INPUT_OPS
 
-__all__ = ["bound_inputs", "input_positions", "unit_batch"]
+__all__ = ["bound_inputs", "input_positions", "scalar_inputs", "unit_batch"]
 
 _MOST_LISTED = 8
 _Shapes = Sequence[tuple[Shape, ...] | None]
 _RESOURCE, _VARIANT = 20, 21
+# Ops that read a learning rate, a keep probability or a summary's number.
+_NUMBER_READERS = frozenset(
+    {
+        "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Maximum", "Minimum", "Pow", "Floor",
+        "Less", "LessEqual", "Greater", "GreaterEqual", "ScalarSummary", "LogicalNot", "LogicalAnd",
+        "LogicalOr", "Assign", "AssignVariableOp", "If", "StatelessIf", "Reciprocal", "Sqrt",
+    }
+)  # fmt: skip
 
 
 def input_positions(
@@ -21,7 +30,7 @@ def input_positions(
 ) -> list[int]:
     """Nodes that hand data to the step: placeholders, iterators, dequeues.
 
-    A node without inputs whose size the file leaves open counts too, such as a frozen constant.
+    A constant whose size the file leaves open counts too.
     """
     return [
         i
@@ -32,6 +41,44 @@ def input_positions(
             or (node.op == "Const" and node.constant is None and _is_open(shapes[i]))
         )
     ]
+
+
+def scalar_inputs(
+    nodes: Sequence[RawNode],
+    inputs: Sequence[Sequence[tuple[int, int]]],
+    sources: Sequence[int],
+    shapes: _Shapes,
+) -> list[int]:
+    """Placeholders of unknown rank that are numbers: a learning rate, a keep probability, a flag.
+
+    They are those that only element-wise ops, conditions and updates read, or that are booleans;
+    data reach a product, a convolution, a lookup or a reshape too.
+    """
+    wanted = {
+        i
+        for i in sources
+        if nodes[i].op.startswith("Placeholder") and (shapes[i] is None or shapes[i] == (None,))
+    }
+    if not wanted:
+        return []
+    is_data = set()
+    for target, read in enumerate(inputs):
+        for number, (source, _) in enumerate(read):
+            if source in wanted and not _takes_number(nodes[target], number):
+                is_data.add(source)
+    return [
+        i for i in sorted(wanted)
+        if i not in is_data or nodes[i].types.get("dtype", (0,))[0] == BOOL
+    ]  # fmt: skip
+
+
+def _takes_number(node: RawNode, position: int) -> bool:
+    """Whether an op may read a number at an input, by its kind."""
+    if node.op.startswith(("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")):
+        return True
+    if node.op in ("Switch", "RefSwitch"):
+        return position == 1
+    return node.op in _NUMBER_READERS
 
 
 def _is_handle(node: RawNode) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph import shape_rules_control, shape_rules_nn
-from driple.graph.bind import bound_inputs, input_positions, unit_batch
+from driple.graph.bind import bound_inputs, input_positions, scalar_inputs, unit_batch
 from driple.graph.describe import DataInputs
 from driple.graph.folding import FOLDS, fold
 from driple.graph.options import ReadOptions
@@ -44,8 +44,6 @@ _LINKS = frozenset(
     "RandomShuffleQueue", "PaddingFIFOQueue", "OneShotIterator", "ConditionalAccumulator",
     "ResourceConditionalAccumulator", "StackV2", "StackPushV2",
 }  # fmt: skip
-# Nodes whose values decide no shape are not folded beyond this number of elements.
-_VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +56,9 @@ class Inferred:
         values: small tensors that do not depend on data: shape and elements, by node and output.
         unknown: shape [num_nodes], whether an unknown dimension, or a batch that counts as 1, is
             part of the node's outputs.
-        sources: names of the inputs whose unknown dimensions cause this.
+        data_dependent: shape [num_nodes], those of them that stay unknown when every input has a
+            size: what an op keeps depends on its data (Where), or it is not known to Driple.
+        sources: names of the inputs whose unknown dimensions cause the others.
         num_contradictions: nodes whose shape in the file differs from the derived one; the file's
             holds.
         notes: one sentence each for the user.
@@ -67,6 +67,7 @@ class Inferred:
     shapes: list[tuple[Shape, ...] | None]
     values: Mapping[Key, tuple[tuple[int, ...], tuple[int | float, ...]]]
     unknown: npt.NDArray[np.bool_]
+    data_dependent: npt.NDArray[np.bool_]
     sources: tuple[str, ...]
     num_contradictions: int
     notes: tuple[str, ...]
@@ -88,25 +89,32 @@ def infer_shapes(
     """
     first = _walk(nodes, inputs, order, {})
     sources = input_positions(nodes, inputs, first.tables.shapes)
-    bound = bound_inputs(nodes, sources, first.tables.shapes, options)
+    numbers = scalar_inputs(nodes, inputs, sources, first.tables.shapes)
+    numbers = [i for i in numbers if nodes[i].name not in options.inputs]
+    bound: dict[int, tuple[Shape, ...]] = dict.fromkeys(numbers, ((),))
+    sources = [i for i in sources if i not in bound]
+    bound |= bound_inputs(nodes, sources, first.tables.shapes, options)
     walked = _walk(nodes, inputs, order, bound) if bound else first
-    unknown = np.array([_is_open(shapes) for shapes in walked.tables.shapes], dtype=np.bool_)
+    unknown = _open_nodes(walked)
     open_sources = [i for i in sources if unknown[i]]
     counted = unit_batch(open_sources, walked.tables.shapes)
     if counted:
         walked = _walk(nodes, inputs, order, bound | counted)
+    values = walked.tables.values
     return Inferred(
         shapes=walked.tables.shapes,
-        values={
-            key: _known(value)
-            for key, value in walked.tables.values.items()
-            if None not in value[1]
-        },
+        values={key: _known(value) for key, value in values.items() if None not in value[1]},
         unknown=unknown,
+        data_dependent=unknown & _open_nodes(walked),
         sources=tuple(nodes[i].name for i in open_sources),
         num_contradictions=len(walked.contradictions),
-        notes=_notes(nodes, walked),
+        notes=_notes(nodes, walked, numbers),
     )
+
+
+def _open_nodes(walk: _Walk) -> npt.NDArray[np.bool_]:
+    """Nodes with an output whose size is not known in full."""
+    return np.array([_is_open(shapes) for shapes in walk.tables.shapes], dtype=np.bool_)
 
 
 @dataclass(slots=True)
@@ -195,10 +203,9 @@ def _combined(
     if given is None or (not given and derived):
         return tuple(derived), False
     result, contradicts = [], False
-    for number, shape in enumerate(given):
-        if number < len(derived):
-            shape, differs = refined(shape, derived[number])
-            contradicts |= differs
+    for number, known in enumerate(given):
+        shape, differs = refined(known, derived[number] if number < len(derived) else None)
+        contradicts |= differs
         result.append(shape)
     return tuple(result), contradicts
 
@@ -211,12 +218,21 @@ def _known(value: Value) -> tuple[tuple[int, ...], tuple[int | float, ...]]:
     return value[0], tuple(n for n in value[1] if n is not None)
 
 
-def _notes(nodes: Sequence[RawNode], walk: _Walk) -> tuple[str, ...]:
-    at = walk.contradictions
-    if not at:
-        return ()
-    named = ", ".join(nodes[i].name[:80] for i in at[:_FEW])
-    return (
-        f"{len(at)} node(s) have shapes that do not follow from their inputs; the file's are kept: "
-        f"{named}{' ...' if len(at) > _FEW else ''}",
-    )
+def _notes(nodes: Sequence[RawNode], walk: _Walk, numbers: Sequence[int]) -> tuple[str, ...]:
+    notes = []
+    if walk.contradictions:
+        notes.append(
+            f"{len(walk.contradictions)} node(s) have shapes that do not follow from their inputs; "
+            f"the file's are kept: {_named(nodes, walk.contradictions)}"
+        )
+    if numbers:
+        notes.append(
+            f"{len(numbers)} input(s) without a shape count as single numbers: "
+            f"{_named(nodes, numbers)}"
+        )
+    return tuple(notes)
+
+
+def _named(nodes: Sequence[RawNode], positions: Sequence[int]) -> str:
+    listed = ", ".join(nodes[i].name[:80] for i in positions[:_FEW])
+    return listed + (" ..." if len(positions) > _FEW else "")

@@ -20,6 +20,8 @@ _ENTER = frozenset({"Enter", "RefEnter"})
 _EXIT = frozenset({"Exit", "RefExit"})
 _MERGE = frozenset({"Merge", "RefMerge"})
 _IDENTITY = frozenset({"Identity", "Cast", "LoopCond"})
+# Take the one element of a condition that is a vector of one.
+_ONE_ELEMENT = frozenset({"StridedSlice", "Squeeze", "Reshape"})
 _PASSES_ON = _IDENTITY | {"Enter", "RefEnter", "Switch", "RefSwitch"}
 _COMPARISONS = frozenset({"Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual"})
 _MIRRORED = {
@@ -134,7 +136,7 @@ class Lengths:
         if fixed is not None:
             return _ALWAYS if fixed else 0
         op = self.nodes[ref.at].op
-        if op in _IDENTITY:
+        if op in _IDENTITY or op in _ONE_ELEMENT:
             return self._turns(self._input(ref.at, 0), depth + 1)
         if op in ("LogicalAnd", "LogicalOr"):
             both = [self._turns(self._input(ref.at, side), depth + 1) for side in (0, 1)]

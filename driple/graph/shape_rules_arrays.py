@@ -295,11 +295,7 @@ def _strided_slice_grad(call: OpCall) -> Sequence[Shape]:
     return (call.sizes(0),)
 
 
-@rule(
-    "BroadcastTo",
-    "Fill",
-    "ScatterNd",
-)
+@rule("BroadcastTo", "Fill", "ScatterNd")
 def _given_sizes(call: OpCall) -> Sequence[Shape]:
     if call.node.op == "ScatterNd":
         return (call.sizes(2),)
@@ -415,18 +411,7 @@ def _lin_space(call: OpCall) -> Sequence[Shape]:
     return ((-1 if count is None else count,),)
 
 
-@rule(
-    "Sum",
-    "Mean",
-    "Max",
-    "Min",
-    "Prod",
-    "All",
-    "Any",
-    "EuclideanNorm",
-    "ArgMax",
-    "ArgMin",
-)
+@rule("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "EuclideanNorm", "ArgMax", "ArgMin")
 def _reduce(call: OpCall) -> Sequence[Shape]:
     shape = call.shape(0)
     is_arg = call.node.op.startswith("Arg")
@@ -450,15 +435,20 @@ def _reduce(call: OpCall) -> Sequence[Shape]:
     return (tuple(n for i, n in enumerate(shape) if i not in reduced),)
 
 
-@rule("SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd", "SparseSegmentSum",
-      "SparseSegmentMean", "SparseSegmentSqrtN")  # fmt: skip
+@rule(
+    "SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd", "SparseSegmentSum",
+    "SparseSegmentMean", "SparseSegmentSqrtN",
+)  # fmt: skip
 def _segments(call: OpCall) -> Sequence[Shape]:
     shape = call.shape(0)
     return (None if shape is None else (-1, *shape[1:]),)
 
 
-@rule("SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments",
-      "SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")  # fmt: skip
+@rule(
+    "SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments",
+    "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumGrad", "SparseSegmentMeanGrad",
+    "SparseSegmentSqrtNGrad",
+)  # fmt: skip
 def _counted_segments(call: OpCall) -> Sequence[Shape]:
     shape, count = call.shape(0), call.scalar(3)
     return (None if shape is None else (-1 if count is None else count, *shape[1:]),)
@@ -588,13 +578,7 @@ def _space_depth(call: OpCall) -> Sequence[Shape]:
     return (tuple(result),)
 
 
-@rule(
-    "SparseReshape",
-    "SparseReorder",
-    "SparseFillEmptyRows",
-    "SparseSlice",
-    "SparseConcat",
-)
+@rule("SparseReshape", "SparseReorder", "SparseFillEmptyRows", "SparseSlice", "SparseConcat")
 def _sparse(call: OpCall) -> Sequence[Shape]:
     op = call.node.op
     if op == "SparseReshape":
@@ -607,9 +591,7 @@ def _sparse(call: OpCall) -> Sequence[Shape]:
     return ((-1, -1), (-1,), (-1,))
 
 
-@rule(
-    "StringJoin",
-)
+@rule("StringJoin")
 def _string_join(call: OpCall) -> Sequence[Shape]:
     return (broadcast(call.shapes),)
 

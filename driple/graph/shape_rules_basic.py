@@ -11,73 +11,71 @@ __all__ = ["INPUT_OPS"]
 
 _RESOURCE = 20  # DT_RESOURCE
 _SAME = (
-    "Abs", "Acos", "Acosh", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Angle", "Asin",
-    "Asinh", "Atan", "Atanh", "Bitcast", "Cast", "Ceil", "CheckNumerics", "CheckNumericsV2", "Conj",
-    "ComplexAbs", "Copy", "CopyHost", "Cos", "Cosh", "Cumprod", "Cumsum", "CumulativeLogsumexp",
-    "DebugGradientIdentity", "DebugIdentity", "DebugIdentityV2", "Digamma",
-    "DrawBoundingBoxes", "DrawBoundingBoxesV2", "Elu", "EncodeBase64", "DecodeBase64",
-    "Erf", "Erfc", "Erfinv", "Exp", "Expm1", "FFT", "FFT2D", "FFT3D", "IFFT",
-    "IFFT2D", "IFFT3D", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars",
-    "FakeQuantWithMinMaxVarsPerChannel", "FakeQuantWithMinMaxArgsGradient", "Floor", "Gelu", "HSVToRGB",
-    "Identity", "Imag", "Inv", "Invert", "InvertPermutation", "IsFinite", "IsInf", "IsNan",
-    "LRN", "LeakyRelu", "Lgamma", "Log", "Log1p", "LogSoftmax", "LogicalNot",
-    "LoopCond", "MatrixBandPart", "MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3", "MatrixInverse",
-    "Cholesky", "Ndtri", "Neg", "OnesLike", "PreventGradient",
-    "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "RGBToHSV",
-    "RandomShuffle", "Real", "Reciprocal", "RefIdentity", "Relu", "Relu6", "Reverse", "ReverseSequence",
-    "ReverseV2", "Rint", "Roll", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Snapshot",
-    "Softmax", "Softplus", "Softsign", "Sqrt", "Square", "StopGradient", "StringLower", "StringUpper",
-    "StringStrip", "RegexReplace", "StaticRegexReplace", "StaticRegexFullMatch", "RegexFullMatch", "StringLength", "AsString",
-    "StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong", "StringToNumber", "Tan", "Tanh", "Bucketize",
-    "TensorScatterAdd", "TensorScatterUpdate", "TensorScatterSub", "TensorScatterMax", "TensorScatterMin",
-    "InplaceUpdate", "InplaceAdd", "InplaceSub", "DeepCopy", "ZerosLike", "BiasAdd", "BiasAddV1",
-    "NextIteration", "RefNextIteration", "Enter", "RefEnter", "Exit", "RefExit", "Print",
-    "NcclAllReduce", "CollectiveReduce", "CollectiveReduceV2", "CollectiveBcastSend", "HorovodAllreduce",
-    "HorovodBroadcast", "_HostCast", "GuaranteeConst",
-
-    "StridedSliceAssign", "TensorStridedSliceUpdate", "ClipByValue", "Dequantize",
-    "ScatterAdd", "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterDiv", "ScatterMin", "ScatterMax",
-    "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate", "ScatterNdNonAliasingAdd",
-    "ApplyAdaMax", "ApplyAdadelta", "ApplyAdagrad", "ApplyAdagradDA", "ApplyAdagradV2", "ApplyAdam",
-    "ApplyAddSign", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyFtrlV2", "ApplyGradientDescent",
-    "ApplyMomentum", "ApplyPowerSign", "ApplyProximalAdagrad", "ApplyProximalGradientDescent",
-    "ApplyRMSProp", "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradV2",
-    "SparseApplyAdagradDA", "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyFtrlV2",
-    "SparseApplyMomentum", "SparseApplyProximalAdagrad", "SparseApplyProximalGradientDescent",
-    "SparseApplyRMSProp", "AssignAdd", "AssignSub", "CountUpTo", "DestroyTemporaryVariable",
-    "RiscAbs", "XlaSharding",
+    "_HostCast", "Abs", "Acos", "Acosh", "AdjustContrastv2", "AdjustHue", "AdjustSaturation",
+    "Angle", "ApplyAdadelta", "ApplyAdagrad", "ApplyAdagradDA", "ApplyAdagradV2", "ApplyAdam",
+    "ApplyAdaMax", "ApplyAddSign", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyFtrlV2",
+    "ApplyGradientDescent", "ApplyMomentum", "ApplyPowerSign", "ApplyProximalAdagrad",
+    "ApplyProximalGradientDescent", "ApplyRMSProp", "Asin", "Asinh", "AssignAdd", "AssignSub",
+    "AsString", "Atan", "Atanh", "BiasAdd", "BiasAddV1", "Bitcast", "Bucketize", "Cast", "Ceil",
+    "CheckNumerics", "CheckNumericsV2", "Cholesky", "ClipByValue", "CollectiveBcastSend",
+    "CollectiveReduce", "CollectiveReduceV2", "ComplexAbs", "Conj", "Copy", "CopyHost", "Cos",
+    "Cosh", "CountUpTo", "Cumprod", "Cumsum", "CumulativeLogsumexp", "DebugGradientIdentity",
+    "DebugIdentity", "DebugIdentityV2", "DecodeBase64", "DeepCopy", "Dequantize",
+    "DestroyTemporaryVariable", "Digamma", "DrawBoundingBoxes", "DrawBoundingBoxesV2", "Elu",
+    "EncodeBase64", "Enter", "Erf", "Erfc", "Erfinv", "Exit", "Exp", "Expm1",
+    "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVars",
+    "FakeQuantWithMinMaxVarsPerChannel", "FFT", "FFT2D", "FFT3D", "Floor", "Gelu", "GuaranteeConst",
+    "HorovodAllreduce", "HorovodBroadcast", "HSVToRGB", "Identity", "IFFT", "IFFT2D", "IFFT3D",
+    "Imag", "InplaceAdd", "InplaceSub", "InplaceUpdate", "Inv", "Invert", "InvertPermutation",
+    "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Lgamma", "Log", "Log1p", "LogicalNot", "LogSoftmax",
+    "LoopCond", "LRN", "MatrixBandPart", "MatrixInverse", "MatrixSetDiag", "MatrixSetDiagV2",
+    "MatrixSetDiagV3", "NcclAllReduce", "Ndtri", "Neg", "NextIteration", "OnesLike",
+    "PreventGradient", "Print", "QuantizeAndDequantize", "QuantizeAndDequantizeV2",
+    "QuantizeAndDequantizeV3", "RandomShuffle", "Real", "Reciprocal", "RefEnter", "RefExit",
+    "RefIdentity", "RefNextIteration", "RegexFullMatch", "RegexReplace", "Relu", "Relu6", "Reverse",
+    "ReverseSequence", "ReverseV2", "RGBToHSV", "Rint", "RiscAbs", "Roll", "Round", "Rsqrt",
+    "ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin", "ScatterMul", "ScatterNdAdd",
+    "ScatterNdNonAliasingAdd", "ScatterNdSub", "ScatterNdUpdate", "ScatterSub", "ScatterUpdate",
+    "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Snapshot", "Softmax", "Softplus", "Softsign",
+    "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradDA", "SparseApplyAdagradV2",
+    "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyMomentum",
+    "SparseApplyProximalAdagrad", "SparseApplyProximalGradientDescent", "SparseApplyRMSProp",
+    "Sqrt", "Square", "StaticRegexFullMatch", "StaticRegexReplace", "StopGradient",
+    "StridedSliceAssign", "StringLength", "StringLower", "StringStrip", "StringToHashBucket",
+    "StringToHashBucketFast", "StringToHashBucketStrong", "StringToNumber", "StringUpper", "Tan",
+    "Tanh", "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
+    "TensorScatterUpdate", "TensorStridedSliceUpdate", "XlaSharding", "ZerosLike",
 )  # fmt: skip
 _SAME_AS_ALL = (
-    "AddN", "AccumulateNV2", "EluGrad", "FakeQuantWithMinMaxVarsGradient", "InvGrad", "LeakyReluGrad", "LRNGrad",
-    "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad", "SigmoidGrad",
-    "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad", "GeluGrad",
+    "AccumulateNV2", "AddN", "EluGrad", "FakeQuantWithMinMaxVarsGradient", "GeluGrad", "InvGrad",
+    "LeakyReluGrad", "LRNGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad",
+    "SigmoidGrad", "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad",
 )  # fmt: skip
 _BROADCAST = (
     "Add", "AddV2", "ApproximateEqual", "Atan2", "Betainc", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
     "Complex", "Div", "DivNoNan", "Equal", "FloorDiv", "FloorMod", "Greater", "GreaterEqual",
-    "Igamma", "IgammaGradA", "Igammac", "LeftShift", "Less", "LessEqual", "LogicalAnd",
-    "LogicalOr", "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "NotEqual",
-    "Polygamma", "Pow", "RealDiv", "RightShift", "SelectV2", "SquaredDifference", "Sub",
-    "TruncateDiv", "TruncateMod", "Xdivy", "Xlog1py", "Xlogy", "Zeta",
+    "Igamma", "Igammac", "IgammaGradA", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalOr",
+    "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "NotEqual", "Polygamma", "Pow",
+    "RealDiv", "RightShift", "SelectV2", "SquaredDifference", "Sub", "TruncateDiv", "TruncateMod",
+    "Xdivy", "Xlog1py", "Xlogy", "Zeta",
 )  # fmt: skip
 _SCALAR = (
-    "AudioSummary", "AudioSummaryV2", "HistogramSummary", "ImageSummary", "L2Loss", "MergeSummary",
-    "QueueSize", "QueueSizeV2", "Rank", "ScalarSummary", "ShardedFilename", "Size",
-    "TensorArraySizeV3", "TensorListLength", "TensorSummary", "TensorSummaryV2",
-
-    "IteratorToStringHandle",
-    "HashTableV2", "MutableHashTableV2", "LookupTableSizeV2", "VarIsInitializedOp",
-    "ReadFile", "WholeFileReaderV2", "TFRecordReaderV2", "TextLineReaderV2", "FixedLengthRecordReaderV2", "IdentityReaderV2",
-    "AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated", "MutexV2",
-    "TensorDataset", "TensorSliceDataset", "BatchDataset", "BatchDatasetV2", "MapDataset", "ParallelMapDataset",
-    "ParallelMapDatasetV2", "PrefetchDataset", "RepeatDataset", "ShuffleDataset", "ShuffleDatasetV3", "ZipDataset", "RangeDataset",
-    "OptionsDataset", "ModelDataset", "OptimizeDataset", "TakeDataset", "SkipDataset", "FilterDataset", "FlatMapDataset",
-    "InterleaveDataset", "TFRecordDataset", "TextLineDataset", "CacheDataset", "ConcatenateDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2",
-    "MapAndBatchDataset", "ShuffleAndRepeatDataset", "GeneratorDataset", "FixedLengthRecordDataset", "ParallelInterleaveDataset",
-    "DummyIterationCounter", "StatelessRandomGetAlg", "SummaryWriter",
-
-    "TensorListSplit",
-    "AnonymousSeedGenerator", "DatasetCardinality", "HorovodRank", "HorovodSize", "HorovodLocalRank",
+    "AccumulatorNumAccumulated", "AnonymousSeedGenerator", "AudioSummary", "AudioSummaryV2",
+    "BatchDataset", "BatchDatasetV2", "CacheDataset", "ConcatenateDataset", "DatasetCardinality",
+    "DummyIterationCounter", "FilterDataset", "FixedLengthRecordDataset",
+    "FixedLengthRecordReaderV2", "FlatMapDataset", "GeneratorDataset", "HashTableV2",
+    "HistogramSummary", "HorovodLocalRank", "HorovodRank", "HorovodSize", "IdentityReaderV2",
+    "ImageSummary", "InterleaveDataset", "IteratorToStringHandle", "L2Loss", "LookupTableSizeV2",
+    "MapAndBatchDataset", "MapDataset", "MergeSummary", "ModelDataset", "MutableHashTableV2",
+    "MutexV2", "OptimizeDataset", "OptionalFromValue", "OptionalHasValue", "OptionalNone",
+    "OptionsDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelInterleaveDataset",
+    "ParallelMapDataset", "ParallelMapDatasetV2", "PrefetchDataset", "QueueSize", "QueueSizeV2",
+    "RangeDataset", "Rank", "ReadFile", "RepeatDataset", "ResourceAccumulatorNumAccumulated",
+    "ScalarSummary", "ShardedFilename", "ShuffleAndRepeatDataset", "ShuffleDataset",
+    "ShuffleDatasetV3", "Size", "SkipDataset", "StatelessRandomGetAlg", "SummaryWriter",
+    "TakeDataset", "TensorArraySizeV3", "TensorDataset", "TensorListLength", "TensorListSplit",
+    "TensorSliceDataset", "TensorSummary", "TensorSummaryV2", "TextLineDataset", "TextLineReaderV2",
+    "TFRecordDataset", "TFRecordReaderV2", "VarIsInitializedOp", "WholeFileReaderV2", "ZipDataset",
 )  # fmt: skip
 # Ops that hand data to a step; an unknown first dimension of theirs is the batch.
 INPUT_OPS = frozenset(
@@ -139,8 +137,10 @@ def _constant(call: OpCall) -> Sequence[Shape] | None:
     return None if constant is None else (constant.shape,)
 
 
-@rule("Placeholder", "PlaceholderV2", "Variable", "VariableV2", "AutoReloadVariable",
-      "TemporaryVariable", "ImmutableConst", "_Arg", )  # fmt: skip
+@rule(
+    "Placeholder", "PlaceholderV2", "Variable", "VariableV2", "AutoReloadVariable",
+    "TemporaryVariable", "ImmutableConst", "_Arg",
+)  # fmt: skip
 def _shape_attribute(call: OpCall) -> Sequence[Shape] | None:
     handles = call.listed("_handle_shapes")
     if handles:
@@ -188,32 +188,39 @@ def _assign(call: OpCall) -> Sequence[Shape]:
     return (call.shape(1),)
 
 
-@rule("NoOp", "ControlTrigger", "Assert", "SaveV2", "Save", "MergeV2Checkpoints",
-      "AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyAdam", "ResourceApplyGradientDescent",
-      "ResourceApplyMomentum", "ResourceApplyKerasMomentum", "ResourceApplyRMSProp",
-      "ResourceApplyCenteredRMSProp", "ResourceApplyAdagrad", "ResourceApplyAdagradV2",
-      "ResourceApplyAdadelta", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyAdaMax",
-      "ResourceApplyAdamWithAmsgrad", "ResourceApplyProximalGradientDescent",
-      "ResourceApplyProximalAdagrad", "ResourceApplyAddSign", "ResourceApplyPowerSign", "ResourceApplyAdagradDA",
-      "ResourceSparseApplyAdagrad", "ResourceSparseApplyAdagradV2", "ResourceSparseApplyMomentum",
-      "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyRMSProp", "ResourceSparseApplyCenteredRMSProp", "ResourceSparseApplyFtrl",
-      "ResourceSparseApplyFtrlV2", "ResourceSparseApplyAdadelta", "ResourceSparseApplyProximalGradientDescent", "ResourceSparseApplyProximalAdagrad",
-      "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate", "ResourceScatterMul", "ResourceScatterDiv",
-      "ResourceScatterMin", "ResourceScatterMax", "ResourceScatterNdAdd", "ResourceScatterNdUpdate", "ResourceScatterNdSub",
-      "ResourceStridedSliceAssign", "MakeIterator", "DestroyResourceOp", "DisableCopyOnRead",
-      "QueueClose", "QueueCloseV2", "StackClose", "StackCloseV2", "TensorArrayCloseV3", "WriteSummary", "WriteScalarSummary",
-      "WriteHistogramSummary", "WriteImageSummary", "FlushSummaryWriter", "CloseSummaryWriter", "CreateSummaryFileWriter",
-      "LookupTableImportV2", "InitializeTableV2", "InitializeTableFromTextFileV2", "InitializeTable", "LookupTableImport",
-      "LookupTableInsertV2", "AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient",
-      "SparseAccumulatorApplyGradient", "AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep",
-      "PrintV2", "Abort", "DeleteIterator", "DeleteMemoryCache", "_Send", "_HostSend", "InfeedEnqueueTuple",
-      "TPUReplicateMetadata", "DeleteSeedGenerator")  # fmt: skip
+@rule(
+    "NoOp", "ControlTrigger", "Assert", "SaveV2", "Save", "MergeV2Checkpoints",
+    "AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyAdam",
+    "ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum",
+    "ResourceApplyRMSProp", "ResourceApplyCenteredRMSProp", "ResourceApplyAdagrad",
+    "ResourceApplyAdagradV2", "ResourceApplyAdadelta", "ResourceApplyFtrl", "ResourceApplyFtrlV2",
+    "ResourceApplyAdaMax", "ResourceApplyAdamWithAmsgrad", "ResourceApplyProximalGradientDescent",
+    "ResourceApplyProximalAdagrad", "ResourceApplyAddSign", "ResourceApplyPowerSign",
+    "ResourceApplyAdagradDA", "ResourceSparseApplyAdagrad", "ResourceSparseApplyAdagradV2",
+    "ResourceSparseApplyMomentum", "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyRMSProp",
+    "ResourceSparseApplyCenteredRMSProp", "ResourceSparseApplyFtrl", "ResourceSparseApplyFtrlV2",
+    "ResourceSparseApplyAdadelta", "ResourceSparseApplyProximalGradientDescent",
+    "ResourceSparseApplyProximalAdagrad", "ResourceScatterAdd", "ResourceScatterSub",
+    "ResourceScatterUpdate", "ResourceScatterMul", "ResourceScatterDiv", "ResourceScatterMin",
+    "ResourceScatterMax", "ResourceScatterNdAdd", "ResourceScatterNdUpdate", "ResourceScatterNdSub",
+    "ResourceStridedSliceAssign", "MakeIterator", "DestroyResourceOp", "DisableCopyOnRead",
+    "QueueClose", "QueueCloseV2", "StackClose", "StackCloseV2", "TensorArrayCloseV3",
+    "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "WriteImageSummary",
+    "FlushSummaryWriter", "CloseSummaryWriter", "CreateSummaryFileWriter", "LookupTableImportV2",
+    "InitializeTableV2", "InitializeTableFromTextFileV2", "InitializeTable", "LookupTableImport",
+    "LookupTableInsertV2", "AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient",
+    "SparseAccumulatorApplyGradient", "AccumulatorSetGlobalStep",
+    "ResourceAccumulatorSetGlobalStep", "PrintV2", "Abort", "DeleteIterator", "DeleteMemoryCache",
+    "_Send", "_HostSend", "InfeedEnqueueTuple", "TPUReplicateMetadata", "DeleteSeedGenerator",
+)  # fmt: skip
 def _nothing(_: OpCall) -> Sequence[Shape]:
     return ()
 
 
-@rule("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient",
-      "ConditionalAccumulator", "SparseConditionalAccumulator")  # fmt: skip
+@rule(
+    "AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient", "ConditionalAccumulator",
+    "SparseConditionalAccumulator",
+)  # fmt: skip
 def _accumulator(call: OpCall) -> Sequence[Shape] | None:
     if call.node.op.endswith("TakeGradient"):
         holder = call.holder(0)
@@ -254,19 +261,21 @@ def _sparse_cross_entropy(call: OpCall) -> Sequence[Shape]:
     return labels, logits
 
 
-@rule("RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt",
-      "ParameterizedTruncatedNormal", "StatelessRandomUniform", "StatelessRandomNormal",
-      "StatelessTruncatedNormal", "StatelessRandomUniformV2", "StatelessRandomNormalV2",
-      "StatelessTruncatedNormalV2", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
-      "StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2", "StatelessRandomBinomial",
-      "StatelessParameterizedTruncatedNormal", "Empty")  # fmt: skip
+@rule(
+    "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt",
+    "ParameterizedTruncatedNormal", "StatelessRandomUniform", "StatelessRandomNormal",
+    "StatelessTruncatedNormal", "StatelessRandomUniformV2", "StatelessRandomNormalV2",
+    "StatelessTruncatedNormalV2", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
+    "StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2", "StatelessRandomBinomial",
+    "StatelessParameterizedTruncatedNormal", "Empty",
+)  # fmt: skip
 def _random(call: OpCall) -> Sequence[Shape]:
     return (call.sizes(0),)
 
 
 @rule(
-    "StatefulStandardNormalV2", "StatefulUniform", "StatefulTruncatedNormal", "StatefulUniformInt"
-)
+    "StatefulStandardNormalV2", "StatefulUniform", "StatefulTruncatedNormal", "StatefulUniformInt",
+)  # fmt: skip
 def _stateful_random(call: OpCall) -> Sequence[Shape]:
     return (call.sizes(2),)
 
@@ -288,8 +297,10 @@ def _multinomial(call: OpCall) -> Sequence[Shape]:
     return ((-1 if logits is None else logits[0], -1 if drawn is None else drawn),)
 
 
-@rule("UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
-      "FixedUnigramCandidateSampler", "AllCandidateSampler", "ThreadUnsafeUnigramCandidateSampler")  # fmt: skip
+@rule(
+    "UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
+    "FixedUnigramCandidateSampler", "AllCandidateSampler", "ThreadUnsafeUnigramCandidateSampler",
+)  # fmt: skip
 def _candidates(call: OpCall) -> Sequence[Shape]:
     drawn = call.number("num_sampled", -1)
     return ((drawn,), merged(call.shape(0), (-1, call.number("num_true", -1))), (drawn,))

@@ -272,8 +272,10 @@ def _pop(call: OpCall) -> Sequence[Shape]:
     return (None if holder is None else holder.read(),)
 
 
-@rule("FIFOQueue", "FIFOQueueV2", "RandomShuffleQueue", "RandomShuffleQueueV2", "PaddingFIFOQueue",
-      "PaddingFIFOQueueV2", "PriorityQueue", "PriorityQueueV2")  # fmt: skip
+@rule(
+    "FIFOQueue", "FIFOQueueV2", "RandomShuffleQueue", "RandomShuffleQueueV2", "PaddingFIFOQueue",
+    "PaddingFIFOQueueV2", "PriorityQueue", "PriorityQueueV2",
+)  # fmt: skip
 def _queue(call: OpCall) -> Sequence[Shape]:
     shared = call.text("shared_name")
     holder = call.create(("queue", call.text("container"), shared) if shared else None)
@@ -294,8 +296,10 @@ def _enqueue(call: OpCall) -> Sequence[Shape]:
     return ()
 
 
-@rule("QueueDequeue", "QueueDequeueV2", "QueueDequeueMany", "QueueDequeueManyV2", "QueueDequeueUpTo",
-      "QueueDequeueUpToV2")  # fmt: skip
+@rule(
+    "QueueDequeue", "QueueDequeueV2", "QueueDequeueMany", "QueueDequeueManyV2", "QueueDequeueUpTo",
+    "QueueDequeueUpToV2",
+)  # fmt: skip
 def _dequeue(call: OpCall) -> Sequence[Shape] | None:
     holder, count = call.holder(0), call.num_types("component_types")
     components = [
@@ -324,8 +328,10 @@ def _staging(call: OpCall) -> Sequence[Shape] | None:
     return [holder.read(number) for number in range(max(count, len(given)))] or None
 
 
-@rule("IteratorGetNext", "IteratorGetNextSync", "OptionalGetValue", "MultiDeviceIteratorGetNextFromShard", "DatasetToSingleElement",
-      "ReduceDataset", )  # fmt: skip
+@rule(
+    "IteratorGetNext", "IteratorGetNextSync", "OptionalGetValue",
+    "MultiDeviceIteratorGetNextFromShard", "DatasetToSingleElement", "ReduceDataset",
+)  # fmt: skip
 def _next(call: OpCall) -> Sequence[Shape] | None:
     holder = call.holder(0)
     given = call.listed("output_shapes")
@@ -337,8 +343,11 @@ def _next(call: OpCall) -> Sequence[Shape] | None:
     return result or None
 
 
-@rule("Iterator", "IteratorV2", "OneShotIterator", "AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3",
-      "IteratorFromStringHandle", "IteratorFromStringHandleV2", "MultiDeviceIterator")  # fmt: skip
+@rule(
+    "Iterator", "IteratorV2", "OneShotIterator", "AnonymousIterator", "AnonymousIteratorV2",
+    "AnonymousIteratorV3", "IteratorFromStringHandle", "IteratorFromStringHandleV2",
+    "MultiDeviceIterator",
+)  # fmt: skip
 def _iterator(call: OpCall) -> Sequence[Shape]:
     shared = call.text("shared_name")
     holder = call.create(("iterator", call.text("container"), shared) if shared else None)

@@ -100,14 +100,9 @@ def _at(values: Sequence[int], axis: int) -> int:
 
 
 @rule(
-    "Conv2D",
-    "DepthwiseConv2dNative",
-    "_FusedConv2D",
-    "_FusedDepthwiseConv2dNative",
-    "Conv3D",
-    "Dilation2D",
-    "Conv",
-)
+    "Conv2D", "DepthwiseConv2dNative", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "Conv3D",
+    "Dilation2D", "Conv",
+)  # fmt: skip
 def _conv(call: OpCall) -> Sequence[Shape]:
     shape, kernel = call.shape(0), call.shape(1)
     num_spatial = 3 if call.node.op == "Conv3D" else 2
@@ -139,8 +134,10 @@ def _conv(call: OpCall) -> Sequence[Shape]:
     return (layout.shape(shape[0], spatial, channels),)
 
 
-@rule("Conv2DBackpropInput", "Conv2DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput", "Conv3DBackpropInput",
-      "Conv3DBackpropInputV2")  # fmt: skip
+@rule(
+    "Conv2DBackpropInput", "Conv2DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput",
+    "Conv3DBackpropInput", "Conv3DBackpropInputV2",
+)  # fmt: skip
 def _conv_backprop_input(call: OpCall) -> Sequence[Shape]:
     """The sizes that are given; else those of the forward input; else from filter and gradient."""
     num_spatial = 3 if "3D" in call.node.op else 2
@@ -219,8 +216,10 @@ def _agree(a: Shape, b: Shape) -> bool:
     )  # fmt: skip
 
 
-@rule("Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter", "Conv3DBackpropFilter",
-      "Conv3DBackpropFilterV2")  # fmt: skip
+@rule(
+    "Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter",
+    "Conv3DBackpropFilter", "Conv3DBackpropFilterV2",
+)  # fmt: skip
 def _conv_backprop_filter(call: OpCall) -> Sequence[Shape]:
     """The sizes that are given; else the filter of the forward convolution; else the channels."""
     num_spatial = 3 if "3D" in call.node.op else 2
@@ -254,14 +253,7 @@ def _bias_grad(call: OpCall) -> Sequence[Shape]:
     return ((shape[1] if is_first else shape[-1],),)
 
 
-@rule(
-    "MaxPool",
-    "AvgPool",
-    "MaxPoolV2",
-    "MaxPool3D",
-    "AvgPool3D",
-    "MaxPoolWithArgmax",
-)
+@rule("MaxPool", "AvgPool", "MaxPoolV2", "MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax")
 def _pool(call: OpCall) -> Sequence[Shape]:
     shape = call.shape(0)
     count = 2 if call.node.op == "MaxPoolWithArgmax" else 1
@@ -280,8 +272,7 @@ def _pool(call: OpCall) -> Sequence[Shape]:
     return (result,) * count
 
 
-@rule("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradWithArgmax",
-      "_MklMaxPoolGrad")  # fmt: skip
+@rule("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradWithArgmax", "_MklMaxPoolGrad")
 def _max_pool_grad(call: OpCall) -> Sequence[Shape]:
     return (call.shape(0),)
 
@@ -322,12 +313,11 @@ def _channels(call: OpCall, shape: Shape) -> int:
 def _batch_norm_grad(call: OpCall) -> Sequence[Shape]:
     shape = merged(call.shape(1), call.shape(0))
     vector = merged((_channels(call, shape),), call.shape(2))
-    return (shape, vector, vector, (0,), (0,))
+    kept: Shape = (0,) if call.number("is_training", 1) else vector
+    return (shape, vector, vector, kept, kept)
 
 
-@rule(
-    "BatchNormWithGlobalNormalization",
-)
+@rule("BatchNormWithGlobalNormalization")
 def _old_batch_norm(call: OpCall) -> Sequence[Shape]:
     return (call.shape(0),)
 
@@ -452,8 +442,10 @@ def _crop_grad_boxes(call: OpCall) -> Sequence[Shape]:
     return (call.shape(2),)
 
 
-@rule("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
-      "NonMaxSuppressionWithOverlaps")  # fmt: skip
+@rule(
+    "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
+    "NonMaxSuppressionV5", "NonMaxSuppressionWithOverlaps",
+)  # fmt: skip
 def _suppression(call: OpCall) -> Sequence[Shape]:
     op = call.node.op
     if op.endswith("V4"):
@@ -472,8 +464,15 @@ def _combined_suppression(call: OpCall) -> Sequence[Shape]:
 
 @rule("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "DecodeAndCropJpeg")
 def _decode(call: OpCall) -> Sequence[Shape]:
-    channels = call.number("channels") or -1
-    return ((-1, -1, channels),)
+    if call.node.op == "DecodeGif":
+        return ((-1, -1, -1, 3),)
+    return ((-1, -1, call.number("channels") or -1),)
+
+
+@rule("DecodeRaw")
+def _decode_raw(call: OpCall) -> Sequence[Shape]:
+    shape = call.shape(0)
+    return (None if shape is None else (*shape, -1),)
 
 
 @rule("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")

@@ -25,6 +25,7 @@ __all__ = ["Job", "OpKinds", "Program", "assumptions_on", "is_synchronous"]
 
 # A graph whose gradients are added up before they are applied waits for all workers.
 _ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
+_TOKENS = ("QueueEnqueue", "QueueEnqueueV2")
 # Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
 _ACCESSES = {
     "ApplyGradientDescent": 3,
@@ -216,8 +217,15 @@ def _check_length(compute_s: float, device: str) -> None:
 
 
 def is_synchronous(graph: OpGraph) -> bool:
-    """Whether the gradients of all workers are added up before they are applied."""
-    return graph.layout == "all_reduce" or any(ops.op_type in _ADDS_UP for ops in graph.remote)
+    """Whether a step waits for all workers.
+
+    Gradients of all workers are added up before they are applied, or a worker puts tokens into the
+    others' queues when its updates are done, as tf_cnn_benchmarks does. (Queues of inputs are
+    filled by threads of their own, not by a step.)
+    """
+    if graph.layout == "all_reduce":
+        return True
+    return any(ops.op_type in _ADDS_UP + _TOKENS for ops in graph.remote)
 
 
 def assumptions_on(graph: OpGraph, setting: Setting) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def simulate(
         GraphError: the graph does not tell what its ops compute on.
         SettingError: an unknown device, or workers that nobody described.
     """
-    check_whole("--steps", num_steps, _LEAST_STEPS)
+    check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = Job(job) if isinstance(job, OpGraph) else job
     scene = scene_of(setting)
     records = simulate_steps(

@@ -368,7 +368,7 @@ def test_progress_counts_graphs_and_epochs(tmp_path: Path) -> None:
 
 def test_a_run_is_not_overwritten(finished: Path) -> None:
     """A folder that holds a run is refused unless it is to be resumed, and then only as it was."""
-    with pytest.raises(ConfigError, match="already holds a training run; add --resume"):
+    with pytest.raises(ConfigError, match="already holds a training run; resume it"):
         run(finished)
     with pytest.raises(ConfigError, match=r"differs in preset\.train\.seed \(0, now 4\)"):
         run(finished, small_preset(seed=4), resume=True)
