@@ -75,9 +75,11 @@ LIMITS = """\
 - DenseNet follows tf_cnn_benchmarks, not the paper of the model: its transitions keep two growth
   rates of channels (0.36 million parameters for densenet40_k12; 1.02 million are published).
 - An independent original has no server, and a replicated one has two towers on two GPUs, of which
-  the reader keeps one: their all-reduce is not in the catalogue's graph, which shows on small models.
-- The value of the loss, which both programs fetch, is not in the numbers where no update needs it; an
-  asynchronous graph of the catalogue has it (11 % of the ops of ResNet-50, no time to speak of).
+  the reader keeps one. Their all-reduce is not in the catalogue's graph, which shows on small
+  models.
+- The value of the loss, which both programs fetch, is not in the numbers where no update needs it.
+  An asynchronous graph of the catalogue has it: 11 % of the ops of ResNet-50, with no effect on
+  its step time.
 - The graph of an original computes its learning rate on the worker's CPU; the catalogue's learning
   rate is a constant.
 """
