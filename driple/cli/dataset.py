@@ -191,16 +191,15 @@ def build(
 
       driple dataset build runs/cpu -o datasets/CPU-P1w2_ho-200M
     """
-    import json as json_module
-
     from driple.cli.train import require_training
     from driple.dataset.store import write_dataset
     from driple.errors import MeasureError
     from driple.measure.collect import collect_dataset
+    from driple.storedfiles import read_json
 
     require_training()
     try:
-        about = json_module.loads((campaign / "campaign.json").read_text())
+        about = read_json(campaign / "campaign.json")
     except (OSError, ValueError) as error:
         raise MeasureError(
             f"{campaign} holds no campaign ({error}); give a folder that driple measure filled"

@@ -62,6 +62,8 @@ def predict(
         check_picture(plot)
     checkpoints = _checkpoints(setting, preset, checkpoint)
     op_graph = read_graph(graph, max_bytes=max_bytes or int(max_mib * 2**20))
+    if checkpoint is None and not setting:
+        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     for remark in op_graph.report.notes:
         note(remark)
     predictions = [predict_graph(op_graph, item) for item in checkpoints]
@@ -87,8 +89,6 @@ def _checkpoints(
 
     if checkpoint is not None:
         return [load_checkpoint(checkpoint)]
-    if not settings:
-        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
 

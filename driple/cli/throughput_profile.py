@@ -170,16 +170,21 @@ def _read_platform(file: Path | None) -> dict[str, Any] | None:
     Raises:
         ConfigError: it cannot be read, or holds something else.
     """
+    from driple.storedfiles import read_json
+
     if file is None:
         return None
     try:
-        found = json_.loads(file.read_text())
+        found = read_json(file)
         line = {name: float(found["overhead"][name]) for name in ("s_per_byte", "s")}
         per_s = float(found["bytes_per_s"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise ConfigError(
             f"{file} is no file of a platform ({error}); make one with driple throughput platform"
         ) from error
     if per_s <= 0 or min(line.values()) < 0:
-        raise ConfigError(f"{file} has a bandwidth or an overhead below nought; measure it again")
+        raise ConfigError(
+            f"{file} has a bandwidth of {per_s} bytes/s and an overhead of {line}; the first must "
+            "be above 0 and none below: measure it again"
+        )
     return {"overhead": line, "bytes_per_s": per_s}

@@ -19,6 +19,7 @@ from driple.graph.describe import DataInputs, describe_nodes
 from driple.graph.functions import Inlined, inline_functions
 from driple.graph.links import Links, edges_of, in_order
 from driple.graph.loops import Executions, count_executions
+from driple.graph.names import check_names
 from driple.graph.opgraph import Layout, OpGraph, ReadReport, RemoteOps
 from driple.graph.options import ReadOptions
 from driple.graph.places import Places, place_nodes
@@ -54,6 +55,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     Raises:
         GraphError: corrupt, without a worker's ops, or contradicting the options.
     """
+    check_names(raw)
     inlined = inline_functions(raw)
     nodes = inlined.nodes
     _check_names(nodes)

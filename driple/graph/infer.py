@@ -17,7 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.graph import shape_rules_control, shape_rules_nn
+from driple.graph import (
+    folding_math,
+    shape_rules_choice,
+    shape_rules_control,
+    shape_rules_layers,
+    shape_rules_nn,
+)
 from driple.graph.bind import bound_inputs, input_positions, scalar_inputs, unit_batch
 from driple.graph.describe import DataInputs
 from driple.graph.folding import FOLDS, fold
@@ -27,8 +33,14 @@ from driple.graph.shape_call import RULES, Key, OpCall, Tables, Value, refined
 
 __all__ = ["Inferred", "infer_shapes"]
 
-# Modules whose import registers shape functions.
-_RULE_MODULES = (shape_rules_control, shape_rules_nn)
+# Modules whose import registers shape functions and foldings.
+_RULE_MODULES = (
+    folding_math,
+    shape_rules_choice,
+    shape_rules_control,
+    shape_rules_layers,
+    shape_rules_nn,
+)
 # Walks through the graph: a stack that is read before it is filled needs a second one.
 _MOST_WALKS = 3
 _FEW = 3  # nodes named in a note

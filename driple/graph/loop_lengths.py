@@ -228,24 +228,27 @@ class Lengths:
         fixed = self._fixed(ref)
         if fixed is not None:
             return fixed
+        return self._derived(ref, depth)
+
+    def _derived(self, ref: _Ref, depth: int) -> int | None:
+        """A number that follows from a loop, a stack or arithmetic."""
         node = self.nodes[ref.at]
+        result: int | None = None
         if node.op in _PASSES_ON:
-            return self._value(self._input(ref.at, 0), depth + 1)
-        if node.op in _EXIT:
-            return self._counted(ref.at, depth + 1)
-        if node.starts:
-            return self._counted_by_while(ref, depth + 1)
-        if node.op in ("TensorListPopBack", "StackPopV2"):
-            return self._popped(ref, depth + 1)
-        if node.op == "TensorListLength":
-            return self._pushed(self._input(ref.at, 0), depth + 1)
-        if node.op in _ARITHMETIC:
+            result = self._value(self._input(ref.at, 0), depth + 1)
+        elif node.op in _EXIT:
+            result = self._counted(ref.at, depth + 1)
+        elif node.starts:
+            result = self._counted_by_while(ref, depth + 1)
+        elif node.op in ("TensorListPopBack", "StackPopV2"):
+            result = self._popped(ref, depth + 1)
+        elif node.op == "TensorListLength":
+            result = self._pushed(self._input(ref.at, 0))
+        elif node.op in _ARITHMETIC:
             a = self._value(self._input(ref.at, 0), depth + 1)
             b = None if a is None else self._value(self._input(ref.at, 1), depth + 1)
-            if a is not None and b is not None:
-                result = _calculate(node.op, a, b)
-                return result if abs(result) <= _MAX_NUMBER else None
-        return None
+            result = None if a is None or b is None else _calculate(node.op, a, b)
+        return result if result is not None and abs(result) <= _MAX_NUMBER else None
 
     def _counted(self, at: int, depth: int) -> int | None:
         """What a counter has come to when its loop ends: Exit <- Switch <- Merge."""
@@ -288,7 +291,7 @@ class Lengths:
                 return None
         return None
 
-    def _pushed(self, ref: _Ref | None, depth: int) -> int | None:
+    def _pushed(self, ref: _Ref | None) -> int | None:
         """Elements of a list that a While pushes one onto in every turn."""
         ref = self._past_identities(ref)
         if ref is None or ref.argument or not self.nodes[ref.at].starts:

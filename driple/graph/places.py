@@ -26,7 +26,7 @@ from driple.graph.describe import DataInputs
 from driple.graph.links import Links
 from driple.graph.opgraph import Layout
 from driple.graph.raw import RawNode
-from driple.graph.step import UPDATES, VARIABLES
+from driple.graph.step_ops import UPDATES, VARIABLES
 
 __all__ = ["Device", "Places", "parse_device", "place_nodes"]
 

@@ -7,15 +7,15 @@ elements of a TensorArray, a list or a stack, or of the components of a queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from driple.graph.raw import RawNode, Shape
 
 __all__ = [
-    "RULES", "Holder", "Key", "OpCall", "Rule", "Tables", "Value", "broadcast", "merged", "num_elements",
-    "refined", "rule", "union",
+    "RULES", "Holder", "Key", "OpCall", "Rule", "Tables", "Value", "broadcast", "merged",
+    "num_elements", "refined", "rule", "union",
 ]  # fmt: skip
 
 # A node's position and the number of one of its outputs.
@@ -259,10 +259,3 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
 def num_elements(shape: Shape) -> int:
     """Elements of a shape; -1 if unknown."""
     return -1 if shape is None or -1 in shape else prod(shape)
-
-
-def frozen_numbers(
-    numbers: Mapping[str, tuple[int, ...]],
-) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Attributes in a form that can be compared."""
-    return tuple(sorted(numbers.items()))

@@ -1,4 +1,4 @@
-"""Shape functions of element-wise ops, sources, variables, optimizers, losses and random numbers."""
+"""Shape functions of element-wise ops, sources, variables, updates, losses and random numbers."""
 
 from __future__ import annotations
 

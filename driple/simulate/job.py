@@ -31,6 +31,9 @@ _ACCESSES = {
     "ApplyAdam": 7,
 }
 _USUAL_ACCESSES = 5
+# Seconds that a step may keep a device: not less than the start of one kernel, and no more than a
+# day. Outside, sizes or turns of loops in the graph are not those of a training step.
+_SHORTEST_STEP_S, _LONGEST_STEP_S = 1e-6, 86_400.0
 
 
 class Job:
@@ -87,15 +90,21 @@ class Job:
         return self._times[name]
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
-        """The step of a worker with this device; without servers, all messages name server 0."""
+        """The step of a worker with this device; without servers, all messages name server 0.
+
+        Raises:
+            GraphError: the ops would take no time, or more than a day.
+        """
         key = (device.spec.name, num_servers, placement)
         if key not in self._plans:
             traffic = self.graph.traffic
             holders = place_variables(traffic.received_bytes, max(num_servers, 1), placement)
             takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
-            self._plans[key] = plan_step(
+            plan = plan_step(
                 self.graph, self.times(device), holders.tolist(), takers.tolist(), self.order
             )
+            _check_length(plan.compute_s, device.spec.name)
+            self._plans[key] = plan
         return self._plans[key]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
@@ -111,6 +120,22 @@ class Job:
         reached = device.efficiency.device
         starting_s = found.get(name, 0) * reached.start_s
         return moved / (device.spec.bytes_per_s * reached.memory) + starting_s
+
+
+def _check_length(compute_s: float, device: str) -> None:
+    """Raise GraphError unless a step's computing takes a believable time."""
+    if compute_s < _SHORTEST_STEP_S:
+        raise GraphError(
+            f"a step of the graph would take {compute_s:.3g} s on {device}, as its ops have no "
+            "work of known size; write the graph of a training step with "
+            "as_graph_def(add_shapes=True)"
+        )
+    if not compute_s <= _LONGEST_STEP_S:
+        raise GraphError(
+            f"a step of the graph would take {compute_s:.3g} s on {device}, at most "
+            f"{_LONGEST_STEP_S:.0f} are simulated; its tensor sizes or the turns of its loops are "
+            "not those of a training step"
+        )
 
 
 def is_synchronous(graph: OpGraph) -> bool:

@@ -3,7 +3,8 @@
     model on the meta device -> forward, loss, backward: nothing is computed, only shapes
     -> ops as they come (aten) -> OpGraph: nodes, who reads whose memory, parameters, gradients
 
-Needs neither a GPU nor the model's memory: BERT-large takes some seconds.
+Needs neither a GPU nor the model's memory: BERT-large takes some seconds. Of a user's model, the
+file, the function that builds it, the data set and the loss are executed as any Python program is.
 """
 
 from __future__ import annotations

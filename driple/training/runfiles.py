@@ -32,6 +32,7 @@ from driple.files import told_as, write_whole
 
 __all__ = [
     "CHECKPOINT_FILE",
+    "LOCK_FILE",
     "EpochRecord",
     "LogWriter",
     "TrainState",
@@ -47,6 +48,7 @@ CONFIG_FILE = "config.json"
 LOG_FILE = "log.jsonl"
 STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.safetensors"
+LOCK_FILE = "run.lock"  # held while a process trains here; it may stay when none does
 
 FORMAT = 1
 METADATA_KEY = "driple"
