@@ -49,7 +49,7 @@ _LINKS = frozenset(
     op for op in RULES
     if op.startswith(("TensorArray", "TensorList", "Stack", "Queue", "EmptyTensorList", "Iterator"))
 ) | {
-    "VarHandleOp", "AssignVariableOp", "Placeholder", "_Arg", "Identity", "IdentityN", "Enter",
+    "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ReadVariableOp", "Placeholder", "_Arg", "Identity", "IdentityN", "Enter",
     "RefEnter", "Exit", "RefExit", "Switch", "RefSwitch", "Merge", "RefMerge", "NextIteration",
     "RefNextIteration", "While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase",
     "Stage", "Unstage", "FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2", "FIFOQueue",

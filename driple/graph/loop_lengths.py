@@ -29,6 +29,7 @@ _MIRRORED = {
     "NotEqual": "NotEqual",
 }  # fmt: skip
 _ARITHMETIC = frozenset({"Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum"})
+_IF_READS = 3  # an If that gives one tensor reads its condition and what each branch returns
 _ALWAYS = 2**62  # turns of a condition that always holds
 # Bounds of the search for a number: nodes on one path, nodes in all, and the number itself.
 _MAX_DEPTH, _MAX_STEPS, _MAX_NUMBER = 40, 100_000, 2**31
@@ -144,7 +145,17 @@ class Lengths:
             if op == "LogicalAnd":
                 return min(known, default=None)
             return max(known) if len(known) == len(both) else None
+        if op in ("If", "StatelessIf") and len(self.inputs[ref.at]) == _IF_READS:
+            return self._turns_of_both(ref.at, depth)
         return self._distance(ref.at, depth) if op in _COMPARISONS else None
+
+    def _turns_of_both(self, at: int, depth: int) -> int | None:
+        """A condition and another one, as an If whose other branch is false."""
+        otherwise = self._input(at, 2)
+        if otherwise is None or otherwise.argument or self._turns(otherwise, depth + 1) != 0:
+            return None
+        both = [self._turns(self._input(at, side), depth + 1) for side in (0, 1)]
+        return min((turns for turns in both if turns is not None), default=None)
 
     def _distance(self, at: int, depth: int) -> int | None:
         """Steps of a counter from its start to what it is compared with."""

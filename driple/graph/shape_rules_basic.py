@@ -173,7 +173,7 @@ def _read(call: OpCall) -> Sequence[Shape] | None:
     return (holder.read(),)
 
 
-@rule("AssignVariableOp")
+@rule("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 def _assign_variable(call: OpCall) -> Sequence[Shape]:
     holder = call.holder(0)
     if holder is not None:
@@ -190,7 +190,7 @@ def _assign(call: OpCall) -> Sequence[Shape]:
 
 @rule(
     "NoOp", "ControlTrigger", "Assert", "SaveV2", "Save", "MergeV2Checkpoints",
-    "AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyAdam",
+"ResourceApplyAdam",
     "ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum",
     "ResourceApplyRMSProp", "ResourceApplyCenteredRMSProp", "ResourceApplyAdagrad",
     "ResourceApplyAdagradV2", "ResourceApplyAdadelta", "ResourceApplyFtrl", "ResourceApplyFtrlV2",

@@ -46,7 +46,9 @@ def const(name: str, *values: int, scalar: bool = False) -> RawNode:
 
 
 def source(name: str, *sizes: int) -> RawNode:
-    return RawNode(name, "Placeholder", shape_attributes={"shape": (sizes,)}, types={"dtype": (FLOAT,)})
+    return RawNode(
+        name, "Placeholder", shape_attributes={"shape": (sizes,)}, types={"dtype": (FLOAT,)}
+    )
 
 
 def test_the_gradient_of_a_filter_has_the_filters_shape() -> None:
@@ -74,7 +76,9 @@ def test_a_batch_given_binds_all_that_follows_from_the_input() -> None:
     assert bound.sources == ()
     open_batch = inferred(nodes)
     assert open_batch.sources == ("images",)
-    assert open_batch.unknown.sum() == 3  # images, conv, dy; filters and gradients do not depend on it
+    assert (
+        open_batch.unknown.sum() == 3
+    )  # images, conv, dy; filters and gradients do not depend on it
     assert not open_batch.data_dependent.any()
 
 
