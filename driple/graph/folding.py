@@ -273,6 +273,8 @@ def _slice(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Value | None]:
 
 def picked(value: Value, ranges: Sequence[Sequence[int]], shape: tuple[int, ...]) -> Value | None:
     """The elements of a tensor at all combinations of these indices."""
+    if len(ranges) != len(value[0]) or prod(map(len, ranges)) != prod(shape):
+        return None
     if any(not 0 <= i < n for indices, n in zip(ranges, value[0], strict=True) for i in indices):
         return None
     steps = [prod(value[0][i + 1 :]) for i in range(len(value[0]))]
@@ -280,7 +282,7 @@ def picked(value: Value, ranges: Sequence[Sequence[int]], shape: tuple[int, ...]
         value[1][sum(i * step for i, step in zip(at, steps, strict=True))]
         for at in product(*ranges)
     )
-    return (shape, result) if len(result) == prod(shape) else None
+    return shape, result
 
 
 @folds("StridedSlice")
@@ -314,7 +316,7 @@ def _gather(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Value | None]:
 @folds("Tile")
 def _tile(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Value | None]:
     value, shape = call.value(0), first_shape(shapes)
-    if value is None or shape is None or not all(value[0]):
+    if value is None or shape is None or not all(value[0]) or len(shape) != len(value[0]):
         return (None,)
     ranges = [[i % n for i in range(m)] for n, m in zip(value[0], shape, strict=True)]
     return (picked(value, ranges, shape),)

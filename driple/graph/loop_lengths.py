@@ -139,23 +139,21 @@ class Lengths:
         op = self.nodes[ref.at].op
         if op in _IDENTITY or op in _ONE_ELEMENT:
             return self._turns(self._input(ref.at, 0), depth + 1)
-        if op in ("LogicalAnd", "LogicalOr"):
-            both = [self._turns(self._input(ref.at, side), depth + 1) for side in (0, 1)]
-            known = [turns for turns in both if turns is not None]
-            if op == "LogicalAnd":
-                return min(known, default=None)
-            return max(known) if len(known) == len(both) else None
-        if op in ("If", "StatelessIf") and len(self.inputs[ref.at]) == _IF_READS:
-            return self._turns_of_both(ref.at, depth)
-        return self._distance(ref.at, depth) if op in _COMPARISONS else None
+        return self._distance(ref.at, depth) if op in _COMPARISONS else self._joined(ref.at, depth)
 
-    def _turns_of_both(self, at: int, depth: int) -> int | None:
-        """A condition and another one, as an If whose other branch is false."""
-        otherwise = self._input(at, 2)
-        if otherwise is None or otherwise.argument or self._turns(otherwise, depth + 1) != 0:
+    def _joined(self, at: int, depth: int) -> int | None:
+        """Turns of two conditions joined by and, or, or an If whose other branch is false."""
+        op = self.nodes[at].op
+        is_if = op in ("If", "StatelessIf") and len(self.inputs[at]) == _IF_READS
+        if is_if and self._turns(self._input(at, 2), depth + 1) != 0:
+            return None
+        if not is_if and op not in ("LogicalAnd", "LogicalOr"):
             return None
         both = [self._turns(self._input(at, side), depth + 1) for side in (0, 1)]
-        return min((turns for turns in both if turns is not None), default=None)
+        known = [turns for turns in both if turns is not None]
+        if op == "LogicalOr":
+            return max(known) if len(known) == len(both) else None
+        return min(known, default=None)
 
     def _distance(self, at: int, depth: int) -> int | None:
         """Steps of a counter from its start to what it is compared with."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from driple.graph.raw import Shape
-from driple.graph.shape_call import OpCall, merged, num_elements, rule
+from driple.graph.shape_call import MAX_RANK, OpCall, merged, num_elements, rule, size_at
 
 __all__ = ["strided_ranges"]
 
@@ -85,7 +85,7 @@ def _pack(call: OpCall) -> Sequence[Shape]:
 
 @rule("Unpack")
 def _unpack(call: OpCall) -> Sequence[Shape]:
-    shape, count = call.shape(0), call.number("num", 1)
+    shape, count = call.shape(0), call.count("num")
     if not shape:
         return (None,) * count
     at = call.number("axis") % len(shape)
@@ -119,7 +119,7 @@ def _concat_offset(call: OpCall) -> Sequence[Shape]:
 
 @rule("Split")
 def _split(call: OpCall) -> Sequence[Shape]:
-    axis, shape, count = call.scalar(0), call.shape(1), call.number("num_split", 1)
+    axis, shape, count = call.scalar(0), call.shape(1), call.count("num_split")
     if shape is None or axis is None or not shape:
         return (None if shape is None else (-1,) * len(shape),) * count
     at = axis % len(shape)
@@ -130,7 +130,7 @@ def _split(call: OpCall) -> Sequence[Shape]:
 @rule("SplitV")
 def _split_v(call: OpCall) -> Sequence[Shape]:
     shape, sizes, axis = call.shape(0), call.whole(1), call.scalar(2)
-    count = call.number("num_split", 1)
+    count = call.count("num_split")
     if shape is None or axis is None or not shape:
         return (None if shape is None else (-1,) * len(shape),) * count
     at = axis % len(shape)
@@ -315,7 +315,8 @@ def _pad(call: OpCall) -> Sequence[Shape]:
     shape, paddings = call.shape(0), call.whole(1)
     if shape is None:
         given = call.shape(1)
-        return (None if given is None or given[0] < 0 else (-1,) * given[0],)
+        rank = size_at(given, 0)
+        return ((-1,) * rank if 0 <= rank <= MAX_RANK else None,)
     if paddings is None or len(paddings) != 2 * len(shape):
         return ((-1,) * len(shape),)
     return (

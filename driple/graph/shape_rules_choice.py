@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import isfinite, prod
 
 from driple.graph.raw import Shape
 from driple.graph.shape_call import OpCall, broadcast, merged, num_elements, rule
@@ -60,7 +60,8 @@ def _range_op(call: OpCall) -> Sequence[Shape]:
     start, limit, delta = numbers
     if start is None or limit is None or not delta:
         return ((-1,),)
-    return ((max(0, int(-((start - limit) // delta))),),)
+    length = -((start - limit) // delta)
+    return ((max(0, int(length)) if isfinite(length) else -1,),)
 
 
 @rule("LinSpace")
@@ -157,7 +158,7 @@ def _list_diff(_: OpCall) -> Sequence[Shape]:
 @rule("DynamicPartition")
 def _dynamic_partition(call: OpCall) -> Sequence[Shape]:
     shape, parts = call.shape(0), call.shape(1)
-    count = call.number("num_partitions", 1)
+    count = call.count("num_partitions")
     if shape is None or parts is None:
         return (None,) * count
     return ((-1, *shape[len(parts) :]),) * count
@@ -204,7 +205,7 @@ def _space_batch(call: OpCall) -> Sequence[Shape]:
     side = call.number("block_size")
     blocks = (side, side) if is_old else call.whole(1)
     extra = call.whole(1 if is_old else 2)
-    if shape is None or blocks is None or extra is None or len(extra) != 2 * len(blocks):
+    if not shape or blocks is None or extra is None or len(extra) != 2 * len(blocks):
         return (None if shape is None else (-1,) * len(shape),)
     result, times = list(shape), prod(blocks)
     is_to_batch = call.node.op.startswith("Space")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driple.graph.raw import Shape
-from driple.graph.shape_call import OpCall, broadcast, merged, rule
+from driple.graph.shape_call import OpCall, broadcast, merged, rule, size_at
 from driple.graph.windows import Layout, axis_of, window
 
 __all__: list[str] = []
@@ -80,7 +80,7 @@ def _conv(call: OpCall) -> Sequence[Shape]:
             call,
             axis,
             shape[axis],
-            kernel=-1 if kernel is None or i >= len(kernel) else kernel[i],
+            kernel=size_at(kernel, i),
             stride=axis_of(strides, axis),
             dilation=axis_of(dilations, axis),
         )
@@ -110,8 +110,8 @@ def _conv_backprop_input(call: OpCall) -> Sequence[Shape]:
         sizes = None
     layout = Layout(call, num_spatial)
     kernel, gradient = call.shape(1), call.shape(2)
-    batch = -1 if gradient is None else gradient[0]
-    channels = -1 if kernel is None else kernel[num_spatial]
+    batch = size_at(gradient, 0)
+    channels = size_at(kernel, num_spatial)
     if "Depthwise" not in call.node.op and kernel is not None and sizes is not None:
         given = sizes[layout.channel]
         channels = given if given >= 0 else channels
@@ -132,7 +132,7 @@ def _upsampled(call: OpCall, layout: Layout, kernel: Shape, gradient: Shape) -> 
     spatial = []
     for i, axis in enumerate(layout.spatial):
         size, stride = gradient[axis], axis_of(strides, axis)
-        side = -1 if kernel is None else kernel[i]
+        side = size_at(kernel, i)
         if size < 0 or call.text("padding") == "EXPLICIT":
             spatial.append(-1)
         elif call.text("padding") == "SAME":
@@ -141,7 +141,7 @@ def _upsampled(call: OpCall, layout: Layout, kernel: Shape, gradient: Shape) -> 
             spatial.append(-1)
         else:
             spatial.append((size - 1) * stride + (side - 1) * max(axis_of(dilations, axis), 1) + 1)
-    channels = -1 if kernel is None else kernel[len(layout.spatial)]
+    channels = size_at(kernel, len(layout.spatial))
     return layout.shape(gradient[0], spatial, channels)
 
 
@@ -199,8 +199,8 @@ def _conv_backprop_filter(call: OpCall) -> Sequence[Shape]:
     )
     if call.reads:
         sizes = merged(sizes, _mirrored(call, forward, shared=0, wanted=1, gradient=gradient))
-    channels = -1 if shape is None else shape[layout.channel]
-    outputs = -1 if gradient is None else gradient[layout.channel]
+    channels = size_at(shape, layout.channel)
+    outputs = size_at(gradient, layout.channel)
     if is_depthwise:
         outputs = outputs // channels if outputs >= 0 and channels > 0 else -1
     return (merged(sizes, (*(-1,) * num_spatial, channels, outputs)),)

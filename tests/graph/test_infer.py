@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import math
+import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from driple.errors import GraphError
+from driple.graph.folding import FOLDS
 from driple.graph.functions import inline_functions
 from driple.graph.graphdef import raw_from_bytes
 from driple.graph.infer import Inferred, infer_shapes
@@ -17,7 +20,7 @@ from driple.graph.links import edges_of, in_order
 from driple.graph.options import ReadOptions
 from driple.graph.pbtxt import raw_from_text
 from driple.graph.raw import Constant, RawGraph, RawNode, Shape
-from driple.graph.shape_call import broadcast, refined
+from driple.graph.shape_call import RULES, broadcast, refined
 
 DATA = Path(__file__).parents[1] / "data"
 FLOAT, INT32 = 1, 3
@@ -216,7 +219,7 @@ def test_a_stack_that_is_read_before_it_is_filled_gets_its_shape_in_a_second_wal
 
 
 def test_an_argument_that_a_while_changes_has_no_value_in_its_body() -> None:
-    """The counter starts as the constant 0, which must not be folded into what the body computes."""
+    """The counter starts as the constant 0, which must not be folded into the body."""
     nodes = case("19")
     result = inferred(nodes)
     body = [i for i, node in enumerate(nodes) if node.loop == "while" and node.op == "AddV2"]
@@ -282,3 +285,74 @@ def test_a_long_chain_is_walked_without_recursion_and_in_time() -> None:
 )
 def test_broadcasting(shapes: tuple[Shape, ...], expected: Shape) -> None:
     assert broadcast(shapes) == expected
+
+
+def random_nodes(seed: int) -> list[RawNode]:
+    """Nodes of all op types that are known, with inputs, attributes and constants at random."""
+    rng = random.Random(seed)
+    ops = sorted(RULES.keys() | FOLDS.keys())
+    odd = (-1, 0, 2**62, -(2**63), 0.5, math.inf, math.nan)
+    names = (
+        "axis", "begin_mask", "block_size", "channels", "dilations", "ellipsis_mask", "k",
+        "keep_dims", "ksize", "new_axis_mask", "num", "num_split", "shrink_axis_mask",
+        "squeeze_dims", "strides",
+    )  # fmt: skip
+
+    def shape() -> Shape:
+        sizes = (rng.choice((-1, 0, 1, 2, 7, 2**40)) for _ in range(rng.randint(0, 5)))
+        return None if rng.random() < 0.15 else tuple(sizes)
+
+    nodes = []
+    for i in range(40):
+        node = RawNode(f"n{i}", rng.choice(ops) if rng.random() < 0.7 else "Const")
+        if i:
+            read = [f"n{rng.randrange(i)}" for _ in range(rng.randint(0, 8))]
+            node.inputs = [name + rng.choice(("", "", ":1", ":2")) for name in read]
+        if rng.random() < 0.3:
+            node.shapes = tuple(shape() for _ in range(rng.randint(0, 3)))
+        if node.op == "Const":
+            length = rng.randint(0, 5)
+            values = tuple(
+                rng.choice(odd) if rng.random() < 0.2 else rng.randint(-2, 4) for _ in range(length)
+            )
+            node.constant = Constant(INT32, () if length == 1 else (length,), values)
+        node.attributes = {
+            name: tuple(rng.randint(-2, 5) for _ in range(rng.choice((1, 1, 4))))
+            for name in rng.sample(names, 6)
+        }
+        node.texts = {"padding": rng.choice(("SAME", "VALID", "EXPLICIT", ""))}
+        node.types = {
+            "T": (1,) * rng.randint(1, 3),
+            "Tout": (1,),
+            "DstT": (rng.choice((1, 3, 10)),),
+        }
+        node.shape_attributes = {"shape": (shape(),), "element_shape": (shape(),)}
+        nodes.append(node)
+    return nodes
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_graph_breaks_a_shape_function(seed: int) -> None:
+    """Wrong ranks, sizes beyond 64 bits, infinite sizes: unknown, or a size that tensors have."""
+    for shapes in inferred(random_nodes(seed)).shapes:
+        for shape in shapes or ():
+            assert shape is None or all(-1 <= size <= 2**62 for size in shape)
+
+
+def test_repeated_tiles_and_fills_stay_small() -> None:
+    """Sizes that grow by 2^62 in each of 3,000 nodes, and 3,000 vectors of 1,000 known elements."""
+    big = RawNode("big", "Const", constant=Constant(INT32, (2,), (2**62, 2**62)))
+    nodes = [source("t0", 3, 3), big, const("zero", 0, scalar=True), const("n", 1000, scalar=True)]
+    nodes.append(const("one", 1, scalar=True))
+    for i in range(3000):
+        nodes.append(RawNode(f"t{i + 1}", "Tile", inputs=[f"t{i}", "big"]))
+        nodes.append(RawNode(f"r{i}", "Range", inputs=["zero", "n", "one"]))
+    result = inferred(nodes)
+    assert of(nodes, result, "t3000") == (-1, -1)
+    assert sum(len(value[1]) for value in result.values.values()) < 2_100_000
+
+
+def test_outputs_beyond_reason_are_refused() -> None:
+    nodes = [source("x", 4), RawNode("y", "Unpack", inputs=["x"], attributes={"num": (2**40,)})]
+    with pytest.raises(GraphError, match=r"node 'y' has 1099511627776 outputs"):
+        inferred(nodes)

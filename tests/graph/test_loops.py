@@ -146,8 +146,8 @@ def executions_of(
 def test_the_products_of_an_rnn_run_in_every_turn(number: str) -> None:
     """Three products of [16, 256] by [256, 128], 50 times each: 0.157 GFLOP.
 
-    The length is sliced from a static shape (17), a constant (17b), or that of a tf.range in a While
-    whose gradient counts what the forward loop counted (19).
+    The length is sliced from a static shape (17), a constant (17b), or that of a tf.range in a
+    While whose gradient counts what the forward loop counted (19).
     """
     path = next((Path(__file__).parents[1] / "data/cases").glob(f"{number}_*.pbtxt"))
     nodes = inline_functions(raw_from_text(path.read_text())).nodes
