@@ -20,14 +20,12 @@ __all__ = [
     "note",
     "note_unknown_costs",
     "print_json",
-    "print_simulator_error",
     "print_table",
     "print_targets",
     "progress_bar",
 ]
 
 _LONG_BURST_ITERATIONS = 2  # a burst and its gap in device or memory; more are told of
-_MOST_DEVICES = 4  # that are named one by one
 
 
 def note(message: str) -> None:
@@ -123,26 +121,6 @@ def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:
             f"a burst and a gap of {' and '.join(long)} span {numbers} iterations: utilisation is "
             "counted in windows (NVML: 1/6 s), where shorter gaps do not show"
         )
-
-
-def print_simulator_error(error: object) -> None:
-    """How far simulated iteration times are from real ones; nothing if that is not known."""
-    names = ("rows", "median_pct", "p90_pct")
-    if not isinstance(error, dict) or not all(isinstance(error.get(n), int | float) for n in names):
-        return
-    rows, median, worst = (error[name] for name in names)
-    known = error.get("devices")
-    devices = ""
-    if isinstance(known, list):
-        many = len(known) > _MOST_DEVICES
-        devices = f" ({f'{len(known)} devices' if many else ', '.join(map(str, known))})"
-    alone = "single-device " if error.get("one_device") else ""
-    whose = " of devices" if error.get("new_device") else ""
-    whose = " of this setting" if error.get("setting") else whose
-    print(
-        f"the simulator's error, on {rows:.0f} real {alone}iteration times{whose} that it was not "
-        f"fitted to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
-    )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def traffic_of(
     received_bytes: list[int] = []
     pairs: list[tuple[int, int]] = []
     for (source, slot, _), targets in received.items():
-        size = nbytes(source, slot, targets[0])
+        size = nbytes(source, slot, None if places.fetched[source] >= 0 else targets[0])
         if not size:
             continue
         for target in _nearest(targets, kept, lambda i: readers_here.get(i, ())):
@@ -86,6 +86,7 @@ def _crossings(
     received: dict[_Message, list[int]] = {}
     sent: dict[_Message, int] = {}
     readers_here: dict[int, list[int]] = {}
+    fetched: dict[_Message, tuple[int, int]] = {}  # by variable and device, the first reading
     for target in np.flatnonzero(runs).tolist():
         for source, slot in inputs[target]:
             if apart[target] or apart[source]:
@@ -93,8 +94,12 @@ def _crossings(
             if not remote[source] and not remote[target]:
                 readers_here.setdefault(source, []).append(target)
             elif remote[source] != remote[target]:
-                key = (source, slot, int(device[target]))
+                there = int(device[target])
+                key = (source, slot, there)
                 if remote[source]:
+                    if (variable := int(places.fetched[source])) >= 0:
+                        first = fetched.setdefault((variable, 0, there), (source, slot))
+                        key = (*first, there)
                     received.setdefault(key, []).append(target)
                 else:
                     sent.setdefault(key, target)

@@ -101,12 +101,12 @@ class Samples:
         if num < 2 or len(time_ns) < 2 or time_ns[0] > end_ns or time_ns[-1] < start_ns:
             raise TraceError(
                 f"samples of {name} cover {num} period(s) of {grid_s} s; a trace needs 2 or more; "
-                "measure longer (--iterations)"
+                "measure longer, with driple measure --iterations 100"
             )
         if num > _MOST_PERIODS:
             raise TraceError(
                 f"run of {(end_ns - start_ns) / 1e9:.3g} s has {num} periods of {grid_s} s, at "
-                f"most {_MOST_PERIODS} are laid on a grid; restore run.json, or raise --grid-ms"
+                f"most {_MOST_PERIODS} are laid on a grid; restore run.json"
             )
         grid_ns = start_ns + 1e9 * grid_s * np.arange(num + 1)
         at = np.interp(grid_ns, time_ns, (column - column[0]).astype(np.float64))

@@ -85,7 +85,10 @@ class Profile:
             )
         versions = {launch["script"] for launch in self.launches.values()}
         if len(versions) > 1:
-            lines.append("the script changed between steps; give another --out to measure all anew")
+            lines.append(
+                "the script changed between steps; measure all of them anew with driple stalls run "
+                "--out ANOTHER"
+            )
         return lines
 
     def overhead_pct(self) -> float:
@@ -144,7 +147,7 @@ def read_profile(folder: Path) -> Profile:
     if about.get("format") != FORMAT:
         raise MeasureError(
             f"{folder} holds a stall profile of format {about.get('format')!r}, and this version "
-            f"reads {FORMAT}; measure anew with another --out"
+            f"reads {FORMAT}; measure anew with driple stalls run --out ANOTHER"
         )
     try:
         left_out = checked_left_out(about.get("left_out", {}))
@@ -153,6 +156,7 @@ def read_profile(folder: Path) -> Profile:
             check_launch(f"step {number}, repetition {time}", number, launch)
     except ConfigError as error:
         raise MeasureError(
-            f"{folder} holds a damaged stall profile: {error}; measure anew with another --out"
+            f"{folder} holds a damaged stall profile: {error}; measure anew with driple stalls run "
+            "--out ANOTHER"
         ) from error
     return Profile(folder=folder, about=about, launches=launches, left_out=left_out)

@@ -75,7 +75,7 @@ def test_targets_are_the_mean_over_workers_beside_other_servers(
     """Some 2080 Ti are beside the server that holds nearly all; the first is not."""
     made = on(name)
     times_s = [made.records[worker].iteration_time_s for worker in kinds]
-    assert max(times_s) > 5 * min(times_s)
+    assert max(times_s) > 3 * min(times_s)
     mean_s = float(np.average(times_s, weights=list(kinds.values())))
     assert mean_s < 0.8 * times_s[0]
     assert made.iteration_time_s == pytest.approx(mean_s)
@@ -163,7 +163,7 @@ def test_unmeasured_devices_take_the_efficiency_of_their_generation_or_the_usual
 
 def test_odd_input_is_refused() -> None:
     graph, setting = net(8), Setting.parse("V100-P1w2/ho-1G")
-    with pytest.raises(ConfigError, match="--steps"):
+    with pytest.raises(ConfigError, match="num_steps"):
         simulate(graph, setting, CALIBRATION, num_steps=1)
     bare = replace(graph, signatures=(), signature_of=np.zeros(0, dtype=np.int32))
     with pytest.raises(GraphError, match="read it from its GraphDef again"):
