@@ -25,6 +25,7 @@ __all__ = [
     "find_device",
     "find_link",
     "link_named",
+    "nearest_devices",
 ]
 
 
@@ -243,12 +244,65 @@ def device_named(name: str) -> Device:
     """
     found = find_device(name)
     if found is None:
-        near = difflib.get_close_matches(_plain(name), _DEVICE_OF, n=3, cutoff=0.3)
-        offers = dict.fromkeys(_DEVICE_OF[word].name for word in near) or DEVICES
         raise SettingError(
-            f"no device in the catalogue is called '{name}'; did you mean {', '.join(offers)}?"
+            f"no device in the catalogue is called '{name}'; did you mean "
+            f"{', '.join(nearest_devices(name))}?"
         )
     return found
+
+
+# Generations in order of age, those without a device of the catalogue included, and what names of
+# their devices look like: data-centre GPUs, then all others.
+_GENERATIONS: tuple[tuple[str, str, str], ...] = (
+    ("Kepler", r"k\d+.*", r"gtx?7\d0.*"),
+    ("Maxwell", r"m\d+.*", r"(gtx)?9\d0.*|titanx"),
+    ("Pascal", r"p\d+.*", r"(gtx)?10\d0.*|titanxp|quadrop.*"),
+    ("Volta", r"v\d+.*", r"titanv"),
+    ("Turing", r"t\d+.*", r"(gtx)?16\d0.*|(rtx)?20\d0.*|(quadro)?rtx[3-8]000|titanrtx"),
+    ("Ampere", r"a\d+.*", r"(rtx)?30\d0.*|rtxa\d+"),
+    ("Ada", r"l\d+.*", r"(rtx)?40\d0.*|rtx\d000ada"),
+    ("Hopper", r"g?h\d+.*", r"$^"),
+    ("Blackwell", r"g?b\d+.*", r"(rtx)?50\d0.*|rtxpro.*"),
+)
+_AGE = {name: age for age, (name, _, _) in enumerate(_GENERATIONS)}
+_ALIKE = 0.75  # least similarity of a name that is misspelt, from 0 to 1
+_OTHER_GPU = re.compile(r"(nvidia|geforce|tesla|quadro(?=p|rtx))")
+
+
+def nearest_devices(name: str, most: int = 3) -> tuple[str, ...]:
+    """The devices that come closest to a name that is in no catalogue.
+
+    A GPU is offered GPUs: of the nearest generation, then of the same class (data centre or not),
+    then of the most similar name. A name without a generation is offered what is spelt like it,
+    else the newest GPUs.
+    """
+    plain = _plain(name)
+    if plain.startswith("cpu"):
+        return tuple(item.name for item in _CATALOGUE if item.generation == "CPU")[:most]
+    kind = _kind_of(plain)
+    spelt = difflib.get_close_matches(plain, _DEVICE_OF, n=most, cutoff=_ALIKE)
+    if kind is None and spelt:
+        return tuple(dict.fromkeys(_DEVICE_OF[word].name for word in spelt))
+    wanted_age, wanted_centre = kind or (len(_GENERATIONS), True)
+
+    def distance(item: Device) -> tuple[int, bool, float, float]:
+        known = _plain(item.name)
+        age, in_centre = _kind_of(known) or (_AGE[item.generation], False)
+        alike = difflib.SequenceMatcher(None, plain, known).ratio()
+        return abs(age - wanted_age), in_centre != wanted_centre, -alike, -item.bytes_per_s
+
+    gpus = sorted((item for item in _CATALOGUE if item.generation != "CPU"), key=distance)
+    return tuple(item.name for item in gpus[:most])
+
+
+def _kind_of(plain: str) -> tuple[int, bool] | None:
+    """Age of a GPU's generation, and whether it is made for data centres, by its plain name."""
+    bare = _OTHER_GPU.sub("", plain)
+    for age, (_, centre, other) in enumerate(_GENERATIONS):
+        for pattern, in_centre in ((centre, True), (other, False)):
+            if re.fullmatch(pattern, bare):
+                return age, in_centre
+    return None
 
 
 def find_link(name: str) -> Link | None:

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 
 from driple.errors import SettingError
-from driple.hardware import find_device, find_link
+from driple.hardware import find_device, find_link, nearest_devices
 
 __all__ = ["KNOWN_SETTINGS", "Setting"]
 
@@ -28,6 +28,10 @@ _NAME = re.compile(
     r"-(?:P(?P<servers>\d{1,4})w(?P<workers>\d{1,4})|R(?P<ring>\d{1,4}))"
     rf"(?:/(?P<kind>ho|he)-(?P<network>{_WORD}))?",
     re.IGNORECASE,
+)
+# The device at the beginning of a name that may be wrong elsewhere.
+_DEVICE = re.compile(
+    r"[A-Za-z0-9. ]+(?:-[A-Za-z0-9.]+)*?(?=-[PR]\d+(?:w\d+)?(?:/|$)|/|$)", re.IGNORECASE
 )
 _RATE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[MG])", re.IGNORECASE)
 _BITS_PER_S = {"M": 1e6, "G": 1e9}
@@ -171,10 +175,26 @@ def _is_short_for(wanted: str, name: str) -> bool:
 
 
 def _no_such(wanted: str) -> str:
-    """One line: what was found, and the nearest names."""
+    """One line: what was found, and the nearest names, of the same kind of device."""
     import difflib
 
-    by_lower = {name.lower(): name for name in KNOWN_SETTINGS}
-    near = difflib.get_close_matches(wanted.lower(), by_lower, n=3, cutoff=0.3)
-    offers = [by_lower[name] for name in near] or list(KNOWN_SETTINGS[:3])
+    begin = _DEVICE.match(wanted)
+    device = begin[0] if begin else ""
+    if device and find_device(device) is None:
+        offers = [_usual_setting(name) for name in nearest_devices(device)]
+    else:
+        on_cpu = device.upper().startswith("CPU")
+        by_lower = {
+            name.lower(): name
+            for name in KNOWN_SETTINGS
+            if not device or name.startswith("CPU") == on_cpu
+        }
+        near = difflib.get_close_matches(wanted.lower(), by_lower, n=3, cutoff=0.3)
+        offers = [by_lower[name] for name in near] or list(by_lower.values())[:3]
     return f"no setting is called '{wanted}'; did you mean {', '.join(offers)}?"
+
+
+def _usual_setting(device: str) -> str:
+    """The first known setting of a device; one with one server where none is known."""
+    known = [name for name in KNOWN_SETTINGS if name.startswith(f"{device}-")]
+    return known[0] if known else f"{device}-P1w2/ho-PCIe"

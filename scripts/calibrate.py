@@ -1,4 +1,5 @@
-"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json.
+"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json, and the
+error on each run to checked_runs.json.
 
     python scripts/calibrate.py
 
@@ -22,12 +23,13 @@ from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.hardware import DEVICES
 from driple.simulate.calibrate import Fit
-from driple.simulate.device import Calibration
+from driple.simulate.checked_runs import FILE, checked_runs, runs_to_json
 from driple.simulate.fits import Graphs, fit_links, prepare_runs
 from driple.simulate.kernels import kernel_times
 from driple.simulate.published import FACTS, most_passed_by_servers, read_rows
 from driple.simulate.validate import (
     Prediction,
+    calibration_of,
     load_fits,
     predict_clusters,
     predict_singles,
@@ -38,9 +40,6 @@ ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "data" / "published"
 GRAPHS = ROOT / "data" / "calibration" / "graphs"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
-# The paper's largest burst between two containers of one machine (section 2.4, figure 3).
-BRIDGE_BYTES_PER_S = 799.1e6
-JITTER = 0.02  # nobody published how much steps differ; tf_cnn_benchmarks prints about 2 %
 
 
 def memory_activity(graphs: Graphs, fit: Fit) -> float:
@@ -104,14 +103,8 @@ def main() -> None:
     most = most_passed_by_servers(TABLES)
     told = [*predict_singles(fits), *predict_clusters(fits, runs, most)]
     errors = {kind: errors_of(told, kind) for kind in ("single", "ring", "servers")}
-    calibration = Calibration(
-        kernels=best.kernels,
-        devices=best.devices,
-        links=links,
-        bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
-        apply_s_per_byte=apply_s,
-        jitter=JITTER,
-        server_bytes_per_s=most,
+    calibration = replace(
+        calibration_of(best, links, apply_s_per_byte=apply_s, role_bytes_per_s=most),
         memory_activity=memory_activity(fits.graphs, best),
         errors=errors,
         about={
@@ -122,6 +115,8 @@ def main() -> None:
     )
     text = json.dumps(calibration.to_json_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=ConfigError)
+    checked = runs_to_json(checked_runs(told))
+    write_whole(TARGET.with_name(FILE), checked.encode(), error=ConfigError)
     print(json.dumps(errors, indent=1))
     for kind, link in links.items():
         print(kind, link)

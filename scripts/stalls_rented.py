@@ -64,9 +64,15 @@ def rented_section(docs: Path, models: tuple[str, ...] = MACRO) -> list[str]:
     lines = [
         "## Which instance to rent (sections V-A to V-C)", "",
         "Simulated: nobody here has these machines. `driple stalls cost MODEL --machines 1,2` "
-        "tells the same of each. Batches of 32 images of 224 pixels, of 4 texts of 128 tokens for "
-        "BERT, on each device; no stalls of CPU and disk, and whether a model fits into memory is "
-        "not asked. Of two instances (`*2`) the network is the slowest link.",
+        "prints the same for each, with what is assumed (precision, optimizer, batch per device, "
+        "samples per epoch) and, for each row, the error on published runs like it: same scheme, "
+        "device, number of devices, precision and kind of network, or \"not checked\" where there "
+        "are none, as for BERT. Here: float32, SGD with momentum, batches of 32 images of 224 "
+        "pixels, or of 4 texts of 128 tokens for BERT, on each device; no stalls of CPU and disk. "
+        "An instance is refused if parameters, gradients, optimizer states and the largest tensor "
+        "exceed a device's memory; one that is not refused may still be too small. A model that "
+        "uses `torch.autocast` is priced in the precision of each op. Of two instances (`*2`) the "
+        "network is the slowest link.",
         "", f"![time and cost of an epoch]({PICTURE})", "",
     ]  # fmt: skip
     for title, cell in (

@@ -3,7 +3,7 @@
 import pytest
 
 from driple.errors import SettingError
-from driple.hardware import DEVICES, LINKS, Device, device_named, link_named
+from driple.hardware import DEVICES, LINKS, Device, device_named, link_named, nearest_devices
 from driple.settings import KNOWN_SETTINGS, Setting
 
 ISSUE = (
@@ -53,3 +53,23 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         device_named("2080")
     with pytest.raises(SettingError, match="40G"):
         link_named("token ring")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("B200", ("H200", "H100")),
+        ("RTX 4090", ("3090",)),
+        ("A10", ("A100",)),
+        ("2080", ("2080Ti",)),
+        ("V1000", ("V100",)),
+        ("GTX 1080", ("GTX1080Ti",)),
+        ("TPU-v4", ("H200", "H100")),
+        ("CPU50", ("CPU", "CPU25")),
+    ],
+)
+def test_the_nearest_devices_are_of_the_same_kind(name: str, nearest: tuple[str, ...]) -> None:
+    """Generation and class first, spelling last."""
+    found = nearest_devices(name)
+    assert set(found[: len(nearest)]) == set(nearest)
+    assert all(item.startswith("CPU") == name.startswith("CPU") for item in found)

@@ -17,7 +17,18 @@ PACKAGE = Path(__file__).resolve().parents[1] / "driple"
 # A module imports only from rows above its own, or from its own package. Only the first row, whose
 # modules are small and self-contained, may import within itself.
 ROWS = (
-    ("errors", "files", "checks", "targets", "settings", "trace", "hardware", "processes"),
+    (
+        "errors",
+        "files",
+        "checks",
+        "targets",
+        "settings",
+        "trace",
+        "hardware",
+        "processes",
+        "storedfiles",
+        "locks",
+    ),
     ("graph",),
     ("opcost",),
     ("inputs",),

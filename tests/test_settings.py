@@ -76,6 +76,28 @@ def test_other_names_hold_no_dashes(name: str) -> None:
         Setting.parse(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("B200", "H200-P1w2"),
+        ("B200-P2w2", "H200-P1w2"),
+        ("MI300X-R8", "H200-P1w2"),
+        ("4090", "3090-P1"),
+    ],
+)
+def test_an_unknown_gpu_is_offered_gpus(name: str, nearest: str) -> None:
+    """Never CPU settings, however similar their names are."""
+    with pytest.raises(SettingError, match=f"did you mean .*{nearest}") as caught:
+        Setting.parse(name)
+    assert "CPU" not in str(caught.value)
+
+
+def test_an_unknown_cpu_is_offered_cpus() -> None:
+    with pytest.raises(SettingError, match="CPU-P1w2/ho-200M") as caught:
+        Setting.parse("CPU40-P1w2")
+    assert "100" not in str(caught.value)
+
+
 @pytest.mark.parametrize("rate", ["0G", "0.0m"])
 def test_a_network_without_a_rate_is_refused(rate: str) -> None:
     with pytest.raises(SettingError, match="rate 0; give one such as"):

@@ -52,5 +52,5 @@ def checkpoint_path(setting: Setting, preset: str) -> Path:
     known = ", ".join(settings_with_checkpoint()) or "none yet"
     raise CheckpointError(
         f"no '{preset}' checkpoint for {setting.name} (there are: {known}); choose one of these, "
-        f"give --checkpoint FILE, or train one: driple train --setting {setting.name}"
+        f"give a checkpoint file, or train one: driple train --setting {setting.name}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json, print_table
-from driple.cli.source import SOURCE_HELP
+from driple.cli.source import SOURCE_HELP, UNKNOWN_DIMENSIONS
 
 if TYPE_CHECKING:
     from driple.dataset.lookup import Found
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
     from driple.settings import Setting
     from driple.simulate.compare import Estimate
     from driple.simulate.job import Job
+    from driple.simulate.stated_error import StatedError
 
 __all__ = ["compare"]
 
@@ -41,13 +52,16 @@ class _Compared:
     estimates: list[Estimate]
     silent: dict[str, str]
     measured: Found | None
+    stated: StatedError
 
 
 def compare(
     source: Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HELP)],
     setting: Annotated[list[str], typer.Option(help="cluster setting; may be given several times")],
     preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
-    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 50,
+    steps: Annotated[
+        int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
+    ] = 50,
     datasets: Annotated[
         Path | None, typer.Option(help="folder of data sets with measured values; ./datasets")
     ] = None,
@@ -55,9 +69,11 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(help="draw all methods with their errors (.png, .svg, .pdf)")
     ] = None,
-    max_mib: Annotated[
-        float, typer.Option("--max-mib", help="refuse larger graph files, in MiB")
-    ] = 512,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
 ) -> None:
     """Ask every method for the iteration time of a job, and tell where they cannot all be right.
 
@@ -74,15 +90,13 @@ def compare(
 
       driple compare graph.pbtxt --setting V100-P2w2 --plot compared.png --json
     """
-    from driple.checks import check_whole
-    from driple.cli.source import read_source, warn_of_unknown
+    from driple.cli.source import read_source
     from driple.settings import Setting
-    from driple.simulate.closed import work_of
     from driple.simulate.device import shipped_calibration
     from driple.simulate.job import Job, is_synchronous
     from driple.simulate.scene import scene_of
 
-    check_whole("--steps", steps, 2)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     if plot is not None:
         from driple.cli.plot import check_picture
 
@@ -91,13 +105,15 @@ def compare(
     for item in wanted:
         for device in scene_of(item).devices:
             shipped_calibration(item).device(device)
-    graph = read_source(source, wanted[0], max_mib=max_mib)
+    reading = read_source(source, wanted[0], options)
+    reading.show(json=json)
+    graph = reading.graph
     job = Job(graph)
-    work = work_of(job)
-    warn_of_unknown(dict(work.unknown), work.unknown_share)
     if not is_synchronous(graph):
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
     compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
+    if reading.has_unknown:
+        compared = [_without_errors(item) for item in compared]
     if plot is not None:
         from driple.cli.compare_plot import plot_compared
 
@@ -105,7 +121,8 @@ def compare(
         plot_compared(bars, _WORDS, plot, title=Path(source).name)
         note(f"wrote {plot}")
     if json:
-        print_json({"job": source, "settings": [_as_json(item) for item in compared]})
+        settings = [_as_json(item) for item in compared]
+        print_json({"job": source, **reading.to_json_dict(), "settings": settings})
     else:
         _print(compared, Path(source).name)
 
@@ -129,8 +146,10 @@ def _compare(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.run import simulate
     from driple.simulate.scene import scene_of
+    from driple.simulate.stated_error import stated_error
 
     scene, calibration = scene_of(setting), shipped_calibration(setting)
+    stated = stated_error(setting, graph)
     silent: dict[str, str] = {}
     measured, reason = _measured(setting, graph, datasets)
     estimates = []
@@ -140,7 +159,7 @@ def _compare(
         estimates.append(
             Estimate(method="measured", iteration_time_s=measured.iteration_time_s, p90=0.0)
         )
-    predicted, reason = _predicted(setting, graph, preset)
+    predicted, reason = _predicted(setting, graph, preset, stated)
     if predicted is None:
         silent["inspector"] = reason
     else:
@@ -152,13 +171,15 @@ def _compare(
         Estimate(
             method="simulator",
             iteration_time_s=made.iteration_time_s,
-            p90=p90_of(calibration.error_of(setting, scene.link)),
+            p90=stated.p90,
         )
     )
     if not scene.server_machine:
         reason = "a ring; the closed forms are of parameter servers"
         silent |= dict.fromkeys(("zhang", "zeng-repaired", "zeng"), reason)
-        return _Compared(setting=setting, estimates=estimates, silent=silent, measured=measured)
+        return _Compared(
+            setting=setting, estimates=estimates, silent=silent, measured=measured, stated=stated
+        )
     shipped = shipped_closed_forms()
     for form in (
         zhang_pipeline(job, scene, calibration),
@@ -172,11 +193,30 @@ def _compare(
                 p90=p90_of(shipped.error_of(scene, form.method)),
             )
         )
-    return _Compared(setting=setting, estimates=estimates, silent=silent, measured=measured)
+    return _Compared(
+        setting=setting, estimates=estimates, silent=silent, measured=measured, stated=stated
+    )
 
 
-def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate | None, str]:
-    """What the inspector says; or why there is none. Beside an estimate: what it has not seen."""
+def _without_errors(item: _Compared) -> _Compared:
+    """The same, but for the errors of methods, which are of graphs without unknown dimensions."""
+    from driple.simulate.stated_error import StatedError
+
+    estimates = [
+        one if one.method == "measured" else replace(one, p90=None, calibrated_s=None)
+        for one in item.estimates
+    ]
+    return replace(item, estimates=estimates, stated=StatedError(runs=UNKNOWN_DIMENSIONS))
+
+
+def _predicted(
+    setting: Setting, graph: OpGraph, preset: str, stated: StatedError
+) -> tuple[Estimate | None, str]:
+    """What the inspector says; or why there is none. Beside an estimate: what it has not seen.
+
+    What learned from simulated labels is at least as far off as these, so its error is known only
+    where theirs is.
+    """
     from math import exp, expm1, hypot, log, log1p
 
     from driple.cli.checkpoints import checkpoint_path
@@ -192,11 +232,12 @@ def _predicted(setting: Setting, graph: OpGraph, preset: str) -> tuple[Estimate 
     prediction = predict(graph, load_checkpoint(file))
     strange = prediction.warnings
     reason = f"{setting.name}: {'; '.join(strange)}; the inspector guesses" if strange else ""
-    labels = prediction.trained_on.get("label_error")
-    of_labels = (p90_of(labels) or 0.0) if isinstance(labels, dict) else 0.0
+    of_labels = stated.p90 if prediction.provenance == "simulated" else 0.0
     time_s = prediction.iteration_time_s
     p90, calibrated_s = None, None
-    if prediction.ends is not None and prediction.level is not None:
+    if of_labels is None:
+        pass
+    elif prediction.ends is not None and prediction.level is not None:
         half = hypot(log(prediction.ends[-1][1] / time_s), log1p(of_labels))
         p90, calibrated_s = expm1(half), (time_s / exp(half), time_s * exp(half))
     elif not strange and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):
@@ -246,6 +287,7 @@ def _as_json(item: _Compared) -> dict[str, Any]:
         "setting": item.setting.name,
         "methods": methods,
         "silent": item.silent,
+        "stated_error": item.stated.to_json_dict(),
         "disagreements": [
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(item.estimates)
@@ -282,6 +324,7 @@ def _print(compared: list[_Compared], name: str) -> None:
                 f"({pair.other.iteration_time_s:.3g} s) differ by a factor of {pair.factor:.1f}, "
                 "more than their known errors"
             )
+        print(f"{item.setting.name}, simulator: {item.stated.sentence()}")
         for reason in dict.fromkeys(item.silent.values()):
             note(reason)
 

@@ -7,6 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 __all__ = ["dataset_app"]
@@ -127,6 +137,11 @@ def import_(
         Path | None,
         typer.Option(help="with --perf: folder with the graph of each job, JOB.pbtxt or JOB.pb"),
     ] = None,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="data set folder; by default datasets/SETTING-..."),
@@ -154,6 +169,12 @@ def import_(
         raise ConfigError("give either a .pkl file or --perf TABLE.csv")
     if (perf is None) != (graphs is None):
         raise ConfigError("--perf and --graphs belong together: a table holds no graphs")
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    if options.flags and graphs is None:
+        raise ConfigError(
+            f"{' and '.join(options.flags)}: these are for the graphs of --graphs, and a .pkl file "
+            "has none; leave them out"
+        )
     require_training()
     wanted = Setting.parse(setting)
     if file is not None:
@@ -165,6 +186,8 @@ def import_(
                 perf,
                 wanted,
                 graphs,
+                max_bytes=options.max_bytes,
+                options=options.read,
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
     folder = output or Path("datasets") / data.name
@@ -179,7 +202,11 @@ def build(
     campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
     output: Annotated[Path, typer.Option("-o", "--output", help="data set folder to write")],
     grid_ms: Annotated[
-        float, typer.Option(help="period of the labelled traces, in milliseconds")
+        float,
+        typer.Option(
+            help="period of the labelled traces, in milliseconds",
+            callback=finite_number(above=0, most=60_000),
+        ),
     ] = 50.0,
     traces: Annotated[
         bool, typer.Option(help="also store every raw sample beside the labels")
@@ -191,16 +218,15 @@ def build(
 
       driple dataset build runs/cpu -o datasets/CPU-P1w2_ho-200M
     """
-    import json as json_module
-
     from driple.cli.train import require_training
     from driple.dataset.store import write_dataset
     from driple.errors import MeasureError
     from driple.measure.collect import collect_dataset
+    from driple.storedfiles import read_json
 
     require_training()
     try:
-        about = json_module.loads((campaign / "campaign.json").read_text())
+        about = read_json(campaign / "campaign.json")
     except (OSError, ValueError) as error:
         raise MeasureError(
             f"{campaign} holds no campaign ({error}); give a folder that driple measure filled"

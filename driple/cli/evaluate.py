@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.numbers import MOST_THREADS, whole_number
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_path, dataset_roots, require_training
 from driple.errors import ConfigError
@@ -33,7 +34,9 @@ def evaluate(
     split: Annotated[
         str, typer.Option(help="random (60/20/20 by workload) or family (each held out in turn)")
     ] = "random",
-    seeds: Annotated[int, typer.Option(help="splits, with the seeds 0, 1, ...")] = 1,
+    seeds: Annotated[
+        int, typer.Option(help="splits, with the seeds 0, 1, ...", callback=whole_number(1, 1000))
+    ] = 1,
     against: Annotated[
         str,
         typer.Option(
@@ -64,15 +67,21 @@ def evaluate(
     ] = None,
     max_epochs: Annotated[
         int | None,
-        typer.Option(help="train each fold for at most so many epochs, in place of the preset's"),
+        typer.Option(
+            help="train each fold for at most so many epochs, in place of the preset's",
+            callback=whole_number(1, 1_000_000),
+        ),
     ] = None,
     patience_epochs: Annotated[
         int | None,
-        typer.Option(help="stop a fold after so many epochs without a better validation loss"),
+        typer.Option(
+            help="stop a fold after so many epochs without a better validation loss",
+            callback=whole_number(1, 1_000_000),
+        ),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(help="CPU threads while training"),
+        typer.Option(help="CPU threads while training", callback=whole_number(1, MOST_THREADS)),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, note_unknown_costs, print_json, print_table
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import whole_number
+from driple.cli.show import print_json, print_table
 
 if TYPE_CHECKING:
     from driple.opcost import GraphCost
@@ -27,7 +37,14 @@ def _group() -> None:
 def show(
     graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
-    top: Annotated[int, typer.Option(help="op types to list")] = 10,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
+    top: Annotated[
+        int, typer.Option(help="op types to list", callback=whole_number(0, 100_000))
+    ] = 10,
 ) -> None:
     """Show the size of a graph, what its ops cost and what the reader could not take at face value.
 
@@ -35,10 +52,13 @@ def show(
 
       driple graph show datasets/examples/resnet50.pbtxt
     """
-    from driple.graph import read_graph
+    from driple.cli.source import read_file
     from driple.opcost import cost_of_graph
 
-    op_graph = read_graph(graph)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    reading = read_file(graph, options, training=False)
+    reading.show(json=json)
+    op_graph = reading.graph
     report, cost = op_graph.report, cost_of_graph(op_graph)
     counts = op_graph.op_type_counts().most_common()
     if json:
@@ -49,21 +69,17 @@ def show(
                 "nodes_in_file": report.nodes_in_file,
                 "nodes_inlined": report.nodes_inlined,
                 "nodes_without_shape": report.nodes_without_shape,
-                "unknown_dimensions": report.unknown_dimensions,
                 "dangling_inputs": report.dangling_inputs,
                 "tensor_bytes": int(op_graph.tensor_bytes.sum()),
                 "flops": cost.total_flops,
                 "memory_bytes": cost.total_bytes,
-                "op_types_without_cost": dict(cost.unknown),
                 "loops_of_unknown_length": report.loops_of_unknown_length,
                 "op_types": dict(counts),
                 "remote_op_types": {item.op_type: item.num_nodes for item in op_graph.remote},
-                "notes": list(report.notes),
+                **reading.to_json_dict(),
             }
         )
         return
-    for remark in report.notes:
-        note(remark)
     print(
         f"{graph.name}: {report.nodes_in_file} nodes in the file, {op_graph.num_nodes} ops and "
         f"{op_graph.num_edges} edges on the worker's device, "
@@ -73,7 +89,6 @@ def show(
         f"one step: {cost.total_flops / 1e9:.2f} GFLOP, {cost.total_bytes / 1e9:.2f} GB read and "
         "written"
     )
-    note_unknown_costs(cost.unknown)
     flops, moved = _by_op_type(op_graph.op_types, cost)
     print_table(
         ["op type", "nodes", "GFLOP", "MB"],

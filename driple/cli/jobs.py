@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.checks import check_whole
 from driple.cli.extras import require_torch
-from driple.cli.source import read_source
+from driple.cli.source import Reading, read_source, reading_of, refuse_file_flags
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.cli.graphoptions import GraphOptions
     from driple.simulate.job import Job
 
 __all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
@@ -29,7 +29,6 @@ LossOption = Annotated[
     str | None,
     typer.Option(help="FILE.py:FUNCTION of your model's outputs and labels; cross entropy without"),
 ]
-_MAX_MIB = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,18 +37,20 @@ class GivenJob:
 
     Attributes:
         job: ready for simulating.
-        batch_size: samples of a device in an iteration; None of a graph file, which does not tell.
+        reading: its graph, and what the reader says of it.
+        batch_size: samples of a device in an iteration; None of a graph file that does not tell.
         samples: of an epoch of its own data set, or of the paper's; None where neither is known.
     """
 
     job: Job
+    reading: Reading
     batch_size: int | None
     samples: int | None = None
 
 
 def job_of(
     text: str,
-    batch_size: int | None = None,
+    options: GraphOptions,
     *,
     dataset: str | None = None,
     loss: str | None = None,
@@ -58,56 +59,52 @@ def job_of(
 
     Args:
         text: which.
-        batch_size: of a device; a PyTorch model's graph is made with it, all others have theirs.
+        options: what the user adds to it; a PyTorch model's graph is made with its batch size.
         dataset: function that builds the data set of the user's model.
         loss: function of its outputs and labels.
 
     Raises:
-        ConfigError: none of these, a batch size below 1, or one that is not the workload's own.
-        GraphError: the file cannot be read.
+        ConfigError: none of these, or options that make no sense for it.
+        GraphError: the file cannot be read, or holds no training step.
         MissingExtraError: TensorFlow or PyTorch is needed, and not installed.
     """
     from driple.settings import Setting
     from driple.simulate.job import Job
 
-    if batch_size is not None:
-        check_whole("--batch-size", batch_size, 1)
+    batch_size = options.read.batch_size
     if dataset is not None or (":" in text and not Path(text).exists()):
         if dataset is None or batch_size is None:
             raise ConfigError(
                 f"a model of your own, '{text}', needs --dataset FILE.py:FUNCTION and --batch-size"
             )
+        refuse_file_flags(text, options)
         require_torch("a PyTorch model's graph")
         from driple.stalls.traced import graph_of_functions
 
         graph, samples = graph_of_functions(text, dataset, loss, batch_size)
-        return GivenJob(job=Job(graph), batch_size=batch_size, samples=samples)
+        return GivenJob(
+            job=Job(graph), reading=reading_of(graph), batch_size=batch_size, samples=samples
+        )
     if not Path(text).exists() and "/" not in text and not Path(text).suffix:
         from driple.stalls.workloads import workload_named
 
         model = workload_named(text)
+        refuse_file_flags(text, options)
         require_torch("a PyTorch model's graph")
         from driple.stalls.traced import graph_of_workload
 
         size = model.batch_size if batch_size is None else batch_size
+        graph = graph_of_workload(model, size)
         return GivenJob(
-            job=Job(graph_of_workload(model, size)), batch_size=size, samples=model.samples
+            job=Job(graph), reading=reading_of(graph), batch_size=size, samples=model.samples
         )
+    reading = read_source(text, Setting.parse("V100-P1w2"), options)
     own = None if Path(text).exists() else _batch_size_of(text)
-    if None not in (own, batch_size) and own != batch_size:
-        raise ConfigError(
-            f"{text} has batches of {own}, got --batch-size {batch_size}; give the workload with "
-            "that batch size in its name"
-        )
-    job = Job(read_source(text, Setting.parse("V100-P1w2"), max_mib=_MAX_MIB))
-    return GivenJob(job=job, batch_size=batch_size or own)
+    return GivenJob(job=Job(reading.graph), reading=reading, batch_size=batch_size or own)
 
 
-def _batch_size_of(name: str) -> int | None:
-    """The batch size of a workload of the zoo; None of what is none, which is refused later."""
+def _batch_size_of(name: str) -> int:
+    """The batch size of a workload of the zoo."""
     from driple.zoo import Workload
 
-    try:
-        return Workload.parse(name).batch_size
-    except ConfigError:
-        return None
+    return Workload.parse(name).batch_size

@@ -20,6 +20,7 @@ from driple.cli.model import model_app
 from driple.cli.predict import predict
 from driple.cli.simulate import simulate
 from driple.cli.stalls import stalls_app
+from driple.cli.terminal import escaped_streams, one_line
 from driple.cli.throughput import throughput_app
 from driple.cli.train import train
 from driple.cli.transfer import transfer
@@ -31,6 +32,7 @@ __all__ = ["app", "run"]
 
 # What the system may refuse: told in one line. Everything else is a defect, and shows where.
 _TOLD = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
+_LONGEST_LINE = 2000  # characters of an error
 
 app = typer.Typer(
     name="driple",
@@ -63,16 +65,17 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        given = sys.argv[1:] if arguments is None else arguments
-        result = app(args=given or ["--help"], standalone_mode=False)
+        with escaped_streams():
+            result = app(args=given or ["--help"], standalone_mode=False)
     except typer.TyperException as error:
-        return _say(f"{' '.join(error.format_message().split())} (see driple --help)")
+        return _say(f"{error.format_message()} (see driple --help)")
     except (typer.Abort, KeyboardInterrupt):
         print("driple: stopped; run the same command again to go on", file=sys.stderr)
         return 130
     except DripleError as error:
-        return _say(" ".join(str(error).split()))
+        return _say(str(error))
     except BrokenPipeError:
         return 0
     except OSError as error:
@@ -87,7 +90,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _say(message: str) -> int:
-    print(f"driple: {message}", file=sys.stderr)
+    line = one_line(message)
+    if len(line) > _LONGEST_LINE:  # a value out of a file may be of any length
+        line = f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
+    print(f"driple: {line}", file=sys.stderr)
     return 2
 
 

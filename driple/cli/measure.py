@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_tensorflow
+from driple.cli.numbers import finite_number, whole_number
 from driple.cli.show import note, print_json, progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
@@ -39,18 +40,52 @@ def measure(
         typer.Option("--list", help="file with one workload name per line"),
     ] = None,
     first: Annotated[
-        int | None, typer.Option(help="with --all: only so many, from the beginning of the list")
+        int | None,
+        typer.Option(
+            help="with --all: only so many, from the beginning of the list",
+            callback=whole_number(1, 1_000_000),
+        ),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="times each workload is measured, interleaved")] = 1,
-    repeat_every: Annotated[
-        int, typer.Option(help="repeat one workload in so many; the others are measured once")
+    repeats: Annotated[
+        int,
+        typer.Option(
+            help="times each workload is measured, interleaved", callback=whole_number(1, 1000)
+        ),
     ] = 1,
-    iterations: Annotated[int, typer.Option(help="iterations to measure, at least")] = 30,
-    seconds: Annotated[float, typer.Option(help="add iterations up to this long")] = 9.0,
-    share: Annotated[float, typer.Option(help="cores that each worker may use")] = 0.4,
-    tries: Annotated[int, typer.Option(help="runs before a disturbed one is kept, marked so")] = 4,
+    repeat_every: Annotated[
+        int,
+        typer.Option(
+            help="repeat one workload in so many; the others are measured once",
+            callback=whole_number(1, 1_000_000),
+        ),
+    ] = 1,
+    iterations: Annotated[
+        int, typer.Option(help="iterations to measure, at least", callback=whole_number(1, 100_000))
+    ] = 30,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            help="add iterations up to this long", callback=finite_number(least=0, most=86_400)
+        ),
+    ] = 9.0,
+    share: Annotated[
+        float,
+        typer.Option(
+            help="cores that each worker may use", callback=finite_number(above=0, most=1024)
+        ),
+    ] = 0.4,
+    tries: Annotated[
+        int,
+        typer.Option(
+            help="runs before a disturbed one is kept, marked so", callback=whole_number(1, 1000)
+        ),
+    ] = 4,
     quiet_wait: Annotated[
-        float, typer.Option(help="seconds to wait for a quiet machine before each run")
+        float,
+        typer.Option(
+            help="seconds to wait for a quiet machine before each run",
+            callback=finite_number(least=0, most=86_400),
+        ),
     ] = 600.0,
     json: Annotated[bool, typer.Option("--json", help="a JSON summary on stdout")] = False,
 ) -> None:

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
+    from driple.cli.graphoptions import GraphOptions
+    from driple.cli.source import Reading
     from driple.perfmodel.sweep import Exchange
     from driple.settings import Setting
     from driple.simulate.closed import ClosedForm
@@ -34,7 +46,6 @@ _Source = Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HE
 _SettingOption = Annotated[str, typer.Option(help="cluster setting with parameter servers")]
 _Json = Annotated[bool, typer.Option("--json", help="one JSON object")]
 _Plot = Annotated[Path | None, typer.Option(help="draw the parts as bars (.png, .svg, .pdf)")]
-_MaxMib = Annotated[float, typer.Option("--max-mib", help="refuse larger graph files, in MiB")]
 
 
 @model_app.command("zeng")
@@ -46,7 +57,11 @@ def zeng(
     ] = True,
     json: _Json = False,
     plot: _Plot = None,
-    max_mib: _MaxMib = 512,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
 ) -> None:
     """Zeng et al.: FLOPs, peaks and queues at the server, as published and repaired.
 
@@ -69,7 +84,8 @@ def zeng(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.scene import scene_of
 
-    wanted, job = _prepare(source, setting, plot, max_mib)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    wanted, job, reading = _prepare(source, setting, plot, options, json=json)
     scene, calibration = scene_of(wanted), shipped_calibration(wanted)
     forms = [
         zeng_published(job, scene, fma=fma),
@@ -83,13 +99,12 @@ def zeng(
         "ops_of_unknown_flops": dict(work.unknown),
         "bytes_share_of_unknown": work.unknown_share,
     }
-    _warn(job, dict(work.unknown), work.unknown_share)
     if not json:
         print(
             f"forward pass {work.forward_flops / 1e9:.1f} GFLOP a step, parameters "
             f"{work.nbytes / 1e6:.1f} MB in {work.num_pushes} pushes"
         )
-    _show(source, wanted, forms, facts, plot, json=json)
+    _show(source, wanted, forms, facts, reading, plot, json=json)
 
 
 @model_app.command("zhang")
@@ -104,15 +119,26 @@ def zhang(
         ),
     ] = "step",
     background: Annotated[
-        float, typer.Option(help="share of the servers' links that other traffic takes, below 1")
+        float,
+        typer.Option(
+            help="share of the servers' links that other traffic takes, below 1",
+            callback=finite_number(least=0, below=1),
+        ),
     ] = 0.0,
     measured: Annotated[
         float | None,
-        typer.Option(help="seconds of an iteration that you measured on this very setting"),
+        typer.Option(
+            help="seconds of an iteration that you measured on this very setting",
+            callback=finite_number(above=0, most=1e6),
+        ),
     ] = None,
     json: _Json = False,
     plot: _Plot = None,
-    max_mib: _MaxMib = 512,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
 ) -> None:
     """Zhang et al.: a pipeline of layers over links and servers, with stragglers.
 
@@ -132,7 +158,8 @@ def zhang(
     from driple.simulate.scene import scene_of
 
     check_choice("--exchange", exchange, EXCHANGES)
-    wanted, job = _prepare(source, setting, plot, max_mib)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    wanted, job, reading = _prepare(source, setting, plot, options, json=json)
     form = zhang_pipeline(
         job,
         scene_of(wanted),
@@ -142,7 +169,6 @@ def zhang(
         measured_s=measured,
     )
     work = work_of(job)
-    _warn(job, dict(work.unknown), work.unknown_share)
     facts = {
         "exchange": exchange,
         "bottleneck": form.bottleneck,
@@ -150,7 +176,7 @@ def zhang(
         "ops_of_unknown_flops": dict(work.unknown),
         "bytes_share_of_unknown": work.unknown_share,
     }
-    _show(source, wanted, [form], facts, plot, json=json)
+    _show(source, wanted, [form], facts, reading, plot, json=json)
     if not json:
         print(
             f"held back by {BOTTLENECKS[form.bottleneck]}; the busiest link works "
@@ -158,12 +184,14 @@ def zhang(
         )
 
 
-def _prepare(source: str, setting: str, plot: Path | None, max_mib: float) -> tuple[Setting, Job]:
+def _prepare(
+    source: str, setting: str, plot: Path | None, options: GraphOptions, *, json: bool
+) -> tuple[Setting, Job, Reading]:
     """Read what was asked for; all that can be refused before the graph is read is."""
     from driple.cli.source import read_source
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.job import Job
+    from driple.simulate.job import Job, is_synchronous
     from driple.simulate.profile import link_loads
     from driple.simulate.scene import scene_of
 
@@ -176,16 +204,11 @@ def _prepare(source: str, setting: str, plot: Path | None, max_mib: float) -> tu
     link_loads(scene, 1.0, 1.0)
     for device in scene.devices:
         shipped_calibration(wanted).device(device)
-    return wanted, Job(read_source(source, wanted, max_mib=max_mib))
-
-
-def _warn(job: Job, unknown: dict[str, int], share: float) -> None:
-    from driple.cli.source import warn_of_unknown
-    from driple.simulate.job import is_synchronous
-
-    warn_of_unknown(unknown, share)
-    if not is_synchronous(job.graph):
+    reading = read_source(source, wanted, options)
+    reading.show(json=json)
+    if not is_synchronous(reading.graph):
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
+    return wanted, Job(reading.graph), reading
 
 
 def _show(
@@ -193,6 +216,7 @@ def _show(
     setting: Setting,
     forms: list[ClosedForm],
     facts: dict[str, Any],
+    reading: Reading,
     plot: Path | None,
     *,
     json: bool,
@@ -202,9 +226,10 @@ def _show(
     from driple.simulate.scene import scene_of
 
     scene = scene_of(setting)
-    errors = {
-        form.method: dict(shipped_closed_forms().error_of(scene, form.method)) for form in forms
-    }
+    errors: dict[str, dict[str, float]] = {form.method: {} for form in forms}
+    if not reading.has_unknown:  # errors are of graphs without unknown dimensions
+        shipped = shipped_closed_forms()
+        errors = {form.method: dict(shipped.error_of(scene, form.method)) for form in forms}
     if plot is not None:
         from driple.cli.model_plot import plot_parts
 
@@ -220,7 +245,8 @@ def _show(
             }
             for form in forms
         }
-        print_json({"setting": setting.name, "provenance": "simulated", "models": models, **facts})
+        found = {"setting": setting.name, "provenance": "simulated", "models": models}
+        print_json({**found, **facts, **reading.to_json_dict()})
         return
     print(f"{Path(source).name} on {setting.name}, a synchronous iteration")
     rows = [[part, *(f"{form.parts_s[part]:.4f} s" for form in forms)] for part in PARTS]
@@ -228,7 +254,10 @@ def _show(
     print_table(["", *(METHODS[form.method] for form in forms)], rows)
     for method, error in errors.items():
         if not error:
-            print(f"error of {METHODS[method]}: not known, no measurement of such a cluster")
+            why = "no measurement of such a cluster"
+            if reading.has_unknown:
+                why = "dimensions of the graph are unknown"
+            print(f"error of {METHODS[method]}: not known, {why}")
         else:
             print(
                 f"error of {METHODS[method]}, on {error['rows']:.0f} measured iterations: mean "

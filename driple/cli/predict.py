@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_simulator_error, print_targets
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import whole_number
+from driple.cli.show import note, print_json, print_targets
 
 if TYPE_CHECKING:
+    from driple.cli.source import Reading
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
+    from driple.simulate.stated_error import StatedError
 
 __all__ = ["predict"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
-_MAX_MIB = 512
 
 
 def predict(
@@ -35,12 +47,14 @@ def predict(
         Path | None,
         typer.Option(help="draw the predicted pattern into this file (.png, .svg, .pdf)"),
     ] = None,
-    max_mib: Annotated[
-        float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
-    ] = _MAX_MIB,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     max_bytes: Annotated[
         int | None,
-        typer.Option(help="the same in bytes"),
+        typer.Option(help="the limit of --max-mib in bytes", callback=whole_number(1, 2**40)),
     ] = None,
 ) -> None:
     """Predict how the training job of GRAPH will use its cluster.
@@ -53,18 +67,24 @@ def predict(
 
       driple predict graph.pbtxt --plot pattern.png
     """
-    from driple.graph import read_graph
+    from driple.cli.source import read_file
     from driple.inspector.predict import predict as predict_graph
 
     if plot is not None:
         from driple.cli.plot import check_picture, plot_predictions
 
         check_picture(plot)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    if max_bytes is not None:
+        options = replace(options, max_bytes=max_bytes)
     checkpoints = _checkpoints(setting, preset, checkpoint)
-    op_graph = read_graph(graph, max_bytes=max_bytes or int(max_mib * 2**20))
-    for remark in op_graph.report.notes:
-        note(remark)
-    predictions = [predict_graph(op_graph, item) for item in checkpoints]
+    if checkpoint is None and not setting:
+        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
+    reading = read_file(graph, options)
+    reading.show(json=json)
+    predictions = [predict_graph(reading.graph, item) for item in checkpoints]
+    if reading.has_unknown:  # the share that an interval holds is of graphs without any
+        predictions = [replace(item, level=None) for item in predictions]
     for prediction in predictions:
         for words in prediction.cautions:
             note(f"{words}; take this prediction for {prediction.setting} as a guess")
@@ -73,9 +93,14 @@ def predict(
         note(f"wrote {plot}")
     for prediction in predictions:
         if json:
-            print_json(prediction.to_json_dict())
+            stated = _label_error(prediction, reading)
+            error = None if stated is None else stated.to_json_dict()
+            found = {**prediction.to_json_dict(), "stated_error": error}
+            print_json({**found, **reading.to_json_dict()})
         else:
-            _print(prediction, graph.name)
+            _print(prediction, graph.name, unknown=reading.has_unknown)
+            if (stated := _label_error(prediction, reading)) is not None:
+                print(f"labels: {stated.sentence()}")
 
 
 def _checkpoints(
@@ -87,13 +112,20 @@ def _checkpoints(
 
     if checkpoint is not None:
         return [load_checkpoint(checkpoint)]
-    if not settings:
-        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
 
 
-def _print(prediction: Prediction, name: str) -> None:
+def _label_error(prediction: Prediction, reading: Reading) -> StatedError | None:
+    """Error of the simulator on such a job, if the inspector learned from simulated labels."""
+    from driple.settings import Setting
+
+    if prediction.provenance != "simulated":
+        return None
+    return reading.stated_error(Setting.parse(prediction.setting))
+
+
+def _print(prediction: Prediction, name: str, *, unknown: bool) -> None:
     trained = prediction.trained_on
     print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
     ends = None if prediction.ends is None else prediction.ends.tolist()
@@ -102,7 +134,8 @@ def _print(prediction: Prediction, name: str) -> None:
         kind = f"{prediction.provenance} " if prediction.provenance == "simulated" else ""
         print(f"in brackets: where {prediction.level:.0%} of such {kind}values are expected")
     elif prediction.ends is not None:
-        print("in brackets: extrapolated; how many of such values lie there is not known")
+        why = "with unknown dimensions counted as 1" if unknown else "extrapolated"
+        print(f"in brackets: {why}; how many of such values lie there is not known")
     error = prediction.metrics.get("test_smape_pct")
     tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
     print(
@@ -116,4 +149,3 @@ def _print(prediction: Prediction, name: str) -> None:
         f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{moved}"
         f"{tested}"
     )
-    print_simulator_error(trained.get("label_error"))

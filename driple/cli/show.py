@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from driple.cli.terminal import escaped, one_line, unescaped
 from driple.targets import UNITS
 
 if TYPE_CHECKING:
@@ -19,26 +20,29 @@ __all__ = [
     "note",
     "note_unknown_costs",
     "print_json",
-    "print_simulator_error",
     "print_table",
     "print_targets",
     "progress_bar",
 ]
 
 _LONG_BURST_ITERATIONS = 2  # a burst and its gap in device or memory; more are told of
-_MOST_DEVICES = 4  # that are named one by one
 
 
 def note(message: str) -> None:
     """One line on stderr."""
-    print(f"driple: {message}", file=sys.stderr)
+    print(f"driple: {one_line(message)}", file=sys.stderr)
 
 
 def note_unknown_costs(unknown: Mapping[str, int]) -> None:
-    """Which ops have no formula, and how many of each there are; nothing if there are none."""
-    if unknown:
-        named = ", ".join(f"{op_type} ({count})" for op_type, count in unknown.items())
-        note(f"ops without a formula, counted without FLOPs: {named}")
+    """Which ops have no formula or lack its shapes, and how many; nothing if there are none."""
+    if not unknown:
+        return
+    from driple.opcost import has_formula
+
+    for shapes, words in ((False, "ops without a formula"), (True, "ops whose shapes are unknown")):
+        named = [f"{op} ({n})" for op, n in unknown.items() if has_formula(op) is shapes]
+        if named:
+            note(f"{words}, counted without FLOPs: {', '.join(named)}")
 
 
 def print_json(value: Any) -> None:
@@ -59,14 +63,15 @@ def print_table(
         rows: a text for each column.
         bold: (row, column) of cells that a terminal shows bold; files and pipes get them plain.
     """
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    lines = [[escaped(cell.replace("\n", " ")) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     colours = sys.stdout.isatty()
-    for number, row in enumerate((header, *rows), start=-1):
+    for number, row in enumerate(lines, start=-1):
         cells = []
         for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
             text = cell.ljust(width) if i == 0 else cell.rjust(width)
             cells.append(f"\x1b[1m{text}\x1b[0m" if colours and (number, i) in bold else text)
-        print("  ".join(cells).rstrip())
+        print("  ".join(cells).rstrip(), file=unescaped(sys.stdout))
 
 
 def print_targets(
@@ -118,26 +123,6 @@ def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:
         )
 
 
-def print_simulator_error(error: object) -> None:
-    """How far simulated iteration times are from real ones; nothing if that is not known."""
-    names = ("rows", "median_pct", "p90_pct")
-    if not isinstance(error, dict) or not all(isinstance(error.get(n), int | float) for n in names):
-        return
-    rows, median, worst = (error[name] for name in names)
-    known = error.get("devices")
-    devices = ""
-    if isinstance(known, list):
-        many = len(known) > _MOST_DEVICES
-        devices = f" ({f'{len(known)} devices' if many else ', '.join(map(str, known))})"
-    alone = "single-device " if error.get("one_device") else ""
-    whose = " of devices" if error.get("new_device") else ""
-    whose = " of this setting" if error.get("setting") else whose
-    print(
-        f"the simulator's error, on {rows:.0f} real {alone}iteration times{whose} that it was not "
-        f"fitted to{devices}: median {median:.0f} %, 90th percentile {worst:.0f} %"
-    )
-
-
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress bar on stderr; plain and rare lines where stderr is no terminal."""
@@ -158,5 +143,5 @@ def progress_bar() -> Iterator[Progress]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Console(file=unescaped(sys.stderr))) as progress:
         yield progress

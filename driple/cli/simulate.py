@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.show import (
     note,
-    note_unknown_costs,
     print_json,
-    print_simulator_error,
     print_table,
     print_targets,
     progress_bar,
 )
 
 if TYPE_CHECKING:
+    from driple.cli.graphoptions import GraphOptions
     from driple.simulate.device import Calibration
     from driple.simulate.run import Simulation
 
@@ -38,8 +47,17 @@ def simulate(
         list[str] | None,
         typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="training steps to simulate")] = 100,
-    seed: Annotated[int, typer.Option(help="of the differences between steps")] = 0,
+    steps: Annotated[
+        int,
+        typer.Option(
+            help="steps of a ring or of synchronous workers; asynchronous ones do 20 to 100 each",
+            callback=whole_number(2, 100_000),
+        ),
+    ] = 100,
+    seed: Annotated[
+        int,
+        typer.Option(help="of the differences between steps", callback=whole_number(0, MOST_SEED)),
+    ] = 0,
     placement: Annotated[
         str,
         typer.Option(help="of variables on servers: round_robin, or greedy by bytes"),
@@ -49,16 +67,20 @@ def simulate(
         Path | None,
         typer.Option(help="draw what every worker does into this file (.png, .svg, .pdf)"),
     ] = None,
-    max_mib: Annotated[
-        float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
-    ] = 512,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     all_: Annotated[
         bool, typer.Option("--all", help="every graph of the folder GRAPH, on every setting")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="with --all: folder of the data sets")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="at once, with --all")] = 2,
+    processes: Annotated[
+        int, typer.Option(help="at once, with --all", callback=whole_number(1, 256))
+    ] = 2,
     validate: Annotated[
         bool,
         typer.Option(
@@ -91,6 +113,12 @@ def simulate(
     """
     from driple.errors import ConfigError
 
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    if options.flags and (validate or all_):
+        raise ConfigError(
+            f"{' and '.join(options.flags)}: these are for one graph file; leave them out with "
+            "--all and --validate"
+        )
     if validate == (graph is not None) or (validate and all_):
         raise ConfigError("give a graph; or a folder of graphs and --all; or --validate alone")
     if validate:
@@ -105,7 +133,7 @@ def simulate(
         _simulate_graph(
             cast("Path", graph),
             setting or [],
-            int(max_mib * 2**20),
+            options,
             plot,
             {"num_steps": steps, "seed": seed, "placement": placement},
             json=json,
@@ -115,7 +143,7 @@ def simulate(
 def _simulate_graph(
     graph: Path,
     names: list[str],
-    max_bytes: int,
+    options: GraphOptions,
     plot: Path | None,
     how: dict[str, Any],
     *,
@@ -123,10 +151,9 @@ def _simulate_graph(
 ) -> None:
     """Simulate one graph on some settings, and show what came out."""
     from driple.checks import check_choice
+    from driple.cli.source import read_file
     from driple.errors import ConfigError
-    from driple.graph import read_graph
     from driple.graph.placement import STRATEGIES
-    from driple.opcost import cost_of_graph
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
     from driple.simulate.run import simulate as simulate_graph
@@ -145,23 +172,21 @@ def _simulate_graph(
     for item in wanted:  # refuses what is unknown before a large graph is read
         for device in scene_of(item).devices:
             shipped_calibration(item).device(device)
-    op_graph = read_graph(graph, max_bytes=max_bytes)
-    for remark in op_graph.report.notes:
-        note(remark)
-    unknown = cost_of_graph(op_graph).unknown
-    note_unknown_costs(unknown)
+    reading = read_file(graph, options)
+    reading.show(json=json)
     for item in wanted:
         calibration = shipped_calibration(item)
-        made = simulate_graph(op_graph, item, calibration, **how)
+        made = simulate_graph(reading.graph, item, calibration, **how)
         if plot is not None:
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
+        stated = reading.stated_error(item)
         if json:
-            error = calibration.error_of(made.setting, made.scene.link)
-            costs = {"op_types_without_cost": dict(unknown)}
-            print_json({**made.to_json_dict(), **costs, "error": error})
+            found = {**made.to_json_dict(), **reading.to_json_dict()}
+            print_json({**found, "stated_error": stated.to_json_dict()})
         else:
             _print(made, calibration, graph.name)
+            print(stated.sentence())
 
 
 def _simulate_all(
@@ -193,6 +218,8 @@ def _simulate_all(
 
 def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     print(f"{name} on {made.setting.name}: simulated")
+    for assumption in made.assumptions:
+        print(f"assumed: {assumption}")
     print_targets(made.targets, made.iteration_time_s)
     times = [record.iteration_time_s for record in made.records]
     rows = [
@@ -204,7 +231,6 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
-    print_simulator_error(calibration.error_of(made.setting, made.scene.link))
     models = {device: calibration.device(device).measured_on for device in made.scene.devices}
     for device, source in models.items():
         if device != source:

@@ -1,64 +1,171 @@
-"""A training job named on the command line: a graph file, or a workload of the zoo."""
+"""The one way from what a user names to a graph: a file, or a workload of the zoo, which is built.
+
+name, GraphOptions --read_source--> Reading --show--> messages, before any result
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from driple.cli.extras import require_tensorflow
-from driple.cli.show import note
+from driple.cli.show import note, note_unknown_costs
 from driple.errors import ConfigError, GraphError
 
 if TYPE_CHECKING:
+    from driple.cli.graphoptions import GraphOptions
     from driple.graph.opgraph import OpGraph
     from driple.settings import Setting
+    from driple.simulate.stated_error import StatedError
 
-__all__ = ["SOURCE_HELP", "read_source", "warn_of_unknown"]
+__all__ = [
+    "SOURCE_HELP",
+    "UNKNOWN_DIMENSIONS",
+    "Reading",
+    "read_file",
+    "read_source",
+    "reading_of",
+    "refuse_file_flags",
+]
 
+UNKNOWN_DIMENSIONS = "dimensions of the graph are unknown"
 SOURCE_HELP = (
     "graph file (.pb, .pbtxt, also .gz), or a workload such as resnet20/cifar10/b32/sgd/sync"
 )
 
 
-def read_source(source: str, setting: Setting, *, max_mib: float) -> OpGraph:
-    """The graph of a file, or of a workload, which is built (that needs TensorFlow).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """A graph, and what must be known about it before any number that comes from it.
+
+    Attributes:
+        graph: of one worker's step.
+        op_types_without_cost: how many nodes of each op type have no formula.
+    """
+
+    graph: OpGraph
+    op_types_without_cost: Mapping[str, int]
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether dimensions or shapes are unknown: then no price, advice or error is stated."""
+        return self.graph.report.unknown_share > 0
+
+    @property
+    def unknown_words(self) -> str:
+        """One sentence about unknown dimensions and shapes, and the options that set them."""
+        report = self.graph.report
+        share_pct = 100 * report.unknown_share
+        return (
+            f"{report.unknown_dimensions} dimension(s) are unknown and count as 1, and "
+            f"{report.nodes_without_shape} op(s) have no known shape: {share_pct:.2g} % of the ops "
+            "are affected; set them with --batch-size N or --input NAME=32x300x300x3"
+        )
+
+    def stated_error(self, setting: Setting) -> StatedError:
+        """Error of a simulated answer on a setting; not known with unknown dimensions."""
+        from driple.simulate.stated_error import StatedError, stated_error
+
+        if self.has_unknown:
+            return StatedError(runs=UNKNOWN_DIMENSIONS)
+        return stated_error(setting, self.graph)
+
+    def show(self, *, json: bool) -> None:
+        """Unknown dimensions first, on stdout unless that is for JSON; the rest on stderr."""
+        if self.has_unknown:
+            if json:
+                note(self.unknown_words)
+            else:
+                print(self.unknown_words)
+        for remark in self.graph.report.notes:
+            note(remark)
+        note_unknown_costs(self.op_types_without_cost)
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """What the JSON of every command with a graph holds."""
+        report = self.graph.report
+        return {
+            "unknown_dimensions": report.unknown_dimensions,
+            "unknown_share": report.unknown_share,
+            "notes": list(report.notes),
+            "op_types_without_cost": dict(self.op_types_without_cost),
+        }
+
+
+def reading_of(graph: OpGraph) -> Reading:
+    """A graph with its costs looked over.
 
     Raises:
-        ConfigError: neither a file nor a workload.
-        GraphError: the file cannot be read.
+        GraphError: the graph holds no shapes of its ops' inputs.
+    """
+    from driple.opcost import cost_of_graph
+
+    return Reading(graph=graph, op_types_without_cost=cost_of_graph(graph).unknown)
+
+
+def read_file(path: Path, options: GraphOptions, *, training: bool = True) -> Reading:
+    """The graph of a file.
+
+    Args:
+        path: a graph file.
+        options: what the user adds to it.
+        training: whether a graph without a training step is refused.
+
+    Raises:
+        GraphError: the file cannot be read, or holds no training step.
+    """
+    from driple.graph import read_graph, require_training
+
+    graph = read_graph(path, max_bytes=options.max_bytes, options=options.read)
+    if training:
+        try:
+            require_training(graph)
+        except GraphError as error:
+            raise GraphError(f"{path}: {error}") from error
+    return reading_of(graph)
+
+
+def read_source(source: str, setting: Setting, options: GraphOptions) -> Reading:
+    """The graph of a training job: of a file, or of a workload, which is built.
+
+    Raises:
+        ConfigError: neither a file nor a workload, or options that the workload has not.
+        GraphError: the file cannot be read, or holds no training step.
         MissingExtraError: a workload, and TensorFlow is not installed.
     """
-    from driple.graph import graph_from_graphdef_bytes, read_graph
+    from driple.graph import graph_from_graphdef_bytes
     from driple.zoo.names import workload_named
 
     if Path(source).exists():
-        graph = read_graph(Path(source), max_bytes=int(max_mib * 2**20))
-    else:
-        if Path(source).suffix in (".pb", ".pbtxt", ".gz"):
-            raise GraphError(f"there is no graph file {source}; give one, or a workload of the zoo")
-        try:
-            job = workload_named(source)
-        except ConfigError as error:
-            raise ConfigError(f"'{source}' is no file, and as a workload: {error}") from error
-        require_tensorflow("building a workload's graph")
-        from driple.zoo.graphmode import begin_graph_mode
+        return read_file(Path(source), options)
+    if Path(source).suffix in (".pb", ".pbtxt", ".gz"):
+        raise GraphError(f"there is no graph file {source}; give one, or a workload of the zoo")
+    try:
+        job = workload_named(source)
+    except ConfigError as error:
+        raise ConfigError(f"'{source}' is no file, and as a workload: {error}") from error
+    if options.read.batch_size not in (None, job.batch_size):
+        raise ConfigError(
+            f"{source} has batches of {job.batch_size}, got --batch-size "
+            f"{options.read.batch_size}; give the workload with that batch size in its name"
+        )
+    refuse_file_flags(source, options)
+    require_tensorflow("building a workload's graph")
+    from driple.zoo.graphmode import begin_graph_mode
 
-        begin_graph_mode()
-        from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
+    begin_graph_mode()
+    from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
 
-        step = build_training_step(job, ClusterShape.of(setting), task=0)
-        graph = graph_from_graphdef_bytes(graphdef_of(step))
-    for remark in graph.report.notes:
-        note(remark)
-    return graph
+    step = build_training_step(job, ClusterShape.of(setting), task=0)
+    return reading_of(graph_from_graphdef_bytes(graphdef_of(step)))
 
 
-def warn_of_unknown(unknown: dict[str, int], share: float) -> None:
-    """Say which ops have no formula of FLOPs, and how much of the graph they are."""
-    if not unknown:
-        return
-    most = sorted(unknown, key=lambda name: -unknown[name])[:5]
-    note(
-        f"FLOPs of {sum(unknown.values())} op(s) are unknown, with {100 * share:.1f} % of the "
-        f"bytes that the graph moves: {', '.join(most)}; they count as 0 FLOPs"
-    )
+def refuse_file_flags(source: str, options: GraphOptions) -> None:
+    """Raise ConfigError if options were given that only a graph file needs."""
+    if options.file_flags:
+        raise ConfigError(
+            f"{' and '.join(options.file_flags)}: these are for graph files, and {source} is none; "
+            "leave them out"
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_torch
+from driple.cli.numbers import finite_number, whole_number
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.stalls_cost import cost
@@ -26,6 +27,7 @@ stalls_app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_MOST_TOKENS = 500_000_000  # 2 GB in memory
 _STEPS = re.compile(r"[1-5](,[1-5])*")
 
 stalls_app.command()(cost)
@@ -43,7 +45,11 @@ def run(
         Path("runs/stalls")
     ),
     processes: Annotated[
-        int | None, typer.Option(help="devices of a machine; default: its GPUs, or 2 of its CPUs")
+        int | None,
+        typer.Option(
+            help="devices of a machine; default: its GPUs, or 2 of its CPUs",
+            callback=whole_number(1, 1024),
+        ),
     ] = None,
     data: Annotated[
         list[Path] | None,
@@ -53,15 +59,30 @@ def run(
         str | None,
         typer.Option(help="rate of the links between namespaces that stand in for machines: 100M"),
     ] = None,
-    machines: Annotated[int, typer.Option(help="that namespaces stand in for in step 5")] = 2,
+    machines: Annotated[
+        int,
+        typer.Option(help="that namespaces stand in for in step 5", callback=whole_number(1, 1024)),
+    ] = 2,
     steps: Annotated[str, typer.Option(help="of the profile, such as 1,2,5")] = "1,2,3,4,5",
-    iterations: Annotated[int, typer.Option(help="timed in a launch")] = 10,
-    warmup: Annotated[int, typer.Option(help="iterations before them")] = 5,
-    repeats: Annotated[int, typer.Option(help="launches of each step, interleaved")] = 3,
-    tries: Annotated[
-        int, typer.Option(help="of a launch that other programs or machines disturb")
+    iterations: Annotated[
+        int, typer.Option(help="timed in a launch", callback=whole_number(2, 1_000_000))
+    ] = 10,
+    warmup: Annotated[
+        int, typer.Option(help="iterations before them", callback=whole_number(3, 1_000_000))
+    ] = 5,
+    repeats: Annotated[
+        int, typer.Option(help="launches of each step, interleaved", callback=whole_number(1, 1000))
     ] = 3,
-    timeout: Annotated[float, typer.Option(help="seconds for a launch")] = 600.0,
+    tries: Annotated[
+        int,
+        typer.Option(
+            help="of a launch that other programs or machines disturb",
+            callback=whole_number(1, 1000),
+        ),
+    ] = 3,
+    timeout: Annotated[
+        float, typer.Option(help="seconds for a launch", callback=finite_number(above=0, most=1e6))
+    ] = 600.0,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw where the time goes (.png, .svg, .pdf)")
@@ -91,6 +112,7 @@ def run(
         check_picture(plot)
     if not _STEPS.fullmatch(steps):
         raise ConfigError(f"--steps needs numbers from 1 to 5 such as 1,2,5, got '{steps}'")
+    bits_per_s = None if network is None else rate_of("--network", network)
     require_torch("profiling")
     from driple.stalls.caches import check_data
     from driple.stalls.machines import Group
@@ -103,7 +125,7 @@ def run(
     plan = Plan(
         processes=default_processes() if processes is None else processes,
         machines=machines,
-        network_bits_per_s=None if network is None else rate_of("--network", network),
+        network_bits_per_s=bits_per_s,
         iterations=iterations,
         warmup=warmup,
         repeats=repeats,
@@ -161,10 +183,19 @@ def show(
 @stalls_app.command("data")
 def data_(
     place: Annotated[Path, typer.Argument(help="folder of images, or file of tokens (.npy)")],
-    samples: Annotated[int, typer.Option(help="how many")] = 2048,
-    image_size: Annotated[int, typer.Option(help="height and width, pixels")] = 256,
-    classes: Annotated[int, typer.Option(help="folders that images are spread over")] = 10,
-    length: Annotated[int, typer.Option(help="tokens of a sample")] = 128,
+    samples: Annotated[
+        int, typer.Option(help="how many", callback=whole_number(1, 10_000_000))
+    ] = 2048,
+    image_size: Annotated[
+        int, typer.Option(help="height and width, pixels", callback=whole_number(8, 4096))
+    ] = 256,
+    classes: Annotated[
+        int,
+        typer.Option(help="folders that images are spread over", callback=whole_number(1, 100_000)),
+    ] = 10,
+    length: Annotated[
+        int, typer.Option(help="tokens of a sample", callback=whole_number(1, 1_000_000))
+    ] = 128,
 ) -> None:
     """Generate data for the built-in workloads: JPEG images in class folders, or rows of tokens.
 
@@ -174,6 +205,11 @@ def data_(
 
       driple stalls data tokens.npy --length 384
     """
+    if place.suffix == ".npy" and samples * length > _MOST_TOKENS:
+        raise ConfigError(
+            f"--samples {samples} of --length {length} are {samples * length} tokens, at most "
+            f"{_MOST_TOKENS} are made; give fewer or shorter samples"
+        )
     require_torch("making data")
     from driple.stalls.samples import make_images, make_tokens
 

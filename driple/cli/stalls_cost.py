@@ -4,36 +4,72 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
-from driple.cli.show import note, print_json, print_simulator_error, print_table
+from driple.cli.numbers import finite_number, whole_number
+from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.cli.source import Reading
     from driple.simulate.device import Calibration
-    from driple.stalls.cost import Offer
+    from driple.stalls.assumptions import Assumptions
+    from driple.stalls.cost import Offer, Refused
     from driple.stalls.instances import Instance
 
 __all__ = ["cost"]
 
-_HOUR_S = 3600.0
+
+@dataclass(kw_only=True, slots=True)
+class _Answer:
+    """All that is printed.
+
+    Attributes:
+        offers: with and without a price.
+        refused: instances that are too small.
+        notes: what a user should know of the devices.
+        no_price: why there are no prices; empty if there are.
+        reading: the graph, and what the reader says of it; None if all were measured.
+        assumptions: of the simulated offers; None if all were measured.
+    """
+
+    offers: list[Offer]
+    refused: list[Refused] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    no_price: str = ""
+    reading: Reading | None = None
+    assumptions: Assumptions | None = None
 
 
 def cost(
     graph: Annotated[str | None, typer.Argument(help=JOB_HELP)] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="of a device; needed for a graph file or a model of yours")
-    ] = None,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     dataset: DatasetOption = None,
     loss: LossOption = None,
     samples: Annotated[
         int | None,
-        typer.Option(help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data"),
+        typer.Option(
+            help="of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data",
+            callback=whole_number(1, 10**12),
+        ),
     ] = None,
     instance: Annotated[
         list[str] | None,
@@ -52,18 +88,21 @@ def cost(
         str | None, typer.Option(help="with the prices of that day, such as 2022-12-31")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option(help="hours that an epoch may take at most")
+        float | None,
+        typer.Option(
+            help="hours that an epoch may take at most", callback=finite_number(above=0, most=1e6)
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw cost against time (.png, .svg, .pdf)")
     ] = None,
 ) -> None:
-    """Tell what an epoch takes and costs on each instance, and which to rent.
+    """Estimate the time and the price of an epoch on each instance, and recommend one.
 
-    Instances that you profiled are told as measured (--measured); all others are simulated from the
-    graph, without stalls of CPU and disk. Whether the model fits into an instance's memory is not
-    checked.
+    Instances that you profiled are marked as measured (--measured); all others are simulated from
+    the graph, without stalls of CPU and disk. Instances whose devices are smaller than parameters,
+    gradients, optimizer states and the largest tensor are refused; others may still be too small.
 
     Examples:
 
@@ -81,34 +120,41 @@ def cost(
     if graph is None and not measured:
         raise ConfigError("give a graph or a workload, or --measured FOLDER=INSTANCE")
     if graph is not None and batch_size is None and Path(graph).exists():
-        raise ConfigError("a graph file does not tell its batch size; give --batch-size")
+        raise ConfigError("a graph file does not state its batch size; give --batch-size")
     if plot is not None:
         from driple.cli.plot import check_picture
 
         check_picture(plot)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     known, day = read_instances(instances or []), _day(on_date)
-    offers = _measured_offers(measured or [], known, samples, day)
-    chosen: list[tuple[Instance, int]] = []
+    answer = _Answer(offers=_measured_offers(measured or [], known, samples, day))
     if graph is not None:
-        done = {offer.name for offer in offers}
+        done = {offer.name for offer in answer.offers}
         chosen = _chosen(known, instance or [], _counts(machines), done)
-        given = job_of(graph, batch_size, dataset=dataset, loss=loss)
-        offers += _simulated_offers(given, chosen, samples=samples, day=day)
-    offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
-    sentence = recommendation(offers, deadline)
-    error = _simulator_error(chosen)
+        given = job_of(graph, options, dataset=dataset, loss=loss)
+        answer.reading = given.reading
+        answer.reading.show(json=json)
+        _add_simulated(answer, given, chosen, samples=samples, day=day)
+    if answer.no_price:
+        answer.offers = [_without_price(offer) for offer in answer.offers]
+    answer.offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
+    sentence = None if answer.no_price else recommendation(answer.offers, deadline)
     if json:
-        told = [asdict(offer) for offer in offers]
-        print_json({"offers": told, "recommendation": sentence, "simulator_error": error})
+        print_json(_as_json(answer, sentence))
     else:
-        _print_offers(offers)
-        print(f"\n{sentence}")
-        print_simulator_error(error)
+        _print(answer, sentence)
     if plot is not None:
         from driple.cli.stalls_plot import plot_offers
 
-        plot_offers(offers, plot)
+        plot_offers(answer.offers, plot)
         note(f"wrote {plot}")
+
+
+def _without_price(offer: Offer) -> Offer:
+    """A simulated offer without price and error; a measured one as it is."""
+    if offer.provenance != "simulated":
+        return offer
+    return replace(offer, per_hour=None, epoch_cost=None, error=None)
 
 
 def _measured_offers(
@@ -148,62 +194,106 @@ def _chosen(
     ]
 
 
-def _simulated_offers(
+def _add_simulated(
+    answer: _Answer,
     given: GivenJob,
     chosen: Sequence[tuple[Instance, int]],
     *,
     samples: int | None,
     day: datetime.date | None,
-) -> list[Offer]:
-    """Simulate the job on all of them, and say how far that may be trusted."""
-    from driple.simulate.device import shipped_calibration
-    from driple.stalls.cost import simulated_offer
-    from driple.stalls.workloads import IMAGENET_SAMPLES
+) -> None:
+    """Simulate the job on all instances that may be large enough.
 
-    calibration = shipped_calibration()
-    offers = [
+    Raises:
+        ConfigError: none of them is.
+        GraphError: the graph has no training step.
+    """
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.stated_error import job_kind
+    from driple.stalls.assumptions import assumptions_of
+    from driple.stalls.cost import refused_for_memory, refused_for_precision, simulated_offer
+    from driple.stalls.memory import device_memory_bytes, least_memory
+
+    calibration, graph = shipped_calibration(), given.job.graph
+    batch_size = cast("int", given.batch_size)  # asked for where it is not known
+    epoch, samples_from = _samples(given, samples)
+    answer.assumptions = assumptions_of(
+        graph, batch_size=batch_size, samples=epoch, samples_from=samples_from
+    )
+    answer.no_price = _why_no_price(given)
+    least, kind, large = least_memory(graph), job_kind(graph), []
+    for item, count in chosen:
+        refused = refused_for_memory(least, item, count) or refused_for_precision(
+            answer.assumptions.precision, item, count
+        )
+        if refused is None:
+            large.append((item, count))
+        else:
+            answer.refused.append(refused)
+    if not large and not answer.offers and answer.refused:
+        largest = max(chosen, key=lambda pair: device_memory_bytes(pair[0]))
+        reason = answer.refused[chosen.index(largest)].reason
+        raise ConfigError(
+            f"none of these instances can run the job: {reason}; choose others (--instance)"
+        )
+    answer.offers += [
         simulated_offer(
             given.job,
             item,
             calibration,
-            batch_size=cast("int", given.batch_size),  # asked for where it is not known
-            samples=samples or given.samples or IMAGENET_SAMPLES,
+            batch_size=batch_size,
+            samples=epoch,
             machines=count,
             date=day,
+            kind=kind,
         )
-        for item, count in chosen
+        for item, count in large
     ]
-    _note_doubts(calibration, [item for item, _ in chosen])
-    return offers
+    doubts = _doubts(calibration, [item for item, _ in large])
+    for doubt in doubts:
+        note(doubt)
+    answer.notes += doubts
 
 
-def _simulator_error(chosen: Sequence[tuple[Instance, int]]) -> dict[str, float] | None:
-    """How far simulated iterations are from real ones, on as many devices as the most of these."""
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.scene import scene_of
+def _samples(given: GivenJob, samples: int | None) -> tuple[int, str]:
+    """Samples of an epoch, and where the number comes from."""
+    from driple.stalls.workloads import IMAGENET_SAMPLES
 
-    settings = [item.setting(count) for item, count in chosen]
-    if not settings:
-        return None
-    largest = max(settings, key=lambda setting: setting.num_workers)
-    return shipped_calibration().error_of(largest, scene_of(largest).link)
+    if samples is not None:
+        return samples, "--samples"
+    if given.samples is not None:
+        return given.samples, "its data set"
+    return IMAGENET_SAMPLES, "ImageNet, since --samples is not given"
 
 
-def _note_doubts(calibration: Calibration, chosen: Sequence[Instance]) -> None:
-    """Devices and links of which nothing was published that the simulator could be fitted to."""
+def _why_no_price(given: GivenJob) -> str:
+    """Why the job has no price; empty if it has one."""
+    if not given.reading.has_unknown:
+        return ""
+    share = given.reading.graph.report.unknown_share
+    return (
+        f"no price and no recommendation: {100 * share:.2g} % of the graph's nodes have unknown "
+        "dimensions or shapes, so times are too short; set them with --input NAME=SHAPE"
+    )
+
+
+def _doubts(calibration: Calibration, chosen: Sequence[Instance]) -> list[str]:
+    """Devices and links without published runs that the simulator could be fitted to."""
     from driple.simulate.device import nearest_link
     from driple.simulate.scene import scene_of
 
+    found = []
     links = {scene_of(item.setting()).link for item in chosen if item.devices > 1}
     stand_ins = {name: nearest_link(name, calibration.links) for name in sorted(links)}
     for name, taken in stand_ins.items():
         if taken != name:
-            note(f"no published run on {name} here: it takes the efficiency of {taken}")
+            found.append(f"no published run on {name} here: it takes the efficiency of {taken}")
     for name in sorted({item.device for item in chosen}):
         source = calibration.device(name).measured_on
         if source != name:
             of = f"{source} devices" if source else "the usual device"
-            note(f"no published run on {name} here: it takes the efficiency of {of}")
+            found.append(f"no published run on {name} here: it takes the efficiency of {of}")
+    return found
 
 
 def _day(text: str | None) -> datetime.date | None:
@@ -220,20 +310,71 @@ def _counts(text: str) -> list[int]:
     return sorted({int(part) for part in parts})
 
 
+def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Any]:
+    offers = [
+        {
+            **{name: value for name, value in asdict(offer).items() if name != "error"},
+            "stated_error": None if offer.error is None else offer.error.to_json_dict(),
+        }
+        for offer in answer.offers
+    ]
+    assumed = answer.assumptions
+    read = {} if answer.reading is None else answer.reading.to_json_dict()
+    return {
+        "no_price": answer.no_price or None,
+        "assumptions": None if assumed is None else assumed.to_json_dict(),
+        "offers": offers,
+        "refused": [asdict(refused) for refused in answer.refused],
+        "recommendation": sentence,
+        **read,
+        "notes": [*read.get("notes", ()), *answer.notes],
+    }
+
+
+def _print(answer: _Answer, sentence: str | None) -> None:
+    if answer.no_price:
+        print(f"{answer.no_price}\n")
+    _print_offers(answer.offers)
+    print()
+    for refused in answer.refused:
+        print(f"{refused.name} is refused: {refused.reason}")
+    if answer.assumptions is not None:
+        print(answer.assumptions.sentence())
+    if sentence is not None:
+        print(sentence)
+    stated: dict[str, list[str]] = {}
+    for offer in answer.offers:
+        if offer.error is not None:
+            stated.setdefault(offer.error.sentence(), []).append(offer.name)
+    for words, names in stated.items():
+        print(f"{', '.join(names)}: {words}")
+
+
 def _print_offers(offers: Sequence[Offer]) -> None:
+    from driple.stalls.cost import duration_text, price_text
+
     rows = [
         [
             offer.name,
             str(offer.devices),
-            f"{1e3 * offer.iteration_s:.1f} ms",
+            duration_text(offer.iteration_s),
             "-" if offer.communication_pct is None else f"{offer.communication_pct:.0f} %",
-            f"{offer.epoch_s / _HOUR_S:.2f} h",
+            duration_text(offer.epoch_s),
             "-" if offer.per_hour is None else f"{offer.per_hour:.2f}",
-            "-" if offer.epoch_cost is None else f"{offer.epoch_cost:.2f}",
+            "-" if offer.epoch_cost is None else price_text(offer.epoch_cost),
+            _error_text(offer),
             offer.provenance,
         ]
         for offer in offers
     ]
-    print_table(
-        ["instance", "devices", "iteration", "exchange adds", "epoch", "$/h", "$/epoch", ""], rows
-    )
+    header = ["instance", "devices", "iteration", "exchange adds", "epoch", "$/h", "$/epoch",
+              "error: median, p90", ""]  # fmt: skip
+    print_table(header, rows)
+
+
+def _error_text(offer: Offer) -> str:
+    if offer.error is None:
+        return "-"
+    if offer.error.median_pct is None or offer.error.p90_pct is None:
+        return "not checked"
+    return f"{offer.error.median_pct:.0f} %, {offer.error.p90_pct:.0f} %"

@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
 from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table
@@ -79,9 +88,11 @@ def predict(
     links: Annotated[
         Path | None, typer.Option(help="fitted links (driple stalls fit); others are calibrated")
     ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="of a device, for a PyTorch model; default: the paper's")
-    ] = None,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     dataset: DatasetOption = None,
     loss: LossOption = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
@@ -104,6 +115,7 @@ def predict(
     )
     from driple.stalls.linkfit import read_channels
 
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     wanted = Setting.parse(setting)
     if wanted.num_servers or wanted.num_workers < 2:
         raise ConfigError(
@@ -117,7 +129,9 @@ def predict(
         known = fitted.get(name.lower())
         return known or calibrated_channel(name, bytes_per_s, workers, calibration)
 
-    job = job_of(graph, batch_size, dataset=dataset, loss=loss).job
+    given = job_of(graph, options, dataset=dataset, loss=loss)
+    given.reading.show(json=json)
+    job = given.job
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]
@@ -138,6 +152,7 @@ def predict(
         "network_stall_s": network_s,
         "network_stall_pct": None if network_s is None else 100 * network_s / (one_s + waits[0]),
         "channels": [one.to_dict() for one in channels],
+        **given.reading.to_json_dict(),
     }
     if json:
         print_json(found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from driple.stalls.cost import Offer
     from driple.stalls.record import Profile
 
-__all__ = ["COLOURS", "plot_offers", "plot_profile"]
+__all__ = ["COLOURS", "Bar", "bars_of", "plot_offers", "plot_profile"]
 
 COLOURS = {
     "compute": "#9aa5b1",
@@ -22,17 +24,60 @@ COLOURS = {
     "prep": "#e0a458",
     "fetch": "#b5542d",
 }
-# What each bar is made of, from the left; the first is a step's time, the others are stalls.
-_BARS = {
-    "one machine, real data": ("interconnect", "prep", "fetch"),
-    "several machines, synthetic data": ("interconnect", "network"),
-}
+# Steps that each add a stall to the one before: one machine with real data, several machines.
+_CHAINS = ((1, 2, 4, 3), (1, 2, 5))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """A measured step, and what its time is made of.
+
+    Attributes:
+        step: whose time it is.
+        base: the step that it begins with.
+        stalls: their names, in the order in which they are added to the base.
+    """
+
+    step: int
+    base: int
+    stalls: tuple[str, ...]
+
+
+def bars_of(measured: Container[int]) -> list[Bar]:
+    """A bar for the last measured step of each chain, once each; nothing of steps not measured."""
+    from driple.stalls.steps import DIFFERENCES
+
+    between = {(one.faster, one.slower): one.name for one in DIFFERENCES}
+    found: dict[int, Bar] = {}
+    for chain in _CHAINS:
+        done = [step in measured for step in chain]
+        if not any(done):
+            continue
+        last = max(place for place, known in enumerate(done) if known)
+        first = last
+        while first and done[first - 1]:
+            first -= 1
+        names = tuple(between[pair] for pair in pairwise(chain[first : last + 1]))
+        found[chain[last]] = Bar(step=chain[last], base=chain[first], stalls=names)
+    bars = list(found.values())
+    held = {step for bar in bars for step in _steps_within(bar)}
+    return [bar for bar in bars if bar.step not in held]
+
+
+def _steps_within(bar: Bar) -> set[int]:
+    """The steps whose time a bar shows on its way to its own."""
+    return {
+        step
+        for chain in _CHAINS
+        if bar.step in chain and bar.base in chain
+        for step in chain[chain.index(bar.base) : chain.index(bar.step)]
+    }
 
 
 def plot_profile(profile: Profile, path: Path) -> None:
-    """Draw a bar of an iteration for one machine and one for several.
+    """Draw a bar of an iteration for one machine and one for several, of the steps measured.
 
-    Stalls below zero are not drawn; the title tells nothing of them, the table does.
+    Stalls below zero are not drawn; the table has them.
 
     Raises:
         ConfigError: the picture cannot be written.
@@ -43,17 +88,17 @@ def plot_profile(profile: Profile, path: Path) -> None:
     from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
+    from driple.stalls.steps import STEPS
+
     stalls, times = profile.stalls(), profile.times
-    first = times.get(1) or times.get(2) or next(iter(times.values()))
-    compute_ms = 1e3 * sum(first.values()) / len(first)
-    figure, axis = plt.subplots(figsize=(8, 2.6))
+    bars = bars_of(times)
+    figure, axis = plt.subplots(figsize=(8, 1.4 + 0.6 * len(bars)))
     used = ["compute"]
-    for row, names in enumerate(_BARS.values()):
-        left = compute_ms
-        axis.barh(row, compute_ms, color=COLOURS["compute"], height=0.6)
-        for name in names:
-            if name not in stalls:
-                continue
+    for row, bar in enumerate(bars):
+        base = times[bar.base]
+        left = 1e3 * sum(base.values()) / len(base)
+        axis.barh(row, left, color=COLOURS["compute"], height=0.6)
+        for name in bar.stalls:
             stall = stalls[name]
             wide = 1e3 * max(stall.seconds, 0.0)
             axis.barh(row, wide, left=left, color=COLOURS[name], height=0.6)
@@ -64,7 +109,10 @@ def plot_profile(profile: Profile, path: Path) -> None:
                 axis.plot(
                     [left - wide + low, left - wide + high], [row, row], color="black", linewidth=1
                 )
-    axis.set_yticks(range(len(_BARS)), [*_BARS], fontsize=9)
+    titles = [STEPS[bar.step].title.replace(", ", ",\n") for bar in bars]
+    axis.set_yticks(range(len(bars)), titles, fontsize=9)
+    begun = sorted({bar.base for bar in bars})
+    first = "compute" if begun == [1] else " or ".join(f"step {step}" for step in begun)
     axis.invert_yaxis()
     axis.set_xlabel("ms of an iteration; lines: 95 % interval of the stall", fontsize=9)
     command = shorten(
@@ -72,7 +120,11 @@ def plot_profile(profile: Profile, path: Path) -> None:
     )
     axis.set_title(command, fontsize=9, loc="left", pad=22)
     axis.legend(
-        handles=[Patch(color=COLOURS[name], label=name) for name in COLOURS if name in used],
+        handles=[
+            Patch(color=COLOURS[name], label=first if name == "compute" else name)
+            for name in COLOURS
+            if name in used
+        ],
         fontsize=8, ncols=len(COLOURS), frameon=False, loc="lower left", bbox_to_anchor=(0, 0.99),
     )  # fmt: skip
     axis.spines[["top", "right"]].set_visible(False)
@@ -92,29 +144,38 @@ def plot_offers(offers: Sequence[Offer], path: Path) -> None:
     from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
+    from driple.stalls.cost import duration_text, price_text
+
     rows = range(len(offers))
     figure, (time, cost) = plt.subplots(
         1, 2, sharey=True, figsize=(9, 1.4 + 0.24 * len(offers)), width_ratios=(1, 1)
     )
-    hours = [offer.epoch_s / 3600 for offer in offers]
+    longest_s = max(offer.epoch_s for offer in offers)
+    unit, unit_s = next(
+        (pair for pair in (("hours", 3600), ("minutes", 60)) if longest_s >= pair[1]),
+        ("seconds", 1),
+    )
+    lengths = [offer.epoch_s / unit_s for offer in offers]
     alone = [
         long / (1 + (offer.communication_pct or 0.0) / 100)
-        for long, offer in zip(hours, offers, strict=True)
+        for long, offer in zip(lengths, offers, strict=True)
     ]
-    waiting = [long - one for long, one in zip(hours, alone, strict=True)]
+    waiting = [long - one for long, one in zip(lengths, alone, strict=True)]
     time.barh(rows, alone, color=COLOURS["compute"])
     time.barh(rows, waiting, left=alone, color=COLOURS["network"])
     dollars = [offer.epoch_cost or 0.0 for offer in offers]
     cost.barh(rows, dollars, color=COLOURS["interconnect"])
     for row, offer in zip(rows, offers, strict=True):
-        time.annotate(f" {hours[row]:.2g}", (hours[row], row), va="center", fontsize=7)
-        price = "no price" if offer.epoch_cost is None else f"{offer.epoch_cost:.2f}"
+        time.annotate(
+            f" {duration_text(offer.epoch_s)}", (lengths[row], row), va="center", fontsize=7
+        )
+        price = "no price" if offer.epoch_cost is None else price_text(offer.epoch_cost)
         cost.annotate(f" {price}", (dollars[row], row), va="center", fontsize=7)
     marks = {"simulated": "", "measured": " (measured)"}
     names = [f"{offer.name}{marks.get(offer.provenance, '')}" for offer in offers]
     time.set_yticks(rows, names, fontsize=8)
     time.invert_yaxis()
-    time.set_xlabel("hours of an epoch", fontsize=9)
+    time.set_xlabel(f"{unit} of an epoch", fontsize=9)
     cost.set_xlabel("$ of an epoch", fontsize=9)
     parts = {"compute": "one device alone", "network": "added by exchange of gradients"}
     time.legend(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driple.checks import check_choice, check_number
 from driple.cli.extras import require_numba
+from driple.cli.numbers import MOST_SEED, finite_number, whole_number
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.throughput_profile import import_, platform, profile
@@ -39,7 +41,12 @@ _MOST_CHUNKS = 2_000_000
 def predict(
     trace: Annotated[Path, typer.Argument(help="job trace of driple throughput profile")],
     workers: Annotated[str, typer.Option(help="numbers of workers: 4, 1-16, or 1,2,4,8")] = "1-8",
-    ps: Annotated[int | None, typer.Option(help="parameter servers; default: as profiled")] = None,
+    ps: Annotated[
+        int | None,
+        typer.Option(
+            help="parameter servers; default: as profiled", callback=whole_number(1, 1000)
+        ),
+    ] = None,
     placement: Annotated[
         str, typer.Option(help="of variables on servers: round_robin, or greedy by bytes")
     ] = "round_robin",
@@ -53,7 +60,12 @@ def predict(
         bool, typer.Option(help="streams take turns, as in HTTP/2; else each goes whole")
     ] = True,
     window_mb: Annotated[
-        float, typer.Option("--window", help="MB that a stream may send in its first turn")
+        float,
+        typer.Option(
+            "--window",
+            help="MB that a stream may send in its first turn",
+            callback=finite_number(above=0, most=1e6),
+        ),
     ] = 28.0,
     sync: Annotated[bool, typer.Option("--sync", help="workers wait for each other")] = False,
     slowness: Annotated[
@@ -63,12 +75,22 @@ def predict(
         str | None,
         typer.Option(help="of parsing: seconds per MB, seconds per tensor; default: the trace's"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="steps of each worker to simulate")] = 1000,
-    seed: Annotated[int, typer.Option(help="of the sampling of steps")] = 0,
+    steps: Annotated[
+        int,
+        typer.Option(help="steps of each worker to simulate", callback=whole_number(20, 1_000_000)),
+    ] = 1000,
+    seed: Annotated[
+        int, typer.Option(help="of the sampling of steps", callback=whole_number(0, MOST_SEED))
+    ] = 0,
     worker_price: Annotated[
-        float | None, typer.Option(help="of a worker per hour, in any currency")
+        float | None,
+        typer.Option(
+            help="of a worker per hour, in any currency", callback=finite_number(least=0, most=1e9)
+        ),
     ] = None,
-    server_price: Annotated[float, typer.Option(help="of a server per hour")] = 0.0,
+    server_price: Annotated[
+        float, typer.Option(help="of a server per hour", callback=finite_number(least=0, most=1e9))
+    ] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw throughput against workers (.png, .svg, .pdf)")
@@ -96,8 +118,8 @@ def predict(
     from typing import cast
 
     require_numba("simulating throughput")
-    from driple.checks import check_choice
     from driple.cli.plot import check_picture
+    from driple.graph.placement import STRATEGIES
     from driple.throughput.curve import Prices, knee, throughput_curve
     from driple.throughput.jobtrace import read_job_trace
     from driple.throughput.order import ORDERS
@@ -108,6 +130,7 @@ def predict(
         if picture is not None:
             check_picture(picture)
     check_choice("--order", order, ORDERS)
+    check_choice("--placement", placement, STRATEGIES)
     numbers = _numbers(workers)
     profiled = read_job_trace(trace)
     if ps is not None:
@@ -121,7 +144,7 @@ def predict(
         window_bytes=window_mb * 1e6 if flow_control else None,
         order=cast("Any", order),
         synchronous=sync,
-        slowness=tuple(float(part) for part in slowness.split(",") if part) if slowness else (),
+        slowness=_factors(slowness),
     )
     with progress_bar() as bar:
         task = bar.add_task("simulating", total=len(numbers))
@@ -185,6 +208,14 @@ def _numbers(text: str) -> list[int]:
     return sorted(found)
 
 
+def _factors(text: str) -> tuple[float, ...]:
+    """Factors on the computing time of each worker from `1,1.5`; none from an empty text."""
+    try:
+        return tuple(float(part) for part in text.split(",") if part)
+    except ValueError as error:
+        raise ConfigError(f"--slowness needs numbers such as 1,1.5, got '{text[:40]}'") from error
+
+
 def _overhead_of(trace: JobTrace, given: str | None) -> Any:
     """Parsing overhead: what the user gives, else what came with the trace, else none."""
     from driple.throughput.overhead import Overhead
@@ -198,8 +229,8 @@ def _overhead_of(trace: JobTrace, given: str | None) -> Any:
         raise ConfigError(
             f"--overhead needs two numbers, such as 0.0005,0.0001, got '{given}'"
         ) from error
-    if min(per_mb, fixed) < 0:
-        raise ConfigError(f"--overhead cannot be below 0, got '{given}'")
+    for value in (per_mb, fixed):
+        check_number("--overhead", value, least=0, most=1e6)
     return Overhead(per_mb / 1e6, fixed)
 
 

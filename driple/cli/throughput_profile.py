@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.cli.extras import require_tensorflow
+from driple.cli.numbers import finite_number, whole_number
 from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json
 from driple.errors import ConfigError
@@ -26,7 +27,12 @@ def platform(
         Path | None, typer.Option("-o", "--output", help="file to write (.json)")
     ] = None,
     rate: Annotated[str, typer.Option(help="of each link in bit/s")] = "200M",
-    share: Annotated[float, typer.Option(help="cores that server and worker may use")] = 0.4,
+    share: Annotated[
+        float,
+        typer.Option(
+            help="cores that server and worker may use", callback=finite_number(above=0, most=1024)
+        ),
+    ] = 0.4,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw costs and fitted line (.png, .svg, .pdf)")
@@ -77,9 +83,21 @@ def profile(
     workload: Annotated[str, typer.Argument(help="name of the zoo, see driple zoo list")],
     output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
     setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
-    steps: Annotated[int, typer.Option(help="steps to trace")] = 100,
-    share: Annotated[float, typer.Option(help="cores that the worker may use")] = 0.4,
-    server_share: Annotated[float, typer.Option(help="cores that each server may use")] = 0.4,
+    steps: Annotated[
+        int, typer.Option(help="steps to trace", callback=whole_number(2, 1000))
+    ] = 100,
+    share: Annotated[
+        float,
+        typer.Option(
+            help="cores that the worker may use", callback=finite_number(above=0, most=1024)
+        ),
+    ] = 0.4,
+    server_share: Annotated[
+        float,
+        typer.Option(
+            help="cores that each server may use", callback=finite_number(above=0, most=1024)
+        ),
+    ] = 0.4,
     platform: Annotated[Path | None, typer.Option(help=_PLATFORM)] = None,
 ) -> None:
     """Train a workload with one worker on this machine, and trace its steps op by op.
@@ -112,10 +130,16 @@ def import_(
         typer.Argument(help="RunMetadata or Chrome timelines of successive steps, a step per file"),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
-    batch_size: Annotated[int, typer.Option(help="examples of a step")],
+    batch_size: Annotated[
+        int, typer.Option(help="examples of a step", callback=whole_number(1, 10**9))
+    ],
     bandwidth: Annotated[str, typer.Option(help="of the links in bit/s, such as 10G")],
     step_seconds: Annotated[
-        float | None, typer.Option(help="of a step without tracing, if you measured it")
+        float | None,
+        typer.Option(
+            help="of a step without tracing, if you measured it",
+            callback=finite_number(above=0, most=1e6),
+        ),
     ] = None,
     platform: Annotated[Path | None, typer.Option(help=_PLATFORM)] = None,
 ) -> None:
@@ -170,16 +194,21 @@ def _read_platform(file: Path | None) -> dict[str, Any] | None:
     Raises:
         ConfigError: it cannot be read, or holds something else.
     """
+    from driple.storedfiles import read_json
+
     if file is None:
         return None
     try:
-        found = json_.loads(file.read_text())
+        found = read_json(file)
         line = {name: float(found["overhead"][name]) for name in ("s_per_byte", "s")}
         per_s = float(found["bytes_per_s"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise ConfigError(
             f"{file} is no file of a platform ({error}); make one with driple throughput platform"
         ) from error
     if per_s <= 0 or min(line.values()) < 0:
-        raise ConfigError(f"{file} has a bandwidth or an overhead below nought; measure it again")
+        raise ConfigError(
+            f"{file} has a bandwidth of {per_s} bytes/s and an overhead of {line}; the first must "
+            "be above 0 and none below: measure it again"
+        )
     return {"overhead": line, "bytes_per_s": per_s}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.errors import ConfigError, DatasetError, MissingExtraError
 
@@ -29,17 +30,29 @@ def train(
         Path | None,
         typer.Option(help="folder of the training run; continued if it is there"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="of the split, the weights and the batches")] = 0,
-    split_seed: Annotated[int, typer.Option(help="of the split into 60/20/20")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="of the split, the weights and the batches", callback=whole_number(0, MOST_SEED)
+        ),
+    ] = 0,
+    split_seed: Annotated[
+        int, typer.Option(help="of the split into 60/20/20", callback=whole_number(0, MOST_SEED))
+    ] = 0,
     max_epochs: Annotated[
         int | None,
-        typer.Option(help="stop here at the latest"),
+        typer.Option(help="stop here at the latest", callback=whole_number(1, 1_000_000)),
     ] = None,
     patience_epochs: Annotated[
         int | None,
-        typer.Option(help="stop after so many epochs without a better validation loss"),
+        typer.Option(
+            help="stop after so many epochs without a better validation loss",
+            callback=whole_number(1, 1_000_000),
+        ),
     ] = None,
-    threads: Annotated[int, typer.Option(help="CPU threads; 0 for all")] = 0,
+    threads: Annotated[
+        int, typer.Option(help="CPU threads; 0 for all", callback=whole_number(0, MOST_THREADS))
+    ] = 0,
     init: Annotated[
         Path | None,
         typer.Option(help="begin with the weights that Driple's authors published (preset paper)"),
@@ -62,13 +75,15 @@ def train(
     require_training()
     from dataclasses import replace
 
+    from driple.checks import check_choice
     from driple.dataset.split import given_split, random_split
     from driple.settings import Setting
-    from driple.training.config import preset_named
+    from driple.training.config import PRESETS, preset_named
     from driple.training.loop import RunOptions
     from driple.training.loop import train as train_inspector
     from driple.training.trainer import Progress
 
+    check_choice("--preset", preset, PRESETS)
     wanted = Setting.parse(setting)
     data = dataset_of(wanted, dataset, "--setting")
     base = preset_named(preset)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.cli.checkpoints import checkpoint_path
+from driple.cli.numbers import MOST_SEED, MOST_THREADS, finite_number, whole_number
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.errors import ConfigError
@@ -48,7 +49,8 @@ def transfer(
         float | None,
         typer.Option(
             help="share of the repeated graph layers that is tuned, from the last, where --layers "
-            "has phi_r or gru; by default 0.5"
+            "has phi_r or gru; by default 0.5",
+            callback=finite_number(least=0, most=1),
         ),
     ] = None,
     layers: Annotated[
@@ -68,15 +70,23 @@ def transfer(
         int | None,
         typer.Option(
             help="learn from only so many workloads of the data set, 20 or more; the fifth of the "
-            "data set that tests is not among them"
+            "data set that tests is not among them",
+            callback=whole_number(1, 1_000_000),
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="of the weights and the batches")] = 0,
-    split_seed: Annotated[int, typer.Option(help="of the split into 60/20/20")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(help="of the weights and the batches", callback=whole_number(0, MOST_SEED)),
+    ] = 0,
+    split_seed: Annotated[
+        int, typer.Option(help="of the split into 60/20/20", callback=whole_number(0, MOST_SEED))
+    ] = 0,
     curve: Annotated[
         bool, typer.Option(help="also transfer with fewer workloads, to tell what more would bring")
     ] = True,
-    threads: Annotated[int, typer.Option(help="CPU threads; 0 for all")] = 0,
+    threads: Annotated[
+        int, typer.Option(help="CPU threads; 0 for all", callback=whole_number(0, MOST_THREADS))
+    ] = 0,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Tune a trained inspector on the data set of another setting (paper, section 4).
@@ -119,12 +129,13 @@ def transfer(
 
 def _checkpoint(source: str, preset: str | None) -> tuple[Checkpoint, Path]:
     """The inspector to start from, of the preset that was asked for; its file."""
+    from driple.checks import check_choice
     from driple.inspector.checkpoint import load_checkpoint
     from driple.settings import Setting
-    from driple.training.config import preset_named
+    from driple.training.config import PRESETS
 
     if preset is not None:
-        preset_named(preset)
+        check_choice("--preset", preset, PRESETS)
     if Path(source).suffix == ".safetensors":
         file = Path(source)
     else:

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from driple.checks import check_choice
+from driple.cli.graphoptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    graph_options,
+)
+from driple.cli.numbers import finite_number
+from driple.cli.ranges import rates_of, shares_of, wholes_of
 from driple.cli.show import note, print_json, print_table
+from driple.cli.spread import Spread
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.graph.placement import Strategy
     from driple.perfmodel.sweep import Breakdown, Compression, Exchange, Points, Profile
     from driple.settings import Setting
     from driple.simulate.device import Calibration
+    from driple.simulate.job import Job
 
 __all__ = ["whatif"]
 
 _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 _MOST_POINTS = 4_000_000
+_MOST_WORKERS, _MOST_SERVERS = 1_000_000, 1000
 _MOST_ROWS = 40
 _MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published runs
-_RANGE = re.compile(r"(?P<low>[\d.]+)\s*-\s*(?P<high>[\d.]+)")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
-_FACTORS = {"m": 1e6, "g": 1e9}
 
 
 def whatif(
@@ -42,10 +55,21 @@ def whatif(
         str, typer.Option(help="share of gradients not sent: 0.5, or 0-0.9 in tenths")
     ] = "0",
     compress_cost: Annotated[
-        float, typer.Option(help="seconds to compress a GB of gradients to a half")
+        float,
+        typer.Option(
+            help="seconds to compress a GB of gradients to a half",
+            callback=finite_number(least=0, most=1e6),
+        ),
     ] = 0.0,
+    placement: Annotated[
+        str, typer.Option(help="of variables on servers: round_robin, or greedy by bytes")
+    ] = "round_robin",
     deviation: Annotated[
-        float, typer.Option(help="of a worker's computing time, as a share of it")
+        float,
+        typer.Option(
+            help="of a worker's computing time, as a share of it",
+            callback=finite_number(least=0, most=100),
+        ),
     ] = 0.02,
     exchange: Annotated[
         str,
@@ -62,15 +86,20 @@ def whatif(
     ] = True,
     measured: Annotated[
         float | None,
-        typer.Option(help="seconds of an iteration that you measured on --setting itself"),
+        typer.Option(
+            help="seconds of an iteration that you measured on --setting itself",
+            callback=finite_number(above=0, most=1e6),
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="draw examples/s against workers (.png, .svg, .pdf)")
     ] = None,
-    max_mib: Annotated[
-        float, typer.Option("--max-mib", help="refuse graph files larger than this, in MiB")
-    ] = 512,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
 ) -> None:
     """Ask what another cluster would bring for the job of GRAPH, and what holds it back.
 
@@ -88,70 +117,150 @@ def whatif(
 
       driple whatif graph.pbtxt --setting CPU-P1w2 --measured 0.412 --workers 1-8
     """
-    import numpy as np
-
-    from driple.checks import check_choice
-    from driple.graph import read_graph
-    from driple.perfmodel.advice import (
-        RESOURCES,
-        bottleneck,
-        gain_of_doubling,
-        rate_from_measured,
-    )
-    from driple.perfmodel.sweep import EXCHANGES, Compression, iteration_seconds
+    from driple.cli.source import read_file
+    from driple.graph.placement import STRATEGIES
+    from driple.perfmodel.sweep import EXCHANGES, Compression
     from driple.settings import Setting
-    from driple.simulate.device import shipped_calibration
     from driple.simulate.job import Job
-    from driple.simulate.profile import imbalance, points_of, profile_of, slowest_device
-    from driple.simulate.scene import scene_of
 
     if plot is not None:
         from driple.cli.plot import check_picture
 
         check_picture(plot)
+    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     check_choice("--exchange", exchange, EXCHANGES)
+    check_choice("--placement", placement, STRATEGIES)
     wanted = Setting.parse(setting)
-    calibration = shipped_calibration(wanted)
-    grids = np.meshgrid(
-        _rates(bandwidth) or [0.0],
-        _wholes("--workers", workers) or [wanted.num_workers],
-        _wholes("--ps", ps) or [max(wanted.num_servers, 1)],
-        _shares(compress),
-        indexing="ij",
+    grid = _grid(wanted, bandwidth, workers, ps, compress)
+    reading = read_file(graph, options)
+    reading.show(json=json)
+    sweep = _sweep(
+        Job(reading.graph),
+        wanted,
+        grid,
+        Compression(s_per_byte=compress_cost / 1e9),
+        cast("Exchange", exchange),
+        cast("Strategy", placement),
+        deviation=deviation,
+        limit=limit,
+        measured=measured,
+        given_rates=bool(bandwidth),
     )
-    rates, counts, servers, ratios = (grid.ravel() for grid in grids)
-    if len(rates) > _MOST_POINTS:
+    advise = not reading.has_unknown  # without the sizes of the graph, advice would be wrong
+    if json:
+        print_json(
+            {
+                "setting": wanted.name,
+                "provenance": "simulated",
+                "method": "zhang",
+                **_as_json(sweep, advise=advise),
+                "exchange": exchange,
+                "placement": placement,
+                "placement_messages": sweep.spread.messages(),
+                **reading.to_json_dict(),
+            }
+        )
+    else:
+        _print(sweep, advise=advise)
+        for message in sweep.spread.messages():
+            print(message)
+    if plot is not None:
+        from driple.cli.whatif_plot import plot_whatif
+
+        _, counts, servers, ratios = grid
+        found, names = sweep.found, sweep.names if advise else None
+        plot_whatif(sweep.rates, counts, servers, ratios, found, names, plot, title=graph.name)
+        note(f"wrote {plot}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sweep:
+    """All points, and what the closed form says of them.
+
+    Attributes:
+        points: configurations.
+        rates: shape [n], bytes/s of each point's links.
+        profile: of one worker's step.
+        how: what compressing costs, and when parameters come.
+        found: parts of each iteration.
+        names: shape [n], what holds each point back.
+        spread: of the variables over servers.
+    """
+
+    points: Points
+    rates: Any
+    profile: Profile
+    how: tuple[Compression, Exchange]
+    found: Breakdown
+    names: Any
+    spread: Spread
+
+
+def _grid(wanted: Setting, bandwidth: str, workers: str, ps: str, compress: str) -> list[Any]:
+    """Rates, numbers of workers and servers, and shares not sent, of all points."""
+    import numpy as np
+
+    values: list[list[float]] = [
+        list(rates_of("--bandwidth", bandwidth)) or [0.0],
+        list(wholes_of("--workers", workers, _MOST_WORKERS)) or [wanted.num_workers],
+        list(wholes_of("--ps", ps, _MOST_SERVERS)) or [max(wanted.num_servers, 1)],
+        list(shares_of("--compress", compress)),
+    ]
+    num_points = prod(len(some) for some in values)
+    if num_points > _MOST_POINTS:
         raise ConfigError(
-            f"{len(rates)} points are more than {_MOST_POINTS}; give fewer values, or narrower "
+            f"{num_points} points are more than {_MOST_POINTS}; give fewer values, or narrower "
             "ranges"
         )
-    job = Job(read_graph(graph, max_bytes=int(max_mib * 2**20)))
-    scene = scene_of(wanted)
+    return [grid.ravel() for grid in np.meshgrid(*values, indexing="ij")]
+
+
+def _sweep(
+    job: Job,
+    wanted: Setting,
+    grid: list[Any],
+    cost: Compression,
+    how: Exchange,
+    placement: Strategy,
+    *,
+    deviation: float,
+    limit: bool,
+    measured: float | None,
+    given_rates: bool,
+) -> _Sweep:
+    """The closed form at every point."""
+    import numpy as np
+
+    from driple.perfmodel.advice import bottleneck, rate_from_measured
+    from driple.perfmodel.sweep import iteration_seconds
+    from driple.simulate.device import shipped_calibration
+    from driple.simulate.profile import points_of, profile_of, slowest_device
+    from driple.simulate.scene import scene_of
+
+    rates, counts, servers, ratios = grid
+    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
     own = points_of(job, scene, calibration, deviation=deviation, limited=limit)
-    how = cast("Exchange", exchange)
     profile = profile_of(job, slowest_device(job, scene, calibration))
     if measured is not None:
         own = replace(own, compute_rate=rate_from_measured(profile, own, measured, how))
-    if bandwidth:
+    if given_rates:
         own = _on_ethernet(own, rates, calibration, limit=limit)
     else:
         rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
     known, which = np.unique(servers, return_inverse=True)
-    uneven = np.array([imbalance(job, int(count)) for count in known])[which]
+    spread = Spread.of(job, known.tolist(), placement)
+    uneven = np.array(spread.imbalances)[which]
     points = replace(own, workers=counts, servers=servers, imbalance=uneven, compression=ratios)
-    cost = Compression(s_per_byte=compress_cost / 1e9)
     found = iteration_seconds(profile, points, cost, how)
-    names = bottleneck(found)
-    if json:
-        gains = {name: gain_of_doubling(profile, points, name, cost, how) for name in RESOURCES}
-        print_json({**_as_json(wanted, points, rates, found, names, gains), "exchange": how})
-    else:
-        _print(points, rates, found, names, profile, (cost, how))
-    if plot is not None:
-        from driple.cli.whatif_plot import plot_whatif
-
-        plot_whatif(rates, counts, servers, ratios, found, names, plot, title=graph.name)
-        note(f"wrote {plot}")
+    return _Sweep(
+        points=points,
+        rates=rates,
+        profile=profile,
+        how=(cost, how),
+        found=found,
+        names=bottleneck(found),
+        spread=spread,
+    )
 
 
 def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bool) -> Points:
@@ -177,54 +286,40 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
     )
 
 
-def _as_json(
-    setting: Setting,
-    points: Points,
-    rates: Any,
-    found: Breakdown,
-    names: Any,
-    gains: dict[str, Any],
-) -> dict[str, Any]:
-    from driple.perfmodel.advice import BOTTLENECKS
+def _as_json(sweep: _Sweep, *, advise: bool) -> dict[str, Any]:
+    """Every point's cluster, times and advice, a list for each."""
+    from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
-    return {
-        "setting": setting.name,
-        "provenance": "simulated",
-        "method": "zhang",
-        "bottlenecks": dict(BOTTLENECKS),
-        "columns": {
-            "bandwidth_bits_per_s": (8 * rates).tolist(),
-            "workers": points.arrays()["workers"].tolist(),
-            "servers": points.arrays()["servers"].tolist(),
-            "compression": points.arrays()["compression"].tolist(),
-            "iteration_time_s": found.total_s.tolist(),
-            "compute_s": found.compute_s.tolist(),
-            "push_s": found.push_s.tolist(),
-            "aggregate_s": found.aggregate_s.tolist(),
-            "pull_s": found.pull_s.tolist(),
-            "straggler_s": found.straggler_s.tolist(),
-            "bottleneck": names.tolist(),
-            **{f"saved_by_doubling_{name}": gain.tolist() for name, gain in gains.items()},
-        },
+    flat, found = sweep.points.arrays(), sweep.found
+    columns = {
+        "bandwidth_bits_per_s": (8 * sweep.rates).tolist(),
+        "workers": flat["workers"].tolist(),
+        "servers": flat["servers"].tolist(),
+        "compression": flat["compression"].tolist(),
+        "iteration_time_s": found.total_s.tolist(),
+        "compute_s": found.compute_s.tolist(),
+        "push_s": found.push_s.tolist(),
+        "aggregate_s": found.aggregate_s.tolist(),
+        "pull_s": found.pull_s.tolist(),
+        "straggler_s": found.straggler_s.tolist(),
     }
+    if advise:
+        columns["bottleneck"] = sweep.names.tolist()
+        for name in RESOURCES:
+            gain = gain_of_doubling(sweep.profile, sweep.points, name, *sweep.how)
+            columns[f"saved_by_doubling_{name}"] = gain.tolist()
+    return {"bottlenecks": dict(BOTTLENECKS), "columns": columns}
 
 
-def _print(
-    points: Points,
-    rates: Any,
-    found: Breakdown,
-    names: Any,
-    profile: Profile,
-    how: tuple[Compression, Exchange],
-) -> None:
+def _print(sweep: _Sweep, *, advise: bool) -> None:
+    """A row for each point, or for some of very many."""
     import numpy as np
 
     from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
-    flat = points.arrays()
+    flat, found, rates = sweep.points.arrays(), sweep.found, sweep.rates
     shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
-    shown_points = points.at(shown)
-    gains = {name: gain_of_doubling(profile, shown_points, name, *how) for name in RESOURCES}
+    header = ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network"]
     rows = [
         [
             f"{8 * rates[i] / 1e9:g}G",
@@ -234,17 +329,22 @@ def _print(
             f"{found.total_s[i]:.4f} s",
             f"{100 * found.compute_s[i] / found.total_s[i]:.0f} %",
             f"{100 * (found.push_s[i] + found.pull_s[i]) / found.total_s[i]:.0f} %",
-            *(f"{100 * gains[name][row]:.0f} %" for name in RESOURCES),
-            BOTTLENECKS[str(names[i])],
         ]
-        for row, i in enumerate(shown.tolist())
+        for i in shown.tolist()
     ]
-    print_table(
-        ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network",
-         "2x device", "2x worker link", "2x server link", "2x servers", "held back by"],
-        rows,
-    )  # fmt: skip
-    if len(np.unique(flat["compression"])) > 1:
+    if advise:
+        header += ["2x device", "2x worker link", "2x server link", "2x servers", "held back by"]
+        some = sweep.points.at(shown)
+        gains = {
+            name: gain_of_doubling(sweep.profile, some, name, *sweep.how) for name in RESOURCES
+        }
+        for row, i in enumerate(shown.tolist()):
+            rows[row] += [f"{100 * gains[name][row]:.0f} %" for name in RESOURCES]
+            rows[row].append(BOTTLENECKS[str(sweep.names[i])])
+    print_table(header, rows)
+    if not advise:
+        print("no advice: dimensions of the graph are unknown")
+    elif len(np.unique(flat["compression"])) > 1:
         steps_per_s = flat["workers"] / found.total_s
         best = int(steps_per_s.argmax())
         print(
@@ -255,46 +355,3 @@ def _print(
         )
     if len(shown) < len(rates):
         note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
-
-
-def _rates(text: str) -> list[float]:
-    """Bytes per second from `1G,10G`."""
-    found = []
-    for part in filter(None, text.split(",")):
-        match = _RATE.fullmatch(part.strip())
-        rate = float(match[1]) * _FACTORS[match[2].lower()] / 8 if match else 0.0
-        if rate <= 0:
-            raise ConfigError(
-                f"--bandwidth needs rates above 0, such as 1G,10G,100G, got '{part.strip()}'"
-            )
-        found.append(rate)
-    return found
-
-
-def _wholes(flag: str, text: str) -> list[int]:
-    """Whole numbers from `1-4,8`."""
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        match = _RANGE.fullmatch(part.strip())
-        low, high = (match["low"], match["high"]) if match else (part.strip(), part.strip())
-        if not (low.isdecimal() and high.isdecimal() and 1 <= int(low) <= int(high) <= 10**6):
-            raise ConfigError(f"{flag} needs numbers from 1 such as 4, 1-64 or 1,2,4, got '{text}'")
-        found |= set(range(int(low), int(high) + 1))
-    return sorted(found)
-
-
-def _shares(text: str) -> list[float]:
-    """Shares from `0-0.9` (in tenths) or `0,0.5`."""
-    import numpy as np
-
-    try:
-        match = _RANGE.fullmatch(text.strip())
-        if match:
-            low, high = float(match["low"]), float(match["high"])
-            shares: list[float] = np.round(np.arange(low, high + 1e-9, 0.1), 10).tolist()
-            return shares
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise ConfigError(
-            f"--compress needs shares such as 0.5, 0-0.9 or 0,0.5, got '{text}'"
-        ) from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_tensorflow
+from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 
@@ -69,7 +70,9 @@ def build(
     setting: Annotated[str, typer.Option(help="cluster setting to place it on")] = "CPU-P1w2",
     all_: Annotated[bool, typer.Option("--all", help="every workload of --list")] = False,
     which: Annotated[str, typer.Option("--list", help="with --all: paper, cpu or all")] = "paper",
-    processes: Annotated[int, typer.Option(min=1, help="with --all: build so many at once")] = 2,
+    processes: Annotated[
+        int, typer.Option(help="with --all: build so many at once", callback=whole_number(1, 256))
+    ] = 2,
 ) -> None:
     """Build the training graph of a workload, placed on the setting's cluster. Needs TensorFlow.
 

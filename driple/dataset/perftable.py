@@ -19,7 +19,8 @@ import numpy as np
 from driple.dataset.example import Dataset, Example
 from driple.errors import DatasetError, SettingError
 from driple.graph.opgraph import OpGraph
-from driple.graph.reader import read_graph
+from driple.graph.options import ReadOptions
+from driple.graph.reader import DEFAULT_MAX_BYTES, read_graph
 from driple.hardware import device_named
 from driple.settings import Setting
 from driple.targets import FIGURES, RESOURCES, Targets
@@ -49,6 +50,7 @@ COLUMNS = (
     *COLUMN_OF.values(),
 )
 Row = dict[str, str]
+_AS_THEY_ARE = ReadOptions()
 
 
 def read_perf_table(
@@ -56,6 +58,8 @@ def read_perf_table(
     setting: Setting,
     graphs: str | Path,
     *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    options: ReadOptions = _AS_THEY_ARE,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Dataset:
     """The jobs of one setting in a table of DriplePerf, each with its graph.
@@ -64,6 +68,8 @@ def read_perf_table(
         path: the table.
         setting: of the jobs; rows of other GPUs are left out.
         graphs: folder with a graph file for each job, named after it (`JOB.pbtxt`, `JOB.pb.gz`).
+        max_bytes: largest graph file that is read.
+        options: how unknown dimensions of the graphs are settled.
         progress: called with (jobs read, jobs in all).
 
     Raises:
@@ -84,7 +90,7 @@ def read_perf_table(
     for job, rows in jobs.items():
         where = found[job]
         if where is not None and where not in read:
-            read[where] = read_graph(where)
+            read[where] = read_graph(where, max_bytes=max_bytes, options=options)
         examples.append(_example(file, job, rows, setting, read[where or folder]))
         progress(len(examples), len(jobs))
     return Dataset(

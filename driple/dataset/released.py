@@ -3,16 +3,19 @@
     FILE.pkl  ->  (adjacency, features, labels), each {train, val, test: [tensor of a batch, ...]}
               ->  Dataset of grouped graphs, part of each in its details
 
-Tensors, lists and dictionaries are all that is read (`weights_only`); a file that holds anything
-else is refused before any of it runs. The authors store resources as memory, device, RX, TX,
-figures as idle duration, burst duration, burst amount, and features as tensor size, group size,
-frequency of op types; only this module knows these orders.
+Tensors, lists and dictionaries are all that is read (`weights_only`, of a torch that keeps this
+promise); a file that holds anything else is refused. The authors store resources as memory, device,
+RX, TX, figures as idle duration, burst duration, burst amount, and features as tensor size, group
+size, frequency of op types; only this module knows these orders.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+import re
+import struct
+import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,7 @@ from driple.dataset.example import Dataset, Example
 from driple.errors import DatasetError, GraphError, MissingExtraError
 from driple.inputs.grouped import GroupedGraph
 from driple.settings import Setting
+from driple.storedfiles import is_lfs_pointer, lfs_advice
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 
 if TYPE_CHECKING:
@@ -32,6 +36,27 @@ __all__ = ["RELEASED_FEATURES", "RELEASED_TARGETS", "is_dense", "read_released",
 
 MAX_FILE_BYTES = 4 * 2**30
 MAX_GROUPS = 10_000
+# Of all tensors as float64: twice the largest file of float32.
+MAX_ARRAY_BYTES = 2 * MAX_FILE_BYTES
+_FLOAT64_BYTES = 8
+# Bytes as float64 for each byte of a file: those of bool and int8 grow eightfold.
+_MOST_GROWTH = 8
+# Before 2.6 a file could execute code in spite of weights_only (CVE-2025-32434), before 2.10 it
+# could corrupt memory (CVE-2026-24747); pyproject.toml asks for as much.
+LEAST_TORCH = (2, 10)
+# What torch's reader raises on a file that was altered: it calls functions with what it finds.
+_DAMAGED = (
+    RuntimeError,
+    ValueError,
+    EOFError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+    struct.error,
+)
 PARTS = {"train": "train", "val": "validation", "test": "test"}
 FAMILY = "released"  # the files do not name their models
 
@@ -69,6 +94,7 @@ def read_released(path: str | Path, setting: Setting) -> Dataset:
             "labels); give a data set of the public Driple data"
         )
     examples: list[Example] = []
+    _check_room(file, content)
     for part, ours in PARTS.items():
         batches = [_batches(file, where, kind, part) for where, kind in zip(
             content, ("adjacency", "features", "labels"), strict=True)]  # fmt: skip
@@ -111,7 +137,9 @@ def read_torch_file(file: Path) -> Any:
         raise MissingExtraError(
             "files of torch need torch, which is not installed; pip install 'driple[train]'"
         ) from error
+    _check_torch(str(torch.__version__))
     _check_size(file)
+    _check_packing(file)
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
@@ -121,9 +149,42 @@ def read_torch_file(file: Path) -> Any:
             f"{file} holds more than tensors in plain containers, or is damaged; nothing of it was "
             "run, and it is not imported"
         ) from error
-    except (RuntimeError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
+    except _DAMAGED as error:
         reason = f"{type(error).__name__} {error}".partition("\n")[0][:120]
         raise DatasetError(f"{file} is no file of torch ({reason}); restore it") from error
+
+
+def _check_torch(version: str) -> None:
+    """Refuse a torch whose `weights_only` does not keep its promise."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or (int(found[1]), int(found[2])) < LEAST_TORCH:
+        least = ".".join(map(str, LEAST_TORCH))
+        raise MissingExtraError(
+            f"torch {version} may execute code or corrupt memory when it reads a file; update it: "
+            f"pip install 'torch>={least}'"
+        )
+
+
+def _check_packing(file: Path) -> None:
+    """Refuse a zip that unpacks to more than it is; torch.save stores tensors as they are."""
+    try:
+        with file.open("rb") as opened:
+            if is_lfs_pointer(opened.read(64)):
+                raise DatasetError(f"{file} is {lfs_advice('data set')}")
+        if not zipfile.is_zipfile(file):
+            return
+        with zipfile.ZipFile(file) as parts:
+            members = parts.infolist()
+    except OSError as error:
+        raise DatasetError(f"{file} cannot be read: {error.strerror or error}") from error
+    except (zipfile.BadZipFile, RuntimeError, ValueError, struct.error) as error:
+        raise DatasetError(f"{file} is a damaged zip ({error}); restore it") from error
+    packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
+    if packed:
+        raise DatasetError(
+            f"{file} holds compressed parts ({packed[0]!r}), which torch.save does not write; "
+            "restore the original file"
+        )
 
 
 def _check_size(file: Path) -> None:
@@ -147,6 +208,19 @@ def is_dense(item: object) -> bool:
         and item.device.type == "cpu"
         and not (item.is_complex() or item.is_quantized or item.is_nested)
     )
+
+
+def _check_room(file: Path, content: Iterable[object]) -> None:
+    """Refuse tensors that share or repeat their storage until they need more than the memory."""
+    parts = [part for one in content if isinstance(one, Mapping) for part in one.values()]
+    items = [item for part in parts if isinstance(part, list | tuple) for item in part]
+    total = sum(item.numel() * _FLOAT64_BYTES for item in items if is_dense(item))
+    most = min(MAX_ARRAY_BYTES, _MOST_GROWTH * file.stat().st_size)
+    if total > most:
+        raise DatasetError(
+            f"{file} holds tensors of {total} bytes, which a file of its size cannot; at most "
+            f"{most} are read: restore it"
+        )
 
 
 def _batches(file: Path, content: object, kind: str, part: str) -> list[npt.NDArray[np.float64]]:

@@ -27,6 +27,7 @@ from driple.dataset.tables import read_table, require_pyarrow, write_table
 from driple.errors import DatasetError
 from driple.files import replacing, told_as
 from driple.inputs.grouped import AnyGraph, GroupedGraph
+from driple.storedfiles import parse_json, read_json
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _about_bytes(dataset: Dataset, num_graphs: int, graphs_in: str) -> bytes:
 def _read_about(folder: Path) -> dict[str, Any]:
     file = folder / ABOUT_FILE
     try:
-        about = json.loads(file.read_bytes())
+        about = read_json(file)
     except FileNotFoundError:
         raise DatasetError(
             f"{folder} is no data set: it has no {ABOUT_FILE}; give the folder of a data set"
@@ -263,7 +264,7 @@ def _example_from_row(row: dict[str, Any], graphs: dict[str, AnyGraph]) -> Examp
             "restore both files from the same version"
         )
     try:
-        details = json.loads(row["details"])
+        details = parse_json(row["details"].encode())
     except ValueError as error:
         raise DatasetError(
             f"workload {row['workload']!r}: details are not JSON ({error}); restore the file"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driple.errors import DatasetError, MissingExtraError
+from driple.storedfiles import is_lfs_pointer, lfs_advice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +27,9 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
     from pyarrow import parquet  # an extra, loaded when needed
 
     try:
+        with file.open("rb") as opened:
+            if is_lfs_pointer(opened.read(64)):
+                raise DatasetError(f"{file} is {lfs_advice('data set')}")
         return parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
     except FileNotFoundError:
         raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None

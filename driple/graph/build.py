@@ -17,8 +17,10 @@ from driple.errors import GraphError
 from driple.graph.datatypes import BYTES_OF
 from driple.graph.describe import DataInputs, describe_nodes
 from driple.graph.functions import Inlined, inline_functions
+from driple.graph.infer import infer_shapes
 from driple.graph.links import Links, edges_of, in_order
 from driple.graph.loops import Executions, count_executions
+from driple.graph.names import check_names
 from driple.graph.opgraph import Layout, OpGraph, ReadReport, RemoteOps
 from driple.graph.options import ReadOptions
 from driple.graph.places import Places, place_nodes
@@ -32,6 +34,7 @@ __all__ = ["graph_of"]
 _MOST_BYTES = 2**62
 _RESOURCE = 20  # DT_RESOURCE, the handle of a variable
 _DEFAULT_BYTES = 4
+_FEW = 3  # inputs that a note names
 _HANDLE_READERS = ("ReadVariableOp", "Resource", "Assign")
 _ASSUMED: Mapping[Layout, str] = {
     "unplaced": "graph names no device: on parameter servers, its variables and their updates are "
@@ -54,16 +57,22 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     Raises:
         GraphError: corrupt, without a worker's ops, or contradicting the options.
     """
+    check_names(raw)
     inlined = inline_functions(raw)
     nodes = inlined.nodes
     _check_names(nodes)
     edges, is_control, inputs, dangling = edges_of(nodes)
     order = in_order(nodes, edges)
     _mark_captured_variables(nodes, inputs)
+    inferred = infer_shapes(nodes, inputs, order, options)
+    for node, shapes in zip(nodes, inferred.shapes, strict=True):
+        node.shapes = shapes
     links = Links.of(len(nodes), edges, is_control)
     step = find_step(nodes, inputs, links, order, target=options.target, named=raw.train_ops)
     places = place_nodes(nodes, inputs, links, order, step.runs)
-    executions = count_executions(nodes, inputs, edges, order)
+    executions = count_executions(
+        nodes, inputs, edges, order, values=inferred.values, loop_turns=options.loop_turns
+    )
     kept = np.flatnonzero(places.kept)
     position = np.full(len(nodes), -1, dtype=np.int32)
     position[kept] = np.arange(len(kept), dtype=np.int32)
@@ -98,9 +107,11 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             step,
             places,
             sizes=kept_sizes,
+            is_open=inferred.unknown[kept],
+            sources=inferred.sources,
             dangling=dangling,
-            unknown_loops=executions.num_unknown,
-            notes=notes,
+            executions=executions,
+            notes=(*notes, *inferred.notes),
         ),
         signatures=signatures,
         signature_of=signature_of,
@@ -192,16 +203,26 @@ def _report(
     places: Places,
     *,
     sizes: Sequence[OutputSize],
+    is_open: npt.NDArray[np.bool_],
+    sources: Sequence[str],
     dangling: int,
-    unknown_loops: int,
+    executions: Executions,
     notes: tuple[str, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and say it."""
     shapeless = sum(not size.has_shape for size in sizes)
     untyped = sum(not size.has_type for size in sizes)
-    unknown = sum(size.unknown_dimensions for size in sizes)
-    affected = sum(size.unknown_dimensions > 0 or not size.has_shape for size in sizes)
-    said = [*notes, *step.notes, *places.notes]
+    num_open = int(is_open.sum())
+    said = []
+    if num_open:
+        named = ", ".join(name[:60] for name in sources[:_FEW])
+        named += ", ..." if len(sources) > _FEW else ""
+        cause = f", since the graph leaves sizes of {named} open" if named else ""
+        said.append(
+            f"{num_open} of {len(sizes)} nodes have unknown sizes{cause}; each counts as 1: give "
+            "--batch-size N, or --input NAME=SHAPE"
+        )
+    said += [*notes, *step.notes, *places.notes]
     if not any(node.shapes for node in inlined.nodes):
         said.append(
             "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
@@ -209,18 +230,11 @@ def _report(
         )
     elif shapeless:
         said.append(f"{shapeless} of {len(sizes)} nodes have no known shape; their size counts 0")
-    if unknown:
-        said.append(
-            f"{unknown} unknown dimension(s) count as 1; give --batch-size, or --input NAME=SHAPE"
-        )
     if untyped:
         said.append(f"{untyped} node(s) without a data type; their elements count 4 bytes")
     if dangling:
         said.append(f"{dangling} input(s) name nodes that are not in the file")
-    if unknown_loops:
-        said.append(
-            f"{unknown_loops} loop(s) of unknown length count as one turn; give --loop-turns"
-        )
+    said += executions.notes
     if inlined.unresolved:
         said.append(f"functions not in the file, kept as calls: {', '.join(inlined.unresolved)}")
     assumed = _ASSUMED.get(places.layout) if step.is_training else None
@@ -228,12 +242,12 @@ def _report(
         nodes_in_file=len(raw.nodes),
         nodes_inlined=inlined.num_inlined,
         nodes_without_shape=shapeless,
-        unknown_dimensions=unknown,
+        unknown_dimensions=num_open,
         nodes_without_device=places.without_device,
         dangling_inputs=dangling,
-        loops_of_unknown_length=unknown_loops,
+        loops_of_unknown_length=len(executions.unknown),
         unresolved_functions=inlined.unresolved,
-        unknown_share=affected / len(sizes) if sizes else 0.0,
+        unknown_share=num_open / len(sizes) if sizes else 0.0,
         train_ops=step.train_ops,
         target=step.target,
         left_out=step.left_out,

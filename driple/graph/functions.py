@@ -5,16 +5,19 @@
 A plain call disappears: who reads it reads what its function returns. So does a call of the old
 kind, whose op is the name of the function. A While or an If stays as one node that reads what its
 functions return (both branches; condition and body once), since only one of them runs, or runs
-several times, which a graph cannot tell. Iterative and bounded.
+several times, which a graph cannot tell. Iterative, and bounded before anything is copied
+(`unrolling`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.errors import GraphError
-from driple.graph.raw import MAX_NODES, RawFunction, RawGraph, RawNode
+from driple.graph.outputs import output_of
+from driple.graph.raw import RawFunction, RawGraph, RawNode
+from driple.graph.unrolling import CallResults, UnrollBudget, node_of, output_number
 
 __all__ = ["Inlined", "inline_functions", "node_of", "output_number"]
 
@@ -30,11 +33,10 @@ _CALLS: dict[str, tuple[tuple[str, ...], int]] = {
     "StatelessCase": (("branches",), 1),
 }
 _PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_LOOPS = ("While", "StatelessWhile")
+# An argument of a While: the name of its node, and the number of the argument.
+_Argument = tuple[str, int]
 _MAX_DEPTH = 64
-# Calls vanish, so nodes alone do not bound the work: empty bodies that call twice double per level.
-_MAX_CALLS = 100_000
-# Control inputs of a call go to every input-less node of its body; together they are bounded too.
-_MAX_CONTROL_COPIES = 10 * MAX_NODES
 # Prefixes that are tried for the body of a call until none of its names is taken.
 _MOST_PREFIXES = 20
 
@@ -60,25 +62,17 @@ class _State:
     # All names that were ever given; a call that disappeared keeps its own.
     names: set[str] = field(default_factory=set)
     # What stands for output i of a call that disappeared.
-    outputs: dict[str, list[str]] = field(default_factory=dict)
-    # What else runs before such a call is done.
-    waits: dict[str, list[str]] = field(default_factory=dict)
+    outputs: CallResults = field(default_factory=CallResults)
     num_inlined: int = 0
-    num_calls: int = 0
-    num_control_copies: int = 0
+    budget: UnrollBudget = field(default_factory=UnrollBudget)
     unresolved: dict[str, None] = field(default_factory=dict)
-
-
-def node_of(reference: str) -> str:
-    """The node that an input names: without `^` and without the output's number or name."""
-    return reference.removeprefix("^").split(":", 1)[0]
 
 
 def inline_functions(graph: RawGraph) -> Inlined:
     """Replace every call by the body of its function.
 
     Raises:
-        GraphError: functions that call themselves, or more nodes than a graph may have.
+        GraphError: functions that call themselves, or unroll to more than the bounds allow.
     """
     if not graph.functions:
         names = {name for node in graph.nodes for name in _called(node)}
@@ -88,6 +82,7 @@ def inline_functions(graph: RawGraph) -> Inlined:
     while todo:
         node, depth = todo.pop()
         calls = [node.op] if node.op in graph.functions else _called(node)
+        state.budget.charge_names(node, len(calls))
         missing = [name for name in calls if name not in graph.functions]
         state.unresolved.update(dict.fromkeys(missing))
         called = [graph.functions[name] for name in calls if name in graph.functions]
@@ -99,16 +94,16 @@ def inline_functions(graph: RawGraph) -> Inlined:
                 f"function {called[0].name} is nested over {_MAX_DEPTH} deep, or calls itself; "
                 "such a graph cannot be unrolled"
             )
-        _charge(node, called, state)
+        state.budget.charge(node, called)
         body = _expand(node, called, state)
         state.num_inlined += len(body)
-        if len(state.nodes) + len(todo) + len(body) > MAX_NODES:
-            raise GraphError(
-                f"functions unroll to over {MAX_NODES} nodes; write the graph without them"
-            )
         todo.extend((inner, depth + 1) for inner in reversed(body))
     for node in state.nodes:
-        node.inputs = [found for item in node.inputs for found in _resolve(item, state)]
+        node.inputs = state.outputs.resolve(node.inputs, node, state.budget)
+        node.starts = tuple(
+            "".join(state.outputs.resolve([item], node, state.budget)[:1]) if item else ""
+            for item in node.starts
+        )
     return Inlined(
         nodes=state.nodes, num_inlined=state.num_inlined, unresolved=tuple(state.unresolved)
     )
@@ -121,19 +116,6 @@ def _called(node: RawNode) -> list[str]:
     return [name for key in _CALLS[node.op][0] for name in node.functions.get(key, ())]
 
 
-def _charge(call: RawNode, called: Sequence[RawFunction], state: _State) -> None:
-    """Refuse a call whose unrolling goes over a bound, before it is unrolled."""
-    num_control = sum(item.startswith("^") for item in call.inputs)
-    rootless = sum(not node.inputs for function in called for node in function.nodes)
-    state.num_calls += 1
-    state.num_control_copies += num_control * rootless
-    if state.num_calls > _MAX_CALLS or state.num_control_copies > _MAX_CONTROL_COPIES:
-        raise GraphError(
-            f"functions unroll to over {_MAX_CALLS} calls or {_MAX_CONTROL_COPIES} control inputs, "
-            f"at node '{call.name[:80]}'; write the graph without them"
-        )
-
-
 def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list[RawNode]:
     """The nodes that a call becomes: the bodies, and for While and If the node itself."""
     data = [item for item in call.inputs if not item.startswith("^")]
@@ -142,26 +124,76 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
     first = 0 if is_plain else _CALLS[call.op][1]
     nodes: list[RawNode] = []
     returned: list[list[str]] = []
+    is_loop = call.op in _LOOPS and len(called) == len(_CALLS[call.op][0])
+    changing = _changing(call, called[-1], first, is_loop=is_loop)
+    carried: dict[int, _Argument] = {}
     waits: list[str] = []
     for i, function in enumerate(called):
         wanted = f"{call.name}/{function.name}.{i}" if len(called) > 1 else call.name
         prefix = _free_prefix(wanted, function, state.names)
         body, returns = _instantiate(function, prefix, data[first:], control, call.device)
+        mine = {
+            function.arguments[k]: at for k, at in changing.items() if k < len(function.arguments)
+        }
+        for node, original in zip(body, function.nodes, strict=True):
+            node.carried = _carried(original.inputs, function, mine)
+            node.loop = call.name if is_loop else call.loop
+        position = first + sum(map(len, returned))
+        reads = [function.returns[name] for name in function.outputs if name in function.returns]
+        carried |= {position + k: at for k, at in _carried(reads, function, mine).items()}
         nodes += body
         returned.append(returns)
         waits += [f"^{prefix}{name}" for name in function.control_returns]
     if is_plain:
         # Control dependencies on the call wait for what it returns or must run, or for its inputs.
-        state.outputs[call.name] = returned[0]
-        state.waits[call.name] = waits or (
-            [] if returned[0] else [f"^{node_of(item)}" for item in call.inputs]
-        )
+        waits = waits or ([] if returned[0] else [f"^{node_of(item)}" for item in call.inputs])
+        state.outputs.add(call.name, returned[0], waits)
         return nodes
     results = [item for returns in returned for item in returns]
     stays = replace(
-        call, inputs=[*data[:first], *(results or data[first:]), *control, *waits], functions={}
+        call,
+        inputs=[*data[:first], *(results or data[first:]), *control, *waits],
+        functions={},
+        carried=carried | {k: at for k, at in call.carried.items() if k < first},
+        starts=tuple("" if k in call.carried else item for k, item in enumerate(data))
+        if is_loop
+        else (),
     )
     return [*nodes, stays]
+
+
+def _changing(
+    call: RawNode, body: RawFunction, first: int, *, is_loop: bool
+) -> dict[int, _Argument]:
+    """Arguments of a function that have another value in every turn of a loop, by number.
+
+    They are those of a While that its body does not return as they are, and what the call itself is
+    given of a loop around it.
+    """
+    found = {k - first: at for k, at in call.carried.items() if k >= first}
+    if is_loop:
+        returned = [body.returns.get(name, "") for name in body.outputs]
+        identity = {node.name: node for node in body.nodes if node.op == "Identity" and node.inputs}
+        for k, name in enumerate(body.arguments):
+            source, steps = returned[k] if k < len(returned) else "", len(identity)
+            while source != name and steps and node_of(source) in identity:
+                source, steps = identity[node_of(source)].inputs[0], steps - 1
+            if source != name:
+                found[k] = (call.name, k)
+    return found
+
+
+def _carried(
+    inputs: Sequence[str], function: RawFunction, changing: Mapping[str, _Argument]
+) -> dict[int, _Argument]:
+    """Which of a node's data inputs are arguments that a loop changes, by position."""
+    if not changing:
+        return {}
+    own = {node.name for node in function.nodes} if any(":" in item for item in inputs) else set()
+    data = [item for item in inputs if not item.startswith("^")]
+    return {
+        k: changing[item] for k, item in enumerate(data) if item in changing and item not in own
+    }
 
 
 def _free_prefix(wanted: str, function: RawFunction, taken: set[str]) -> str:
@@ -184,13 +216,13 @@ def _instantiate(
 ) -> tuple[list[RawNode], list[str]]:
     """A copy of the body under `prefix`, and what each output is there."""
     given = dict(zip(function.arguments, data, strict=False))
-    own = {node.name for node in function.nodes}
+    own = {node.name: node.op for node in function.nodes}
 
     def rename(reference: str) -> str:
         mark = "^" if reference.startswith("^") else ""
         name = node_of(reference)
         if name in own:
-            number = output_number(reference)
+            number = _output_in_body(reference, own[name])
             return f"{mark}{prefix}{name}:{number}" if number else f"{mark}{prefix}{name}"
         return (
             given.get(name, f"{prefix}{name}") if not mark else f"^{node_of(given.get(name, name))}"
@@ -213,32 +245,8 @@ def _instantiate(
     return body, returns
 
 
-def output_number(reference: str) -> int:
-    """2 of `node:out:2` or `node:2`; 0 where none is given."""
-    if ":" not in reference:
-        return 0
-    last = reference.rsplit(":", 1)[-1]
-    plain = last.isascii() and last.isdigit() and len(last) <= 9
-    return int(last) if plain else 0
-
-
-def _resolve(reference: str, state: _State) -> list[str]:
-    """What a reference to a call stands for; a control reference waits for all that it returns."""
-    outputs = state.outputs
-    found, todo, seen = [], [reference], set()
-    while todo:
-        item = todo.pop()
-        name = node_of(item)
-        if name not in outputs:
-            found.append(item)
-            continue
-        if item in seen:
-            continue
-        seen.add(item)
-        results = outputs[name]
-        if item.startswith("^"):
-            todo.extend(f"^{node_of(result)}" for result in results)
-            todo.extend(state.waits[name])
-        elif results:
-            todo.append(results[min(output_number(item), len(results) - 1)])
-    return found
+def _output_in_body(reference: str, op: str) -> int:
+    """Number of the output that `node:name:index` is."""
+    parts = reference.split(":")
+    number = output_number(reference)
+    return output_of(op, parts[1], number) if len(parts) == 3 else number

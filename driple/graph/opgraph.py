@@ -36,7 +36,7 @@ class ReadReport:
         nodes_in_file: nodes of the file, before inlining and before any was left out.
         nodes_inlined: nodes that came out of the function library.
         nodes_without_shape: kept nodes none of whose outputs has a known rank.
-        unknown_dimensions: dimensions given as -1; each counted as 1 in the tensor sizes.
+        unknown_dimensions: kept nodes with a dimension that nothing fixes; it counts as 1.
         nodes_without_device: nodes of the file that name no device.
         dangling_inputs: inputs that name a node which is not in the file.
         loops_of_unknown_length: while-loops whose turns the graph does not fix; each counts one.

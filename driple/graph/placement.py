@@ -29,7 +29,7 @@ def place_variables(
         num_servers: servers to choose from.
         strategy: in turn (TensorFlow's default), or to the server with fewest bytes so far.
     """
-    check_choice("--placement", strategy, STRATEGIES)
+    check_choice("placement", strategy, STRATEGIES)
     if strategy == "round_robin":
         return np.arange(len(nbytes)) % num_servers
     loads = np.zeros(num_servers)

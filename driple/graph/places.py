@@ -26,7 +26,7 @@ from driple.graph.describe import DataInputs
 from driple.graph.links import Links
 from driple.graph.opgraph import Layout
 from driple.graph.raw import RawNode
-from driple.graph.step import UPDATES, VARIABLES
+from driple.graph.step_ops import UPDATES, VARIABLES
 
 __all__ = ["Device", "Places", "parse_device", "place_nodes"]
 
@@ -78,6 +78,9 @@ class Places:
         is_remote: shape [num_nodes], bool: on another machine than the worker, or taken to be.
         is_apart: shape [num_nodes], bool: on another GPU of the worker, which is a worker itself.
         device: shape [num_nodes], int32, number of the device; nodes of one number share one.
+        fetched: shape [num_nodes], int32, the variable whose whole value a node gives, where the
+            graph names no server: a worker then fetches each once a step, however often the graph
+            reads it; -1 of all others.
         layout: what the graph says of servers.
         without_device: nodes that name no device.
         notes: what a user should know about the choice.
@@ -87,6 +90,7 @@ class Places:
     is_remote: BoolArray
     is_apart: BoolArray
     device: npt.NDArray[np.int32]
+    fetched: npt.NDArray[np.int32]
     layout: Layout
     without_device: int
     notes: tuple[str, ...]
@@ -141,6 +145,7 @@ def place_nodes(
         is_remote=placer.is_remote,
         is_apart=placer.is_apart(kept),
         device=placer.numbers(kept),
+        fetched=placer.fetched(),
         layout=placer.layout,
         without_device=sum(not node.device for node in nodes),
         notes=placer.notes,
@@ -340,6 +345,12 @@ class _Placer:
         """Nodes of the worker's other GPUs."""
         found = [device.kind == "GPU" for device in self.devices]
         return np.array(found, dtype=np.bool_) & ~kept & ~self.is_remote
+
+    def fetched(self) -> npt.NDArray[np.int32]:
+        """The variable whose whole value a node gives, where no server is named."""
+        gives = self._mask(VARIABLES | _HANDS_ON | {"ReadVariableOp"})
+        found = np.where(gives & (self.layout != "servers"), np.array(self.holder), -1)
+        return found.astype(np.int32)
 
     def numbers(self, kept: BoolArray) -> npt.NDArray[np.int32]:
         """A number for each device; servers that are taken for granted are one."""

@@ -104,6 +104,10 @@ class RawNode:
         constant: the tensor of a Const.
         colocated: names of the nodes on whose device it must run (`_class`, without `loc:@`).
         frame: the while-loop that an Enter belongs to.
+        loop: name of the While node whose function this node was inlined from; empty outside.
+        carried: data inputs that are arguments which a While changes in every turn, by position:
+            name of the While, number of the argument.
+        starts: of a While whose functions were inlined, its own data inputs.
     """
 
     name: str
@@ -120,6 +124,9 @@ class RawNode:
     constant: Constant | None = None
     colocated: tuple[str, ...] = ()
     frame: str = ""
+    loop: str = ""
+    carried: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    starts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from driple.errors import GraphError
 from driple.graph.build import graph_of
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import ReadOptions
+from driple.storedfiles import is_lfs_pointer, lfs_advice
 
 __all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", "read_graph"]
 
@@ -93,7 +94,7 @@ def _read(file: Path, max_bytes: int) -> bytes:
 
 
 def _too_large(size: str, max_bytes: int) -> str:
-    return f"file has {size}, at most {max_bytes} are read; raise the limit with --max-bytes"
+    return f"file has {size}, at most {max_bytes} are read; raise the limit with --max-mib"
 
 
 def _gunzip(data: bytes, max_bytes: int) -> bytes:
@@ -128,6 +129,8 @@ def _gunzip(data: bytes, max_bytes: int) -> bytes:
 def _graph_from_bytes(data: bytes, options: ReadOptions) -> OpGraph:
     if not data.strip():
         raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
+    if is_lfs_pointer(data):
+        raise GraphError(lfs_advice("graph"))
     if not _is_text(data[:_SNIFFED_BYTES]):
         return graph_from_graphdef_bytes(data, options)
     try:

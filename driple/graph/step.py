@@ -11,8 +11,6 @@ effect: TensorFlow's Grappler turns it into a NoOp (dependency_optimizer.cc).
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,39 +19,15 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.graph.describe import DataInputs
+from driple.graph.left_out import leads_only_to, left_out
 from driple.graph.links import Links
 from driple.graph.raw import RawNode
+from driple.graph.step_ops import VARIABLES, StepOps
 
-__all__ = ["UPDATES", "VARIABLES", "Step", "find_step"]
+__all__ = ["Step", "find_step"]
 
 BoolArray = npt.NDArray[np.bool_]
 
-VARIABLES = frozenset(
-    {"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "TemporaryVariable"}
-)
-# What an optimizer does to a variable, or to the sum of gradients that it will apply.
-_GRADIENT_UPDATES = re.compile(
-    r"(?:Resource)?(?:Sparse)?Apply[A-Z]\w*|(?:Resource|Sparse)?AccumulatorApplyGradient"
-)
-_OTHER_UPDATES = re.compile(
-    r"Assign(?:Add|Sub)(?:VariableOp)?|(?:Resource)?StridedSliceAssign"
-    r"|(?:Resource)?Scatter(?:Nd)?(?:Add|Sub|Mul|Div|Min|Max|Update)"
-)
-UPDATES = re.compile(f"{_GRADIENT_UPDATES.pattern}|{_OTHER_UPDATES.pattern}")
-_PLAIN_ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
-_TAKES = re.compile(r"(?:Resource|Sparse)?AccumulatorTakeGradient")
-_SAVERS = re.compile(r"Save(?:V2|Slices)?|Restore(?:V2|Slice)?|ShardedFilename|MergeV2Checkpoints")
-_SUMMARIES = re.compile(r"\w*Summary\w*")
-# Ops with an effect beside their outputs, which run though only a control edge leads to them.
-_ACTS = re.compile(
-    r"Queue.*|.*Enqueue.*|.*Dequeue.*|Iterator.*GetNext.*|Stage|Unstage|Print(?:V2)?|Assert|.*PyFunc"
-    r"|_?(?:Host)?(?:Send|Recv)|Horovod.*|Nccl.*|Collective.*|Random.*|TruncatedNormal|Barrier.*"
-    r"|(?:Ref)?(?:Switch|Merge|Enter|Exit|NextIteration)|LoopCond|(?:Stateless)?(?:While|If|Case)"
-)
-_GRADIENTS = re.compile(r"\w+Grad(?:V\d|Grad)?|\w+Backprop\w*")
-_GRADIENT_SCOPE = re.compile(r"(?:^|/)(?:gradients?|gradient_tape)(?:_\d+)?/")
-# Ops that a loose update (a moving average that no train op leads to) may not add to a step.
-_HEAVY = re.compile(r".*(?:Conv|MatMul|Einsum|LSTM|GRU|RNN).*|" + _ACTS.pattern)
 # Bits of work that are spent on telling train ops apart.
 _MOST_BITS = 4 * 10**9
 _MOST_COMPARED = 64
@@ -90,7 +64,7 @@ def find_step(
     order: Sequence[int],
     *,
     target: str | None = None,
-    named: Iterable[str] = (),
+    named: Sequence[str] = (),
 ) -> Step:
     """The step of a graph.
 
@@ -100,7 +74,8 @@ def find_step(
         links: the same with control edges.
         order: positions, a node after all that it reads, but for the edges back of loops.
         target: name of the train op that the user wants.
-        named: names of train ops that the file lists itself (a MetaGraphDef's collection).
+        named: names of train ops that the file lists itself (a MetaGraphDef's collection); the
+            step is that of one of them.
 
     Raises:
         GraphError: `target` names no node that leads to an update.
@@ -118,31 +93,19 @@ class _Finder:
         self, nodes: Sequence[RawNode], inputs: DataInputs, links: Links, order: Sequence[int]
     ) -> None:
         self.nodes, self.links, self.order = nodes, links, order
-        self.ops = [node.op for node in nodes]
-        self.applies = self._where(_GRADIENT_UPDATES)
-        self.others = self._where(_OTHER_UPDATES)
-        self.acts = self._mask(_ACTS) | self._mask(UPDATES) | self._named(_PLAIN_ASSIGNS)
-        self.ignored = self._mask(_SUMMARIES) | self._mask(_SAVERS)
+        self.ops = StepOps(nodes)
+        self.applies: list[int] = np.flatnonzero(self.ops.applies).tolist()
+        self.others: list[int] = np.flatnonzero(self.ops.others).tolist()
+        self.ignored = self.ops.summaries | self.ops.savers
         self._join_accumulators(inputs)
-
-    def _mask(self, pattern: re.Pattern[str]) -> BoolArray:
-        return self._named({op for op in set(self.ops) if pattern.fullmatch(op)})
-
-    def _named(self, names: Iterable[str]) -> BoolArray:
-        wanted = set(names)
-        return np.array([op in wanted for op in self.ops], dtype=np.bool_)
-
-    def _where(self, pattern: re.Pattern[str]) -> list[int]:
-        found: list[int] = np.flatnonzero(self._mask(pattern)).tolist()
-        return found
 
     def _join_accumulators(self, inputs: DataInputs) -> None:
         """Taking a sum of gradients waits for what was added to it, though no edge says so."""
         adds: dict[int, list[int]] = {}
         for i in self.applies:
-            if "Accumulator" in self.ops[i] and inputs[i]:
+            if "Accumulator" in self.nodes[i].op and inputs[i]:
                 adds.setdefault(inputs[i][0][0], []).append(i)
-        for i in self._where(_TAKES) if adds else ():
+        for i in np.flatnonzero(self.ops.takes).tolist() if adds else ():
             for added in adds.get(inputs[i][0][0], ()) if inputs[i] else ():
                 self.links.control[i].append(added)
                 self.links.readers[added].append(i)
@@ -161,7 +124,7 @@ class _Finder:
             )
         return self._made([place], found, runs)
 
-    def step(self, named: Iterable[str]) -> Step:
+    def step(self, named: Sequence[str]) -> Step:
         """The step of the largest train op, all updates, gradients alone, or everything."""
         found = self._train_ops(named)
         starts = self.applies + self.others
@@ -169,7 +132,7 @@ class _Finder:
             runs = self._run(found[:1])
             # Updates that no train op waits for are a step of their own.
             covered = self._run(found)
-            loose = [i for i in self.applies if not covered[i]]
+            loose = [] if named else [i for i in self.applies if not covered[i]]
             if not loose or self._run(loose).sum() <= runs.sum():
                 return self._made(found[:1], found, runs)
         runs = self._run(starts)
@@ -182,14 +145,14 @@ class _Finder:
                 runs=runs,
                 is_training=True,
                 handed_on=tuple(gradients),
-                left_out=self._left_out(runs),
+                left_out=left_out(self.ops, self.links, runs),
                 notes=(
                     f"graph updates no variable; its {len(gradients)} gradient(s) that nobody "
                     "reads count as handed to an optimizer elsewhere",
                 ),
             )
         runs = self._everything()
-        return Step(runs=runs, is_training=False, left_out=self._left_out(runs))
+        return Step(runs=runs, is_training=False, left_out=left_out(self.ops, self.links, runs))
 
     def _made(self, starts: list[int], found: list[int], runs: BoolArray) -> Step:
         if found:
@@ -209,7 +172,7 @@ class _Finder:
             is_training=True,
             train_ops=names,
             target=target if found else "",
-            left_out=self._left_out(runs),
+            left_out=left_out(self.ops, self.links, runs),
             notes=notes,
         )
 
@@ -217,27 +180,47 @@ class _Finder:
         """Whether gradients are applied, or computed and added to variables by hand."""
         if runs[self.applies].any():
             return True
-        changes = self._mask(_OTHER_UPDATES) | self._named(_PLAIN_ASSIGNS)
-        return bool((changes & runs).any() and (self._gradient_ops() & runs).any())
+        changes = (self.ops.others | self.ops.assigns) & runs
+        if not changes.any():
+            return False
+        return bool((self.ops.gradients() & runs).any()) or self._trained_by_hand(changes)
 
-    def _gradient_ops(self) -> BoolArray:
-        scoped = [_GRADIENT_SCOPE.search(node.name) is not None for node in self.nodes]
-        return self._mask(_GRADIENTS) | np.array(scoped, dtype=np.bool_)
+    def _trained_by_hand(self, changes: BoolArray) -> bool:
+        """Whether a variable that is a factor of a product is changed by what follows from one."""
+        products = self.ops.products
+        value_of = np.full(len(self.nodes), -1)  # the variable whose value a node hands on
+        after = products.copy()
+        factors: set[int] = set()
+        variables = self.ops.variables
+        for i in self.order:
+            sources = self.links.data[i]
+            if variables[i]:
+                value_of[i] = i
+            elif self.ops.hands_on[i] and sources:
+                value_of[i] = value_of[sources[0]]
+            if sources:
+                after[i] |= after[sources].any()
+                if products[i]:
+                    factors.update(value_of[sources].tolist())
+        return any(
+            self.links.data[i] and int(value_of[self.links.data[i][0]]) in factors and after[i]
+            for i in np.flatnonzero(changes).tolist()
+        )
 
     def _gradients_nobody_reads(self) -> list[int]:
         """Ends of a backward pass: gradients without data readers, constants apart."""
         read = np.zeros(len(self.nodes), dtype=np.bool_)
         for sources in self.links.data:
             read[sources] = True
-        ends = self._gradient_ops() & ~read & ~self._named({"Const", "NoOp", "Shape"})
-        computes = self._mask(_GRADIENTS)
+        ends = self.ops.gradients() & ~read & ~self.ops.named({"Const", "NoOp", "Shape"})
+        computes = self.ops.gradient_types
         found: list[int] = np.flatnonzero(ends).tolist()
         return found if computes.any() else []
 
     def _train_ops(self, named: Iterable[str]) -> list[int]:
         """Nodes that wait for updates and that nobody waits for, the largest step first."""
         updates = self.applies or self.others + self._computed_assigns()
-        if not self.applies and not self._gradient_ops().any():
+        if not updates:
             return []
         masks = self._updates_before(updates)
         if masks is None:
@@ -254,7 +237,10 @@ class _Finder:
         for i in sorted(ends, key=lambda i: -masks[i].bit_count())[:_MOST_COMPARED]:
             if not any(masks[i] | masks[j] == masks[j] != masks[i] for j in largest):
                 largest.append(i)
-        sizes = {i: int(self._run([i]).sum()) for i in largest}
+        run = {i: self._run([i]) for i in largest}
+        if not self.applies:
+            largest = [i for i in largest if self._is_training(run[i])]
+        sizes = {i: int(run[i].sum()) for i in largest}
         best: dict[int, int] = {}  # of those that wait for the same updates, the largest
         for i in sorted(largest, key=lambda i: -sizes[i]):
             best.setdefault(masks[i], i)
@@ -262,14 +248,11 @@ class _Finder:
 
     def _computed_assigns(self) -> list[int]:
         """Plain assignments of something computed from a variable or an input."""
-        assigns = self._named(_PLAIN_ASSIGNS)
+        assigns = self.ops.assigns
         if not assigns.any():
             return []
-        seeds = self._named(VARIABLES) | self._mask(
-            re.compile(r"Placeholder\w*|.*GetNext.*|.*Dequeue.*")
-        )
-        computed = seeds.copy()
-        restored = self._mask(_SAVERS)
+        computed = self.ops.variables | self.ops.inputs
+        restored = self.ops.savers
         for i in self.order:
             sources = self.links.data[i][1:] if assigns[i] else self.links.data[i]
             computed[i] |= bool(sources) and bool(computed[sources].any())
@@ -311,8 +294,8 @@ class _Finder:
         """What runs for some nodes: what they read, and what acts among what they wait for."""
         runs = np.zeros(len(self.nodes), dtype=np.bool_) if runs is None else runs.copy()
         waited = np.zeros(len(self.nodes), dtype=np.bool_)
-        todo = [(i, True) for i in starts]
-        acts = self.acts.tolist()
+        todo = [(i, self.nodes[i].op != "NoOp") for i in starts]
+        acts = self.ops.acts.tolist()
         data, control = self.links.data, self.links.control
         while todo:
             i, is_read = todo.pop()
@@ -330,7 +313,7 @@ class _Finder:
 
     def _loose_updates(self, runs: BoolArray) -> BoolArray:
         """Moving averages and counters of this step that its train op does not wait for."""
-        heavy = (self._mask(_HEAVY) | self._mask(_GRADIENT_UPDATES) | self.ignored).tolist()
+        heavy = (self.ops.heavy | self.ops.applies | self.ignored).tolist()
         added = np.zeros_like(runs)
         others = set(self.others)
         for i in self.others:
@@ -357,68 +340,10 @@ class _Finder:
 
     def _everything(self) -> BoolArray:
         """Of a graph without a training step: all but what only saves, sums up or initialises."""
-        changes = self._mask(UPDATES) | self._named(_PLAIN_ASSIGNS)
-        ends = []
-        for i, readers in enumerate(self.links.readers):
-            is_end = not readers or all(self.ignored[reader] for reader in readers)
-            if is_end and not self.ignored[i] and not changes[i] and self.ops[i] != "NoOp":
-                ends.append(i)
-        return self._run(ends)
-
-    def _left_out(self, runs: BoolArray) -> dict[str, int]:
-        """How many nodes do not run, by what they are for; each is counted once."""
-        rest = ~runs
-        found: dict[str, int] = {}
-        saved = self._before_and_after(np.flatnonzero(self._mask(_SAVERS) & rest), rest)
-        summed = self._before(np.flatnonzero(self._mask(_SUMMARIES) & rest), rest)
-        broadcast = self._mask(re.compile(r"\w*Broadcast(?:Send|Recv)?\w*")) & self._mask(
-            re.compile(r"(?:Horovod|Nccl|Collective)\w*")
-        )
-        spread = self._before_and_after(np.flatnonzero(broadcast & rest), rest)
-        trained = self._before(np.flatnonzero(self._mask(UPDATES) & rest), rest)
-        initial = self._before(np.flatnonzero(self._named(_PLAIN_ASSIGNS) & rest), rest)
-        variables = self._named(VARIABLES)
-        backward = self._gradient_ops()
-        everything = np.ones_like(rest)
-        for reason, mask in (
-            ("savers", saved),
-            ("summaries", summed),
-            ("initial broadcasts", spread),
-            ("other updates", trained & ~variables),
-            ("initialisers", initial & ~variables),
-            ("unused variables", variables),
-            ("gradients that nobody reads", backward),
-            ("not needed by an update", everything),
-        ):
-            number = int((mask & rest).sum())
-            if number:
-                found[reason] = number
-            rest = rest & ~mask
-        return found
-
-    def _before(self, starts: npt.NDArray[np.intp], among: BoolArray) -> BoolArray:
-        """Nodes that lead to some of these alone: all of their readers were found before."""
-        found = np.zeros(len(self.nodes), dtype=np.bool_)
-        found[starts] = True
-        left = Counter({i: len(readers) for i, readers in enumerate(self.links.readers)})
-        todo = starts.tolist()
-        while todo:
-            i = todo.pop()
-            for source in (*self.links.data[i], *self.links.control[i]):
-                left[source] -= 1
-                if not left[source] and among[source] and not found[source]:
-                    found[source] = True
-                    todo.append(source)
-        return found
-
-    def _before_and_after(self, starts: npt.NDArray[np.intp], among: BoolArray) -> BoolArray:
-        """The same, with all that comes after them and does not run."""
-        after = np.zeros(len(self.nodes), dtype=np.bool_)
-        after[starts] = True
-        todo = starts.tolist()
-        while todo:
-            for reader in self.links.readers[todo.pop()]:
-                if among[reader] and not after[reader]:
-                    after[reader] = True
-                    todo.append(reader)
-        return self._before(np.flatnonzero(after), among)
+        everything = np.ones(len(self.nodes), dtype=np.bool_)
+        initial = self.ops.assigns.copy()
+        initial[self._computed_assigns()] = False
+        starts = initial | self.ignored
+        without_readers = np.array([not readers for readers in self.links.readers])
+        idle = without_readers & self.ops.named({"NoOp"} | VARIABLES)
+        return everything & ~leads_only_to(self.links, starts, ~self.ops.variables) & ~idle

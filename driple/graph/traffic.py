@@ -3,8 +3,8 @@
     data edges between machines  ->  one message for each output and device that it goes to
 
 TensorFlow's partitioner puts one Send and one Recv for each tensor and device that needs it
-(graph_partition.cc). A worker's own processor is no other machine: what comes from it crosses PCIe. Its
-other GPUs are workers of their own, so that what they receive and send does not count.
+(graph_partition.cc). A worker's own processor is no other machine: what comes from it crosses PCIe.
+Its other GPUs are workers of their own, so that what they receive and send does not count.
 """
 
 from __future__ import annotations
@@ -40,30 +40,15 @@ def traffic_of(
         handed_on: nodes whose outputs go to servers though nobody in the graph reads them.
         nbytes: bytes of an output of a node in a step; also given the node that reads it.
     """
-    remote, apart, device, kept = places.is_remote, places.is_apart, places.device, places.kept
-    received: dict[tuple[int, int, int], list[int]] = {}
-    sent: dict[tuple[int, int, int], int] = {}
-    readers_here: dict[int, list[int]] = {}
-    running = np.flatnonzero(runs).tolist()
-    for target in running:
-        for source, slot in inputs[target]:
-            if apart[target] or apart[source]:
-                continue
-            if not remote[source] and not remote[target]:
-                readers_here.setdefault(source, []).append(target)
-            elif remote[source] != remote[target]:
-                key = (source, slot, int(device[target]))
-                if remote[source]:
-                    received.setdefault(key, []).append(target)
-                else:
-                    sent.setdefault(key, target)
+    kept = places.kept
+    received, sent, readers_here = _crossings(inputs, runs, places)
     for source in handed_on:
         sent.setdefault((source, 0, -1), -1)
     position = np.cumsum(kept) - 1
     received_bytes: list[int] = []
     pairs: list[tuple[int, int]] = []
     for (source, slot, _), targets in received.items():
-        size = nbytes(source, slot, targets[0])
+        size = nbytes(source, slot, None if places.fetched[source] >= 0 else targets[0])
         if not size:
             continue
         for target in _nearest(targets, kept, lambda i: readers_here.get(i, ())):
@@ -74,7 +59,9 @@ def traffic_of(
     for (source, slot, _), target in sent.items():
         size = nbytes(source, slot, None if target < 0 else target)
         makers = _nearest(
-            [source], kept, lambda i: [j for j, _ in inputs[i] if runs[j] and not remote[j]]
+            [source],
+            kept,
+            lambda i: [j for j, _ in inputs[i] if runs[j] and not places.is_remote[j]],
         )
         if size and makers:
             sent_bytes.append(size)
@@ -85,6 +72,38 @@ def traffic_of(
         sent_bytes=np.array(sent_bytes, dtype=np.int64),
         senders=np.array(senders, dtype=np.int32),
     )
+
+
+# Node, output and device that it goes to.
+_Message = tuple[int, int, int]
+
+
+def _crossings(
+    inputs: DataInputs, runs: npt.NDArray[np.bool_], places: Places
+) -> tuple[dict[_Message, list[int]], dict[_Message, int], dict[int, list[int]]]:
+    """Readers of each message received, a reader of each sent, readers of nodes on the worker."""
+    remote, apart, device = places.is_remote, places.is_apart, places.device
+    received: dict[_Message, list[int]] = {}
+    sent: dict[_Message, int] = {}
+    readers_here: dict[int, list[int]] = {}
+    fetched: dict[_Message, tuple[int, int]] = {}  # by variable and device, the first reading
+    for target in np.flatnonzero(runs).tolist():
+        for source, slot in inputs[target]:
+            if apart[target] or apart[source]:
+                continue
+            if not remote[source] and not remote[target]:
+                readers_here.setdefault(source, []).append(target)
+            elif remote[source] != remote[target]:
+                there = int(device[target])
+                key = (source, slot, there)
+                if remote[source]:
+                    if (variable := int(places.fetched[source])) >= 0:
+                        first = fetched.setdefault((variable, 0, there), (source, slot))
+                        key = (*first, there)
+                    received.setdefault(key, []).append(target)
+                else:
+                    sent.setdefault(key, target)
+    return received, sent, readers_here
 
 
 def _nearest(

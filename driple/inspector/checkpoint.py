@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from driple.inspector.law import CostLaw
 from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
+from driple.storedfiles import is_lfs_pointer, lfs_advice
 from driple.targets import NUM_TARGETS, TARGET_NAMES
 
 __all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
@@ -142,6 +144,8 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
 def _parse(data: bytes) -> Checkpoint:
     """The checkpoint in the bytes of a file; errors do not yet name the file."""
+    if is_lfs_pointer(data):
+        raise CheckpointError(lfs_advice("checkpoint"))
     header = _read_header(data)
     metadata = header.pop("__metadata__", None)
     text = metadata.get(_METADATA_KEY) if isinstance(metadata, dict) else None
@@ -269,7 +273,7 @@ def _from_metadata(
         intervals=intervals,
         setting=_text(fields, "setting"),
         provenance=provenance,
-        trained_on=_object(fields, "trained_on"),
+        trained_on=_trained_on(fields),
         metrics=_numbers(fields, "metrics"),
         preset=_text(fields, "preset"),
         versions={name: _text(versions, name) for name in versions},
@@ -361,6 +365,26 @@ def _check_weights(
             raise CheckpointError(f"weight {name} holds NaN or infinity; train it anew")
 
 
+def _trained_on(fields: Mapping[str, object]) -> dict[str, object]:
+    """What is recorded of the training; ranges are pairs of numbers, in order."""
+    found = _object(fields, "trained_on")
+    ranges = found.get("range", {})
+    if not isinstance(ranges, dict) or not all(map(_is_range, ranges.values())):
+        raise CheckpointError(
+            "its trained_on.range does not hold a least and a most number each; train it anew"
+        )
+    return found
+
+
+def _is_range(pair: object) -> bool:
+    return (
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and all(map(_is_number, pair))
+        and pair[0] <= pair[1]
+    )
+
+
 def _text(fields: Mapping[str, object], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
@@ -378,15 +402,19 @@ def _object(fields: Mapping[str, object], name: str) -> dict[str, object]:
 def _numbers(fields: Mapping[str, object], name: str) -> dict[str, float]:
     numbers = {}
     for key, value in _object(fields, name).items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        if not _is_number(value):
             raise CheckpointError(f"its {name} of {key!r} is no finite number; train it anew")
         numbers[key] = float(value)
     return numbers
 
 
-def _is_finite(value: float) -> bool:
-    """Whether the number, which may be an integer of any length, is a finite double."""
-    return abs(value) <= sys.float_info.max  # false for NaN
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number, an integer may be of any length, that a double can hold."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max  # false for NaN
+    )
 
 
 def _kind(value: object) -> str:

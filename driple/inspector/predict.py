@@ -104,7 +104,8 @@ class Prediction:
             "checkpoint": {
                 "setting": self.setting,
                 "provenance": self.provenance,
-                "trained_on": dict(self.trained_on),
+                # The simulator's error on such clusters is over all networks, not of this graph.
+                "trained_on": {k: v for k, v in self.trained_on.items() if k != "label_error"},
                 "metrics": dict(self.metrics),
             },
         }

@@ -79,7 +79,7 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     if len(amount) < 2:
         raise TraceError(
             f"trace of {trace.resource} has {len(amount)} sample(s), a label needs 2 or more; "
-            "measure longer (--seconds)"
+            "measure or simulate more iterations"
         )
     is_burst = two_means(amount)
     mean = float(amount.mean())

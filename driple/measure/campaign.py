@@ -18,21 +18,25 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError, MeasureError
 from driple.files import told_as, write_whole
+from driple.locks import locked
 from driple.measure.cluster import LocalCluster, RunPlan, RunRecord, require_measurable
 from driple.measure.machine import host_facts, wait_until_quiet
 from driple.measure.samples import read_samples, write_samples
 from driple.settings import Setting
+from driple.storedfiles import read_json
 from driple.zoo.workload import Workload
 
 __all__ = ["Campaign", "Limits", "Progress", "read_run"]
 
 FORMAT = 1
+LOCK_FILE = "campaign.lock"
 
 # What run.json holds of a RunRecord; the samples have a file of their own.
 RECORD_FACTS = (
@@ -86,7 +90,8 @@ class Campaign:
         limits: what counts as disturbed.
 
     Raises:
-        MeasureError: the folder holds a campaign of another setting or plan.
+        MeasureError: the folder holds a campaign of another setting or plan, or another process
+            measures into it.
         ConfigError: it cannot be written.
     """
 
@@ -98,22 +103,40 @@ class Campaign:
         self.limits = limits or Limits()
         with told_as(ConfigError, f"make folder {folder}", "give another --out"):
             folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(".part-*"):
-            shutil.rmtree(left)
+        with self._locked():
+            self.about = self._begin()
+
+    def _locked(self) -> AbstractContextManager[None]:
+        """Nobody else measures into the folder meanwhile."""
+        return locked(
+            self.folder / LOCK_FILE,
+            error=MeasureError,
+            held=f"another driple measure is at work in {self.folder}; wait for it to end, or give "
+            "another --out",
+        )
+
+    def _begin(self) -> dict[str, Any]:
+        """What campaign.json holds, which is written if it is not there."""
+        folder, setting, plan = self.folder, self.setting, self.plan
         about = folder / "campaign.json"
         mine = {"setting": setting.name, "plan": dataclasses.asdict(plan)}
         if about.exists():
-            found = json.loads(about.read_text())
+            try:
+                found = dict(read_json(about))
+            except (OSError, ValueError, TypeError) as error:
+                raise MeasureError(
+                    f"{about} cannot be read ({error}); restore it, or give another --out"
+                ) from error
             theirs = {key: found.get(key) for key in mine}
             if theirs != mine:
                 raise MeasureError(
                     f"{folder} holds a campaign of another setting or plan ({theirs}); "
                     "give another folder"
                 )
-            self.about: dict[str, Any] = found
-        else:
-            self.about = {"format": FORMAT, **mine, "host": host_facts(), "created": _now()}
-            _write_json(about, self.about)
+            return found
+        made = {"format": FORMAT, **mine, "host": host_facts(), "created": _now()}
+        _write_json(about, made)
+        return made
 
     def path(self, workload: Workload, repeat: int) -> Path:
         """Where a run lies when it is done."""
@@ -146,7 +169,9 @@ class Campaign:
             return []
         failed: list[str] = []
         in_a_row, done = 0, len(wanted) - len(todo)
-        with LocalCluster(self.setting, self.plan) as cluster:
+        with self._locked(), LocalCluster(self.setting, self.plan) as cluster:
+            for left in self.folder.glob(".part-*"):  # of a run that was killed
+                shutil.rmtree(left)
             self.about["versions"] = cluster.versions
             _write_json(self.folder / "campaign.json", self.about)
             for workload, repeat in todo:
@@ -210,9 +235,9 @@ def read_run(folder: Path) -> tuple[RunRecord, dict[str, Any]]:
         TraceError: the samples cannot be read.
     """
     try:
-        about = json.loads((folder / "run.json").read_text())
+        about = read_json(folder / "run.json")
         facts = {name: about[name] for name in RECORD_FACTS}
-    except (OSError, json.JSONDecodeError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise MeasureError(f"{folder} holds no whole run ({error}); measure it again") from error
     return RunRecord(samples=read_samples(folder / "samples.npz"), **facts), about
 

@@ -9,7 +9,6 @@ Needs root and iproute2.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -18,13 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from driple.errors import MeasureError
+from driple.locks import take_lock
 
 __all__ = ["ClusterNetwork", "Port"]
 
 _BRIDGE = "dplbr"
+_LOCK_FILE = "driple-measure.lock"
 _SUBNET = "10.77.0"
 _LATENCY = "20ms"
 _CONGESTION = "net.ipv4.tcp_congestion_control"
@@ -98,7 +98,7 @@ class ClusterNetwork:
         self.roles = tuple(roles)
         self.bits_per_s = bits_per_s
         self.port = port or Port()
-        self._lock: IO[str] | None = None
+        self._lock: int | None = None
 
     def __enter__(self) -> ClusterNetwork:
         """Create bridge, namespaces and links; leftovers of a killed run are removed first."""
@@ -148,7 +148,7 @@ class ClusterNetwork:
         """Remove everything, and let others measure."""
         self.remove()
         if self._lock is not None:
-            self._lock.close()
+            os.close(self._lock)
             self._lock = None
 
     def address(self, role: str, port: int) -> str:
@@ -199,21 +199,17 @@ class ClusterNetwork:
         self._shape(role)
 
 
-def _lock_machine() -> IO[str]:
+def _lock_machine() -> int:
     """Hold the machine: two measuring runs would disturb each other.
 
     Raises:
-        MeasureError: another run holds it.
+        MeasureError: another run holds it, or the lock file is not ours.
     """
-    file = (Path(tempfile.gettempdir()) / "driple-measure.lock").open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise MeasureError(
-            "another measuring run is on this machine; wait for it to end, then run again"
-        ) from error
-    return file
+    return take_lock(
+        Path(tempfile.gettempdir()) / _LOCK_FILE,
+        error=MeasureError,
+        held="another measuring run is on this machine; wait for it to end, then run again",
+    )
 
 
 def _run(command: str, *, check: bool = True, given: str | None = None) -> None:

@@ -8,7 +8,6 @@ out of the traces. Counters that only grow are laid on an even grid by interpola
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,16 @@ import numpy.typing as npt
 
 from driple.errors import ConfigError, TraceError
 from driple.files import replacing, told_as
+from driple.storedfiles import read_npz
 from driple.trace import Trace
 
 __all__ = ["Samples", "differences", "read_samples", "write_samples"]
 
 _TORN_S = 1e-3
 _GAP_PERIODS = 4
+_ARRAYS = ("names", "before_ns", "spent_ns", "values", "period_s")
+_MAX_BYTES = 256 * 2**20  # of all arrays of a file; a run of 16 s has 2
+_MOST_PERIODS = 10_000_000  # of a trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +101,12 @@ class Samples:
         if num < 2 or len(time_ns) < 2 or time_ns[0] > end_ns or time_ns[-1] < start_ns:
             raise TraceError(
                 f"samples of {name} cover {num} period(s) of {grid_s} s; a trace needs 2 or more; "
-                "measure longer (--iterations)"
+                "measure longer, with driple measure --iterations 100"
+            )
+        if num > _MOST_PERIODS:
+            raise TraceError(
+                f"run of {(end_ns - start_ns) / 1e9:.3g} s has {num} periods of {grid_s} s, at "
+                f"most {_MOST_PERIODS} are laid on a grid; restore run.json, or raise --grid-ms"
             )
         grid_ns = start_ns + 1e9 * grid_s * np.arange(num + 1)
         at = np.interp(grid_ns, time_ns, (column - column[0]).astype(np.float64))
@@ -140,16 +148,16 @@ def read_samples(path: Path) -> Samples:
         TraceError: the file is not one of ours.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            before_ns = np.cumsum(file["before_ns"], axis=0)
-            return Samples(
-                names=tuple(str(name) for name in file["names"]),
-                before_ns=before_ns,
-                after_ns=before_ns + file["spent_ns"],
-                values=np.cumsum(file["values"], axis=0),
-                period_s=float(file["period_s"]),
-            )
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        arrays = read_npz(path, _ARRAYS, _MAX_BYTES)
+        before_ns = np.cumsum(arrays["before_ns"], axis=0)
+        return Samples(
+            names=tuple(str(name) for name in arrays["names"]),
+            before_ns=before_ns,
+            after_ns=before_ns + arrays["spent_ns"],
+            values=np.cumsum(arrays["values"], axis=0),
+            period_s=float(arrays["period_s"]),
+        )
+    except (OSError, ValueError, TypeError) as error:
         raise TraceError(f"{path} holds no samples ({error}); measure again") from error
 
 

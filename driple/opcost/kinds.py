@@ -5,6 +5,8 @@ op type -> one of KINDS
 
 from __future__ import annotations
 
+from driple.opcost.recurrent import RECURRENT
+
 __all__ = ["CONVOLUTION_KINDS", "KINDS", "PRODUCTS", "kind_of"]
 
 KINDS = (
@@ -28,10 +30,15 @@ _CONTROL = {
     "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "Identity", "IdentityN",
     "Const", "NoOp", "VarHandleOp", "Placeholder", "StopGradient", "Reshape", "Shape", "ShapeN",
     "Squeeze", "ExpandDims", "Rank", "Size", "BroadcastGradientArgs", "ControlTrigger", "RefEnter",
-    "RefSwitch",
+    "RefSwitch", "RefExit", "RefMerge", "RefNextIteration", "RefIdentity", "ReadVariableOp",
+    "_ReadVariablesOp", "_VarHandlesOp", "VariableShape", "PlaceholderWithDefault", "HostConst",
+    "PreventGradient", "Snapshot", "EnsureShape", "Bitcast", "_Arg", "_Retval", "_Send", "_Recv",
+    "Assert", "CheckNumerics", "TensorListReserve", "EmptyTensorList",
 }  # fmt: skip
 # The first part of a name that is found in the op type decides.
 _PARTS = (
+    ("SparseTensorDenseMatMul", "elementwise"),  # bound by the rows that it picks
+    ("TridiagonalMatMul", "elementwise"),
     ("Conv2DBackpropInput", "input_gradient"),
     ("Conv2dNativeBackpropInput", "input_gradient"),
     ("Conv2DBackpropFilter", "filter_gradient"),
@@ -62,6 +69,8 @@ def kind_of(op_type: str) -> str:
     """
     if op_type in _CONTROL:
         return "control"
+    if op_type in RECURRENT:
+        return "matmul"
     for part, kind in _PARTS:
         if part in op_type:
             return kind

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from math import prod
 
 from driple.graph.signature import OpSignature
+from driple.opcost.complete import completed
 from driple.opcost.einsum import index_sizes, indices_of
+from driple.opcost.recurrent import RECURRENT, sides_of_step
+from driple.opcost.shapes import UnknownShapeError
 
 __all__ = [
     "CONVOLUTIONS",
@@ -21,9 +24,30 @@ __all__ = [
     "window_of",
 ]
 
-CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D"})
-INPUT_GRADIENTS = frozenset({"Conv2DBackpropInput"})
-FILTER_GRADIENTS = frozenset({"Conv2DBackpropFilter"})
+CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D", "Conv3D", "_FusedConv3D"})
+INPUT_GRADIENTS = frozenset(
+    {
+        "Conv2DBackpropInput",
+        "Conv2DBackpropInputV2",
+        "Conv3DBackpropInput",
+        "Conv3DBackpropInputV2",
+    }
+)
+FILTER_GRADIENTS = frozenset(
+    {
+        "Conv2DBackpropFilter",
+        "Conv2DBackpropFilterV2",
+        "Conv3DBackpropFilter",
+        "Conv3DBackpropFilterV2",
+    }
+)
+_ALL_CONVOLUTIONS = CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS
+_MATMULS = frozenset(
+    {
+        "MatMul", "_FusedMatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
+    }
+)  # fmt: skip
+_FILTER_RANKS = (4, 5)  # two or three dimensions of space, channels in and out
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +72,37 @@ def product_of(op: OpSignature, flops: float) -> Product | None:
         op: what it computes on.
         flops: its floating-point operations, 2 m n k.
     """
-    if flops <= 0 or not op.outputs or op.outputs[0].shape is None:
+    if flops <= 0 or not op.outputs:
         return None
     if op.op_type == "Einsum":
         return _einsum(op)
-    if op.op_type.endswith(("MatMul", "MatMulV2", "MatMulV3")):
-        shape = [max(n, 1) for n in op.outputs[0].shape]
-        m, n = float(shape[-2]), float(shape[-1])
-        count = float(prod(shape[:-2]))
-        return Product(m, n, flops / (2 * m * n * count), count)
-    return _convolution(op, flops)
+    if op.op_type in RECURRENT:
+        return _recurrent(op, flops)
+    op = completed(op)
+    if op.op_type in _MATMULS:
+        return _matmul(op, flops)
+    return _convolution(op, flops) if op.op_type in _ALL_CONVOLUTIONS else None
 
 
 def window_of(op: OpSignature) -> tuple[int, ...] | None:
-    """Height, width, channels in and out of a convolution's window, if they are known."""
-    if op.op_type in FILTER_GRADIENTS:
-        shape = op.outputs[0].shape if op.outputs else None
-    else:
-        shape = op.inputs[1].shape if len(op.inputs) > 1 else None
-    return shape if shape is not None and len(shape) == 4 else None
+    """Sides of a convolution's window, channels in and out, if they are known.
+
+    A window of three dimensions has five numbers, one of two has four.
+    """
+    tensors, position = (op.outputs, 0) if op.op_type in FILTER_GRADIENTS else (op.inputs, 1)
+    shape = tensors[position].shape if position < len(tensors) else None
+    return shape if shape is not None and len(shape) in _FILTER_RANKS else None
+
+
+def _matmul(op: OpSignature, flops: float) -> Product | None:
+    """The product of two matrices, or of as many as the output has."""
+    shape = op.outputs[0].shape
+    if shape is None:
+        return None
+    sizes = [max(n, 1) for n in shape]
+    m, n = float(sizes[-2]), float(sizes[-1])
+    count = float(prod(sizes[:-2]))
+    return Product(m, n, flops / (2 * m * n * count), count)
 
 
 def _convolution(op: OpSignature, flops: float) -> Product | None:
@@ -77,11 +113,21 @@ def _convolution(op: OpSignature, flops: float) -> Product | None:
     if op.op_type in FILTER_GRADIENTS:
         m, n = float(prod(window[:-1])), float(window[-1])
         return Product(m, n, flops / (2 * m * n))
-    if op.op_type in CONVOLUTIONS | INPUT_GRADIENTS:
-        n = float(window[2] if op.op_type in INPUT_GRADIENTS else window[3])
-        m = op.outputs[0].elements / n
-        return Product(m, n, flops / (2 * m * n)) if m else None
-    return None
+    n = float(window[-2] if op.op_type in INPUT_GRADIENTS else window[-1])
+    m = op.outputs[0].elements / n
+    return Product(m, n, flops / (2 * m * n)) if m else None
+
+
+def _recurrent(op: OpSignature, flops: float) -> Product | None:
+    """The product of one step, with the inner sides of all steps one after the other.
+
+    Steps wait for each other, so they are not `count` products that a device computes at once.
+    """
+    try:
+        m, n = sides_of_step(op)
+    except UnknownShapeError:
+        return None
+    return Product(m, n, flops / (2 * m * n)) if m and n else None
 
 
 def _einsum(op: OpSignature) -> Product | None:

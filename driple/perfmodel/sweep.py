@@ -131,25 +131,25 @@ class Points:
 
     def __post_init__(self) -> None:
         for name, flag in (
-            ("workers", "--workers"),
-            ("servers", "--ps"),
-            ("worker_bytes_per_s", "--bandwidth"),
-            ("server_bytes_per_s", "--bandwidth"),
+            ("workers", "workers"),
+            ("servers", "servers"),
+            ("worker_bytes_per_s", "bandwidth"),
+            ("server_bytes_per_s", "bandwidth"),
             ("imbalance", "imbalance"),
-            ("compute_rate", "--compute-rate"),
+            ("compute_rate", "compute_rate"),
         ):
             self._check(name, flag, least=None)
         for name, flag in (
             ("server_s_per_byte", "server_s_per_byte"),
             ("message_s", "message_s"),
-            ("deviation", "--deviation"),
-            ("compression", "--compress"),
+            ("deviation", "deviation"),
+            ("compression", "compression"),
         ):
             self._check(name, flag, least=0.0)
         if not (np.asarray(self.server_limit_bytes_per_s) > 0).all():
             raise ConfigError("server_limit_bytes_per_s must be above 0")
         if (np.asarray(self.compression) >= 1).any():
-            raise ConfigError("--compress must be below 1: something has to be sent")
+            raise ConfigError("compression must be below 1: something has to be sent")
 
     def _check(self, name: str, flag: str, *, least: float | None) -> None:
         values = np.asarray(getattr(self, name), dtype=np.float64)
@@ -221,7 +221,7 @@ def iteration_seconds(
     Raises:
         ConfigError: no such exchange.
     """
-    check_choice("--exchange", exchange, EXCHANGES)
+    check_choice("exchange", exchange, EXCHANGES)
     flat = points.arrays()
     count = len(next(iter(flat.values())))
     cost = compression or Compression()

@@ -1,6 +1,6 @@
 """A graph at any batch size, from the same graph at two.
 
-    OpGraph of batch a, OpGraph of batch b -> BatchedGraph -> kinds of ops, op times at batch n
+    OpGraph of batch a, OpGraph of batch b -> BatchedGraph -> Job at batch n
 
 Bytes, and the sides of matrix products, are straight lines over the batch size, so two graphs tell
 them all; structure, parameters and gradients do not depend on it.
@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
-from driple.hardware import Device
-from driple.simulate.kernels import Efficiency, op_times
+from driple.simulate.job import Job, OpKinds, Program
 from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
-from driple.simulate.plan import OpTimes, execution_order
+from driple.simulate.plan import execution_order
 
 __all__ = ["BatchedGraph"]
 
@@ -33,8 +32,7 @@ class BatchedGraph:
         batch_sizes: the two that are known.
         tables: of the kinds of ops, at each.
         kind_of: shape [num_nodes], kind of each node.
-        executions: shape [num_nodes], how often each runs in a step of tf_cnn_benchmarks, which
-            leaves out the gradients that nobody reads.
+        executions: shape [num_nodes], how often each runs in a step.
         runs: shape [num_kinds], how often ops of each kind run in a step.
         order: shape [num_nodes], order of execution.
     """
@@ -63,7 +61,7 @@ class BatchedGraph:
             OpTable.of([graph.signatures[i] for i in kinds[:, column].tolist()])
             for column, graph in enumerate((one, other))
         )
-        executions = one.executions * executed_nodes(one, gated=False)
+        executions = one.executions * executed_nodes(one)
         runs = np.bincount(kind_of.ravel(), weights=executions, minlength=len(kinds))
         return cls(
             graph=one,
@@ -88,7 +86,12 @@ class BatchedGraph:
         }
         return replace(one, **between)
 
-    def times(self, batch_size: int, device: Device, efficiency: Efficiency) -> OpTimes:
-        """Times of the nodes at a batch size, as `kernels.op_times` gives them."""
-        table = self.table(batch_size)
-        return op_times(table, self.kind_of, self.executions, device, efficiency)
+    def job(self, batch_size: int, program: Program) -> Job:
+        """The training job at a batch size."""
+        kinds = OpKinds(
+            table=self.table(batch_size),
+            kind_of=self.kind_of,
+            executions=self.executions,
+            order=self.order,
+        )
+        return Job(self.graph, kinds=kinds, program=program)

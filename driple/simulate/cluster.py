@@ -1,7 +1,8 @@
 """Workers and parameter servers, step after step, on the event queue.
 
     step: pull parameters -> segments of computing, as parameters come -> push gradients
-    asynchronous: a worker's next step begins when the server has applied its gradients
+    asynchronous: a worker's next step begins when the server has applied its gradients; the first
+                  steps of the workers begin one after another, spread over the time of a step
     synchronous:  all workers begin together when the last gradient is in
 
 The public Driple measurements are of TensorFlow 1, where a worker fetches all parameters when its
@@ -10,8 +11,8 @@ step begins and sends each gradient as soon as it is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from driple.simulate.plan import Message, Segment, StepPlan
 
 # Steps of the slowest worker, however many the fastest does meanwhile.
 _LEAST_STEPS = 10
+_STEPS_ALONE = 2
+_MOST_AT_ONCE = 3  # servers that a synchronous worker hears from at the same time
 
-__all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster"]
+__all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster", "spread"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +47,7 @@ class ClusterSpec:
         copy_s_per_byte: seconds of each worker for a byte between its host's memory and its device;
             empty if there is no such copy.
         synchronous: whether workers wait for each other.
+        starts_s: when each worker begins; empty if all begin at 0.
         jitter: standard deviation of the logarithm of a step's computing time.
     """
 
@@ -56,6 +60,7 @@ class ClusterSpec:
     apply_s_per_byte: float = 0.0
     copy_s_per_byte: tuple[float, ...] = ()
     synchronous: bool = False
+    starts_s: tuple[float, ...] = ()
     jitter: float = 0.0
 
 
@@ -82,7 +87,7 @@ class WorkerRecord:
 
     Attributes:
         computing: segments, in order.
-        step_ends_s: when each step ended, as long as all workers train; the first began at 0.
+        step_ends_s: when each step ended, after the warm-up and as long as all workers train.
         tx: (time in s, bytes/s from then on) of its outgoing link.
         rx: the same of its incoming link.
     """
@@ -99,8 +104,31 @@ class WorkerRecord:
         return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else ends[0]
 
 
+def spread(spec: ClusterSpec, plans: Sequence[StepPlan]) -> ClusterSpec:
+    """The cluster with workers that begin one after another, spread evenly over a step.
+
+    Asynchronous workers that all begin at 0 ask for the same parameters at the same time, and may
+    go on so for hundreds of steps: how long it takes until they are spread decides the result. The
+    step is that of the first worker alone, without differences between steps.
+    """
+    alone = replace(
+        spec,
+        worker_machine=spec.worker_machine[:1],
+        copy_s_per_byte=spec.copy_s_per_byte[:1],
+        jitter=0.0,
+    )
+    (record,) = simulate_cluster(alone, plans[:1], _STEPS_ALONE)
+    apart_s = record.iteration_time_s / len(plans)
+    return replace(spec, starts_s=tuple(apart_s * worker for worker in range(len(plans))))
+
+
 def simulate_cluster(
-    spec: ClusterSpec, plans: Sequence[StepPlan], num_steps: int, seed: int = 0
+    spec: ClusterSpec,
+    plans: Sequence[StepPlan],
+    num_steps: int,
+    seed: int = 0,
+    *,
+    warm_up: int = 0,
 ) -> list[WorkerRecord]:
     """Let every worker do its steps.
 
@@ -110,11 +138,12 @@ def simulate_cluster(
         num_steps: steps of the fastest worker; it goes on while one has done fewer than 10, or than
             that if it is less.
         seed: of the jitter.
+        warm_up: steps of every worker that come before, and are left out.
 
     Returns:
         One record per worker.
     """
-    cluster = _Cluster(spec, plans, num_steps, np.random.default_rng(seed))
+    cluster = _Cluster(spec, plans, num_steps, warm_up, np.random.default_rng(seed))
     cluster.start()
     cluster.queue.run()
     return cluster.records()
@@ -128,9 +157,11 @@ class _Cluster:
         spec: ClusterSpec,
         plans: Sequence[StepPlan],
         num_steps: int,
+        warm_up: int,
         random: np.random.Generator,
     ) -> None:
         self.spec, self.num_steps, self.random = spec, num_steps, random
+        self.warm_up, self.is_warm = warm_up, not warm_up
         self.queue = EventQueue()
         places = (*spec.worker_machine, *spec.server_machine)
         num_workers, num_links = len(plans), 2 * (max(places) + 1)
@@ -139,7 +170,13 @@ class _Cluster:
         # one in, and what passes it out and in at most.
         capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
         capacities += [spec.role_bytes_per_s] * num_ports
-        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers)
+        num_streams = 2 * num_workers * len(spec.server_machine)
+        most = _MOST_AT_ONCE if spec.synchronous else num_streams
+        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most)
+        # Requests of asynchronous workers are answered in the order in which they came; those of
+        # synchronous ones come together, and share.
+        num_groups = 2 * num_workers if spec.synchronous else 1
+        self.groups = [self.network.group() for _ in range(num_groups)]
 
         def links(sender: int, reader: int) -> tuple[int, ...]:
             ports = num_links + 2 * sender, num_links + 2 * reader + 1
@@ -155,16 +192,25 @@ class _Cluster:
                 self,
                 plan,
                 copy_s_per_byte=spec.copy_s_per_byte[w] if spec.copy_s_per_byte else 0.0,
-                up=[self.network.stream(links(w, s), (2 * w,)) for s in roles],
-                down=[self.network.stream(links(s, w), (2 * w + 1,)) for s in roles],
+                up=self._streams([links(w, s) for s in roles], 2 * w),
+                down=self._streams([links(s, w) for s in roles], 2 * w + 1),
             )
             for w, plan in enumerate(plans)
         ]
         self.at_barrier = 0
 
+    def _streams(self, crossed: Iterable[tuple[int, ...]], meter: int) -> list[int]:
+        """Streams of one worker in one direction, whose messages keep their order."""
+        group = self.groups[meter % len(self.groups)]
+        return [self.network.stream(links, (meter,), group) for links in crossed]
+
     def start(self) -> None:
-        for worker in self.workers:
-            worker.begin_step()
+        starts_s = self.spec.starts_s or (0.0,) * len(self.workers)
+        for worker, start_s in zip(self.workers, starts_s, strict=True):
+            if start_s > 0:
+                self.queue.at(start_s, worker.begin_step)
+            else:
+                worker.begin_step()
 
     def step_done(self, worker: _Worker) -> None:
         """A worker's gradients are all in; begin its next step, or all workers' if they wait."""
@@ -180,15 +226,25 @@ class _Cluster:
         """End a step of these workers, and begin another unless the run is over."""
         for worker in workers:
             worker.record.step_ends_s.append(self.queue.now_s)
+        if not self.is_warm and min(self.num_done) >= self.warm_up:
+            self.is_warm = True
+            for worker in self.workers:  # each keeps its last end, which its next step begins at
+                del worker.record.step_ends_s[:-1]
         if not self.is_over:
             for worker in workers:
                 worker.begin_step()
 
     @property
+    def num_done(self) -> list[int]:
+        """Steps of each worker, those of the warm-up as long as it lasts."""
+        return [len(worker.record.step_ends_s) for worker in self.workers]
+
+    @property
     def is_over(self) -> bool:
         """Whether no worker begins another step."""
-        done = [len(worker.record.step_ends_s) for worker in self.workers]
-        return max(done) >= self.num_steps and min(done) >= min(_LEAST_STEPS, self.num_steps)
+        done = self.num_done
+        least = min(_LEAST_STEPS, self.num_steps)
+        return self.is_warm and max(done) >= self.num_steps and min(done) >= least
 
     def records(self) -> list[WorkerRecord]:
         """What each worker did; its meters are 2 w (out) and 2 w + 1 (in).

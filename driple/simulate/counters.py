@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.errors import TraceError
 from driple.simulate.cluster import WorkerRecord
 from driple.targets import RESOURCES, UNITS
 from driple.trace import Trace
@@ -26,6 +27,9 @@ __all__ = ["NVML_WINDOW_S", "lengthened", "traces_of_worker"]
 FloatArray = npt.NDArray[np.float64]
 
 NVML_WINDOW_S = 1 / 6
+# Bounds of a worker's traces, checked before they are made: some hundred MB each.
+MOST_SEGMENTS = 5_000_000
+MOST_SAMPLES = 10_000_000
 
 
 def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
@@ -37,9 +41,19 @@ def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
     Args:
         record: what a worker did.
         least_s: seconds from the end of the first step to that of the last.
+
+    Raises:
+        TraceError: the steps take no time, or so little that too many of them would be needed.
     """
     start_s, end_s = record.step_ends_s[0], record.step_ends_s[-1]
     span_s = end_s - start_s
+    segments = len(record.computing) + len(record.tx) + len(record.rx)
+    if span_s <= 0 or segments * (least_s / span_s) > MOST_SEGMENTS:
+        raise TraceError(
+            f"{len(record.step_ends_s) - 1} simulated step(s) last {span_s:.3g} s in all, too "
+            "short for the counters of a GPU; give the graph of a training step with the shapes of "
+            "its tensors"
+        )
     turns = math.ceil(least_s / span_s)
     if turns <= 1:
         return record
@@ -87,8 +101,18 @@ def traces_of_worker(
         start_s: begin of the traces.
         end_s: end of the traces.
         window_s: over which the device's utilisation is taken; 0 for the sampling period.
+
+    Raises:
+        TraceError: there would be too many samples.
     """
-    count = int((end_s - start_s) / period_s + 1e-9)
+    num_samples = (end_s - start_s) / period_s
+    if not num_samples <= MOST_SAMPLES:
+        raise TraceError(
+            f"simulated steps last {end_s - start_s:.3g} s in all, {num_samples:.3g} samples of "
+            f"{period_s:g} s, at most {MOST_SAMPLES} are taken; simulate fewer steps, or check the "
+            "graph's tensor sizes and the turns of its loops"
+        )
+    count = int(num_samples + 1e-9)
     edges: FloatArray = start_s + period_s * np.arange(count + 1, dtype=np.float64)
     device = {
         "device_util": _totals_of_computing(record, "busy_share"),

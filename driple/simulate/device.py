@@ -180,6 +180,9 @@ class Calibration:
     def error_of(self, setting: Setting, link: str) -> dict[str, Any]:
         """Error of simulated iteration times on such a cluster; empty if it is not known.
 
+        It is over all published runs, whatever network they train, and is recorded with a data set
+        of many networks. `stated_error` finds the error that belongs to one answer.
+
         Of a device without published runs on such clusters, or a ring over a link that nobody
         measured, it is the error on devices that were left out of the fit, and `devices` are those.
         On servers that speaks of one small GPU alone, so where the device's error by itself is

@@ -5,24 +5,27 @@ OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.errors import GraphError
-from driple.graph.opgraph import OpGraph
+from driple.graph.opgraph import Layout, OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.settings import Setting
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.kernels import op_times
 from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
-__all__ = ["Job", "is_synchronous"]
+__all__ = ["Job", "OpKinds", "Program", "assumptions_on", "is_synchronous"]
 
 # A graph whose gradients are added up before they are applied waits for all workers.
 _ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
+_TOKENS = ("QueueEnqueue", "QueueEnqueueV2")
 # Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
 _ACCESSES = {
     "ApplyGradientDescent": 3,
@@ -31,6 +34,77 @@ _ACCESSES = {
     "ApplyAdam": 7,
 }
 _USUAL_ACCESSES = 5
+# Seconds that a step may keep a device: not less than the start of one kernel, and no more than a
+# day. Outside, sizes or turns of loops in the graph are not those of a training step.
+_SHORTEST_STEP_S, _LONGEST_STEP_S = 1e-6, 86_400.0
+_ON_SERVERS = "its variables and their updates are placed on the parameter servers"
+_ON_RING = "each worker updates all variables itself, and its gradients go round the ring"
+_ALONE = "the device updates all variables itself; nothing crosses the network"
+# By layout of the graph and kind of cluster.
+_ASSUMED: Mapping[tuple[Layout, str], str] = {
+    ("unplaced", "servers"): f"the graph names no device: {_ON_SERVERS}",
+    ("one_machine", "servers"): f"the graph is of one machine: {_ON_SERVERS}",
+    ("all_reduce", "servers"): "the graph adds up gradients by all-reduce, this setting has "
+    f"parameter servers: {_ON_SERVERS}, and workers wait for each other",
+    ("servers", "ring"): f"the graph has parameter servers, this setting has none: {_ON_RING}",
+    ("unplaced", "ring"): f"the graph names no device: {_ON_RING}",
+    ("one_machine", "ring"): f"the graph is of one machine: {_ON_RING}",
+    ("servers", "alone"): f"the graph has parameter servers, this setting has none: {_ALONE}",
+    ("all_reduce", "alone"): f"the graph adds up gradients of several workers: {_ALONE}",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """What a training program does that its graph does not tell.
+
+    Attributes:
+        synchronous: whether workers on servers wait for each other; None: as the graph has it.
+        overlapped: whether gradients go round a ring while later ones are computed, as in Horovod
+            and PyTorch; else when all are computed.
+        ring_share: share of the gradients' bytes that goes round a ring: a half if they are cast to
+            half precision before.
+    """
+
+    synchronous: bool | None = None
+    overlapped: bool = True
+    ring_share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpKinds:
+    """Kinds of the ops of a graph, and how often each op runs.
+
+    Attributes:
+        table: the kinds.
+        kind_of: shape [num_nodes], row of each node in the table.
+        executions: shape [num_nodes], turns of each node in a step; 0 for what does not run.
+        order: shape [num_nodes], order of execution.
+    """
+
+    table: OpTable
+    kind_of: npt.NDArray[np.integer]
+    executions: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, graph: OpGraph) -> OpKinds:
+        """Of a graph.
+
+        Raises:
+            GraphError: the graph does not tell what its ops compute on.
+        """
+        if len(graph.signature_of) != graph.num_nodes:
+            raise GraphError(
+                "graph holds no shapes of its ops' inputs, which their times depend on; read it "
+                "from its GraphDef again"
+            )
+        return cls(
+            table=OpTable.of(graph.signatures),
+            kind_of=graph.signature_of,
+            executions=graph.executions * executed_nodes(graph),
+            order=execution_order(graph),
+        )
 
 
 class Job:
@@ -38,35 +112,42 @@ class Job:
 
     Attributes:
         graph: of one worker's step.
+        kinds: of its ops.
+        program: what else the training program does.
+
+    Args:
+        graph: of one worker's step.
+        kinds: of its ops; by default found in the graph.
+        program: what else the training program does.
 
     Raises:
         GraphError: the graph does not tell what its ops compute on.
     """
 
-    def __init__(self, graph: OpGraph) -> None:
-        if len(graph.signature_of) != graph.num_nodes:
-            raise GraphError(
-                "graph holds no shapes of its ops' inputs, which their times depend on; read it "
-                "from its GraphDef again"
-            )
-        self.graph = graph
-        self._times: dict[str, OpTimes] = {}
-        self._plans: dict[tuple[str, int, Strategy], StepPlan] = {}
+    def __init__(
+        self, graph: OpGraph, *, kinds: OpKinds | None = None, program: Program = Program()
+    ) -> None:
+        self.graph, self.program = graph, program
+        self.kinds = kinds or OpKinds.of(graph)
+        self._times: dict[CalibratedDevice, OpTimes] = {}
+        self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
 
-    @cached_property
-    def table(self) -> OpTable:
-        """Kinds of ops."""
-        return OpTable.of(self.graph.signatures)
-
-    @cached_property
+    @property
     def order(self) -> npt.NDArray[np.int64]:
         """Order of execution."""
-        return execution_order(self.graph)
+        return self.kinds.order
 
-    @cached_property
+    @property
     def executions(self) -> npt.NDArray[np.int64]:
-        """Turns of each node in a step; 0 for what nobody reads."""
-        return self.graph.executions * executed_nodes(self.graph)
+        """Turns of each node in a step; 0 for what does not run."""
+        return self.kinds.executions
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether workers on servers wait for each other."""
+        if self.program.synchronous is None:
+            return is_synchronous(self.graph)
+        return self.program.synchronous
 
     def forget_times(self) -> None:
         """Have the next simulation work out all times anew: another calibration is coming."""
@@ -75,31 +156,39 @@ class Job:
 
     def times(self, device: CalibratedDevice) -> OpTimes:
         """Times of its ops on a device."""
-        name = device.spec.name
-        if name not in self._times:
-            self._times[name] = op_times(
-                self.table,
-                self.graph.signature_of,
-                self.executions,
+        if device not in self._times:
+            self._times[device] = op_times(
+                self.kinds.table,
+                self.kinds.kind_of,
+                self.kinds.executions,
                 device.spec,
                 device.efficiency,
             )
-        return self._times[name]
+        return self._times[device]
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
-        """The step of a worker with this device; without servers, all messages name server 0."""
-        key = (device.spec.name, num_servers, placement)
+        """The step of a worker with this device; without servers, all messages name server 0.
+
+        Raises:
+            GraphError: the ops would take no time, or more than a day.
+        """
+        key = (device, num_servers, placement)
         if key not in self._plans:
             traffic = self.graph.traffic
             holders = place_variables(traffic.received_bytes, max(num_servers, 1), placement)
             takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
-            self._plans[key] = plan_step(
-                self.graph, self.times(device), holders.tolist(), takers.tolist(), self.order
+            plan = plan_step(
+                self.graph, self.times(device), holders.tolist(), takers.tolist(), self.kinds.order
             )
+            _check_length(plan.compute_s, device.spec.name)
+            self._plans[key] = plan
         return self._plans[key]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
-        """Seconds of a device to apply a step's gradients itself, as it does without servers."""
+        """Seconds of a device to apply a step's gradients itself, as it does without servers.
+
+        Devices were fitted to steps of which the updates take their bytes alone.
+        """
         found = {
             name: ops.num_nodes
             for ops in self.graph.remote
@@ -108,11 +197,40 @@ class Job:
         }
         name = max(found, key=lambda one: found[one], default="")
         moved = _ACCESSES.get(name, _USUAL_ACCESSES) * self.graph.received_bytes
-        reached = device.efficiency.device
-        starting_s = found.get(name, 0) * reached.start_s
-        return moved / (device.spec.bytes_per_s * reached.memory) + starting_s
+        return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
+
+
+def _check_length(compute_s: float, device: str) -> None:
+    """Raise GraphError unless a step's computing takes a believable time."""
+    if compute_s < _SHORTEST_STEP_S:
+        raise GraphError(
+            f"a step of the graph would take {compute_s:.3g} s on {device}, as its ops have no "
+            "work of known size; write the graph of a training step with "
+            "as_graph_def(add_shapes=True)"
+        )
+    if not compute_s <= _LONGEST_STEP_S:
+        raise GraphError(
+            f"a step of the graph would take {compute_s:.3g} s on {device}, at most "
+            f"{_LONGEST_STEP_S:.0f} are simulated; its tensor sizes or the turns of its loops are "
+            "not those of a training step"
+        )
 
 
 def is_synchronous(graph: OpGraph) -> bool:
-    """Whether the gradients of all workers are added up before they are applied."""
-    return any(ops.op_type in _ADDS_UP for ops in graph.remote)
+    """Whether a step waits for all workers.
+
+    Gradients of all workers are added up before they are applied, or a worker puts tokens into the
+    others' queues when its updates are done, as tf_cnn_benchmarks does. (Queues of inputs are
+    filled by threads of their own, not by a step.)
+    """
+    if graph.layout == "all_reduce":
+        return True
+    return any(ops.op_type in _ADDS_UP + _TOKENS for ops in graph.remote)
+
+
+def assumptions_on(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """What a simulation of a graph assumes where the setting is not what the graph is made for."""
+    without = "ring" if setting.num_workers > 1 else "alone"
+    kind = "servers" if setting.num_servers else without
+    found = _ASSUMED.get((graph.layout, kind))
+    return (found,) if found else ()

@@ -18,19 +18,27 @@ import numpy.typing as npt
 from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.cluster import ClusterSpec, simulate_cluster
-from driple.simulate.device import LinkEfficiency, link_kind
+from driple.simulate.device import CalibratedDevice, LinkEfficiency, link_kind
+from driple.simulate.job import Program
 from driple.simulate.kernels import Efficiency
-from driple.simulate.plan import StepPlan, plan_step
+from driple.simulate.plan import StepPlan
 from driple.simulate.published import PublishedRun
 from driple.simulate.ring import RingSpec, passing
-from driple.simulate.scene import copy_s_per_byte
+from driple.simulate.scene import Scene, copy_s_per_byte
 from driple.simulate.solver import least_squares
 
-__all__ = ["Prepared", "by_link", "fit_link", "prepare_run", "seconds_on"]
+__all__ = [
+    "Prepared",
+    "by_link",
+    "fit_link",
+    "prepare_run",
+    "program_of",
+    "scene_of_run",
+    "seconds_on",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
-_ACCESSES_OF_SGD = 3
 # tf_cnn_benchmarks sends the gradients of half-precision runs round in half precision
 # (compact_gradient_transfer, its default).
 _COMPACT = 0.5
@@ -74,30 +82,46 @@ def prepare_run(
     efficiency_of: Callable[[str], Efficiency],
 ) -> Prepared:
     """The steps of a run's workers."""
-    plans, updates = {}, {}
-    traffic = graph.graph.traffic
-    for name in set(run.devices):
-        device, efficiency = DEVICES[name], efficiency_of(name)
-        times = graph.times(run.batch_size, device, efficiency)
-        plans[name] = plan_step(
-            graph.graph, times, [0] * len(traffic.received_bytes), [0] * len(traffic.sent_bytes),
-            graph.order,
-        )  # fmt: skip
-        moved = _ACCESSES_OF_SGD * graph.graph.received_bytes
-        updates[name] = moved / (device.bytes_per_s * efficiency.device.memory)
-    some = next(iter(plans.values()))
-    messages = [one for segment in some.segments for one in segment.sends]
-    sizes = np.array([one.nbytes for one in messages])
+    job = graph.job(run.batch_size, program_of(run))
+    devices = {
+        name: CalibratedDevice(DEVICES[name], efficiency_of(name), name)
+        for name in set(run.devices)
+    }
+    plans = {
+        name: job.plan(device, run.num_servers, "round_robin") for name, device in devices.items()
+    }
+    messages = [one for segment in plans[run.device].segments for one in segment.sends]
     ready_s = np.max([_ready(plan) for plan in plans.values()], axis=0)
     compute_s = max(plan.compute_s for plan in plans.values())
     return Prepared(
         run=run,
         plans=tuple(plans[name] for name in run.devices),
-        update_s=tuple(updates[name] for name in run.devices),
-        sizes=sizes * (_COMPACT if run.half and not run.num_servers else 1.0),
+        update_s=tuple(job.update_seconds(devices[name]) for name in run.devices),
+        sizes=np.array([one.nbytes for one in messages]) * job.program.ring_share,
         tensors=np.array([one.tensors for one in messages], dtype=np.int64),
         ready_s=ready_s if run.overlapped else np.full(len(ready_s), compute_s),
         compute_s=compute_s,
+    )
+
+
+def program_of(run: PublishedRun) -> Program:
+    """What the program of a run did that its graph does not tell."""
+    return Program(
+        synchronous=True,
+        overlapped=run.overlapped,
+        ring_share=_COMPACT if run.half and not run.num_servers else 1.0,
+    )
+
+
+def scene_of_run(run: PublishedRun) -> Scene:
+    """The machines of a run: each role on a machine of its own, or all of a ring on one."""
+    count = len(run.devices)
+    return Scene(
+        devices=run.devices,
+        worker_machine=tuple(range(count)) if run.num_servers else (0,) * count,
+        server_machine=tuple(range(count, count + run.num_servers)),
+        link=run.link,
+        link_bytes_per_s=link_named(run.link).bytes_per_s,
     )
 
 
@@ -114,7 +138,7 @@ def seconds_on(
     apply_s_per_byte: float,
     role_bytes_per_s: float = float("inf"),
 ) -> float:
-    """Simulated seconds of an iteration, differences between steps left out.
+    """Simulated seconds of an iteration, differences between steps left out: for fits.
 
     Args:
         prepared: the run.
@@ -129,9 +153,10 @@ def seconds_on(
         ring = RingSpec(bytes_per_s=rate, tensor_s=link.tensor_s, update_s=prepared.update_s)
         _, ends = passing(ring, prepared.sizes, prepared.tensors, prepared.ready_s)
         return max(prepared.compute_s, float(ends[-1])) + max(prepared.update_s)
+    scene = scene_of_run(run)
     spec = ClusterSpec(
-        worker_machine=tuple(range(count)),
-        server_machine=tuple(range(count, count + run.num_servers)),
+        worker_machine=scene.worker_machine,
+        server_machine=scene.server_machine,
         link_bytes_per_s=rate,
         bridge_bytes_per_s=rate,
         role_bytes_per_s=role_bytes_per_s,

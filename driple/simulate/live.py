@@ -1,4 +1,11 @@
-"""Which ops of a graph a step runs: TensorFlow leaves out what nobody reads."""
+"""Which ops of a graph a step runs: TensorFlow leaves out what nobody reads.
+
+OpGraph -> updates and tensors sent (the step) -> all that leads to them -> what data of it is read
+
+An op that only control edges lead on from gives no data to the step: TensorFlow's Grappler turns it
+into a NoOp, unless it does something besides giving a tensor. The gradient by the input images is
+one: `Optimizer.minimize` has other gradients wait for it, and nobody reads it.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +16,44 @@ from driple.graph.opgraph import OpGraph
 
 __all__ = ["executed_nodes"]
 
-# Ops that do something besides giving a tensor; a bare Assign sets a variable before any step.
-_ACTS = (
+# Updates; a bare Assign sets a variable before any step.
+_UPDATES = (
     "Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "AssignAdd", "AssignSub",
     "Scatter", "ResourceScatter",
 )  # fmt: skip
+# Ops that Grappler's dependency optimizer keeps for what they do, if anything waits for them.
+_ACTS = frozenset(
+    {
+        "Assert", "Assign", "AssignVariableOp", "CheckNumerics", "CheckNumericsV2",
+        "CollectiveReduce", "CollectiveReduceV2", "HorovodAllreduce", "HorovodBroadcast",
+        "NcclAllReduce", "Print", "PrintV2", "PyFunc", "PyFuncStateless", "EagerPyFunc",
+        "_Send", "_HostSend",
+    }
+)  # fmt: skip
 
 
-def executed_nodes(graph: OpGraph, *, gated: bool = True) -> npt.NDArray[np.bool_]:
-    """Whether each node runs, shape [num_nodes]: what leads to a tensor sent, or to an update.
-
-    Args:
-        graph: of one worker's step.
-        gated: whether gradients wait for one another through control edges, as `Optimizer.minimize`
-            has them do; the gradient by the images, which nobody reads, then runs too. In programs
-            that call `tf.gradients`, such as tf_cnn_benchmarks, it does not.
-    """
-    runs = np.array([kind.startswith(_ACTS) for kind in graph.op_types], dtype=np.bool_)
-    runs[graph.traffic.senders] = True
-    if not runs.any():
+def executed_nodes(graph: OpGraph) -> npt.NDArray[np.bool_]:
+    """Whether each node runs, shape [num_nodes]; all do in a graph without updates and traffic."""
+    step = np.array([kind.startswith(_UPDATES) for kind in graph.op_types], dtype=np.bool_)
+    step[graph.traffic.senders] = True
+    if not step.any():
         return np.ones(graph.num_nodes, dtype=np.bool_)
-    edges = graph.edges if gated else graph.edges[~graph.is_control]
+    reached = _leading_to(step, graph.edges)
+    acts = np.array([kind in _ACTS for kind in graph.op_types], dtype=np.bool_)
+    return _leading_to(step | (acts & reached), graph.edges[~graph.is_control])
+
+
+def _leading_to(ends: npt.NDArray[np.bool_], edges: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """The nodes of `ends`, and all from which edges lead to them."""
+    found = ends.copy()
     order = np.argsort(edges[:, 1], kind="stable")
     sources = edges[order, 0]
-    ends = np.searchsorted(edges[order, 1], np.arange(graph.num_nodes + 1))
-    todo = np.flatnonzero(runs).tolist()
+    first = np.searchsorted(edges[order, 1], np.arange(len(ends) + 1))
+    todo = np.flatnonzero(found).tolist()
     while todo:
         node = todo.pop()
-        for source in sources[ends[node] : ends[node + 1]].tolist():
-            if not runs[source]:
-                runs[source] = True
+        for source in sources[first[node] : first[node + 1]].tolist():
+            if not found[source]:
+                found[source] = True
                 todo.append(source)
-    return runs
+    return found

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from driple.graph.signature import OpSignature
 from driple.opcost import cost_of_op
+from driple.opcost.complete import completed
 from driple.opcost.products import (
     CONVOLUTIONS,
     FILTER_GRADIENTS,
@@ -46,13 +47,16 @@ _MEMORY_KIND_OF = {
     "FusedBatchNorm": "norm", "FusedBatchNormV2": "norm", "FusedBatchNormV3": "norm",
     "FusedBatchNormGrad": "norm_gradient", "FusedBatchNormGradV2": "norm_gradient",
     "FusedBatchNormGradV3": "norm_gradient",
-    "MaxPool": "pool", "AvgPool": "pool", "MaxPoolGrad": "pool_gradient",
-    "AvgPoolGrad": "pool_gradient", "BiasAddGrad": "bias_gradient",
+    "MaxPool": "pool", "AvgPool": "pool", "MaxPool3D": "pool", "AvgPool3D": "pool",
+    "MaxPoolGrad": "pool_gradient", "AvgPoolGrad": "pool_gradient",
+    "MaxPool3DGrad": "pool_gradient", "AvgPool3DGrad": "pool_gradient",
+    "BiasAddGrad": "bias_gradient",
 }  # fmt: skip
 _WINDOWED = tuple(
     MEMORY_KINDS.index(name) for name in ("norm", "norm_gradient", "pool", "pool_gradient")
 )
 _TENSOR_SIDE = 8
+_FLAT = 4  # dimensions of images in two dimensions of space, channels and batch among them
 _BY_FILTER = 2  # in `OpTable.gradient`
 _LEAST_FIRST = 7  # windows this large belong to a first layer, whose images have few channels
 
@@ -115,7 +119,8 @@ class OpTable:
 
     @classmethod
     def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
-        """The table of some ops."""
+        """The table of some ops; shapes that an op's others determine are filled in first."""
+        signatures = [completed(op) for op in signatures]
         costs = [cost_of_op(op) for op in signatures]
         products = [product_of(op, c.flops) for op, c in zip(signatures, costs, strict=True)]
         saved = [_saved_product(op) for op in signatures]
@@ -148,12 +153,12 @@ def _product_kind(op: OpSignature) -> int:
     window = window_of(op)
     if window is None:
         return _OTHER
-    height, width = window[:2]
-    if height != width:
+    sides = window[:-2]
+    if len(set(sides)) > 1:
         return _OBLONG
-    if height >= _LEAST_FIRST:
+    if sides[0] >= _LEAST_FIRST:
         return _FIRST
-    return {1: _POINTWISE, 3: _WINDOW3, 5: WINDOW5}.get(height, _OTHER)
+    return {1: _POINTWISE, 3: _WINDOW3, 5: WINDOW5}.get(sides[0], _OTHER)
 
 
 def _sides(products: Sequence[Product | None]) -> FloatArray:
@@ -167,15 +172,20 @@ def _saved_product(op: OpSignature) -> Product | None:
     window = window_of(op)
     if window is None or _product_kind(op) not in {_WINDOW3, WINDOW5}:
         return None
-    made = op.outputs[0].shape if op.op_type in CONVOLUTIONS else op.inputs[2].shape
-    if made is None or len(made) != 4 or not _keeps_size(op, window):
+    made = _made_by(op)
+    if (
+        made is None
+        or len(made) != len(window)
+        or len(made) != _FLAT
+        or not _keeps_size(op, window)
+    ):
         return None
     # The sides that are no channels, wherever the layout puts them.
-    image, channels = sorted(max(n, 1) for n in made[1:]), window[3]
+    image, channels = sorted(max(n, 1) for n in made[1:]), max(window[3], 1)
     image.remove(channels) if channels in image else image.pop()
     tile, points = _SAVING_TILES[window[0]]
     tiles = float(max(made[0], 1) * prod(ceil(side / tile) for side in image))
-    inner, outer = float(window[2]), float(window[3])
+    inner, outer = float(max(window[2], 1)), float(max(window[3], 1))
     if op.op_type in FILTER_GRADIENTS:
         return Product(inner, outer, tiles, float(points))
     if op.op_type in INPUT_GRADIENTS:
@@ -190,15 +200,17 @@ def _gradient(op: OpSignature) -> int:
     return 1 if op.op_type in INPUT_GRADIENTS else 0
 
 
+def _made_by(op: OpSignature) -> tuple[int, ...] | None:
+    """Shape of a convolution's output, or of the gradient by it that both gradients read."""
+    tensors, position = (op.outputs, 0) if op.op_type in CONVOLUTIONS else (op.inputs, 2)
+    return tensors[position].shape if position < len(tensors) else None
+
+
 def _keeps_size(op: OpSignature, window: Sequence[int]) -> bool:
     """Whether a convolution, or its gradient, keeps height and width about: its stride is 1."""
-    inner, outer = window[2], window[3]
-    if op.op_type in FILTER_GRADIENTS:
-        image, made = op.inputs[0].shape, op.inputs[2].shape if len(op.inputs) > 2 else None
-    elif op.op_type in INPUT_GRADIENTS:
-        image, made = op.outputs[0].shape, op.inputs[2].shape if len(op.inputs) > 2 else None
-    else:
-        image, made = op.inputs[0].shape, op.outputs[0].shape
-    if image is None or made is None:
+    inner, outer = max(window[2], 1), max(window[3], 1)
+    image = op.outputs[0] if op.op_type in INPUT_GRADIENTS else op.inputs[0]
+    made = op.outputs[0] if op.op_type in CONVOLUTIONS else op.inputs[2]
+    if image.shape is None or made.shape is None:
         return False
-    return 2 * prod(made) * inner > prod(image) * outer
+    return 2 * made.elements * inner > image.elements * outer

@@ -171,25 +171,40 @@ def _messages(
     *,
     last: bool,
 ) -> list[tuple[int, Message]]:
-    """Tensors of one server, small neighbours together, in order of their place.
+    """Small neighbours together, those of each server as one message, in order of their place.
 
-    A message of parameters must be there for the first of its tensors; one of gradients leaves
-    when the last of them is made.
+    Which tensors are neighbours does not depend on where they are: more servers do not make a
+    message wait for more of them. One of parameters must be there for the first of its tensors; one
+    of gradients leaves when the last of them is made.
     """
     least = nbytes.sum() / MOST_MESSAGES
     made: list[tuple[int, Message]] = []
-    # By server: place, bytes and tensors so far.
-    gathered: dict[int, tuple[int, float, int]] = {}
+    gathered: list[int] = []  # tensors so far
+    amount = 0.0
     for i in np.argsort(places, kind="stable").tolist():
-        server, place = servers[i], int(places[i])
-        at, amount, count = gathered.get(server, (place, 0.0, 0))
-        if amount >= least and amount > 0 and place != at:
-            made.append((at, Message(server, amount, count)))
-            at, amount, count = place, 0.0, 0
-        gathered[server] = (place if last else at, amount + float(nbytes[i]), count + 1)
-    made += [
-        (at, Message(server, amount, count))
-        for server, (at, amount, count) in gathered.items()
-        if amount
-    ]
+        if amount >= least and amount > 0 and places[i] != places[gathered[-1 if last else 0]]:
+            made += _by_server(gathered, places, nbytes, servers, last=last)
+            gathered, amount = [], 0.0
+        gathered.append(i)
+        amount += float(nbytes[i])
+    made += _by_server(gathered, places, nbytes, servers, last=last)
     return sorted(made, key=lambda item: item[0])
+
+
+def _by_server(
+    tensors: Sequence[int],
+    places: npt.NDArray[np.int64],
+    nbytes: npt.NDArray[np.int64],
+    servers: Sequence[int],
+    *,
+    last: bool,
+) -> list[tuple[int, Message]]:
+    """Place and message of each server that holds some of these tensors, which are in order."""
+    held: dict[int, list[int]] = {}
+    for i in tensors:
+        held.setdefault(servers[i], []).append(i)
+    return [
+        (int(places[some[-1 if last else 0]]), Message(server, amount, len(some)))
+        for server, some in held.items()
+        if (amount := float(nbytes[some].sum()))
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from driple.errors import GraphError, SettingError
-from driple.graph.placement import server_bytes
+from driple.graph.placement import Strategy, server_bytes
 from driple.perfmodel.sweep import Points, Profile
 from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.job import Job
@@ -56,9 +56,9 @@ def profile_of_plan(plan: StepPlan) -> Profile:
     return made
 
 
-def imbalance(job: Job, num_servers: int) -> float:
+def imbalance(job: Job, num_servers: int, placement: Strategy = "round_robin") -> float:
     """How many times its even share of the parameters the fullest server holds."""
-    loads = server_bytes(job.graph.traffic.received_bytes, num_servers)
+    loads = server_bytes(job.graph.traffic.received_bytes, num_servers, placement)
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 

@@ -37,12 +37,16 @@ class RingSpec:
         update_s: seconds of each worker's device to apply the gradients; a kernel runs, and uses
             device memory, all the while.
         jitter: standard deviation of the logarithm of a step's computing time.
+        overlapped: whether gradients go round while later ones are computed.
+        share: of the gradients' bytes that goes round.
     """
 
     bytes_per_s: float
     tensor_s: float
     update_s: tuple[float, ...]
     jitter: float = 0.0
+    overlapped: bool = True
+    share: float = 1.0
 
 
 def simulate_ring(
@@ -63,7 +67,7 @@ def simulate_ring(
     random = np.random.default_rng(seed)
     records = [WorkerRecord(tx=[(0.0, 0.0)], rx=[(0.0, 0.0)]) for _ in plans]
     messages = [message for segment in plans[0].segments for message in segment.sends]
-    sizes = np.array([message.nbytes for message in messages])
+    sizes = spec.share * np.array([message.nbytes for message in messages])
     tensors = np.array([message.tensors for message in messages])
     start_s = 0.0
     for _ in range(num_steps):
@@ -75,7 +79,10 @@ def simulate_ring(
         free_s = max(record.computing[-1].end_s if record.computing else start_s
                      for record in records)  # fmt: skip
         if len(plans) > 1 and len(sizes):
-            begins, ends = passing(spec, sizes, tensors, np.max(ready, axis=0))
+            ready_s = np.max(ready, axis=0)
+            if not spec.overlapped:
+                ready_s = np.full(len(ready_s), free_s)
+            begins, ends = passing(spec, sizes, tensors, ready_s)
             free_s = max(free_s, float(ends[-1]))
             _meter(records, sizes, begins, ends)
         for record, update_s in zip(records, spec.update_s, strict=True):

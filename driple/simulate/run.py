@@ -2,13 +2,15 @@
 
     OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
 
-Entry point: `simulate`. The same code labels these traces as labels measured ones.
+Entry point: `simulate`. `driple simulate --validate` calls its parts `simulate_steps` and
+`iteration_time_s` on published runs, so a user gets the number that was validated. The same code
+labels these traces as labels measured ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,18 +20,22 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.label import label_trace, targets_of
 from driple.settings import Setting
-from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
+from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster, spread
 from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
-from driple.simulate.device import Calibration
-from driple.simulate.job import Job, is_synchronous
+from driple.simulate.device import CalibratedDevice, Calibration
+from driple.simulate.job import Job, assumptions_on
 from driple.simulate.ring import RingSpec, simulate_ring
 from driple.simulate.scene import Scene, copy_s_per_byte, scene_of
 from driple.targets import UNITS, Targets
 from driple.trace import Trace
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["Simulation", "iteration_time_s", "simulate", "simulate_steps"]
 
 _LEAST_STEPS = 2
+# Steps of each asynchronous worker: until they have found their places, then those that count.
+# Steps of unlike workers, which meet anew in each, are all known after 100; all workers together
+# do 200, which tell as much.
+_WARM_UP, _MOST_STEPS, _LEAST_ASYNC_STEPS, _WORKER_STEPS = 5, 100, 20, 200
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
 _LEAST_TRACE_S = 60 * NVML_WINDOW_S
@@ -47,6 +53,7 @@ class Simulation:
         traces: of the first one's four resources, from the end of the first step.
         records: what every worker did, the first of the setting's own first.
         scene: the machines.
+        assumptions: where the setting is not what the graph is made for, one sentence each.
     """
 
     setting: Setting
@@ -56,6 +63,7 @@ class Simulation:
     traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
     scene: Scene
+    assumptions: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, Any]:
         """As `driple simulate --json` prints it: like a prediction, without a checkpoint."""
@@ -65,6 +73,7 @@ class Simulation:
             "units": dict(UNITS),
             "iteration_time_s": self.iteration_time_s,
             "provenance": "simulated",
+            "assumptions": list(self.assumptions),
             "workers": [
                 {"device": device, "iteration_time_s": record.iteration_time_s}
                 for device, record in zip(self.scene.devices, self.records, strict=True)
@@ -87,9 +96,7 @@ def simulate(
         job: the training job, or its graph; one that is simulated often is made a job once.
         setting: where it runs.
         calibration: what devices and links reach of their peaks.
-        num_steps: steps of the fastest worker, or of each of a ring; others do ten or as many.
-            Rings send gradients while later ones are computed, as Horovod and PyTorch do.
-            The first of each is left out of the results.
+        num_steps: as of `simulate_steps`.
         seed: of the differences between steps.
         placement: how variables are spread over servers.
 
@@ -98,35 +105,12 @@ def simulate(
         GraphError: the graph does not tell what its ops compute on.
         SettingError: an unknown device, or workers that nobody described.
     """
-    check_whole("--steps", num_steps, _LEAST_STEPS)
+    check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = Job(job) if isinstance(job, OpGraph) else job
     scene = scene_of(setting)
-    devices = [calibration.device(name) for name in scene.devices]
-    plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
-    link = calibration.link(scene.link)
-    rate = scene.link_bytes_per_s * link.share_of(scene.num_sharing)
-    if scene.server_machine:
-        cluster = ClusterSpec(
-            worker_machine=scene.worker_machine,
-            server_machine=scene.server_machine,
-            link_bytes_per_s=rate,
-            bridge_bytes_per_s=calibration.bridge_bytes_per_s,
-            role_bytes_per_s=calibration.server_bytes_per_s,
-            message_s=link.tensor_s,
-            copy_s_per_byte=tuple(copy_s_per_byte(device.spec) for device in devices),
-            apply_s_per_byte=calibration.apply_s_per_byte,
-            synchronous=is_synchronous(job.graph),
-            jitter=calibration.jitter,
-        )
-        records = simulate_cluster(cluster, plans, num_steps, seed)
-    else:
-        ring = RingSpec(
-            bytes_per_s=scene.link_bytes_per_s * link.share_of(setting.num_workers),
-            tensor_s=link.tensor_s,
-            update_s=tuple(job.update_seconds(device) for device in devices),
-            jitter=calibration.jitter,
-        )
-        records = simulate_ring(ring, plans, num_steps, seed)
+    records = simulate_steps(
+        job, scene, calibration, num_steps=num_steps, seed=seed, placement=placement
+    )
     kinds = scene.own_workers()
     shown = [_seen(records[worker]) for worker in kinds]
     weights = list(kinds.values())
@@ -135,11 +119,82 @@ def simulate(
         setting=setting,
         targets=Targets(np.average([one.targets.values for one in shown], 0, weights)),
         patterns=seen.patterns,
-        iteration_time_s=float(np.average([one.iteration_time_s for one in shown], 0, weights)),
+        iteration_time_s=iteration_time_s(scene, records),
         traces=seen.traces,
         records=tuple(records),
         scene=scene,
+        assumptions=assumptions_on(job.graph, setting),
     )
+
+
+def simulate_steps(
+    job: Job,
+    scene: Scene,
+    calibration: Calibration,
+    *,
+    num_steps: int = 100,
+    seed: int = 0,
+    placement: Strategy = "round_robin",
+    fused: bool = False,
+) -> list[WorkerRecord]:
+    """What every worker does, step after step; all simulated times come from here.
+
+    Asynchronous workers begin one after another, spread over a step; after a warm-up they do 200
+    steps together, and 20 to 100 each, whatever `num_steps` is: no mean of theirs depends on it.
+
+    Args:
+        job: the training job.
+        scene: the machines.
+        calibration: what devices and links reach of their peaks.
+        num_steps: steps of each worker of a ring, or of synchronous training. The first of each is
+            left out of the results.
+        seed: of the differences between steps.
+        placement: how variables are spread over servers.
+        fused: whether a compiler fuses ops (XLA).
+
+    Returns:
+        One record per worker.
+    """
+    devices = [_fused(calibration.device(name), fused=fused) for name in scene.devices]
+    plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
+    link = calibration.link(scene.link)
+    if not scene.server_machine:
+        ring = RingSpec(
+            bytes_per_s=scene.link_bytes_per_s * link.share_of(len(devices)),
+            tensor_s=link.tensor_s,
+            update_s=tuple(job.update_seconds(device) for device in devices),
+            jitter=calibration.jitter,
+            overlapped=job.program.overlapped,
+            share=job.program.ring_share,
+        )
+        return simulate_ring(ring, plans, num_steps, seed)
+    cluster = ClusterSpec(
+        worker_machine=scene.worker_machine,
+        server_machine=scene.server_machine,
+        link_bytes_per_s=scene.link_bytes_per_s * link.share_of(scene.num_sharing),
+        bridge_bytes_per_s=calibration.bridge_bytes_per_s,
+        role_bytes_per_s=calibration.server_bytes_per_s,
+        message_s=link.tensor_s,
+        copy_s_per_byte=tuple(copy_s_per_byte(device.spec) for device in devices),
+        apply_s_per_byte=calibration.apply_s_per_byte,
+        synchronous=job.is_synchronous,
+        jitter=calibration.jitter,
+    )
+    if job.is_synchronous:
+        return simulate_cluster(cluster, plans, num_steps, seed)
+    steps = min(_MOST_STEPS, max(_LEAST_ASYNC_STEPS, _WORKER_STEPS // len(plans)))
+    return simulate_cluster(spread(cluster, plans), plans, 1 + steps, seed, warm_up=_WARM_UP)
+
+
+def iteration_time_s(scene: Scene, records: Sequence[WorkerRecord]) -> float:
+    """Mean time of a step of the workers with the setting's own device, in seconds."""
+    kinds = scene.own_workers()
+    times = [records[worker].iteration_time_s for worker in kinds]
+    return float(np.average(times, weights=list(kinds.values())))
+
+
+def _fused(device: CalibratedDevice, *, fused: bool) -> CalibratedDevice:
+    return replace(device, efficiency=replace(device.efficiency, fused=fused)) if fused else device
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,8 @@ def scene_of(setting: Setting) -> Scene:
     link = _link_name(setting)
     machines = 1  # co-located
     if not link.startswith(("PCIe", "NVLink")):
-        machines = _MACHINES.get((num_servers, num_workers), 0)
+        table6 = not setting.homogeneous  # its settings with a network are all of unlike workers
+        machines = _MACHINES.get((num_servers, num_workers), 0) if table6 else 0
     if not machines or setting.on_cpu:  # each role on its own
         workers = tuple(range(num_workers))
         servers = tuple(range(num_workers, num_workers + num_servers))

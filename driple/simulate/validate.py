@@ -1,6 +1,7 @@
 """How far simulated iteration times are from published ones, on rows that nothing was fitted to.
 
-published runs -> each model, then each device, held out in turn: fit on the rest, predict it
+published runs -> each model, then each device, held out in turn: fit on the rest, predict it by
+                  the simulation that `driple simulate` runs
                -> errors by source, beside those of a plain roofline fitted to the same rows
 """
 
@@ -19,31 +20,42 @@ import numpy as np
 from driple.graph.opgraph import OpGraph
 from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.device import LinkEfficiency, nearest_link
-from driple.simulate.fits import Fits, fit_links, prepare_runs
-from driple.simulate.links import Prepared, seconds_on
+from driple.simulate.calibrate import Fit
+from driple.simulate.device import ETHERNET, Calibration, LinkEfficiency, nearest_link
+from driple.simulate.fits import Fits, Graphs, fit_links, prepare_runs
+from driple.simulate.links import program_of, scene_of_run
 from driple.simulate.published import (
     Kind,
     PublishedRun,
     most_passed_by_servers,
     read_published,
 )
+from driple.simulate.run import iteration_time_s, simulate_steps
 from driple.simulate.singles import read_ops
 from driple.zoo.store import GraphStore
 from driple.zoo.workload import Workload
 
 __all__ = [
+    "BRIDGE_BYTES_PER_S",
+    "JITTER",
     "HeldOut",
     "Prediction",
     "Summary",
+    "calibration_of",
     "error_rows",
     "load_fits",
     "predict_clusters",
     "predict_singles",
     "read_graphs",
+    "simulated_s",
     "summarise",
     "validate",
 ]
+
+# The paper's largest burst between two containers of one machine (section 2.4, figure 3).
+BRIDGE_BYTES_PER_S = 799.1e6
+JITTER = 0.02  # nobody published how much steps differ; tf_cnn_benchmarks prints about 2 %
+NO_LINK = LinkEfficiency(share=1.0, tensor_s=0.0, sharing=0.0)  # of one device, which needs none
 
 HeldOut = Literal["nothing", "model", "device"]
 
@@ -216,17 +228,53 @@ def _singles(
     fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, name: str
 ) -> list[Prediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-    simulated = fit.simulated(fits.rows(runs)).tolist()
+    calibration = calibration_of(fit, {ETHERNET: NO_LINK})
     return [
         Prediction(
             run=run,
             held_out=held_out,
             name=name,
-            simulated_s=seconds,
+            simulated_s=simulated_s(run, fits.graphs, calibration),
             roofline_s=_plain_s(fits, run, run.device, _left_out(held_out, name)),
         )
-        for run, seconds in zip(runs, simulated, strict=True)
+        for run in runs
     ]
+
+
+def calibration_of(
+    fit: Fit,
+    links: Mapping[str, LinkEfficiency],
+    *,
+    apply_s_per_byte: float = 0.0,
+    role_bytes_per_s: float = float("inf"),
+) -> Calibration:
+    """What a fit found, as a simulation takes it; errors and the activity of memory are not known.
+
+    Args:
+        fit: of kernels and devices.
+        links: of each kind.
+        apply_s_per_byte: seconds of a server for a byte of a gradient.
+        role_bytes_per_s: most that one worker or server passes, each way, where there are servers.
+    """
+    return Calibration(
+        kernels=fit.kernels,
+        devices=fit.devices,
+        links=links,
+        bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
+        apply_s_per_byte=apply_s_per_byte,
+        jitter=JITTER,
+        server_bytes_per_s=role_bytes_per_s,
+        memory_activity=1.0,
+        errors={},
+        about={},
+    )
+
+
+def simulated_s(run: PublishedRun, graphs: Graphs, calibration: Calibration) -> float:
+    """Seconds of an iteration of a published run, as `driple simulate` gives them."""
+    job = graphs[run.model, run.half].job(run.batch_size, program_of(run))
+    scene = scene_of_run(run)
+    return iteration_time_s(scene, simulate_steps(job, scene, calibration, fused=run.fused))
 
 
 def _left_out(held_out: HeldOut, name: str) -> dict[str, str]:
@@ -252,29 +300,23 @@ def _predicted(  # noqa: PLR0917
 ) -> list[Prediction]:
     fit = fits.without(**({held_out: name} if name else {}))
     links, apply_s = fit_links(prepare_runs(fitted_to, fits.graphs, fit))
+    calibration = calibration_of(
+        fit, links, apply_s_per_byte=apply_s, role_bytes_per_s=role_bytes_per_s
+    )
     return [
         Prediction(
-            run=item.run,
+            run=run,
             held_out=held_out,
             name=name,
-            simulated_s=seconds_on(
-                item, link, apply_s_per_byte=apply_s, role_bytes_per_s=role_bytes_per_s
-            ),
-            roofline_s=_roofline_s(fits, item, _left_out(held_out, name)),
+            simulated_s=simulated_s(run, fits.graphs, calibration),
+            roofline_s=_roofline_s(fits, run, _left_out(held_out, name)),
         )
-        for item in prepare_runs(runs, fits.graphs, fit)
-        if (link := _link_of(item, links)) is not None
+        for run in runs
+        if nearest_link(run.link, links) in links
     ]
 
 
-def _link_of(item: Prepared, links: Mapping[str, LinkEfficiency]) -> LinkEfficiency | None:
-    """The efficiency of a run's link, or of its nearest relative; None where there is none."""
-    kind = nearest_link(item.run.link, links)
-    return links.get(kind)
-
-
-def _roofline_s(fits: Fits, item: Prepared, left_out: Mapping[str, str]) -> float:
-    run = item.run
+def _roofline_s(fits: Fits, run: PublishedRun, left_out: Mapping[str, str]) -> float:
     computing = max(_plain_s(fits, run, name, left_out) for name in set(run.devices))
     count = len(run.devices)
     nbytes = fits.graphs[run.model, run.half].graph.received_bytes

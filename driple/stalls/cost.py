@@ -9,25 +9,43 @@ Simulated iterations have no stalls of CPU or disk in them; measured ones have t
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from driple.checks import check_number, check_whole
 from driple.errors import ConfigError, MeasureError
+from driple.hardware import device_named
 from driple.settings import Setting
 from driple.simulate.device import Calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
+from driple.simulate.stated_error import JobKind, StatedError, stated_error
 from driple.stalls.instances import Instance
+from driple.stalls.memory import LeastMemory, device_memory_bytes
 from driple.stalls.record import Profile
 from driple.stalls.workloads import IMAGENET_SAMPLES
 
-__all__ = ["Offer", "measured_offer", "recommendation", "simulated_offer"]
+__all__ = [
+    "Offer",
+    "Refused",
+    "duration_text",
+    "measured_offer",
+    "price_text",
+    "recommendation",
+    "refused_for_memory",
+    "refused_for_precision",
+    "simulated_offer",
+]
 
 _STEPS = 20
-_HOUR_S = 3600.0
+_MINUTE_S, _HOUR_S = 60.0, 3600.0
 _MOST_NAMED = 3  # instances that a recommendation advises against
+_SAME_SPEED, _TWICE = 1.05, 2.0  # ratios of times
+_WHOLE_PRICE = 100.0  # from here on without cents
+# Tensor cores know bfloat16 from compute capability 8.0 on (CUDA C++ programming guide); PyTorch
+# emulates it before, and no published run says how slowly.
+_WITHOUT_BFLOAT16 = frozenset({"Kepler", "Pascal", "Volta", "Turing"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +63,7 @@ class Offer:
         per_hour: price of all machines; None without one.
         provenance: `simulated` or `measured`.
         setting: that was simulated; empty if it was measured.
+        error: of the simulated iteration, on published runs like it; None if it was measured.
     """
 
     name: str
@@ -56,6 +75,56 @@ class Offer:
     per_hour: float | None
     provenance: str
     setting: str = ""
+    error: StatedError | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refused:
+    """An instance whose devices cannot run the job, or not as the simulator knows them.
+
+    Attributes:
+        name: of the instance; `p3.8xlarge*2` is two of them.
+        reason: what the job needs, and what there is.
+    """
+
+    name: str
+    reason: str
+
+
+def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1) -> Refused | None:
+    """Why a job does not fit on the devices of an instance; None if it may fit.
+
+    Args:
+        least: that the job needs on each device.
+        instance: to rent.
+        machines: how many of them.
+    """
+    there = device_memory_bytes(instance)
+    if least.total_bytes <= there:
+        return None
+    reason = (
+        f"each device needs {least.sentence()}, a {instance.device} of {instance.name} has "
+        f"{there / 2**30:.3g} GiB"
+    )
+    return Refused(name=_named(instance, machines), reason=reason)
+
+
+def refused_for_precision(precision: str, instance: Instance, machines: int = 1) -> Refused | None:
+    """Why the devices of an instance have no times in a precision; None if they have.
+
+    Args:
+        precision: of convolutions and matrix products, as `precision_of` names it.
+        instance: to rent.
+        machines: how many of them.
+    """
+    generation = device_named(instance.device).generation
+    if "bfloat16" not in precision or generation not in _WITHOUT_BFLOAT16:
+        return None
+    reason = (
+        f"the job computes in bfloat16, which a {instance.device} ({generation}) only emulates; "
+        "train in float16 there"
+    )
+    return Refused(name=_named(instance, machines), reason=reason)
 
 
 def simulated_offer(
@@ -67,8 +136,11 @@ def simulated_offer(
     samples: int = IMAGENET_SAMPLES,
     machines: int = 1,
     date: datetime.date | None = None,
+    kind: JobKind | None = None,
 ) -> Offer:
     """An epoch on an instance that nobody here has.
+
+    A graph with unknown dimensions gets no price: each counts as 1, and the time is too short.
 
     Args:
         job: the training job of one worker.
@@ -78,6 +150,7 @@ def simulated_offer(
         samples: of an epoch.
         machines: instances, joined by their network.
         date: of the price; the newest by default.
+        kind: of the job, as `job_kind` finds it, if that was done before.
 
     Raises:
         ConfigError: numbers below 1, or machines without a network.
@@ -106,6 +179,8 @@ def simulated_offer(
         date=date,
         provenance="simulated",
         setting=setting.name,
+        error=stated_error(setting, kind or job.graph),
+        priced=job.graph.report.unknown_share == 0,
     )
 
 
@@ -165,12 +240,14 @@ def _offer(
     date: datetime.date | None,
     provenance: str,
     setting: str = "",
+    error: StatedError | None = None,
+    priced: bool = True,
 ) -> Offer:
-    price = instance.price(date)
+    price = instance.price(date) if priced else None
     per_hour = None if price is None else price.per_hour * machines
     epoch_s = iterations * iteration_s
     return Offer(
-        name=instance.name if machines == 1 else f"{instance.name}*{machines}",
+        name=_named(instance, machines),
         devices=instance.devices * machines,
         iteration_s=iteration_s,
         communication_pct=communication_pct,
@@ -179,67 +256,115 @@ def _offer(
         per_hour=per_hour,
         provenance=provenance,
         setting=setting,
+        error=error,
     )
 
 
+def _named(instance: Instance, machines: int) -> str:
+    return instance.name if machines == 1 else f"{instance.name}*{machines}"
+
+
+def duration_text(seconds: float) -> str:
+    """Three digits in the unit that suits: ms, s, min or h."""
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    if seconds < _MINUTE_S:
+        return f"{seconds:.3g} s"
+    if seconds < _HOUR_S:
+        return f"{seconds / _MINUTE_S:.3g} min"
+    hours = seconds / _HOUR_S
+    return f"{hours:.3g} h" if hours < 1000 else f"{hours:,.0f} h"
+
+
+def price_text(price: float) -> str:
+    """Dollars, without the sign: two digits after the point, or the first two that are not 0."""
+    if price >= _WHOLE_PRICE:
+        return f"{price:,.0f}"
+    digits = 2 if price >= 1 or price <= 0 else 1 - math.floor(math.log10(price))
+    return f"{price:.{max(digits, 2)}f}"
+
+
 def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> str:
-    """Which to rent, in a sentence: the cheapest, the fastest, and what is not worth its price.
+    """Which instance to rent: the cheapest, the fastest, and which cost more and are slower.
 
     Args:
         offers: to choose from; those without a price do not count.
         deadline_h: hours that an epoch may take.
 
     Raises:
-        ConfigError: no offer has a price.
+        ConfigError: no offer has a price, or the deadline is not above 0.
     """
     priced = [(offer.epoch_cost, offer) for offer in offers if offer.epoch_cost is not None]
     if not priced:
         raise ConfigError("no instance has a price; add one with --instances FILE.yaml")
     if deadline_h is not None:
-        check_number("--deadline", deadline_h, above=0)
-        in_time = [pair for pair in priced if pair[1].epoch_s <= deadline_h * _HOUR_S]
-        if not in_time:
-            _, first = min(priced, key=lambda pair: pair[1].epoch_s)
-            return (
-                f"No instance does an epoch within {deadline_h:g} h; the fastest is {first.name}: "
-                f"{_told(first)}."
-            )
-        _, best = min(in_time, key=_by_cost)
-        return f"Rent {best.name}: {_told(best)}, the least of all within {deadline_h:g} h."
+        return _in_time(priced, deadline_h)
     _, cheapest = min(priced, key=_by_cost)
     _, fastest = min(priced, key=lambda pair: (pair[1].epoch_s, pair[0]))
+    if len(priced) == 1:
+        return f"{cheapest.name}: {_epoch_text(cheapest)}."
     if fastest is cheapest:
-        sentence = f"Rent {cheapest.name}: {_told(cheapest)}, the cheapest and the fastest of all"
+        parts = [f"Rent {cheapest.name}: {_epoch_text(cheapest)}, the cheapest and the fastest"]
     else:
-        sentence = (
-            f"Rent {cheapest.name}: {_told(cheapest)}, the least of all; if that is too long, "
-            f"{fastest.name} is the fastest: {_told(fastest)}"
+        parts = [
+            f"Rent {cheapest.name}: {_epoch_text(cheapest)}, the cheapest",
+            f"the fastest is {fastest.name}: {_epoch_text(fastest)}",
+        ]
+    beaten = [
+        comparison
+        for pair in sorted(priced, key=_by_cost, reverse=True)
+        if (comparison := _beaten(pair, priced)) is not None
+    ]
+    parts += beaten[:_MOST_NAMED]
+    if len(beaten) > _MOST_NAMED:
+        parts.append(f"{len(beaten) - _MOST_NAMED} more cost more and are no faster than another")
+    return f"{'; '.join(parts)}."
+
+
+def _in_time(priced: Sequence[tuple[float, Offer]], deadline_h: float) -> str:
+    """The cheapest within the deadline."""
+    check_number("--deadline", deadline_h, above=0)
+    in_time = [pair for pair in priced if pair[1].epoch_s <= deadline_h * _HOUR_S]
+    if not in_time:
+        _, first = min(priced, key=lambda pair: pair[1].epoch_s)
+        return (
+            f"No instance does an epoch within {deadline_h:g} h; the fastest is {first.name}: "
+            f"{_epoch_text(first)}."
         )
-    beaten = [offer.name for cost, offer in sorted(priced, key=_by_cost, reverse=True)
-              if _beaten(cost, offer, priced)]  # fmt: skip
-    if beaten:
-        named = ", ".join(beaten[:_MOST_NAMED])
-        more = len(beaten) - _MOST_NAMED
-        and_more = f" and {more} more" if more > 0 else ""
-        sentence += f"; not worth the price, as others are as fast for less: {named}{and_more}"
-    return f"{sentence}."
+    _, best = min(in_time, key=_by_cost)
+    return f"Rent {best.name}: {_epoch_text(best)}, the cheapest within {deadline_h:g} h."
 
 
 def _by_cost(pair: tuple[float, Offer]) -> tuple[float, float]:
     return pair[0], pair[1].epoch_s
 
 
-def _beaten(cost: float, offer: Offer, priced: Sequence[tuple[float, Offer]]) -> bool:
-    """Whether another is as fast and costs less, or is faster and costs no more."""
-    return any(
-        (other_cost < cost and other.epoch_s <= offer.epoch_s)
-        or (other_cost <= cost and other.epoch_s < offer.epoch_s)
+def _beaten(pair: tuple[float, Offer], priced: Sequence[tuple[float, Offer]]) -> str | None:
+    """By which an instance is beaten: the cheapest that is as fast for less, or faster for no more.
+
+    None if it is worth its price.
+    """
+    cost, offer = pair
+    better = [
+        (other_cost, other)
         for other_cost, other in priced
-    )
+        if (other_cost < cost and other.epoch_s <= offer.epoch_s)
+        or (other_cost <= cost and other.epoch_s < offer.epoch_s)
+    ]
+    if not better:
+        return None
+    other_cost, other = min(better, key=_by_cost)
+    costs = "costs more than" if other_cost < cost else "costs as much as"
+    ratio = offer.epoch_s / other.epoch_s
+    if ratio < _SAME_SPEED:
+        speed = "is no faster"
+    elif ratio < _TWICE:
+        speed = f"is {100 * (ratio - 1):.0f} % slower"
+    else:
+        speed = f"is {ratio:.2g} times slower" if ratio < 100 else f"is {ratio:.0f} times slower"
+    return f"{offer.name} {costs} {other.name} and {speed}"
 
 
-def _told(offer: Offer) -> str:
-    hours = offer.epoch_s / _HOUR_S
-    long = f"{hours:.2g} h" if hours >= 0.1 else f"{offer.epoch_s:.3g} s"
-    cost: Any = offer.epoch_cost
-    return f"an epoch in {long} for ${cost:.3g}"
+def _epoch_text(offer: Offer) -> str:
+    cost = "" if offer.epoch_cost is None else f" for ${price_text(offer.epoch_cost)}"
+    return f"an epoch in {duration_text(offer.epoch_s)}{cost}"

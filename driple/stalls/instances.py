@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from driple.checks import check_number, check_whole
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError
 from driple.hardware import device_named
 from driple.settings import Setting
+from driple.stalls.plainyaml import MAX_YAML_BYTES, read_plain_yaml
 
 __all__ = ["Instance", "Price", "choose_instances", "read_instances"]
 
 FORMAT = 1
+MOST_DEVICES = 4096  # of an instance; the simulator takes every one as a worker
 _NUMBERS = ("vcpus", "device_memory_gb", "memory_gb", "network_gbps")
 _FIELDS = frozenset({"name", "device", "devices", "interconnect", "network_is_burst", "prices",
                      "price_per_hour", *_NUMBERS})  # fmt: skip
@@ -114,7 +116,9 @@ def read_instances(own_files: Sequence[Path] = ()) -> dict[str, Instance]:
     found = _merged({}, shipped.read_text(encoding="utf-8"), "instances.yaml", own=False)
     for file in own_files:
         try:
-            text = file.read_text(encoding="utf-8")
+            with file.open("rb") as opened:
+                data = opened.read(MAX_YAML_BYTES + 1)
+            text = data.decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--instances {file} cannot be read ({error})") from error
         found = _merged(found, text, str(file), own=True)
@@ -146,23 +150,16 @@ _Raw = dict[str, tuple[dict[str, Any], str]]
 
 def _merged(before: _Raw, text: str, where: str, *, own: bool) -> _Raw:
     """What a file adds to the instances so far; fields of the same instance are replaced."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtraError(
-            "instances are read with PyYAML, which is not installed; pip install 'driple[stalls]'"
-        ) from error
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where} is no YAML: {error}") from error
+    found = read_plain_yaml(text, where)
     if not isinstance(found, dict) or not isinstance(found.get("instances"), list):
         raise ConfigError(
             f"{where} needs a list called 'instances', of entries such as 'name: p3.2xlarge'"
         )
     if found.get("format", FORMAT) != FORMAT:
-        raise ConfigError(f"{where} has format {found['format']}; this Driple reads {FORMAT}")
+        raise ConfigError(f"{where} has format {found['format']!r}; this Driple reads {FORMAT}")
     sources = found.get("sources") or {}
+    if not isinstance(sources, dict):
+        raise ConfigError(f"{where}: sources must be names with their texts, got {sources!r}")
     merged = dict(before)
     for entry in found["instances"]:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -184,25 +181,28 @@ def _merged(before: _Raw, text: str, where: str, *, own: bool) -> _Raw:
 
 
 def _prices(
-    entry: Mapping[str, Any], sources: Mapping[str, str], where: str, *, own: bool
+    entry: Mapping[str, Any], sources: Mapping[str, object], where: str, *, own: bool
 ) -> tuple[Price, ...]:
     if "price_per_hour" in entry:
         check_number(f"price_per_hour of {where}", entry["price_per_hour"], above=0)
         return (Price(per_hour=float(entry["price_per_hour"]), date=None, source=where),)
     prices = []
-    for item in entry.get("prices") or ():
+    items = entry.get("prices") or []
+    if not isinstance(items, list):
+        raise ConfigError(f"{where}: prices must be a list of per_hour and date, got {items!r}")
+    for item in items:
         if not isinstance(item, dict) or "per_hour" not in item:
             raise ConfigError(f"{where}: a price needs per_hour, got {item!r}")
         check_number(f"per_hour of {where}", item["per_hour"], above=0)
         date = item.get("date")
-        if date is not None and not isinstance(date, datetime.date):
+        # A time of day is a date to Python, but cannot be compared with one.
+        if date is not None and type(date) is not datetime.date:
             raise ConfigError(f"{where}: a price's date must be like 2026-08-26, got {date!r}")
         if date is None and not own:
             raise ConfigError(f"{where}: a price without a date")
         source = str(item.get("source", where))
-        prices.append(
-            Price(per_hour=float(item["per_hour"]), date=date, source=sources.get(source, source))
-        )
+        source = str(sources.get(source, source))
+        prices.append(Price(per_hour=float(item["per_hour"]), date=date, source=source))
     return tuple(prices)
 
 
@@ -212,9 +212,15 @@ def _instance(name: str, fields: Mapping[str, Any], where: str) -> Instance:
     missing = [key for key in _NEEDED if key not in fields]
     if missing:
         raise ConfigError(f"{place} lacks {', '.join(missing)}")
-    check_whole(f"devices of {place}", fields["devices"], 1)
+    check_whole(f"devices of {place}", fields["devices"], 1, MOST_DEVICES)
+    for key in ("device", "interconnect"):
+        if not isinstance(fields[key], str):
+            raise ConfigError(f"{key} of {place} must be a name, got {fields[key]!r}")
+    is_burst = fields.get("network_is_burst", False)
+    if not isinstance(is_burst, bool):
+        raise ConfigError(f"network_is_burst of {place} must be true or false, got {is_burst!r}")
     for key in _NUMBERS:
         if key in fields:
             check_number(f"{key} of {place}", fields[key], least=0)
-    device = device_named(str(fields["device"])).name
+    device = device_named(fields["device"]).name
     return Instance(**{**fields, "name": name, "device": device})

@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,7 @@ from driple.stalls.communication import (
     communication_stall,
 )
 from driple.stalls.record import Profile
+from driple.storedfiles import read_json
 
 __all__ = ["LinkFit", "Observation", "fit_link", "observations_of", "read_channels",
            "write_channels"]  # fmt: skip
@@ -256,7 +256,7 @@ def read_channels(file: Path) -> dict[str, Channel]:
         ConfigError: the file cannot be read, or holds no channels.
     """
     try:
-        found: Any = json.loads(file.read_text(encoding="utf-8"))
+        found = read_json(file)
         if found["format"] != FORMAT:
             raise ConfigError(f"{file} has format {found['format']}, this Driple reads {FORMAT}")
         extra = ("left_out_error_pct", "models")

@@ -5,15 +5,16 @@ profile.json, step2.r0.json ... -> Profile -> times, stalls, warnings
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driple.errors import MeasureError
+from driple.errors import ConfigError, MeasureError
+from driple.stalls.checkprofile import check_about, check_launch, checked_left_out
 from driple.stalls.estimate import Stall, Times, stalls_of, warnings_of
 from driple.stalls.steps import STEPS
+from driple.storedfiles import read_json
 
 __all__ = ["FORMAT", "Profile", "disturbance", "read_profile"]
 
@@ -84,7 +85,10 @@ class Profile:
             )
         versions = {launch["script"] for launch in self.launches.values()}
         if len(versions) > 1:
-            lines.append("the script changed between steps; give another --out to measure all anew")
+            lines.append(
+                "the script changed between steps; measure all of them anew with driple stalls run "
+                "--out ANOTHER"
+            )
         return lines
 
     def overhead_pct(self) -> float:
@@ -128,11 +132,13 @@ def read_profile(folder: Path) -> Profile:
         MeasureError: it holds none, or a damaged one.
     """
     try:
-        about = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
+        about = read_json(folder / "profile.json")
+        if not isinstance(about, dict):
+            raise ValueError(f"profile.json holds {about!r:.80}, not an object")
         launches = {}
         for file in folder.glob("step*.r*.json"):
             step, repeat = file.name.removeprefix("step").removesuffix(".json").split(".r")
-            launches[int(step), int(repeat)] = json.loads(file.read_text(encoding="utf-8"))
+            launches[int(step), int(repeat)] = read_json(file)
     except (OSError, ValueError) as error:
         raise MeasureError(
             f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
@@ -140,8 +146,17 @@ def read_profile(folder: Path) -> Profile:
         ) from error
     if about.get("format") != FORMAT:
         raise MeasureError(
-            f"{folder} holds a stall profile of format {about.get('format')}, and this version "
-            f"reads {FORMAT}; measure anew with another --out"
+            f"{folder} holds a stall profile of format {about.get('format')!r}, and this version "
+            f"reads {FORMAT}; measure anew with driple stalls run --out ANOTHER"
         )
-    left_out = {int(step): why for step, why in about.get("left_out", {}).items()}
+    try:
+        left_out = checked_left_out(about.get("left_out", {}))
+        check_about(about)
+        for (number, time), launch in launches.items():
+            check_launch(f"step {number}, repetition {time}", number, launch)
+    except ConfigError as error:
+        raise MeasureError(
+            f"{folder} holds a damaged stall profile: {error}; measure anew with driple stalls run "
+            "--out ANOTHER"
+        ) from error
     return Profile(folder=folder, about=about, launches=launches, left_out=left_out)

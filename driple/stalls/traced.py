@@ -3,7 +3,8 @@
     model on the meta device -> forward, loss, backward: nothing is computed, only shapes
     -> ops as they come (aten) -> OpGraph: nodes, who reads whose memory, parameters, gradients
 
-Needs neither a GPU nor the model's memory: BERT-large takes some seconds.
+Needs neither a GPU nor the model's memory: BERT-large takes some seconds. Of a user's model, the
+file, the function that builds it, the data set and the loss are executed as any Python program is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
 from driple.stalls.aten import Input, Kernel, kernels_of, tensors_in
+from driple.stalls.autocast import gpu_autocast
 from driple.stalls.references import function_named
 from driple.stalls.workloads import Workload
 
@@ -83,20 +85,35 @@ def graph_of_functions(
         GraphError: the step cannot be followed by shapes alone.
     """
     check_whole("--batch-size", batch_size, 1)
-    module, samples = function_named(model)(), function_named(dataset)()
-    of = nn.functional.cross_entropy if loss is None else function_named(loss)
-    try:
-        inputs, labels = default_collate([samples[0]] * batch_size)
-        graph = graph_of_step(
-            module.to("meta"), inputs.to("meta"), lambda outputs: of(outputs, labels.to("meta"))
-        )
-    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise GraphError(
-            f"the training step of {model} cannot be read without running it ({first}); it must "
-            "not decide by values of tensors, and the data set must give pairs of tensors"
-        ) from error
+    with gpu_autocast():  # from the import on: a decorator may be autocast's
+        module, samples = function_named(model)(), function_named(dataset)()
+        of = nn.functional.cross_entropy if loss is None else function_named(loss)
+        try:
+            inputs, labels = default_collate([samples[0]] * batch_size)
+            inputs, labels = inputs.to("meta"), labels.to("meta")
+            graph = _recorded(
+                _on_meta(module), inputs, lambda outputs: of(outputs, labels), _UPDATE
+            )
+        except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            raise GraphError(
+                f"the training step of {model} cannot be read without running it ({first}); it "
+                "must not decide by values of tensors, and the data set must give pairs of tensors"
+            ) from error
     return graph, len(samples) if hasattr(samples, "__len__") else None
+
+
+def _on_meta(module: nn.Module) -> nn.Module:
+    """The model on the meta device; parameters that modules share stay one, unlike by `to`."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    moved = module.to("meta")
+    for first, *others in names.values():
+        for name in others:
+            owner, _, own_name = name.rpartition(".")
+            setattr(moved.get_submodule(owner), own_name, moved.get_parameter(first))
+    return moved
 
 
 def graph_of_step(
@@ -113,6 +130,14 @@ def graph_of_step(
     Raises:
         ConfigError: the model or the batch is not on the meta device, or nothing has a gradient.
     """
+    with gpu_autocast():
+        return _recorded(model, inputs, loss, update)
+
+
+def _recorded(
+    model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str
+) -> OpGraph:
+    """As `graph_of_step`, within `gpu_autocast`."""
     parameters = [one for one in model.parameters() if one.requires_grad]
     if any(tensor.device.type != "meta" for tensor in (*parameters, inputs)):
         raise ConfigError(

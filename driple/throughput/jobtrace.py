@@ -12,23 +12,29 @@ from __future__ import annotations
 import heapq
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_number, check_whole
 from driple.errors import TraceError
 from driple.files import write_whole
+from driple.storedfiles import parse_json, read_npz
 
 __all__ = ["JobTrace", "Resource", "order_of", "read_job_trace", "write_job_trace"]
 
+_Whole = TypeVar("_Whole", np.int8, np.int16, np.int32, np.int64)
+
 FORMAT = 1
-_MOST_BYTES = 512 * 2**20  # of all arrays of a file
+_MOST_BYTES = 128 * 2**20  # of all arrays of a file
+_MOST_OPS, _MOST_EDGES = 200_000, 2_000_000
+_MOST_SIZE = 2**53  # bytes of a tensor; larger whole numbers are no doubles
+_MOST_BATCH = 2**31
 _LEAST_STEPS = 2
 _ARRAYS = ("about", "names", "resources", "servers", "sizes", "edges", "start_us", "end_us",
            "step_us")  # fmt: skip
@@ -200,40 +206,79 @@ def read_job_trace(file: Path) -> JobTrace:
         TraceError: it cannot be read, is too large, of another format, or makes no sense.
     """
     try:
-        with zipfile.ZipFile(file) as parts:
-            total = sum(part.file_size for part in parts.infolist())
-        if total > _MOST_BYTES:
-            raise TraceError(
-                f"{file} holds {total / 2**20:.0f} MiB, more than the {_MOST_BYTES / 2**20:.0f} "
-                "that a job trace may; profile fewer steps"
-            )
-        with np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in _ARRAYS}
-        about = json.loads(arrays["about"].tobytes())
+        arrays = read_npz(file, _ARRAYS, _MOST_BYTES)
+        about = parse_json(arrays["about"].tobytes())
         if about.get("format") != FORMAT:
             raise TraceError(
                 f"{file} is a job trace of format {about.get('format')}, this Driple reads "
                 f"{FORMAT}; profile again"
             )
+        check_whole("its batch_size", about["batch_size"], 1, _MOST_BATCH)
+        check_number("its bytes_per_s", about["bytes_per_s"], above=0)
         return JobTrace(
-            names=tuple(arrays["names"].tobytes().decode().split("\n")),
-            resources=arrays["resources"].astype(np.int8),
-            servers=arrays["servers"].astype(np.int16),
-            sizes=arrays["sizes"].astype(np.int64),
-            edges=arrays["edges"].astype(np.int32),
-            start_s=arrays["start_us"] / 1e6,
-            end_s=arrays["end_us"] / 1e6,
-            step_s=arrays["step_us"] / 1e6,
-            batch_size=int(about["batch_size"]),
+            names=_names(arrays),
+            resources=_whole(arrays, "resources", np.int8),
+            servers=_whole(arrays, "servers", np.int16),
+            sizes=_whole(arrays, "sizes", np.int64, most=_MOST_SIZE),
+            edges=_whole(arrays, "edges", np.int32),
+            start_s=_seconds(arrays, "start_us"),
+            end_s=_seconds(arrays, "end_us"),
+            step_s=_seconds(arrays, "step_us"),
+            batch_size=about["batch_size"],
             bytes_per_s=float(about["bytes_per_s"]),
-            about=dict(about["about"]),
+            about=_checked(about["about"]),
         )
-    except TraceError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except TraceError as error:
+        raise TraceError(f"{file}: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(
             f"{file} is no job trace ({error}); make one with driple throughput profile"
         ) from error
+
+
+def _names(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[str, ...]:
+    """Names of the ops; counted before they are taken apart."""
+    text = arrays["names"].tobytes()
+    num_ops, num_edges = text.count(b"\n") + 1, len(np.atleast_1d(arrays["edges"]))
+    if num_ops > _MOST_OPS or num_edges > _MOST_EDGES:
+        raise TraceError(
+            f"job trace has {num_ops} ops and {num_edges} edges, at most {_MOST_OPS} and "
+            f"{_MOST_EDGES} are read; profile a smaller graph"
+        )
+    return tuple(text.decode().split("\n"))
+
+
+def _whole(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[_Whole], most: int | None = None
+) -> npt.NDArray[_Whole]:
+    """Whole numbers that the type can hold."""
+    values = arrays[name]
+    bounds = np.iinfo(dtype)
+    most = int(bounds.max) if most is None else most
+    if values.dtype.kind not in "iu" or (
+        values.size and not int(bounds.min) <= int(values.min()) <= int(values.max()) <= most
+    ):
+        raise TraceError(f"job trace: {name} are no whole numbers up to {most}; profile again")
+    return values.astype(dtype)
+
+
+def _seconds(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[np.float64]:
+    values = arrays[name]
+    if values.dtype.kind not in "iuf":
+        raise TraceError(f"job trace: {name} are no numbers; profile again")
+    return np.asarray(values / 1e6, dtype=np.float64)
+
+
+def _checked(about: Any) -> dict[str, Any]:
+    """What else the file tells; the overhead of parsing, which simulations use, is checked."""
+    told = dict(about)
+    overhead = told.get("overhead") or {}
+    if not isinstance(overhead, dict):
+        raise TraceError(f"job trace: overhead is {overhead!r}, not s_per_byte and s")
+    for name in ("s_per_byte", "s"):
+        check_number(f"its overhead's {name}", overhead.get(name, 0.0), least=0)
+    check_whole("its left_out_steps", told.get("left_out_steps", 0), 0)
+    return told
 
 
 def _bytes(text: str) -> npt.NDArray[np.uint8]:

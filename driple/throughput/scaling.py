@@ -85,7 +85,7 @@ class Cluster:
             check_number("--window", self.window_bytes, above=0)
         for name, values in (
             ("--slowness", self.slowness),
-            ("--worker-bandwidth", self.worker_bytes_per_s),
+            ("worker_bytes_per_s", self.worker_bytes_per_s),
         ):
             for value in values:
                 check_number(name, value, above=0)

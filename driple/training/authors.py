@@ -57,7 +57,7 @@ def read_authors_weights(
     if odd:
         raise CheckpointError(
             f"{file}: its weights are not those of preset paper ({', '.join(odd[:3])} differ); "
-            f"{_ADVICE}, and --preset paper"
+            f"{_ADVICE}, and preset paper"
         )
     for name, shape in needed.items():
         if tuple(ours[name].shape) != shape:

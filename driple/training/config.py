@@ -88,27 +88,27 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice("--loss", self.loss, get_args(Loss))
-        check_choice("--optimizer", self.optimizer, get_args(Optimizer))
-        check_choice("--schedule", self.schedule, get_args(Schedule))
-        check_choice("--input-scaling", self.input_scaling, get_args(InputScaling))
-        check_choice("--target-scaling", self.target_scaling, get_args(TargetScaling))
-        check_choice("--base", self.base, get_args(Base))
-        check_choice("--residuals", self.residuals, get_args(ResidualsKind))
+        check_choice("loss", self.loss, get_args(Loss))
+        check_choice("optimizer", self.optimizer, get_args(Optimizer))
+        check_choice("schedule", self.schedule, get_args(Schedule))
+        check_choice("input_scaling", self.input_scaling, get_args(InputScaling))
+        check_choice("target_scaling", self.target_scaling, get_args(TargetScaling))
+        check_choice("base", self.base, get_args(Base))
+        check_choice("residuals", self.residuals, get_args(ResidualsKind))
         if self.base != "none" and self.target_scaling != "log":
-            raise ConfigError("--base costs is a ratio; it needs --target-scaling log")
-        check_number("--learning-rate", self.learning_rate, above=0)
-        check_number("--huber-delta", self.huber_delta, above=0)
-        check_number("--weight-decay", self.weight_decay, least=0)
-        check_number("--clip-norm", self.clip_norm, least=0)
-        check_number("--final-rate-share", self.final_rate_share, least=0, most=1)
-        check_whole("--warmup-epochs", self.warmup_epochs, 0)
-        check_whole("--plateau-epochs", self.plateau_epochs, 1)
-        check_whole("--batch-size", self.batch_size, 1)
-        check_whole("--patience-epochs", self.patience_epochs, 1)
-        check_whole("--max-epochs", self.max_epochs, 1)
-        check_whole("--family-folds", self.family_folds, 0, 100)
-        check_whole("--seed", self.seed, 0)
+            raise ConfigError("base costs is a ratio; it needs target_scaling log")
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("huber_delta", self.huber_delta, above=0)
+        check_number("weight_decay", self.weight_decay, least=0)
+        check_number("clip_norm", self.clip_norm, least=0)
+        check_number("final_rate_share", self.final_rate_share, least=0, most=1)
+        check_whole("warmup_epochs", self.warmup_epochs, 0)
+        check_whole("plateau_epochs", self.plateau_epochs, 1)
+        check_whole("batch_size", self.batch_size, 1)
+        check_whole("patience_epochs", self.patience_epochs, 1)
+        check_whole("max_epochs", self.max_epochs, 1)
+        check_whole("family_folds", self.family_folds, 0, 100)
+        check_whole("seed", self.seed, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +167,7 @@ def preset_named(name: str) -> Preset:
     Raises:
         ConfigError: there is none.
     """
-    check_choice("--preset", name, PRESETS)
+    check_choice("preset", name, PRESETS)
     return PRESETS[name]
 
 

@@ -23,11 +23,19 @@ from torch import Tensor, nn
 from driple.dataset.example import Dataset, Example
 from driple.errors import ConfigError
 from driple.inspector.residuals import Residuals
+from driple.locks import locked
 from driple.training.config import TrainConfig
 from driple.training.metrics import Scores, score
 from driple.training.prepare import Prepared
 from driple.training.residuals import fit_residuals
-from driple.training.runfiles import EpochRecord, library_versions, load_state, open_run
+from driple.training.runfiles import (
+    LOCK_FILE,
+    EpochRecord,
+    library_versions,
+    load_state,
+    make_folder,
+    open_run,
+)
 from driple.training.trainer import Progress, ProgressCallback, Trainer, predict_scaled
 
 FloatArray = npt.NDArray[np.float64]
@@ -118,9 +126,25 @@ def fit(
             no gradient stay as they are. Called with the seed set.
 
     Raises:
-        ConfigError: another run is in the folder, it cannot be written, or the loss is no longer
-            a finite number.
+        ConfigError: another run is in the folder or at work there, it cannot be written, or the
+            loss is no longer a finite number.
     """
+    make_folder(folder)
+    held = f"another training is at work in {folder}; wait for it to end, or give another --out"
+    with locked(folder / LOCK_FILE, error=ConfigError, held=held):
+        return _fit(folder, run, config, options, prepare=prepare, make_model=make_model)
+
+
+def _fit(
+    folder: Path,
+    run: dict[str, Any],
+    config: TrainConfig,
+    options: RunOptions,
+    *,
+    prepare: Callable[[], Prepared],
+    make_model: Callable[[Prepared], nn.Module],
+) -> Fitted:
+    """`fit` with the folder locked."""
     record = {"versions": library_versions(), "threads": options.threads, "date": options.date}
     open_run(folder, run, record, resume=options.resume)
     state = load_state(folder) if options.resume else None

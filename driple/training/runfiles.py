@@ -32,6 +32,7 @@ from driple.files import told_as, write_whole
 
 __all__ = [
     "CHECKPOINT_FILE",
+    "LOCK_FILE",
     "EpochRecord",
     "LogWriter",
     "TrainState",
@@ -47,6 +48,7 @@ CONFIG_FILE = "config.json"
 LOG_FILE = "log.jsonl"
 STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.safetensors"
+LOCK_FILE = "run.lock"  # held while a process trains here; it may stay when none does
 
 FORMAT = 1
 METADATA_KEY = "driple"
@@ -109,7 +111,7 @@ def open_run(folder: Path, run: dict[str, Any], record: dict[str, Any], *, resum
         return
     if not resume:
         raise ConfigError(
-            f"--out {folder} already holds a training run; add --resume, or give another folder"
+            f"{folder} already holds a training run; resume it, or give another folder"
         )
     try:
         stored = json.loads(file.read_bytes())["run"]
@@ -120,8 +122,8 @@ def open_run(folder: Path, run: dict[str, Any], record: dict[str, Any], *, resum
     if stored != run:
         differing = _first_difference(stored, run)
         raise ConfigError(
-            f"--resume: the run in {folder} differs in {differing}; "
-            "give the same options, or another --out"
+            f"the run in {folder} cannot be continued: it differs in {differing}; give the same "
+            "options, or another folder"
         )
 
 
@@ -226,7 +228,7 @@ def write_file(target: Path, data: bytes) -> None:
     Raises:
         ConfigError: it cannot be written; the target is as it was.
     """
-    write_whole(target, data, error=ConfigError, advice="free some space, or give another --out")
+    write_whole(target, data, error=ConfigError, advice="free some space, or give another folder")
 
 
 def make_folder(folder: Path) -> None:
@@ -235,7 +237,7 @@ def make_folder(folder: Path) -> None:
     Raises:
         ConfigError: that is not possible.
     """
-    with told_as(ConfigError, f"make folder {folder}", "give another --out"):
+    with told_as(ConfigError, f"make folder {folder}", "give another folder"):
         folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -167,9 +167,10 @@ class Trainer:
             value = getattr(record, name)
             if not math.isfinite(value):
                 raise ConfigError(
-                    f"training diverged: {name} is {value} in epoch {record.epoch}; lower "
-                    f"--learning-rate (now {self.config.learning_rate:g}), or set --clip-norm "
-                    f"(now {self.config.clip_norm:g})"
+                    f"training diverged: {name} is {value} in epoch {record.epoch}, with "
+                    f"learning rate {self.config.learning_rate:g} and gradients clipped at "
+                    f"{self.config.clip_norm:g}; look for extreme labels in the data set, or use "
+                    "another seed"
                 )
 
     def _note_best(self, record: EpochRecord) -> bool:

@@ -55,7 +55,7 @@ class TransferConfig:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        check_whole("--interval-folds", self.interval_folds, 0, 100)
+        check_whole("interval_folds", self.interval_folds, 0, 100)
         check_number("--tuned-share", self.tuned_share, least=0, most=1)
         for name in self.layers:
             check_choice("--layers", name, get_args(TunedLayers))

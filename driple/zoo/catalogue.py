@@ -27,7 +27,7 @@ class Model:
         family: name of its family; the family split holds out all models of one.
         builder: name of the function, and of its file in `driple.zoo`, that adds it to a graph.
         arguments: what the function takes besides the net, the input and the data set.
-        weight_decay: factor of the L2 loss over all weights.
+        weight_decay: factor of the L2 loss; image models have one, as in tf_cnn_benchmarks.
         imagenet_size: height and width of the ImageNet images that it takes, in pixels.
         reads: `images` or `text`.
     """
@@ -60,7 +60,7 @@ def _models() -> dict[str, Model]:
             weight_decay=1e-4,
             imagenet_size=227,
         ),
-        "lenet": Model(family="lenet", builder=("lenet", "lenet")),
+        "lenet": Model(family="lenet", builder=("lenet", "lenet"), weight_decay=1e-4),
         "overfeat": Model(
             family="overfeat",
             builder=("overfeat", "overfeat"),

@@ -1,6 +1,6 @@
 """GoogLeNet, also called Inception v1 (Szegedy et al., 2015, Table 1).
 
-Like tf_cnn_benchmarks, without local response normalisation and without the auxiliary heads.
+Like tf_cnn_benchmarks, without local response normalisation, auxiliary heads and dropout.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def googlenet(net: Net, images: Any, data: DataSet) -> Any:
         if name in ("4a", "5a"):
             x = net.max_pool(x, 3, 2)
         x = _module(net, x, tuple(c(f) for f in filters))
-    x = net.dropout(net.global_pool(x), 0.4)
-    return net.dense(x, data.num_classes)
+    return net.dense(net.average_to_vector(x), data.num_classes)
 
 
 def _module(net: Net, x: Any, filters: tuple[int, ...]) -> Any:

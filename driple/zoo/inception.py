@@ -1,5 +1,6 @@
 """Inception v3 (Szegedy et al., 2016) and v4 (Szegedy et al., 2017), without the auxiliary head.
 
+Like tf_cnn_benchmarks, normalisations have no factor, and v3 has no dropout.
 A module is a few towers side by side; a tower is a list of convolutions (filters, kernel size).
 Below 299 pixels the stem pads its images and v3 leaves out one pooling, so that small images do not
 vanish.
@@ -41,7 +42,7 @@ def inception3(net: Net, images: Tensor, data: DataSet) -> Tensor:
     x = _reduce17(net, x, edge)
     x = _grid8(net, x, net.avg_pool)
     x = _grid8(net, x, net.max_pool)
-    return net.dense(net.dropout(net.global_pool(x), 0.2), data.num_classes)
+    return net.dense(net.average_to_vector(x), data.num_classes)
 
 
 def _tower(net: Net, x: Tensor, *layers: Layer, stride: int = 1, padding: str = "SAME") -> Tensor:
@@ -49,7 +50,12 @@ def _tower(net: Net, x: Tensor, *layers: Layer, stride: int = 1, padding: str = 
     for i, (filters, size) in enumerate(layers):
         last = i == len(layers) - 1
         x = net.conv_bn_relu(
-            x, net.channels(filters), size, stride=stride if last else 1, padding=padding
+            x,
+            net.channels(filters),
+            size,
+            stride=stride if last else 1,
+            padding=padding,
+            scale=False,
         )
     return x
 

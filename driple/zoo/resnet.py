@@ -1,7 +1,9 @@
 """ResNet v1 (He et al., 2016a) and v2 (He et al., 2016b), for CIFAR-10 and for ImageNet.
 
 As published: the stride of a bottleneck is in its first convolution (what is called v1.5 moves it
-to the second), and the CIFAR-10 form has shortcuts without weights (option A).
+to the second), and the CIFAR-10 form has shortcuts without weights (option A). Like
+tf_cnn_benchmarks, v2 has a normalisation with ReLU after its first convolution, and those before a
+block and at the end have no factor; v1 for CIFAR-10 has no ReLU before its first block.
 """
 
 from __future__ import annotations
@@ -35,21 +37,19 @@ def resnet(net: Net, images: Any, data: DataSet, *, depth: int, version: int) ->
     counts: tuple[int, ...]
     if bottleneck:
         counts, filters = _IMAGENET_BLOCKS[depth], tuple(c(f) for f in _IMAGENET_FILTERS)
-        x = net.conv(images, c(64), 7, stride=2)
+        x = net.conv_bn_relu(images, c(64), 7, stride=2, padding="FIXED")
+        x = net.max_pool(x, 3, 2)
     else:
         counts, filters = ((depth - 2) // 6,) * 3, tuple(c(f) for f in _CIFAR_FILTERS)
-        x = net.conv(images, c(16), 3)
-    if version == 1:
-        x = tf.nn.relu(net.batch_norm(x))
-    if bottleneck:
-        x = net.max_pool(x, 3, 2)
+        x = net.batch_norm(net.conv(images, c(16), 3))
+        x = tf.nn.relu(x) if version == 2 else x
     block = _block_v1 if version == 1 else _block_v2
     for stage, (count, width) in enumerate(zip(counts, filters, strict=True)):
         for i in range(count):
             stride = 2 if stage > 0 and i == 0 else 1
             x = block(net, x, width, stride=stride, bottleneck=bottleneck)
     if version == 2:
-        x = tf.nn.relu(net.batch_norm(x))
+        x = _before(net, x)
     return net.dense(net.global_pool(x), data.num_classes)
 
 
@@ -68,12 +68,12 @@ def _block_v1(net: Net, x: Any, filters: int, *, stride: int, bottleneck: bool) 
     else:
         y = net.conv_bn_relu(x, filters, 3, stride=stride)
         y = net.batch_norm(net.conv(y, filters, 3))
-    return tf.nn.relu(y + shortcut)
+    return tf.nn.relu(shortcut + y)
 
 
 def _block_v2(net: Net, x: Any, filters: int, *, stride: int, bottleneck: bool) -> Any:
     """Normalisation and ReLU come before each convolution; the sum is left as it is."""
-    y = tf.nn.relu(net.batch_norm(x))
+    y = _before(net, x)
     shortcut = x
     if stride != 1 or net.num_channels(x) != filters:
         if bottleneck:
@@ -81,15 +81,20 @@ def _block_v2(net: Net, x: Any, filters: int, *, stride: int, bottleneck: bool) 
         else:
             shortcut = _plain_shortcut(net, x, filters, stride)
     if bottleneck:
-        y = net.conv(y, filters // 4, 1, stride=stride)
-        y = net.conv(tf.nn.relu(net.batch_norm(y)), filters // 4, 3)
-        y = net.conv(tf.nn.relu(net.batch_norm(y)), filters, 1)
+        y = net.conv_bn_relu(y, filters // 4, 1, stride=stride)
+        y = net.conv_bn_relu(y, filters // 4, 3)
+        y = net.conv(y, filters, 1)
     else:
-        y = net.conv(y, filters, 3, stride=stride)
-        y = net.conv(tf.nn.relu(net.batch_norm(y)), filters, 3)
-    return y + shortcut
+        y = net.conv_bn_relu(y, filters, 3, stride=stride)
+        y = net.conv(y, filters, 3)
+    return shortcut + y
+
+
+def _before(net: Net, x: Any) -> Any:
+    """Normalisation without a factor and ReLU, before a block and after the last one."""
+    return tf.nn.relu(net.batch_norm(x, scale=False))
 
 
 def _plain_shortcut(net: Net, x: Any, filters: int, stride: int) -> Any:
     """Every `stride`-th pixel, and zeros for the new channels (option A)."""
-    return net.pad_channels(net.avg_pool(x, 1, stride), filters)
+    return net.pad_channels(net.avg_pool(x, 1, stride, "VALID"), filters)

@@ -27,6 +27,7 @@ from driple.files import replacing, told_as, write_whole
 from driple.graph.opgraph import OpGraph
 from driple.processes import end_with_parent
 from driple.settings import Setting
+from driple.storedfiles import read_json
 from driple.zoo.graphmode import begin_graph_mode
 from driple.zoo.workload import Workload
 
@@ -61,7 +62,7 @@ class GraphStore:
         """
         file = Path(folder) / INDEX_FILE
         try:
-            index = json.loads(file.read_bytes())
+            index = read_json(file)
             if index["format"] > FORMAT:
                 raise DatasetError(
                     f"{file} has format {index['format']}, this Driple reads up to {FORMAT}; "

@@ -6,6 +6,12 @@
 The graph is what the worker of that task runs: forward and backward pass on the worker, variables
 and optimizer on the parameter servers (`replica_device_setter`), and for synchronous training the
 accumulators and token queue of `SyncReplicasOptimizer`.
+
+Image models are built like those of tf_cnn_benchmarks: inputs in the precision of the layers,
+weight decay on all variables but those of normalisations, and gradients that do not wait for each
+other.
+The gradient of the images is in the graph, as TensorFlow adds it, but nothing needs it, so that no
+step computes it.
 """
 
 from __future__ import annotations
@@ -21,8 +27,8 @@ from google.protobuf import text_format
 from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.settings import Setting
-from driple.zoo.catalogue import model_of
-from driple.zoo.nn import Net, loss_of
+from driple.zoo.catalogue import Model, model_of
+from driple.zoo.nn import Net, image_loss, text_loss
 from driple.zoo.workload import DataSet, Workload
 
 __all__ = [
@@ -128,7 +134,11 @@ def build_training_step(workload: Workload, shape: ClusterShape, task: int) -> T
             )
             with tf.variable_scope("model", use_resource=False):
                 logits = model.logits(net, net.images(inputs) if data.image_size else inputs, data)
-            loss = loss_of(logits, labels, model.weight_decay)
+            loss = (
+                image_loss(logits, labels, model.weight_decay, net.decayed)
+                if data.image_size
+                else text_loss(logits, labels)
+            )
             optimizer = _optimizer(workload.optimizer)
             if workload.sync:
                 optimizer = tf.train.SyncReplicasOptimizer(
@@ -136,7 +146,7 @@ def build_training_step(workload: Workload, shape: ClusterShape, task: int) -> T
                     replicas_to_aggregate=shape.num_workers,
                     total_num_replicas=shape.num_workers,
                 )
-            gradients = _gradients(optimizer, loss, scaled=net.half)
+            gradients = _gradients(model, optimizer, loss, scaled=net.half)
             update = optimizer.apply_gradients(gradients, global_step=global_step)
             averages = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
             with tf.control_dependencies([update, *averages]):
@@ -168,20 +178,29 @@ def graphdef_of(step: TrainingStep) -> bytes:
     return bytes(step.graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True))
 
 
-def _gradients(optimizer: Any, loss: Any, *, scaled: bool) -> list[tuple[Any, Any]]:
-    """Pairs of gradient and variable, in single precision; the loss may be scaled meanwhile."""
+def _gradients(model: Model, optimizer: Any, loss: Any, *, scaled: bool) -> list[tuple[Any, Any]]:
+    """Pairs of gradient and variable, in single precision; the loss may be scaled meanwhile.
+
+    The optimizer's default gate makes both gradients of a layer wait for each other, and thus
+    computes the gradient of the images. tf_cnn_benchmarks has no gate; OpenNMT-tf has it.
+    """
+    default, none = tf.train.Optimizer.GATE_OP, tf.train.Optimizer.GATE_NONE
+    gate = default if model.reads == "text" else none
     if not scaled:
-        return list(optimizer.compute_gradients(loss))
-    pairs = optimizer.compute_gradients(loss * _LOSS_SCALE)
-    return [(_divided(gradient, _LOSS_SCALE), variable) for gradient, variable in pairs]
+        return list(optimizer.compute_gradients(loss, gate_gradients=gate))
+    scale = tf.get_variable(
+        "loss_scale", initializer=_LOSS_SCALE, trainable=False, use_resource=False
+    )
+    pairs = optimizer.compute_gradients(loss * scale, gate_gradients=gate)
+    return [(_divided(gradient, scale), variable) for gradient, variable in pairs]
 
 
-def _divided(gradient: Any, by: float) -> Any:
-    """A dense or sparse gradient divided by a number."""
+def _divided(gradient: Any, by: Any) -> Any:
+    """A dense or sparse gradient divided by a scalar."""
     if isinstance(gradient, tf.IndexedSlices):
-        values = gradient.values * (1 / by)
+        values = gradient.values * (1.0 / by)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return gradient * (1 / by)
+    return gradient * (1.0 / by)
 
 
 def _synthetic_batch(workload: Workload, data: DataSet, device: str) -> tuple[Any, Any]:
@@ -191,14 +210,14 @@ def _synthetic_batch(workload: Workload, data: DataSet, device: str) -> tuple[An
         if data.image_size:
             channels = 1 if workload.data_set == "mnist" else 3
             shape: tuple[int, ...] = (batch, data.image_size, data.image_size, channels)
-            inputs = _local("images", tf.truncated_normal(shape, stddev=0.5))
-            label_shape: tuple[int, ...] = (batch,)
-        else:
-            shape = (batch, data.sequence_length)
-            inputs = _local("tokens", _random_ints(shape, data.num_classes))
-            label_shape = (batch * data.sequence_length,)
-        labels = _local("labels", _random_ints(label_shape, data.num_classes))
-    return inputs, labels
+            dtype = tf.float16 if workload.precision == "fp16" else tf.float32
+            images = _local("images", tf.truncated_normal(shape, stddev=0.5, dtype=dtype))
+            labels = _random_ints((batch,), data.num_classes)
+            return tf.reshape(images, shape), tf.reshape(labels, (batch,))
+        shape = (batch, data.sequence_length)
+        tokens = _local("tokens", _random_ints(shape, data.num_classes))
+        label_shape = (batch * data.sequence_length,)
+        return tokens, _local("labels", _random_ints(label_shape, data.num_classes))
 
 
 def _random_ints(shape: tuple[int, ...], below: int) -> Any:
@@ -206,7 +225,7 @@ def _random_ints(shape: tuple[int, ...], below: int) -> Any:
 
 
 def _local(name: str, value: Any) -> Any:
-    """A variable of the worker, read through an identity."""
+    """The value of a variable of the worker."""
     variable = tf.Variable(
         value,
         name=name,
@@ -214,7 +233,7 @@ def _local(name: str, value: Any) -> Any:
         collections=[tf.GraphKeys.LOCAL_VARIABLES],
         use_resource=False,
     )
-    return tf.identity(variable)
+    return tf.convert_to_tensor(variable)
 
 
 def _optimizer(name: str) -> Any:

@@ -19,7 +19,7 @@ def vgg(net: Net, images: Any, data: DataSet, *, depth: int) -> Any:
     for num_convs, filters in zip(_CONVS_PER_STAGE[depth], _FILTERS, strict=True):
         for _ in range(num_convs):
             x = net.conv_relu(x, net.channels(filters), 3)
-        x = net.max_pool(x, 2, 2)
+        x = net.max_pool(x, 2, 2, "VALID")
     x = net.flatten(x)
     for _ in range(2):
         x = net.dropout(net.dense(x, net.channels(4096), relu=True), 0.5)

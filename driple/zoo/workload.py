@@ -22,7 +22,8 @@ class DataSet:
 
     Attributes:
         image_size: height and width of a square image in pixels; 0 for text.
-        num_classes: classes, or the size of the vocabulary.
+        num_classes: classes, or the size of the vocabulary. CIFAR-10 and ImageNet have one more
+            than published, for background, as in tf_cnn_benchmarks.
         sequence_length: tokens of a sentence; 0 for images.
     """
 
@@ -37,8 +38,8 @@ class DataSet:
 
 
 DATA_SETS = {
-    "cifar10": DataSet(image_size=32, num_classes=10),
-    "imagenet": DataSet(image_size=224, num_classes=1000),
+    "cifar10": DataSet(image_size=32, num_classes=11),
+    "imagenet": DataSet(image_size=224, num_classes=1001),
     # ImageNet at a quarter of its size, for machines without a GPU.
     "imagenet64": DataSet(image_size=64, num_classes=200),
     "mnist": DataSet(image_size=28, num_classes=10),

@@ -61,6 +61,10 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "warnings",
         "graph",
         "checkpoint",
+        "unknown_dimensions",
+        "unknown_share",
+        "notes",
+        "op_types_without_cost",
     ]
     assert found["setting"] == "CPU-P1w2/ho-200M"
     assert list(found["targets"]) == list(RESOURCES)

@@ -57,7 +57,7 @@ def test_bad_input_gets_one_line() -> None:
     assert "is no file" in refused("model", "zeng", "nowhere")
     assert "--exchange" in refused("model", "zhang", EXAMPLE, "--exchange", "magic")
     assert "--plot" in refused("model", "zhang", EXAMPLE, "--plot", "parts.gif")
-    assert "utilisation is 1.5" in last_line("model", "zhang", EXAMPLE, "--background", 1.5)
+    assert "--background" in last_line("model", "zhang", EXAMPLE, "--background", 1.5)
     assert "--measured" in last_line("model", "zhang", EXAMPLE, "--measured", 0.001)
     assert "--bandwidth" in refused("whatif", EXAMPLE, "--bandwidth", "-1G")
     assert "--workers" in refused("whatif", EXAMPLE, "--workers", "0")

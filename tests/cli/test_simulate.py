@@ -22,14 +22,25 @@ def test_simulate_prints_what_predict_prints_and_says_that_it_is_simulated() -> 
     found = json.loads(done.stdout)
     assert found["setting"] == "V100-P1w2/ho-PCIe"
     assert found["provenance"] == "simulated"
-    assert found["error"]["rows"] > 0
+    assert found["stated_error"]["checked"] is False  # its filters are small, as of CIFAR
     rx = found["targets"]["net_rx"]
     both = rx["burst_duration"] + rx["idle_duration"]
     assert both == pytest.approx(found["iteration_time_s"], rel=0.15)
     shown = driple("simulate", EXAMPLE, *QUICK)
     assert "simulated" in shown.stdout
-    assert "real single-device iteration times that it was not fitted to" in shown.stdout
+    assert "was not checked against any published run of this kind" in shown.stdout
     assert "no --setting given" in shown.stderr
+
+
+def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
+    """ResNet-50 with one server on a slow network was checked, on more servers it was not."""
+    large = ROOT / "datasets/examples/resnet50.pbtxt"
+    settings = ("--setting", "2080Ti-P1w2/ho-10G", "--setting", "2080Ti-P2w2/ho-10G")
+    done = driple("simulate", large, *settings, *QUICK)
+    assert done.returncode == 0, done.stderr
+    one, two = (line for line in done.stdout.splitlines() if "published run" in line)
+    assert one.startswith("the simulator's error on 34 published runs of one device (2080Ti)")
+    assert "up to 1 of them and 3 workers, this setting 2 and 2" in two
 
 
 def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:

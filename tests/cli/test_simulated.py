@@ -39,10 +39,13 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     shown = driple("predict", EXAMPLE, "--setting", setting)
     assert shown.returncode == 0, shown.stderr
     assert f"{setting}: learned from simulated labels" in shown.stdout
-    assert "the simulator's error, on" in shown.stdout
+    assert "labels: " in shown.stdout
     made = json.loads(driple("predict", EXAMPLE, "--setting", setting, "--json").stdout)
     assert made["checkpoint"]["provenance"] == "simulated"
-    assert made["checkpoint"]["trained_on"]["label_error"]["median_pct"] > 0
+    stated = made["stated_error"]
+    assert stated["checked"] == (stated["median_pct"] is not None)
+    assert ("not checked" in shown.stdout) != stated["checked"]
+    assert "label_error" not in made["checkpoint"]["trained_on"]
 
 
 def test_without_a_setting_it_is_the_papers_first() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.cli.stalls_plot import bars_of
 from tests.cli.test_main import ROOT, driple, refused
 from tests.stalls.profiles import write_profile
 
@@ -74,8 +75,79 @@ def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
     assert found["offers"][0]["name"] == "p3.16xlarge"
     assert found["recommendation"].startswith("Rent p3.16xlarge")
     assert {offer["provenance"] for offer in found["offers"]} == {"simulated"}
-    assert found["simulator_error"]["median_pct"] > 0
+    assert found["assumptions"]["precision"] == "float32"
+    assert found["assumptions"]["samples_per_epoch"] == 1_281_167
+    assert found["refused"] == []
+    assert found["no_price"] is None
+    assert found["op_types_without_cost"] == {}
     assert picture.stat().st_size > 10_000
+
+
+def test_the_order_of_options_changes_no_error() -> None:
+    """Each row states its own: a K80's is not a V100's, and eight K80s have none."""
+    cost = ("stalls", "cost", RESNET50, "--batch-size", 32, "--json")
+    stated = []
+    for names in (("p2.xlarge", "p3.2xlarge", "p2.8xlarge"), ("p2.8xlarge", "p3.2xlarge", "p2")):
+        chosen = [text for name in names for text in ("--instance", name)]
+        offers = json.loads(driple(*cost, *chosen).stdout)["offers"]
+        stated.append({offer["name"]: offer["stated_error"] for offer in offers})
+    for name, error in stated[0].items():
+        assert stated[1][name] == error
+    assert "K80" in stated[0]["p2.xlarge"]["of"]
+    assert stated[0]["p2.xlarge"]["median_pct"] != stated[0]["p3.2xlarge"]["median_pct"]
+    assert stated[0]["p2.8xlarge"]["checked"] is False
+    shown = driple(*cost[:-1], "--instance", "p2").stdout
+    assert "not checked" in shown
+    assert "assumed: products in float32; optimizer Momentum; batches of 32 samples" in shown
+
+
+def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
+    cost = ("stalls", "cost", "bert-tiny", "--instance", "p5.4xlarge")
+    done = driple(*cost)
+    assert "not checked against any published run of this kind" in done.stdout
+    assert "90th percentile" not in done.stdout
+    found = json.loads(driple(*cost, "--json").stdout)
+    assert found["offers"][0]["stated_error"]["checked"] is False
+    assert any("no published run on H100" in one for one in found["notes"])
+
+
+UNKNOWN_BATCH = """
+node { name: "x" op: "Placeholder" device: "/job:worker/task:0/device:GPU:0"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "_output_shapes" value { list { shape { dim { size: -1 } dim { size: 8 } } } } } }
+node { name: "w" op: "VariableV2" device: "/job:ps/task:0"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "_output_shapes" value { list { shape { dim { size: 8 } dim { size: 8 } } } } } }
+node { name: "y" op: "MatMul" input: "x" input: "w" device: "/job:worker/task:0/device:GPU:0"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "_output_shapes" value { list { shape { dim { size: -1 } dim { size: 8 } } } } } }
+node { name: "g" op: "MatMul" input: "x" input: "y" device: "/job:worker/task:0/device:GPU:0"
+  attr { key: "T" value { type: DT_FLOAT } } attr { key: "transpose_a" value { b: true } }
+  attr { key: "_output_shapes" value { list { shape { dim { size: 8 } dim { size: 8 } } } } } }
+node { name: "lr" op: "Const" device: "/job:ps/task:0"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0.1 } } }
+  attr { key: "_output_shapes" value { list { shape { } } } } }
+node { name: "u" op: "ApplyGradientDescent" input: "w" input: "lr" input: "g"
+  device: "/job:ps/task:0"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "_output_shapes" value { list { shape { dim { size: 8 } dim { size: 8 } } } } } }
+"""
+
+
+def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -> None:
+    graph = tmp_path / "graph.pbtxt"
+    graph.write_text(UNKNOWN_BATCH)
+    cost = ("stalls", "cost", graph, "--batch-size", 32, "--instance", "p3")
+    shown = driple(*cost)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("no price and no recommendation: ")
+    assert "Rent" not in shown.stdout
+    found = json.loads(driple(*cost, "--json").stdout)
+    assert found["recommendation"] is None
+    assert "unknown dimensions" in found["no_price"]
+    assert {offer["epoch_cost"] for offer in found["offers"]} == {None}
+    assert {offer["stated_error"]["checked"] for offer in found["offers"]} == {False}
 
 
 def test_a_pytorch_model_needs_only_its_name() -> None:
@@ -106,6 +178,16 @@ class Decides(nn.Linear):
 
 def build_decider():
     return Decides(12, 4)
+
+class Large(nn.Linear):
+    def __init__(self):
+        super().__init__(30_000, 30_000, device="meta")
+
+    def forward(self, images):
+        return super().forward(images.flatten(1)[:, :1].expand(-1, 30_000))
+
+def build_large():
+    return Large()
 """
 
 
@@ -126,12 +208,29 @@ def test_a_model_of_the_users_own_is_read_from_its_file(tmp_path: Path) -> None:
     assert "without running it" in refused(*cost, f"{own}:build_decider", *ends)
 
 
+def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
+    """900 million weights: 3.6 GB each for them, gradients, momenta and the largest tensor."""
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    cost = ("stalls", "cost", f"{own}:build_large", "--dataset", f"{own}:build_dataset")
+    size = ("--batch-size", 5)
+    both = (*cost, *size, "--instance", "p2.xlarge", "--instance", "p3.2xlarge")
+    found = json.loads(driple(*both, "--json").stdout)
+    assert [offer["name"] for offer in found["offers"]] == ["p3.2xlarge"]
+    (small,) = found["refused"]
+    assert small["name"] == "p2.xlarge"
+    assert "at least 14.4 GB" in small["reason"]
+    assert "p2.xlarge is refused: each device needs at least 14.4 GB" in driple(*both).stdout
+    assert "none of these instances can run the job" in refused(*cost, *size, "--instance", "p2")
+
+
 def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
     """Measured on p3.8xlarge: ten iterations of 0.2 s at 12.24 an hour; it is not simulated."""
     folder = write_profile(tmp_path / "p", TIMES)
     alone = driple("stalls", "cost", "--measured", f"{folder}=p3.8xlarge", "--json")
     (offer,) = json.loads(alone.stdout)["offers"]
-    assert json.loads(alone.stdout)["simulator_error"] is None
+    assert json.loads(alone.stdout)["assumptions"] is None
+    assert offer["stated_error"] is None
     assert (offer["name"], offer["provenance"]) == ("p3.8xlarge", "measured")
     assert offer["epoch_s"] == pytest.approx(2.0)
     assert offer["epoch_cost"] == pytest.approx(2.0 / 3600 * 12.24)
@@ -206,3 +305,34 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     assert "no fitted links" in refused("stalls", "predict", RESNET50, "--links", tmp_path / "x")
     folder = write_profile(tmp_path / "p", TIMES)
     assert "step 1 with gradients" in refused("stalls", "fit", folder)
+
+
+@pytest.mark.parametrize(
+    ("measured", "bars"),
+    [
+        (
+            (1, 2, 3, 4, 5),
+            [(3, 1, ("interconnect", "prep", "fetch")), (5, 1, ("interconnect", "network"))],
+        ),
+        ((1, 2), [(2, 1, ("interconnect",))]),
+        ((1, 2, 5), [(5, 1, ("interconnect", "network"))]),
+        ((2, 4), [(4, 2, ("prep",))]),
+        ((1, 4), [(4, 4, ()), (1, 1, ())]),
+    ],
+)
+def test_only_steps_that_were_run_are_drawn(
+    measured: tuple[int, ...], bars: list[tuple[int, int, tuple[str, ...]]]
+) -> None:
+    """A bar for the last step of each chain, and only stalls between measured neighbours."""
+    found = bars_of(measured)
+    assert sorted((bar.step, bar.base, bar.stalls) for bar in found) == sorted(bars)
+
+
+def test_the_picture_names_the_steps_that_were_run(tmp_path: Path) -> None:
+    folder = write_profile(tmp_path / "p", {1: [0.1], 2: [0.15]})
+    picture = tmp_path / "p.svg"
+    assert driple("stalls", "show", folder, "--plot", picture).returncode == 0
+    text = picture.read_text()
+    assert "all devices of a machine" in text
+    assert "real data" not in text
+    assert "several machines" not in text

@@ -1,8 +1,12 @@
 """`driple whatif` on the shipped graph of ResNet-50."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
+from driple.cli.whatif_plot import apart
 from tests.cli.test_main import EXAMPLE, driple, refused
 
 
@@ -61,3 +65,35 @@ def test_servers_pass_no_more_than_published_ones_unless_told_to() -> None:
     free = driple("whatif", EXAMPLE, *options, "--no-limit")
     (slow, fast) = json.loads(free.stdout)["columns"]["iteration_time_s"]
     assert fast < 0.5 * slow
+
+
+def test_labels_of_lines_that_end_together_do_not_overlap() -> None:
+    """Order is kept, and what is far from the others stays where it is."""
+    heights = [100.0, 20.0, 20.0, 23.0, 300.0, 309.0]
+    found = apart(heights, 9)
+    assert found[0] == 100
+    assert found[4:] == [300, 309]
+    assert sorted(found) == [found[i] for i in (1, 2, 3, 0, 4, 5)]
+    pairs = pairwise(sorted(found))
+    assert all(high - low >= 9 - 1e-9 for low, high in pairs)
+    assert sum(found[1:4]) == pytest.approx(63)
+
+
+def test_whatif_says_when_servers_share_unevenly_and_what_helps() -> None:
+    """ResNet-50 in turn: one of two servers holds 59 % of the parameters."""
+    done = driple("whatif", EXAMPLE, "--ps", "1,2")
+    assert "one server holds 59 % of the parameters with 2 servers" in done.stdout
+    assert "--placement greedy spreads them" in done.stdout
+    better = driple("whatif", EXAMPLE, "--ps", "1,2", "--placement", "greedy", "--json")
+    worse = driple("whatif", EXAMPLE, "--ps", "1,2", "--json")
+    slow, fast = (
+        json.loads(item.stdout)["columns"]["iteration_time_s"][1] for item in (worse, better)
+    )
+    assert fast < slow
+    assert json.loads(better.stdout)["placement_messages"] == []
+    assert "--placement" in refused("whatif", EXAMPLE, "--placement", "magic")
+
+
+def test_a_grid_that_does_not_fit_is_refused_before_it_is_made() -> None:
+    options = ("--workers", "1-1000000", "--ps", "1-1000", "--compress", "0-0.9")
+    assert "points are more than" in refused("whatif", EXAMPLE, *options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import tomllib
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,17 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from driple.dataset import read_dataset, write_dataset
+from driple.dataset import read_dataset, released, write_dataset
 from driple.dataset.example import merge_examples
 from driple.dataset.released import read_released
 from driple.dataset.split import given_split
-from driple.errors import DatasetError
+from driple.errors import DatasetError, MissingExtraError
 from driple.inputs import GroupedGraph
 from driple.settings import Setting
 from driple.targets import TARGET_NAMES
 from tests.dataset.examples import example
 
 SETTING = Setting.parse("V100-P1w2/ho-PCIe")
+ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"train": (4, 3), "val": (2,), "test": (3,)}
 
 
@@ -156,3 +159,48 @@ def test_damaged_and_missing_files_are_refused(tmp_path: Path) -> None:
         file.write_bytes(held)
         with pytest.raises(DatasetError, match=words):
             read_released(file, SETTING)
+
+
+def test_an_old_torch_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights_only does not keep what is promised of it; nothing of the file is read."""
+    file = saved(tmp_path, content())
+    monkeypatch.setattr(torch, "load", None)
+    for version in ("2.9.1+cpu", "2.5.0", "1.13.1", "2", "odd"):
+        monkeypatch.setattr(torch, "__version__", version)
+        with pytest.raises(MissingExtraError, match=r"pip install 'torch>=2.10'"):
+            read_released(file, SETTING)
+    monkeypatch.undo()
+    for version in ("2.10.0", "2.13.0+cpu", "3.0"):
+        monkeypatch.setattr(torch, "__version__", version)
+        read_released(file, SETTING)
+
+
+def test_pyproject_asks_for_the_torch_that_is_needed() -> None:
+    """In every extra that has torch."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [need for needs in extras["optional-dependencies"].values() for need in needs]
+    least = ".".join(map(str, released.LEAST_TORCH))
+    assert {need for need in asked if need.startswith("torch>")} == {f"torch>={least}"}
+
+
+def test_tensors_that_repeat_their_storage_are_refused(tmp_path: Path) -> None:
+    """A few bytes, expanded to 51 GB, or listed a million times."""
+    adjacency, features, labels = content()
+    labels["train"][0] = torch.ones(1).expand(80_000, 80_000)
+    with pytest.raises(DatasetError, match="which a file of its size cannot"):
+        read_released(saved(tmp_path, (adjacency, features, labels)), SETTING)
+    labels["train"] = [torch.ones(1000, 12)] * 100_000
+    with pytest.raises(DatasetError, match="which a file of its size cannot"):
+        read_released(saved(tmp_path, (adjacency, features, labels)), SETTING)
+
+
+def test_compressed_files_are_refused(tmp_path: Path) -> None:
+    """torch.save does not compress; a small file would unpack to any size."""
+    file = saved(tmp_path, content())
+    with zipfile.ZipFile(file) as parts:
+        members = {name: parts.read(name) for name in parts.namelist()}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as parts:
+        for name, data in members.items():
+            parts.writestr(name, data)
+    with pytest.raises(DatasetError, match="compressed parts"):
+        read_released(file, SETTING)

@@ -10,8 +10,8 @@ from driple.errors import GraphError
 from driple.graph import graph_from_graphdef_bytes, graph_from_text, read_graph
 from driple.graph.functions import inline_functions
 from driple.graph.pbtxt import raw_from_text
+from driple.graph.places import parse_device
 from driple.graph.raw import RawFunction, RawGraph, RawNode
-from driple.graph.select import parse_device
 from driple.graph.sizes import output_size
 from tests.graph.graphs import node_text, plain, protobuf_reads
 

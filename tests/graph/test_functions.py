@@ -224,7 +224,7 @@ def test_functions_that_multiply_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         )
         for i in range(10)
     }
-    monkeypatch.setattr("driple.graph.functions.MAX_NODES", 50_000)
+    monkeypatch.setattr("driple.graph.unrolling.MAX_COPIED_NODES", 50_000)
     graph = RawGraph(
         nodes=[RawNode("c", "PartitionedCall", functions={"f": ("f0",)})], functions=functions
     )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError, MeasureError
-from driple.measure import archive
+from driple.locks import locked
+from driple.measure import archive, network
 from driple.measure import campaign as campaign_module
 from driple.measure.archive import read_archive, write_archive
 from driple.measure.campaign import Campaign, Limits, read_run
@@ -201,3 +202,42 @@ def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "samples-0.parquet").write_bytes(b"PAR1")
     with pytest.raises(MeasureError, match="no archive"):
         read_archive(tmp_path)
+
+
+def test_a_second_run_deletes_nothing_of_the_first(tmp_path: Path) -> None:
+    """The folder is locked before what a killed run left is removed; a kill gives it back."""
+    part = tmp_path / ".part-lenet-0"
+    part.mkdir()
+    (part / "graph.pb").write_bytes(b"being written")
+    lock = tmp_path / campaign_module.LOCK_FILE
+    with (
+        locked(lock, error=MeasureError, held=""),
+        pytest.raises(MeasureError, match=r"another driple measure is at work in .*--out"),
+    ):
+        Campaign(tmp_path, SETTING, RunPlan())
+    campaign = Campaign(tmp_path, SETTING, RunPlan())
+    with (
+        locked(lock, error=MeasureError, held=""),
+        pytest.raises(MeasureError, match="another driple measure is at work"),
+    ):
+        campaign.measure(JOBS, repeats=1, progress=lambda *_: None)
+    assert (part / "graph.pb").read_bytes() == b"being written"
+    campaign.measure(JOBS, repeats=1, progress=lambda *_: None)
+    assert not part.exists()
+
+
+def test_a_machine_is_held_by_a_plain_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link in the folder for temporary files leads root nowhere."""
+    monkeypatch.setattr(network.tempfile, "gettempdir", lambda: str(tmp_path))
+    target = tmp_path / "target"
+    target.write_text("kept")
+    (tmp_path / "driple-measure.lock").symlink_to(target)
+    with pytest.raises(MeasureError, match="no link"):
+        network._lock_machine()
+    assert target.read_text() == "kept"
+    (tmp_path / "driple-measure.lock").unlink()
+    held = network._lock_machine()
+    with pytest.raises(MeasureError, match="another measuring run is on this machine"):
+        network._lock_machine()
+    os.close(held)
+    os.close(network._lock_machine())

@@ -9,7 +9,7 @@ from driple.errors import GraphError
 from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import CalibratedDevice
-from driple.simulate.job import Job
+from driple.simulate.job import Job, Program
 from tests.simulate.jobs import EFFICIENCY, net
 
 V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
@@ -19,7 +19,7 @@ V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
 def test_times_are_those_of_the_graph_at_that_batch_size(batch_size: int) -> None:
     graph = BatchedGraph.of((16, net(16)), (32, net(32)))
     wanted = Job(net(batch_size)).times(V100)
-    found = graph.times(batch_size, V100.spec, V100.efficiency)
+    found = graph.job(batch_size, Program()).times(V100)
     for name in ("duration_s", "busy_s", "memory_s"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-9)
 

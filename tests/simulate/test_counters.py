@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from driple.errors import TraceError
 from driple.simulate.cluster import Computing, WorkerRecord
 from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
 
@@ -60,3 +61,13 @@ def test_a_lengthened_record_goes_on_as_it_was() -> None:
     passed = traces_of_worker(long, period_s=0.05, start_s=0.25, end_s=5.25)["net_tx"].amount
     assert passed * 0.05 * 1e6 == pytest.approx(np.tile([0.4, 0, 0, 0, 0], 20), abs=1e-9)
     assert lengthened(short, 0.4) is short
+
+
+def test_steps_too_short_or_too_long_for_counters_are_refused() -> None:
+    """Before anything of their length is made: no division by zero, no terabytes."""
+    for step_s in (0.0, 1e-9):
+        with pytest.raises(TraceError, match="too short for the counters"):
+            lengthened(record(step_s, step_s / 2, 100), 10.0)
+    for step_s in (1e12, float("inf")):
+        with pytest.raises(TraceError, match="at most 10000000 are taken"):
+            device_trace(record(step_s, step_s / 2, 3))

@@ -75,7 +75,7 @@ def test_targets_are_the_mean_over_workers_beside_other_servers(
     """Some 2080 Ti are beside the server that holds nearly all; the first is not."""
     made = on(name)
     times_s = [made.records[worker].iteration_time_s for worker in kinds]
-    assert max(times_s) > 5 * min(times_s)
+    assert max(times_s) > 3 * min(times_s)
     mean_s = float(np.average(times_s, weights=list(kinds.values())))
     assert mean_s < 0.8 * times_s[0]
     assert made.iteration_time_s == pytest.approx(mean_s)

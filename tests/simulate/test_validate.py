@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from driple.cli.main import app
 from driple.errors import ConfigError
 from driple.settings import Setting
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import DEVICE, KERNELS, step_rows
 from driple.simulate.device import shipped_calibration
 from driple.simulate.fits import Fits
-from driple.simulate.links import prepare_run, seconds_on
-from driple.simulate.live import executed_nodes
+from driple.simulate.job import Job, Program
 from driple.simulate.published import Kind, PublishedRun
 from driple.simulate.run import simulate
 from driple.simulate.scene import scene_of
@@ -25,6 +26,7 @@ from driple.simulate.validate import (
     predict_clusters,
     predict_singles,
     read_graphs,
+    simulated_s,
     summarise,
 )
 from driple.zoo.store import GraphStore
@@ -127,44 +129,61 @@ def test_a_role_passes_no_more_than_the_most_that_was_shown() -> None:
     assert all(b.simulated_s > 10 * a.simulated_s for a, b in zip(free, limited, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("model", "device", "num_workers", "setting"),
-    [
-        ("vgg16", "2080Ti", 4, "2080Ti-R4/ho-PCIe"),
-        ("resnet50", "V100", 8, "V100-R8/ho-NVLink"),
-        ("vgg16", "RTX4000", 1, "RTX4000-P1w1/ho-10G"),
-        ("vgg16", "RTX4000", 1, "RTX4000-P1w1/ho-1G"),
-    ],
-)
-def test_what_is_validated_is_what_is_simulated(
-    model: str, device: str, num_workers: int, setting: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A published run as its error is taken, and the same as `driple simulate` has it.
-
-    Published programs leave out the gradient by the images, so does the simulation here. What is
-    left between them is the optimizer's update, which the graph tells.
-    """
-    of_programs = partial(executed_nodes, gated=False)
-    monkeypatch.setattr("driple.simulate.job.executed_nodes", of_programs)
-    calibration, cluster = replace(shipped_calibration(), jitter=0.0), Setting.parse(setting)
-    scene = scene_of(cluster)
+def published(model: str, batch_size: int, setting: str, *, half: bool = False) -> PublishedRun:
+    """A run on a setting, as a table would have it."""
+    scene = scene_of(Setting.parse(setting))
     kind: Kind = "servers" if scene.server_machine else "ring"
-    run = replace(
-        a_run(model, 32, (device,) * num_workers, kind),
+    return replace(
+        a_run(model, batch_size, scene.devices, kind if len(scene.devices) > 1 else "single"),
         link=scene.link,
         num_servers=len(scene.server_machine),
+        half=half,
     )
-    efficiency = calibration.device(device).efficiency
-    item = prepare_run(run, read_graphs(SHIPPED)[model, False], lambda _: efficiency)
-    told = seconds_on(
-        item,
-        calibration.link(scene.link),
-        apply_s_per_byte=calibration.apply_s_per_byte,
-        role_bytes_per_s=calibration.server_bytes_per_s,
-    )
-    graph = GraphStore.open(SHIPPED).graph(f"{model}/imagenet/b32/sgd/async/nchw")
-    made = simulate(graph, cluster, calibration, num_steps=3)
-    assert made.iteration_time_s == pytest.approx(told, rel=0.05)
+
+
+@pytest.mark.parametrize("batch_size", [32, 64])
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [
+        ("vgg16", "2080Ti-R4/ho-PCIe"),
+        ("resnet50", "V100-R8/ho-NVLink"),
+        ("alexnet", "V100-R1/ho-PCIe"),
+        ("vgg16", "RTX4000-P1w1/ho-10G"),
+        ("resnet50", "RTX4000-P1w2/ho-1G"),
+    ],
+)
+def test_what_is_validated_is_what_is_simulated(model: str, setting: str, batch_size: int) -> None:
+    """A published run as its error is taken, and the graph of its batch as a user simulates it."""
+    run, calibration = published(model, batch_size, setting), shipped_calibration()
+    validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
+    graph = GraphStore.open(SHIPPED).graph(f"{model}/imagenet/b{batch_size}/sgd/async/nchw")
+    job = Job(graph, program=Program(synchronous=True))
+    made = simulate(job, Setting.parse(setting), calibration)
+    assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
+
+
+def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
+    run, calibration = published("alexnet", 32, "V100-R1/ho-PCIe", half=True), shipped_calibration()
+    graph = GraphStore.open(SHIPPED).graph("alexnet/imagenet/b32/sgd/async/fp16/nchw")
+    made = simulate(graph, Setting.parse("V100-R1/ho-PCIe"), calibration)
+    validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
+    assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "RTX4000-P1w2/ho-10G"])
+def test_a_user_gets_the_number_that_was_validated(setting: str, tmp_path: Path) -> None:
+    """`driple zoo build`, then `driple simulate`: the published run of the same job."""
+    pytest.importorskip("tensorflow")
+    graph, runner = tmp_path / "alexnet.pb", CliRunner()
+    built = runner.invoke(app, ["zoo", "build", "alexnet/imagenet/b32/sgd/sync/nchw",
+                                "-o", str(graph)])  # fmt: skip
+    assert built.exit_code == 0, built.output
+    made = runner.invoke(app, ["simulate", str(graph), "--setting", setting, "--json"])
+    assert made.exit_code == 0, made.output
+    seconds = json.loads(made.stdout)["iteration_time_s"]
+    run = published("alexnet", 32, setting)
+    validated_s = simulated_s(run, read_graphs(SHIPPED), shipped_calibration())
+    assert seconds == pytest.approx(validated_s, rel=0.01)
 
 
 def test_without_runs_on_one_device_there_is_nothing_to_fit() -> None:

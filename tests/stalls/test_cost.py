@@ -1,16 +1,26 @@
 """Cost of an epoch and the recommendation; the paper's findings on P3 come out of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from driple.errors import ConfigError
 from driple.graph import read_graph
+from driple.graph.opgraph import ReadReport
+from driple.settings import Setting
 from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
+from driple.simulate.stated_error import stated_error
 from driple.stalls.communication import bucketed, calibrated_channel, communication_stall
 from driple.stalls.communication import gradients_of_job as gradients_of
-from driple.stalls.cost import Offer, recommendation, simulated_offer
+from driple.stalls.cost import (
+    Offer,
+    duration_text,
+    price_text,
+    recommendation,
+    simulated_offer,
+)
 from driple.stalls.instances import read_instances
 
 ROOT = Path(__file__).parents[2]
@@ -56,8 +66,9 @@ def test_the_papers_findings_on_p3(job: Job, calibration: Calibration) -> None:
     assert (pair.communication_pct or 0) > 10 * (eight.communication_pct or 0)
     said = recommendation([one, four, eight, dedicated, pair])
     assert said.startswith("Rent p3.2xlarge:")
-    assert "p3.16xlarge is the fastest" in said
-    assert "p3.8xlarge*2, p3dn.24xlarge" in said
+    assert "the fastest is p3.16xlarge: an epoch in" in said
+    assert "p3.8xlarge*2 costs more than p3.2xlarge*2" not in said
+    assert "p3dn.24xlarge costs more than p3.16xlarge and is no faster" in said
 
 
 def test_machines_are_no_faster_than_the_interconnects_within_them(
@@ -96,17 +107,73 @@ def made_up(name: str, hours: float, cost: float | None) -> Offer:
 
 def test_a_deadline_chooses_the_cheapest_in_time() -> None:
     offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
-    assert recommendation(offers, 6).startswith("Rent middle: an epoch in 5 h for $2")
+    assert recommendation(offers, 6) == (
+        "Rent middle: an epoch in 5 h for $2.00, the cheapest within 6 h."
+    )
     assert recommendation(offers, 0.5).startswith("No instance does an epoch within 0.5 h")
     with pytest.raises(ConfigError, match="--deadline"):
         recommendation(offers, 0)
 
 
-def test_the_cheapest_may_be_the_fastest() -> None:
-    offers = [made_up("best", 1, 1), made_up("worse", 2, 2), made_up("unknown", 0.1, None)]
+def test_what_costs_more_and_is_slower_is_named_with_what_beats_it() -> None:
+    offers = [
+        made_up("p3.2xlarge", 1, 1), made_up("p2.xlarge", 17, 9), made_up("p2.other", 1.3, 8),
+        made_up("p3.same", 1, 7), made_up("p3.equal", 2, 1), made_up("unknown", 0.1, None),
+    ]  # fmt: skip
     assert recommendation(offers) == (
-        "Rent best: an epoch in 1 h for $1, the cheapest and the fastest of all; not worth the "
-        "price, as others are as fast for less: worse."
+        "Rent p3.2xlarge: an epoch in 1 h for $1.00, the cheapest and the fastest; p2.xlarge costs "
+        "more than p3.2xlarge and is 17 times slower; p2.other costs more than p3.2xlarge and is "
+        "30 % slower; p3.same costs more than p3.2xlarge and is no faster; 1 more cost more and "
+        "are no faster than another."
     )
+    equal = recommendation([offers[0], offers[4]])
+    assert "p3.equal costs as much as p3.2xlarge and is 2 times slower" in equal
+    assert recommendation(offers[:1]) == "p3.2xlarge: an epoch in 1 h for $1.00."
     with pytest.raises(ConfigError, match="no instance has a price"):
-        recommendation(offers[2:])
+        recommendation(offers[5:])
+
+
+def test_what_is_faster_for_more_is_not_advised_against() -> None:
+    said = recommendation([made_up("cheap", 10, 1), made_up("fast", 1, 9)])
+    assert said == (
+        "Rent cheap: an epoch in 10 h for $1.00, the cheapest; the fastest is fast: an epoch in "
+        "1 h for $9.00."
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0000123, "0.0123 ms"), (0.5, "500 ms"), (59, "59 s"), (61, "1.02 min"),
+        (3600, "1 h"), (360_000, "100 h"), (4e6, "1,111 h"),
+    ],
+)  # fmt: skip
+def test_no_duration_is_nothing(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [(0.0000671, "0.000067"), (0.218, "0.22"), (1, "1.00"), (12.345, "12.35"), (1234.5, "1,234")],
+)
+def test_no_price_is_nothing(price: float, text: str) -> None:
+    assert price_text(price) == text
+
+
+def test_open_sizes_have_no_price(job: Job, calibration: Calibration) -> None:
+    """Each counts as 1, so the time is too short, and no error belongs to it."""
+    graph = replace(job.graph, report=ReadReport(unknown_share=0.25))
+    offer = offer_of(Job(graph), calibration, "p3.2xlarge")
+    assert (offer.epoch_cost, offer.per_hour) == (None, None)
+    assert offer.error is not None
+    assert "25 % of its nodes have unknown dimensions" in offer.error.sentence()
+
+
+def test_each_offer_states_its_own_error(job: Job, calibration: Calibration) -> None:
+    """A K80 was published alone; eight of them in one machine were not."""
+    alone, many = (offer_of(job, calibration, name) for name in ("p2.xlarge", "p2.8xlarge"))
+    assert alone.error == stated_error(Setting.parse("K80-R1/ho-PCIe"), job.graph)
+    assert alone.error is not None
+    assert "one device (K80)" in alone.error.sentence()
+    assert many.error is not None
+    assert many.error.num_runs == 0

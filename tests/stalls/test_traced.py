@@ -17,7 +17,7 @@ from driple.graph.opgraph import OpGraph
 from driple.opcost import PRODUCTS, cost_of_graph, kind_of
 from driple.simulate.device import shipped_calibration
 from driple.simulate.job import Job
-from driple.stalls.traced import graph_of_step, graph_of_workload
+from driple.stalls.traced import graph_of_functions, graph_of_step, graph_of_workload
 from driple.stalls.workloads import MACRO, WORKLOADS, workload_named
 
 ALL = sorted(WORKLOADS)
@@ -142,3 +142,37 @@ def test_what_has_no_gradient_or_lies_elsewhere_is_refused() -> None:
     inputs.requires_grad_(requires_grad=True)
     with pytest.raises(ConfigError, match="no parameter has a gradient"):
         graph_of_step(fixed, inputs, lambda outputs: outputs.sum())
+
+
+TIED = """
+import torch
+from torch import nn
+
+class Language(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = nn.Embedding(100, 8), nn.Linear(8, 100, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, tokens):
+        return self.head(self.words(tokens)).flatten(0, 1)
+
+def build_model():
+    return Language()
+
+def build_dataset():
+    return torch.utils.data.TensorDataset(torch.zeros(5, 4).long(), torch.zeros(5, 4).long())
+
+def loss(outputs, labels):
+    return nn.functional.cross_entropy(outputs, labels.flatten())
+"""
+
+
+def test_shared_weights_send_one_gradient(tmp_path: Path) -> None:
+    """100 words of 8 numbers, which the first and the last layer share."""
+    own = tmp_path / "own.py"
+    own.write_text(TIED)
+    names = [f"{own}:{name}" for name in ("build_model", "build_dataset", "loss")]
+    graph, _ = graph_of_functions(names[0], names[1], names[2], 2)
+    assert graph.traffic.sent_bytes.tolist() == [4 * 100 * 8]
+    assert graph.received_bytes == 4 * 100 * 8

@@ -161,7 +161,7 @@ def test_same_seed_same_result_and_another_one_differs() -> None:
         ({"bytes_per_s": 0.0}, "--bandwidth"),
         ({"window_bytes": -1.0}, "--window"),
         ({"slowness": (1.0,)}, "--slowness"),
-        ({"worker_bytes_per_s": (0.0, 1.0)}, "--worker-bandwidth"),
+        ({"worker_bytes_per_s": (0.0, 1.0)}, "worker_bytes_per_s"),
     ],
 )
 def test_clusters_that_make_no_sense_are_refused(fields: dict[str, object], told: str) -> None:

@@ -15,24 +15,24 @@ from driple.training.config import PRESETS, Preset, TrainConfig, preset_named
 @pytest.mark.parametrize(
     ("field", "value", "flag"),
     [
-        ("learning_rate", 0.0, "--learning-rate"),
-        ("learning_rate", float("nan"), "--learning-rate"),
-        ("huber_delta", -1.0, "--huber-delta"),
-        ("weight_decay", -1e-6, "--weight-decay"),
-        ("clip_norm", float("inf"), "--clip-norm"),
-        ("final_rate_share", 1.5, "--final-rate-share"),
-        ("warmup_epochs", -1, "--warmup-epochs"),
-        ("plateau_epochs", 0, "--plateau-epochs"),
-        ("batch_size", 0, "--batch-size"),
-        ("batch_size", 2.5, "--batch-size"),
-        ("patience_epochs", 0, "--patience-epochs"),
-        ("max_epochs", True, "--max-epochs"),
-        ("seed", -1, "--seed"),
-        ("loss", "l1", "--loss"),
-        ("optimizer", "sgd", "--optimizer"),
-        ("schedule", "step", "--schedule"),
-        ("input_scaling", "max", "--input-scaling"),
-        ("target_scaling", "none", "--target-scaling"),
+        ("learning_rate", 0.0, "learning_rate"),
+        ("learning_rate", float("nan"), "learning_rate"),
+        ("huber_delta", -1.0, "huber_delta"),
+        ("weight_decay", -1e-6, "weight_decay"),
+        ("clip_norm", float("inf"), "clip_norm"),
+        ("final_rate_share", 1.5, "final_rate_share"),
+        ("warmup_epochs", -1, "warmup_epochs"),
+        ("plateau_epochs", 0, "plateau_epochs"),
+        ("batch_size", 0, "batch_size"),
+        ("batch_size", 2.5, "batch_size"),
+        ("patience_epochs", 0, "patience_epochs"),
+        ("max_epochs", True, "max_epochs"),
+        ("seed", -1, "seed"),
+        ("loss", "l1", "loss"),
+        ("optimizer", "sgd", "optimizer"),
+        ("schedule", "step", "schedule"),
+        ("input_scaling", "max", "input_scaling"),
+        ("target_scaling", "none", "target_scaling"),
     ],
 )
 def test_errors_name_the_flag(field: str, value: Any, flag: str) -> None:
@@ -101,11 +101,11 @@ def test_residuals_are_of_the_content_where_there_are_any(monkeypatch: pytest.Mo
     monkeypatch.setattr("driple.training.config.RIDGES", (0.5,))
     assert default.to_dict()["residuals"]["ridges"] == [0.5]
     assert [default.config_hash() == known[0], paper.config_hash() == known[1]] == [False, True]
-    with pytest.raises(ConfigError, match="--residuals must be one of none, kernel"):
+    with pytest.raises(ConfigError, match="residuals must be one of none, kernel"):
         TrainConfig(residuals="trees")  # type: ignore[arg-type]
 
 
 def test_an_unknown_preset_is_refused() -> None:
     """The line lists the known ones."""
-    with pytest.raises(ConfigError, match="--preset must be one of paper, default, got 'best'"):
+    with pytest.raises(ConfigError, match="preset must be one of paper, default, got 'best'"):
         preset_named("best")

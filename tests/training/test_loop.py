@@ -298,6 +298,7 @@ def test_a_run_writes_down_what_it_is(finished: Path) -> None:
         "checkpoint.safetensors",
         "config.json",
         "log.jsonl",
+        "run.lock",
         "state.safetensors",
     ]
     checkpoint = load_checkpoint(finished / "checkpoint.safetensors")
@@ -367,7 +368,7 @@ def test_progress_counts_graphs_and_epochs(tmp_path: Path) -> None:
 
 def test_a_run_is_not_overwritten(finished: Path) -> None:
     """A folder that holds a run is refused unless it is to be resumed, and then only as it was."""
-    with pytest.raises(ConfigError, match="already holds a training run; add --resume"):
+    with pytest.raises(ConfigError, match="already holds a training run; resume it"):
         run(finished)
     with pytest.raises(ConfigError, match=r"differs in preset\.train\.seed \(0, now 4\)"):
         run(finished, small_preset(seed=4), resume=True)
@@ -419,7 +420,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(runfiles.os, "fsync", full)
     with pytest.raises(ConfigError, match="No space left on device; free some space"):
         run(tmp_path / "run")
-    assert list((tmp_path / "run").iterdir()) == []
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["run.lock"]
 
 
 def test_an_empty_part_and_bad_threads_are_refused(tmp_path: Path) -> None:

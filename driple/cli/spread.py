@@ -1,0 +1,80 @@
+"""How evenly variables are spread over parameter servers, and what spreads them better.
+
+Job, numbers of servers, placement --Spread.of--> imbalances, messages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driple.graph.placement import Strategy
+    from driple.simulate.job import Job
+
+__all__ = ["Spread"]
+
+_UNEVEN = 1.1  # times its even share, from which on a message is due
+_MOST_NAMED = 4  # numbers of servers in one message
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """The fullest server, for each number of servers.
+
+    Attributes:
+        placement: by which variables are spread.
+        servers: numbers of servers.
+        imbalances: how many times its even share the fullest of them holds.
+        greedy: the same when each variable goes to the emptiest server.
+        largest_share: of the largest variable, in the bytes of all.
+    """
+
+    placement: Strategy
+    servers: tuple[int, ...]
+    imbalances: tuple[float, ...]
+    greedy: tuple[float, ...]
+    largest_share: float
+
+    @classmethod
+    def of(cls, job: Job, servers: Sequence[int], placement: Strategy) -> Spread:
+        """Spread the variables of a job."""
+        from driple.simulate.profile import imbalance
+
+        found = tuple(imbalance(job, count, placement) for count in servers)
+        greedy = tuple(imbalance(job, count, "greedy") for count in servers)
+        nbytes = job.graph.traffic.received_bytes
+        return cls(
+            placement=placement,
+            servers=tuple(servers),
+            imbalances=found,
+            greedy=greedy,
+            largest_share=float(nbytes.max() / nbytes.sum()) if nbytes.any() else 0.0,
+        )
+
+    def messages(self) -> list[str]:
+        """One sentence where a better placement helps, one where none does."""
+        found = []
+        improvable = [
+            (count, now, best)
+            for count, now, best in zip(self.servers, self.imbalances, self.greedy, strict=True)
+            if now > _UNEVEN * best
+        ]
+        if improvable:
+            shares = ", ".join(
+                f"{100 * now / count:.0f} % of the parameters with {count} servers "
+                f"({100 * best / count:.0f} % with greedy)"
+                for count, now, best in improvable[:_MOST_NAMED]
+            )
+            found.append(
+                f"placement {self.placement} takes variables in turn, whatever their size: one "
+                f"server holds {shares}; --placement greedy spreads them"
+            )
+        stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
+        if stuck:
+            found.append(
+                f"the largest variable is {100 * self.largest_share:.0f} % of the parameters and "
+                f"stays on one server, so {stuck[0]} or more servers cannot share them evenly"
+            )
+        return found

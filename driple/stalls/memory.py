@@ -1,0 +1,91 @@
+"""The least memory that a training step needs on a device, to refuse devices that are too small.
+
+OpGraph -> LeastMemory (parameters, gradients, optimizer states, largest tensor)
+
+Every job needs at least this much. The activations that wait for the backward pass come on top, so
+a job that is not refused may still not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from driple.graph.opgraph import OpGraph
+from driple.hardware import device_named
+from driple.stalls.instances import Instance
+
+__all__ = ["LeastMemory", "device_memory_bytes", "least_memory", "optimizer_of"]
+
+_GB, _GIB = 1e9, 2**30
+# Tensors as large as a parameter that an optimizer keeps beside it (TensorFlow's training ops).
+_STATES = {
+    "ApplyGradientDescent": 0, "ApplyProximalGradientDescent": 0, "ApplyMomentum": 1,
+    "ApplyKerasMomentum": 1, "ApplyAdagrad": 1, "ApplyAdagradV2": 1, "ApplyProximalAdagrad": 1,
+    "ApplyAddSign": 1, "ApplyPowerSign": 1, "ApplyAdagradDA": 2, "ApplyAdam": 2, "ApplyAdaMax": 2,
+    "ApplyAdadelta": 2, "ApplyRMSProp": 2, "ApplyFtrl": 2, "ApplyFtrlV2": 2,
+    "ApplyCenteredRMSProp": 3, "ApplyAdamWithAmsgrad": 3,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeastMemory:
+    """Bytes of a device that a step needs at least.
+
+    Attributes:
+        parameters_bytes: of all trained parameters.
+        gradients_bytes: of their gradients.
+        states_bytes: of what the optimizer keeps of each; 0 if the graph does not show it.
+        largest_tensor_bytes: of the largest output of an op.
+    """
+
+    parameters_bytes: int
+    gradients_bytes: int
+    states_bytes: int
+    largest_tensor_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All of these at once."""
+        return sum(asdict(self).values())
+
+    def sentence(self) -> str:
+        """For a user."""
+        return (
+            f"at least {self.total_bytes / _GB:.3g} GB (parameters "
+            f"{self.parameters_bytes / _GB:.2g}, gradients {self.gradients_bytes / _GB:.2g}, "
+            f"optimizer states {self.states_bytes / _GB:.2g}, largest tensor "
+            f"{self.largest_tensor_bytes / _GB:.2g})"
+        )
+
+
+def least_memory(graph: OpGraph) -> LeastMemory:
+    """A lower bound for one device that holds a whole model, as in data-parallel training."""
+    states = _STATES.get(optimizer_of(graph), 0)
+    outputs = [tensor.nbytes for op in graph.signatures for tensor in op.outputs]
+    return LeastMemory(
+        parameters_bytes=graph.received_bytes,
+        gradients_bytes=graph.sent_bytes,
+        states_bytes=states * graph.received_bytes,
+        largest_tensor_bytes=max(outputs, default=0),
+    )
+
+
+def optimizer_of(graph: OpGraph) -> str:
+    """Op type of most updates, such as `ApplyMomentum`; empty if the graph shows none."""
+    counts: dict[str, int] = {}
+    for ops in graph.remote:
+        op_type = ops.op_type.removeprefix("Resource").replace("SparseApply", "Apply")
+        if op_type in _STATES:
+            counts[op_type] = counts.get(op_type, 0) + ops.num_nodes
+    return max(counts, key=lambda op_type: counts[op_type], default="")
+
+
+def device_memory_bytes(instance: Instance) -> float:
+    """Memory of each device of an instance, as its provider states it, else as the maker does.
+
+    Both write GB where memory comes in GiB (a V100 of 16 GB has 16 GiB), so GiB are taken: a
+    device is refused only if it is too small either way.
+    """
+    in_all = instance.device_memory_gb
+    each_gb = in_all / instance.devices if in_all else 0.0
+    return (each_gb or device_named(instance.device).memory_bytes / _GB) * _GIB

@@ -1,0 +1,189 @@
+"""Every command that takes a graph reads it in the same way, and says the same of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from driple.cli.graphoptions import graph_options
+from driple.cli.main import app
+from driple.errors import ConfigError, GraphError
+from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
+from tests.cli.test_numbers import commands
+
+CASES = ROOT / "tests/data/cases"
+CONTROL, UNKNOWN = CASES / "01_control.pbtxt", CASES / "11_unknown_batch.pbtxt"
+SETTING = "V100-P1w2"
+
+# A command for each that answers with a number, with the graph as its next word.
+ANSWERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "predict": (("predict",), ("--setting", SETTING)),
+    "simulate": (("simulate",), ("--setting", SETTING, "--steps", "4")),
+    "whatif": (("whatif",), ("--setting", SETTING)),
+    "compare": (("compare",), ("--setting", SETTING, "--steps", "4")),
+    "model zeng": (("model", "zeng"), ("--setting", SETTING)),
+    "model zhang": (("model", "zhang"), ("--setting", SETTING)),
+    "stalls cost": (("stalls", "cost"), ("--instance", "p3.2xlarge")),
+    "stalls predict": (("stalls", "predict"), ("--setting", "V100-R2/ho-PCIe")),
+}
+WITH_GRAPHS = {*ANSWERS, "graph show", "dataset import"}
+FLAGS = {"--batch-size", "--input", "--target", "--loop-turns", "--max-mib"}
+
+
+def answer(name: str, graph: Path, *options: object) -> Any:
+    """What a command prints for a graph."""
+    words, others = ANSWERS[name]
+    return driple(*words, graph, *others, *options)
+
+
+def test_every_command_with_a_graph_has_the_same_options() -> None:
+    """And no other command has them all."""
+    found = {
+        " ".join(path)
+        for path, command in commands(typer.main.get_command(app))
+        if {flag for one in command.params for flag in one.opts} >= FLAGS
+    }
+    assert found == WITH_GRAPHS
+
+
+def test_options_become_those_of_the_reader() -> None:
+    options = graph_options(8, ["images=8x3x3x1", "a/b:0=4"], "train_op", 35, 1.5)
+    assert options.read.batch_size == 8
+    assert dict(options.read.inputs) == {"images": (8, 3, 3, 1), "a/b:0": (4,)}
+    assert (options.read.target, options.read.loop_turns) == ("train_op", 35)
+    assert options.max_bytes == 3 * 2**19
+    assert options.flags == ("--batch-size", "--input", "--target", "--loop-turns")
+    assert graph_options().flags == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["images", "=3x3", "images=", "images=3x", "images=axb", "images=-3", "x=1.5", "x=٣",
+             "x=" + "9" * 5000]
+)  # fmt: skip
+def test_inputs_that_are_no_shapes_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--input needs NAME=SHAPE"):
+        graph_options(inputs=[text])
+
+
+def test_inputs_out_of_range_or_given_twice_are_refused() -> None:
+    with pytest.raises(GraphError, match="--input x needs"):
+        graph_options(inputs=["x=0x3"])
+    with pytest.raises(ConfigError, match="--input x is given twice"):
+        graph_options(inputs=["x=1", "x=2"])
+    assert "--input" in refused("predict", EXAMPLE, "--input", "images")
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_batch_size_gives_what_a_graph_of_that_size_gives(name: str) -> None:
+    """Case 11 is case 01 with a batch that it leaves open."""
+    bound = answer(name, UNKNOWN, "--batch-size", 32, "--json")
+    control = answer(name, CONTROL, "--batch-size", 32, "--json")
+    assert bound.returncode == 0, bound.stderr
+    assert numbers(json.loads(bound.stdout)) == pytest.approx(numbers(json.loads(control.stdout)))
+
+
+def numbers(value: Any) -> list[float]:
+    """All times of a JSON object, in order."""
+    if isinstance(value, dict):
+        times = [key for key in value if key.endswith("_s") or isinstance(value[key], dict | list)]
+        return [number for key in times if key != "notes" for number in numbers(value[key])]
+    if isinstance(value, list):
+        return [number for item in value for number in numbers(item)]
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_json_holds_what_the_reader_says(name: str) -> None:
+    done = answer(name, CONTROL, "--batch-size", 32, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["unknown_dimensions"] == 0
+    assert found["unknown_share"] == 0
+    assert found["op_types_without_cost"] == {}
+    for sentence in found["notes"]:
+        assert sentence in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name != "stalls cost"])
+def test_unknown_dimensions_come_first_and_with_the_flags_that_set_them(name: str) -> None:
+    """Without them there is no price, no advice and no known error."""
+    done = answer(name, UNKNOWN)
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert "unknown" in first
+    assert "--batch-size" in first
+    assert "--input" in first
+    found = json.loads(answer(name, UNKNOWN, "--json").stdout)
+    assert found["unknown_dimensions"] > 0
+    assert 0 < found["unknown_share"] <= 1
+
+
+def test_unknown_dimensions_leave_no_price_and_no_recommendation(tmp_path: Path) -> None:
+    """Height and width are open, so that the batch size alone does not settle them."""
+    graph = tmp_path / "open.pbtxt"
+    graph.write_text(CONTROL.read_text().replace("size: 56 ", "size: -1 "))
+    done = answer("stalls cost", graph, "--batch-size", 32)
+    assert done.returncode == 0, done.stderr
+    assert "unknown" in done.stdout.splitlines()[0]
+    assert "no price and no recommendation" in done.stdout
+    found = json.loads(answer("stalls cost", graph, "--batch-size", 32, "--json").stdout)
+    assert found["recommendation"] is None
+    assert {(one["per_hour"], one["epoch_cost"]) for one in found["offers"]} == {(None, None)}
+
+
+def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
+    predicted = json.loads(answer("predict", UNKNOWN, "--json").stdout)
+    assert predicted["interval"] is None or predicted["interval"]["level"] is None
+    simulated = json.loads(answer("simulate", UNKNOWN, "--json").stdout)
+    assert simulated["stated_error"]["checked"] is False
+    swept = answer("whatif", UNKNOWN)
+    assert "no advice" in swept.stdout
+    assert "held back by" not in swept.stdout
+    columns = json.loads(answer("whatif", UNKNOWN, "--json").stdout)["columns"]
+    assert "bottleneck" not in columns
+    assert not any(name.startswith("saved") for name in columns)
+    (compared,) = json.loads(answer("compare", UNKNOWN, "--json").stdout)["settings"]
+    assert {one["interval_s"] for one in compared["methods"].values()} == {None}
+    assert "not known, dimensions" in answer("model zeng", UNKNOWN).stdout
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize(
+    "case", ["08_inference_only", "09_no_output_shapes", "21b_same_no_devices"]
+)
+def test_a_graph_without_a_training_step_is_refused(name: str, case: str) -> None:
+    """With the reason, and the way to write a training step."""
+    words, others = ANSWERS[name]
+    size = ("--batch-size", 32) if name == "stalls cost" else ()
+    line = refused(*words, CASES / f"{case}.pbtxt", *others, *size)
+    assert "training" in line
+
+
+@pytest.mark.parametrize(
+    "case", ["08_inference_only", "09_no_output_shapes", "21b_same_no_devices"]
+)
+def test_graph_show_describes_it_all_the_same(case: str) -> None:
+    done = driple("graph", "show", CASES / f"{case}.pbtxt")
+    assert done.returncode == 0, done.stderr
+    assert "op type" in done.stdout
+
+
+def test_one_limit_on_the_size_of_files_in_all_commands() -> None:
+    for name, (words, others) in ANSWERS.items():
+        size = ("--batch-size", 32) if name == "stalls cost" else ()
+        line = refused(*words, EXAMPLE, *others, *size, "--max-mib", "0.001")
+        assert "raise the limit with --max-mib" in line
+    assert "--max-mib" in refused("predict", EXAMPLE, "--max-bytes", "100")
+    assert "--max-mib" in refused("graph", "show", EXAMPLE, "--max-mib", "0.001")
+
+
+def test_options_of_files_are_refused_where_there_is_no_file() -> None:
+    workload = "lenet/mnist/b32/sgd/sync"
+    assert "--loop-turns" in refused("model", "zeng", workload, "--loop-turns", "3")
+    assert "has batches of 32" in refused("model", "zeng", workload, "--batch-size", "64")
+    assert "--target" in refused("stalls", "cost", "resnet18", "--target", "train")
+    assert "--batch-size" in refused("simulate", "--validate", "--batch-size", "3")

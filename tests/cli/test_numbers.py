@@ -1,0 +1,130 @@
+"""Every numeric option of every command is checked before any work.
+
+The commands' own work is cut off: parsing alone must refuse what is out of range. What the commands
+do with numbers within the range is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import pytest
+import typer.main
+
+from driple.cli import main
+from driple.cli.main import app
+from tests.cli.test_main import EXAMPLE, refused
+
+# Options for which zero is a value of its own: no seed is special, `--threads 0` is all of them.
+ZERO_IS_FINE = {
+    "--seed",
+    "--split-seed",
+    "--threads",
+    "--top",
+    "--compress-cost",
+    "--deviation",
+    "--background",
+    "--worker-price",
+    "--server-price",
+    "--seconds",
+    "--quiet-wait",
+    "--tuned-share",
+}
+THREADS_NEED_ONE = ("evaluate", "--threads")
+NEVER = ("nan", "inf", "-inf", "-1", "1e20", str(10**20), "-1e300", "few")
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All commands that do something, with the words that call them."""
+    for name, item in group.commands.items():
+        if hasattr(item, "commands"):
+            yield from commands(item, (*path, name))
+        else:
+            yield (*path, name), item
+
+
+def kind_of(command: Any, parameter: str) -> Any:
+    """The type of a command's parameter, without Annotated and None."""
+    hint = get_type_hints(inspect.unwrap(command.callback), include_extras=True)[parameter]
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    kinds = [kind for kind in get_args(bare) if kind is not NoneType]
+    return kinds[0] if len(kinds) == 1 and NoneType in get_args(bare) else bare
+
+
+def numeric_options() -> list[tuple[tuple[str, ...], str]]:
+    return [
+        (path, max(parameter.opts, key=len))
+        for path, command in commands(typer.main.get_command(app))
+        for parameter in command.params
+        if kind_of(command, parameter.name) in (int, float)
+    ]
+
+
+@pytest.fixture
+def cut_off(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The commands without their work."""
+    group = typer.main.get_command(app)
+    for _, command in commands(group):
+        monkeypatch.setattr(command, "callback", lambda **_: None)
+    monkeypatch.setattr(main, "app", group)
+    return group
+
+
+def required(group: Any, path: tuple[str, ...], but: str) -> list[str]:
+    """The options and arguments that a command cannot do without."""
+    command = dict(commands(group))[path]
+    words = []
+    for parameter in command.params:
+        flag = max(parameter.opts, key=len)
+        if parameter.required and flag != but:
+            words += [flag, "1"] if flag.startswith("--") else ["1"]
+    return words
+
+
+def test_the_options_are_found() -> None:
+    """Of every kind, so that the others cannot pass because there are none."""
+    found = {flag for _, flag in numeric_options()}
+    assert {"--max-mib", "--seed", "--steps", "--worker-price", "--threads", "--top"} <= found
+    assert len(numeric_options()) > 60
+
+
+@pytest.mark.parametrize(("path", "flag"), numeric_options(), ids=str)
+def test_numbers_that_make_no_sense_are_refused_by_name(
+    path: tuple[str, ...], flag: str, cut_off: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = required(cut_off, path, flag)
+    zero_is_fine = flag in ZERO_IS_FINE and (path[-1], flag) != THREADS_NEED_ONE
+    for value in NEVER if zero_is_fine else (*NEVER, "0"):
+        status = main._run([*path, f"{flag}={value}", *others])
+        said = capsys.readouterr()
+        assert status == 2, f"{' '.join(path)} {flag}={value} is accepted"
+        assert len(said.err.splitlines()) == 1
+        assert flag in said.err
+        assert said.out == ""
+    if zero_is_fine:
+        assert main._run([*path, f"{flag}=0", *others]) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", EXAMPLE, "--max-mib=nan"),
+        ("simulate", EXAMPLE, "--seed=-1"),
+        ("simulate", EXAMPLE, "--steps=1e20"),
+        ("throughput", "predict", "job.npz", "--worker-price=inf"),
+        ("train", "--setting", "CPU-P1w2", "--threads=100000"),
+        ("whatif", EXAMPLE, f"--bandwidth={'9' * 400}G"),
+        ("whatif", EXAMPLE, f"--workers={'9' * 5000}"),
+        ("whatif", EXAMPLE, "--compress=nan"),
+        ("whatif", EXAMPLE, "--compress=0.9-0.1"),
+        ("stalls", "data", "tokens.npy", "--length", "1000000", "--samples=1000000"),
+        ("stalls", "run", f"--network={'9' * 400}M"),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}"[:40],
+)
+def test_whole_commands_refuse_them_too(words: tuple[object, ...]) -> None:
+    """Also the numbers in text options."""
+    assert str(words[-1]).split("=")[0] in refused(*words)

@@ -1,0 +1,265 @@
+"""Messages name only flags that the user's command has.
+
+every string of the package that holds `--flag`  +  who can reach it  ->  sentences on wrong flags
+
+Reachability is by symbols: a command's function, the functions and classes that it names, those
+that they name, and so on. A flag after `driple COMMAND` in a message belongs to that command.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from driple.cli.main import app
+from tests.cli.test_numbers import commands
+
+PACKAGE = Path(__file__).resolve().parents[1] / "driple"
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+
+# Modules whose flags are those of other programs.
+OTHER_PROGRAMS = {
+    "driple.stalls.train": "flags of the script `python -m driple.stalls.train`",
+    "driple.stalls.api": "command lines of driple.stalls.train",
+    "driple.measure.network": "flags of nsenter",
+}
+# Flags of other programs that messages name.
+OTHER_FLAGS = {
+    "--nproc-per-node": "torchrun",
+    "--epochs": "of the user's script, after --",
+}
+# What a command reaches, but cannot print, since it gives that value itself.
+# The same for all of a package: these commands build their graphs, read them without options, and
+# show none of the reader's messages.
+BUILD_THEIR_GRAPHS = ("driple.graph.", ("dataset build", "measure", "zoo build"))
+_PRESETS_OWN = "it transfers with the preset's own layers"
+CANNOT_PRINT = {
+    ("driple.training.transfer_config.TransferConfig", "--tuned-share"): (
+        ("evaluate",),
+        _PRESETS_OWN,
+    ),
+    ("driple.training.transfer_config.TransferConfig", "--layers"): (("evaluate",), _PRESETS_OWN),
+    ("driple.training.tuned.TunedInspector", "--tuned-share"): (("evaluate",), _PRESETS_OWN),
+    ("driple.training.tuned.TunedInspector", "--layers"): (("evaluate",), _PRESETS_OWN),
+    ("driple.training.transfer.transfer", "--align"): (("evaluate",), _PRESETS_OWN),
+    ("driple.training.transfer.transfer", "--no-align"): (("evaluate",), _PRESETS_OWN),
+    ("driple.perfmodel.advice.rate_from_measured", "--measured"): (
+        ("compare",),
+        "it gives the closed form no measured time",
+    ),
+}
+
+
+@dataclass
+class Symbol:
+    """One function, class or value at the top of a module."""
+
+    uses: set[tuple[str, str]] = field(default_factory=set)  # (module, name)
+    messages: list[str] = field(default_factory=list)
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for file in PACKAGE.rglob("*.py"):
+        parts = ("driple", *file.relative_to(PACKAGE).with_suffix("").parts)
+        found[".".join(part for part in parts if part != "__init__")] = file
+    return found
+
+
+def imports_of(nodes: list[ast.stmt]) -> dict[str, tuple[str, str]]:
+    """Local name -> (module, name) of from-imports among the statements, TYPE_CHECKING left out."""
+    found = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("driple"):
+            for alias in node.names:
+                found[alias.asname or alias.name] = (node.module or "", alias.name)
+    return found
+
+
+class _Reader(ast.NodeVisitor):
+    """Names and messages of one symbol; annotations and docstrings are neither."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.imports: dict[str, tuple[str, str]] = {}
+        self.messages: list[str] = []
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self.imports |= imports_of([node])
+
+    def visit_Name(self, node: ast.Name) -> None:
+        self.names.add(node.id)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        """Nothing: an annotation."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        inner = _Reader()
+        for part in (*node.decorator_list, node.args, *node.body):
+            inner.visit(part)
+        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        self.names |= inner.names - {argument.arg for argument in arguments}
+        self.imports |= inner.imports
+        self.messages += inner.messages
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        texts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+        self._keep("".join(str(text) for text in texts))
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.visit(part.value)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self._keep(node.value)
+
+    def _keep(self, text: str) -> None:
+        if FLAG.search(text):
+            self.messages.append(text)
+
+
+@cache
+def symbols() -> dict[tuple[str, str], Symbol]:
+    """All symbols of the package."""
+    found: dict[tuple[str, str], Symbol] = {}
+    for module, file in modules().items():
+        body = ast.parse(file.read_text()).body
+        imported = imports_of(body)
+        own = {}
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                own[node.name] = node
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        own[target.id] = node
+        for name, node in own.items():
+            reader = _Reader()
+            reader.visit(node)
+            symbol = Symbol(messages=reader.messages)
+            for used in reader.names:
+                if used in reader.imports:
+                    symbol.uses.add(reader.imports[used])
+                elif used in imported:
+                    symbol.uses.add(imported[used])
+                elif used in own and used != name:
+                    symbol.uses.add((module, used))
+            found[module, name] = symbol
+        for name, source in imported.items():
+            found.setdefault((module, name), Symbol(uses={source}))
+    return found
+
+
+def reachable(start: tuple[str, str]) -> set[tuple[str, str]]:
+    known, waiting = {start}, [start]
+    while waiting:
+        for used in symbols().get(waiting.pop(), Symbol()).uses:
+            if used not in known:
+                known.add(used)
+                waiting.append(used)
+    return known
+
+
+@cache
+def options() -> dict[str, set[str]]:
+    """Flags of each command."""
+    return {
+        " ".join(path): {
+            flag
+            for parameter in command.params
+            for flag in (*parameter.opts, *parameter.secondary_opts)
+        }
+        | {"--help"}
+        for path, command in commands(typer.main.get_command(app))
+    }
+
+
+@cache
+def reached_by() -> dict[tuple[str, str], set[str]]:
+    """Commands that reach each symbol."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for path, command in commands(typer.main.get_command(app)):
+        function = inspect.unwrap(command.callback)
+        for symbol in reachable((function.__module__, function.__name__)):
+            found.setdefault(symbol, set()).add(" ".join(path))
+    return found
+
+
+def flags_of(message: str) -> Iterator[tuple[str, str | None]]:
+    """Flags of a message, and the command that each follows, if the message names one."""
+    names = sorted(options(), key=len, reverse=True)
+    named = re.compile(r"driple (" + "|".join(map(re.escape, names)) + r")\b")
+    for match in FLAG.finditer(message):
+        before = re.split(r"[;()]", message[: match.start()])[-1]
+        calls = named.findall(before)
+        yield match[0], calls[-1] if calls else None
+
+
+def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]:
+    """A sentence for each flag that a command has not."""
+    found = []
+    for (module, name), symbol in {**symbols(), **(extra or {})}.items():
+        if module in OTHER_PROGRAMS:
+            continue
+        for message in symbol.messages:
+            for flag, command in flags_of(message):
+                if flag in OTHER_FLAGS:
+                    continue
+                users = {command} if command else reached_by().get((module, name), set())
+                if not users and not any(flag in known for known in options().values()):
+                    found.append(f"{module}.{name}: no command has {flag}: {message}")
+                excused, _ = CANNOT_PRINT.get((f"{module}.{name}", flag), ((), ""))
+                if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
+                    excused = (*excused, *BUILD_THEIR_GRAPHS[1])
+                lacking = sorted(
+                    user for user in users if flag not in options()[user] and user not in excused
+                )
+                if lacking:
+                    found.append(f"{module}.{name}: {flag}, not of {', '.join(lacking)}: {message}")
+    return found
+
+
+def test_every_flag_in_a_message_is_one_of_the_command() -> None:
+    assert not wrong_flags()
+
+
+def test_a_wrong_flag_is_found() -> None:
+    """In a function that all commands with a graph reach, one that one of them has."""
+    wrong = Symbol(messages=["too large; raise the limit with --max-bytes"])
+    assert wrong_flags({("driple.graph.reader", "read_graph"): wrong})
+    assert not wrong_flags({("driple.graph.reader", "read_graph"): Symbol(messages=["--max-mib"])})
+
+
+def test_flags_after_a_command_are_those_of_that_command() -> None:
+    wrong = Symbol(messages=["no data set; measure one: driple measure --learning-rate"])
+    assert wrong_flags({("driple.graph.reader", "read_graph"): wrong})
+    assert list(flags_of("give --out; driple train --seed 1")) == [
+        ("--out", None),
+        ("--seed", "train"),
+    ]
+
+
+@pytest.mark.parametrize(("place", "flag"), CANNOT_PRINT)
+def test_exceptions_are_still_needed(place: str, flag: str) -> None:
+    module, _, name = place.rpartition(".")
+    assert any(flag in message for message in symbols()[module, name].messages)
+    excused, reason = CANNOT_PRINT[place, flag]
+    assert set(excused) <= reached_by()[module, name]
+    assert reason
