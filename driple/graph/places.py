@@ -296,10 +296,13 @@ class _Placer:
         )
         if self.layout == "servers":
             return apart
-        changes = self._mask({op for op in set(self.ops) if UPDATES.fullmatch(op)} | _ASSIGNS)
-        # What no step changes is no parameter: a worker keeps it (synthetic images, a table).
+        updates = self._mask({op for op in set(self.ops) if UPDATES.fullmatch(op)})
+        assigns = self._mask(_ASSIGNS)
+        changes = updates | assigns
+        # What no step changes is no parameter: a worker keeps it (synthetic images, a table). A
+        # step of another train op counts too: a GAN's generator reads its discriminator.
         variables = np.zeros(len(self.nodes), dtype=np.bool_)
-        changed = [self.holder[i] for i in np.flatnonzero(changes & self.runs).tolist()]
+        changed = [self.holder[i] for i in np.flatnonzero(updates | (assigns & self.runs)).tolist()]
         variables[[i for i in changed if i >= 0]] = True
         variables &= self._mask(VARIABLES)
         if not variables.any():  # no training step: all of them may be trained
