@@ -61,6 +61,7 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "warnings",
         "graph",
         "checkpoint",
+        "stated_error",
         "unknown_dimensions",
         "unknown_share",
         "notes",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, write_dataset
+from driple.dataset.tables import read_table, write_table
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
@@ -290,3 +291,15 @@ def test_the_head_is_checked(folder: Path, change: dict[str, Any], words: str) -
 def test_a_folder_that_is_no_dataset(tmp_path: Path) -> None:
     """The line says what was looked for."""
     assert "is no data set: it has no dataset.json" in refused(tmp_path)
+
+
+def test_texts_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
+    """Arrow reads them as they are; the line names the file."""
+    text = pa.py_buffer(b"\xff\xfe")
+    column = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), text]
+    )
+    file = tmp_path / "examples.parquet"
+    write_table(pa.table({"workload": column}), file, {})
+    with pytest.raises(DatasetError, match=r"examples\.parquet.*restore the file"):
+        read_table(file)

@@ -163,7 +163,7 @@ def test_unmeasured_devices_take_the_efficiency_of_their_generation_or_the_usual
 
 def test_odd_input_is_refused() -> None:
     graph, setting = net(8), Setting.parse("V100-P1w2/ho-1G")
-    with pytest.raises(ConfigError, match="--steps"):
+    with pytest.raises(ConfigError, match="num_steps"):
         simulate(graph, setting, CALIBRATION, num_steps=1)
     bare = replace(graph, signatures=(), signature_of=np.zeros(0, dtype=np.int32))
     with pytest.raises(GraphError, match="read it from its GraphDef again"):
