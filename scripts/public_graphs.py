@@ -38,7 +38,7 @@ class Figures:
         sent_bytes: from the worker to servers; of a graph without servers, if its variables were
             on one server.
         received_bytes: from servers to the worker, likewise.
-        flops: of the worker; of a graph without servers, of all its ops.
+        flops: of the worker, without the updates, which run where the variables are.
     """
 
     sent_bytes: float
@@ -121,16 +121,19 @@ def true_row(entry: Mapping[str, Any], folder: Path) -> Row:
     truth, num_run, parameters, error = None, 0, 0, ""
     try:
         ran = run_step(
-            graph, target, batch=batch, inputs=options.get("inputs"), values=options.get("values")
+            graph,
+            target,
+            batch=batch,
+            inputs=options.get("inputs", {}) | options.get("stand_ins", {}),
+            values=options.get("values"),
         )
     except TruthError as problem:
         error = str(problem)
     else:
-        has_servers = any("/job:ps" in node.device for node in graph.node)
         truth = Figures(
             sent_bytes=ran.sent_bytes,
             received_bytes=ran.received_bytes,
-            flops=ran.worker_flops if has_servers else ran.flops,
+            flops=ran.worker_flops,
         )
         num_run, parameters = ran.nodes, ran.parameters
     return Row(
@@ -157,6 +160,7 @@ def with_driple(row: Row, entry: Mapping[str, Any], folder: Path) -> Row:
         batch_size=None if options.get("is_batch_fixed") else row.batch,
         inputs={name: tuple(shape) for name, shape in options.get("inputs", {}).items()},
         target=row.target,
+        loop_turns=options.get("loop_turns"),
     )
     values = asdict(row) | {"truth": row.truth, "reason": entry.get("reason", "")}
     try:

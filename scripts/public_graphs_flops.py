@@ -1,4 +1,4 @@
-"""FLOPs of ops as they ran, for the check of the graph reader.
+"""FLOPs of ops as they ran, to check the graph reader.
 
 TensorFlow's profiler knows the FLOPs of 40 op types (`tensorflow/python/profiler/internal/
 flops_registry.py`). They are used as they are, with the shapes of the run in place of static ones.
