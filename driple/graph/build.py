@@ -223,7 +223,7 @@ def _report(
             "--batch-size N, or --input NAME=SHAPE"
         )
     said += [*notes, *step.notes, *places.notes]
-    if not any(node.shapes for node in inlined.nodes):
+    if shapeless == len(sizes):
         said.append(
             "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
             "graph with as_graph_def(add_shapes=True)"

@@ -29,6 +29,7 @@ _MIRRORED = {
     "NotEqual": "NotEqual",
 }  # fmt: skip
 _ARITHMETIC = frozenset({"Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum"})
+_IF_READS = 3  # an If that gives one tensor reads its condition and what each branch returns
 _ALWAYS = 2**62  # turns of a condition that always holds
 # Bounds of the search for a number: nodes on one path, nodes in all, and the number itself.
 _MAX_DEPTH, _MAX_STEPS, _MAX_NUMBER = 40, 100_000, 2**31
@@ -138,13 +139,21 @@ class Lengths:
         op = self.nodes[ref.at].op
         if op in _IDENTITY or op in _ONE_ELEMENT:
             return self._turns(self._input(ref.at, 0), depth + 1)
-        if op in ("LogicalAnd", "LogicalOr"):
-            both = [self._turns(self._input(ref.at, side), depth + 1) for side in (0, 1)]
-            known = [turns for turns in both if turns is not None]
-            if op == "LogicalAnd":
-                return min(known, default=None)
+        return self._distance(ref.at, depth) if op in _COMPARISONS else self._joined(ref.at, depth)
+
+    def _joined(self, at: int, depth: int) -> int | None:
+        """Turns of two conditions joined by and, or, or an If whose other branch is false."""
+        op = self.nodes[at].op
+        is_if = op in ("If", "StatelessIf") and len(self.inputs[at]) == _IF_READS
+        if is_if and self._turns(self._input(at, 2), depth + 1) != 0:
+            return None
+        if not is_if and op not in ("LogicalAnd", "LogicalOr"):
+            return None
+        both = [self._turns(self._input(at, side), depth + 1) for side in (0, 1)]
+        known = [turns for turns in both if turns is not None]
+        if op == "LogicalOr":
             return max(known) if len(known) == len(both) else None
-        return self._distance(ref.at, depth) if op in _COMPARISONS else None
+        return min(known, default=None)
 
     def _distance(self, at: int, depth: int) -> int | None:
         """Steps of a counter from its start to what it is compared with."""
@@ -228,24 +237,27 @@ class Lengths:
         fixed = self._fixed(ref)
         if fixed is not None:
             return fixed
+        return self._derived(ref, depth)
+
+    def _derived(self, ref: _Ref, depth: int) -> int | None:
+        """A number that follows from a loop, a stack or arithmetic."""
         node = self.nodes[ref.at]
+        result: int | None = None
         if node.op in _PASSES_ON:
-            return self._value(self._input(ref.at, 0), depth + 1)
-        if node.op in _EXIT:
-            return self._counted(ref.at, depth + 1)
-        if node.starts:
-            return self._counted_by_while(ref, depth + 1)
-        if node.op in ("TensorListPopBack", "StackPopV2"):
-            return self._popped(ref, depth + 1)
-        if node.op == "TensorListLength":
-            return self._pushed(self._input(ref.at, 0), depth + 1)
-        if node.op in _ARITHMETIC:
+            result = self._value(self._input(ref.at, 0), depth + 1)
+        elif node.op in _EXIT:
+            result = self._counted(ref.at, depth + 1)
+        elif node.starts:
+            result = self._counted_by_while(ref, depth + 1)
+        elif node.op in ("TensorListPopBack", "StackPopV2"):
+            result = self._popped(ref, depth + 1)
+        elif node.op == "TensorListLength":
+            result = self._pushed(self._input(ref.at, 0))
+        elif node.op in _ARITHMETIC:
             a = self._value(self._input(ref.at, 0), depth + 1)
             b = None if a is None else self._value(self._input(ref.at, 1), depth + 1)
-            if a is not None and b is not None:
-                result = _calculate(node.op, a, b)
-                return result if abs(result) <= _MAX_NUMBER else None
-        return None
+            result = None if a is None or b is None else _calculate(node.op, a, b)
+        return result if result is not None and abs(result) <= _MAX_NUMBER else None
 
     def _counted(self, at: int, depth: int) -> int | None:
         """What a counter has come to when its loop ends: Exit <- Switch <- Merge."""
@@ -288,7 +300,7 @@ class Lengths:
                 return None
         return None
 
-    def _pushed(self, ref: _Ref | None, depth: int) -> int | None:
+    def _pushed(self, ref: _Ref | None) -> int | None:
         """Elements of a list that a While pushes one onto in every turn."""
         ref = self._past_identities(ref)
         if ref is None or ref.argument or not self.nodes[ref.at].starts:

@@ -6,9 +6,9 @@
     While(start) with cond(counter) = Less(counter, length), body(counter) = (counter + 1, ...)
 
 The nodes between Enter and Exit of the same frame name are one loop; so are those of the functions
-of a While, once they are inlined. The number of turns follows from the condition where it compares a
-counter with a number that the graph fixes, or with what another loop counted up to, as the loops of
-a backward pass do. Where several conditions must hold, the first that fails ends the loop.
+of a While, once they are inlined. The number of turns follows from the condition where it compares
+a counter with a number that the graph fixes, or with what another loop counted up to, as the loops
+of a backward pass do. Where several conditions must hold, the first that fails ends the loop.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Shape functions of element-wise ops, sources, variables, optimizers, losses and random numbers."""
+"""Shape functions of element-wise ops, sources, variables, updates, losses and random numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from driple.graph.raw import Shape
-from driple.graph.shape_call import OpCall, broadcast, merged, rule
+from driple.graph.shape_call import OpCall, broadcast, merged, rule, size_at
 
 __all__ = ["INPUT_OPS"]
 
@@ -173,7 +173,7 @@ def _read(call: OpCall) -> Sequence[Shape] | None:
     return (holder.read(),)
 
 
-@rule("AssignVariableOp")
+@rule("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 def _assign_variable(call: OpCall) -> Sequence[Shape]:
     holder = call.holder(0)
     if holder is not None:
@@ -190,7 +190,7 @@ def _assign(call: OpCall) -> Sequence[Shape]:
 
 @rule(
     "NoOp", "ControlTrigger", "Assert", "SaveV2", "Save", "MergeV2Checkpoints",
-    "AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyAdam",
+"ResourceApplyAdam",
     "ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum",
     "ResourceApplyRMSProp", "ResourceApplyCenteredRMSProp", "ResourceApplyAdagrad",
     "ResourceApplyAdagradV2", "ResourceApplyAdadelta", "ResourceApplyFtrl", "ResourceApplyFtrlV2",
@@ -256,7 +256,7 @@ def _cross_entropy(call: OpCall) -> Sequence[Shape]:
 def _sparse_cross_entropy(call: OpCall) -> Sequence[Shape]:
     logits = call.shape(0)
     labels = merged(call.shape(1), None if logits is None else logits[:1])
-    if logits is not None and labels is not None:
+    if logits and labels:
         logits = (labels[0] if logits[0] < 0 else logits[0], *logits[1:])
     return labels, logits
 
@@ -294,7 +294,7 @@ def _random_gamma(call: OpCall) -> Sequence[Shape]:
 @rule("Multinomial", "StatelessMultinomial")
 def _multinomial(call: OpCall) -> Sequence[Shape]:
     logits, drawn = call.shape(0), call.scalar(1)
-    return ((-1 if logits is None else logits[0], -1 if drawn is None else drawn),)
+    return ((size_at(logits, 0), -1 if drawn is None else drawn),)
 
 
 @rule(
