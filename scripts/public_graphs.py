@@ -28,6 +28,7 @@ TOLERANCE = 0.10
 DEFAULT_BATCH = 32
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 HOW = "run by TensorFlow"
+CHOSEN, HELD_OUT = "chosen", "held out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,7 @@ class Row:
         unknown_share: share of the ops that unknown dimensions affect, by Driple.
         error: why Driple or TensorFlow refuses it.
         reason: of a deviation.
+        group: "chosen", or "held out": Driple was not changed after its result was known.
     """
 
     id: str
@@ -89,6 +91,7 @@ class Row:
     unknown_share: float | None
     error: str = ""
     reason: str = ""
+    group: str = CHOSEN
 
     def ratios(self) -> tuple[float, float, float] | None:
         """Driple's figures as shares of the true ones; None without one of them."""
@@ -150,6 +153,7 @@ def true_row(entry: Mapping[str, Any], folder: Path) -> Row:
         unknown_share=None,
         error=error,
         reason=entry.get("reason", ""),
+        group=entry.get("group", CHOSEN),
     )
 
 
@@ -182,15 +186,25 @@ def with_driple(row: Row, entry: Mapping[str, Any], folder: Path) -> Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A table in Markdown, one line per graph, and the count of right ones."""
+    """A table in Markdown for each group, one line per graph, and the count of right ones."""
     heads = (
         "project: file (commit)", "kind", "nodes (run)", "batch",
-        "sent MB", "received MB", "GFLOP", "Driple / truth", "truth by", "deviation",
+        "sent MB", "received MB", "GFLOP", "Driple / truth", "truth", "deviation",
     )  # fmt: skip
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    lines += [f"| {' | '.join(_cells(row))} |" for row in rows]
-    right = sum(row.is_right() for row in rows)
-    lines += ["", f"All three figures are within 10 % for {right} of {len(rows)} graphs."]
+    lines: list[str] = []
+    for group in (CHOSEN, HELD_OUT):
+        found = [row for row in rows if row.group == group]
+        if found:
+            right = sum(row.is_right() for row in found)
+            lines += [
+                f"### Graphs: {group}",
+                f"All three figures are within 10 % for {right} of {len(found)} graphs.",
+                "",
+                f"| {' | '.join(heads)} |",
+                f"|{'---|' * len(heads)}",
+                *(f"| {' | '.join(_cells(row))} |" for row in found),
+                "",
+            ]
     return "\n".join(lines)
 
 

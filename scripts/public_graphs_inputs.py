@@ -157,19 +157,20 @@ def _bound(
     return tuple(sizes)
 
 
-def value_of(item: StepInput, high: Mapping[str, float], rng: np.random.Generator) -> Any:
+def value_of(
+    item: StepInput, given: Mapping[str, float | Sequence[float]], rng: np.random.Generator
+) -> Any:
+    """Values of an input: given ones, repeated to its shape; else 1, true, "0" or random."""
     import tensorflow as tf
 
     dtype = tf.dtypes.as_dtype(item.dtype).as_numpy_dtype
-    name = item.name.rsplit("_fed", 1)[0]
-    largest = high.get(f"{name}:{item.name.rsplit('_fed', 1)[1]}", high.get(name))
+    name, _, number = item.name.rpartition("_fed")
+    value = given.get(f"{name}:{number}", given.get(name))
     shape = item.shape or ()
+    if value is not None:
+        return np.resize(np.array(value), shape).astype(dtype)
     if dtype is object:
         return np.full(shape, b"0", dtype=object)
-    if np.issubdtype(dtype, np.integer):
-        return np.full(shape, 1 if largest is None else largest).astype(dtype)
-    if dtype is np.bool_:
-        return np.full(shape, largest is None or bool(largest))
-    if largest is not None:
-        return np.full(shape, largest).astype(dtype)
-    return rng.uniform(0.05, 0.95, shape).astype(dtype)
+    if np.issubdtype(dtype, np.floating):
+        return rng.uniform(0.05, 0.95, shape).astype(dtype)
+    return np.ones(shape, dtype)

@@ -181,7 +181,7 @@ def run_step(
     *,
     batch: int | None = None,
     inputs: Mapping[str, Sequence[int]] | None = None,
-    values: Mapping[str, float] | None = None,
+    values: Mapping[str, float | Sequence[float]] | None = None,
 ) -> Truth:
     """Run one step of a train op on a fake cluster.
 
@@ -190,7 +190,7 @@ def run_step(
         target: name of the train op.
         batch: samples; binds unknown first dimensions of inputs.
         inputs: shapes of inputs, by node name or tensor name.
-        values: constant value of an input, by name; else 1 (whole numbers) or random.
+        values: values of an input, by name, repeated to its shape; else ones or random.
 
 
     Raises:
