@@ -109,6 +109,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             sizes=kept_sizes,
             is_open=inferred.unknown[kept],
             sources=inferred.sources,
+            unsized=_variables_without_shape(nodes, step.runs),
             dangling=dangling,
             executions=executions,
             notes=(*notes, *inferred.notes),
@@ -143,6 +144,26 @@ def _mark_captured_variables(nodes: Sequence[RawNode], inputs: DataInputs) -> No
                 and node.op.startswith(_HANDLE_READERS)
             ):
                 given.op = "VarHandleOp"
+                given.shape_attributes = {}  # that of the handle, a scalar, not of the variable
+
+
+def _variables_without_shape(nodes: Sequence[RawNode], runs: npt.NDArray[np.bool_]) -> list[str]:
+    """Names of the variables of a step that nothing gives a shape: handles without attributes."""
+    handles = {
+        node.name: node.shape_attributes.get("shape", (None,))[0]
+        for node, is_run in zip(nodes, runs.tolist(), strict=True)
+        if is_run and node.op == "VarHandleOp"
+    }
+    read = {
+        node.inputs[0].split(":")[0]: node.shapes
+        for node in nodes
+        if node.op == "ReadVariableOp" and node.inputs
+    }
+    return [
+        name
+        for name, shape in handles.items()
+        if shape is None and name in read and not any(s is not None for s in read[name] or ())
+    ]
 
 
 def _bytes_of_output(
@@ -205,6 +226,7 @@ def _report(
     sizes: Sequence[OutputSize],
     is_open: npt.NDArray[np.bool_],
     sources: Sequence[str],
+    unsized: Sequence[str],
     dangling: int,
     executions: Executions,
     notes: tuple[str, ...],
@@ -217,10 +239,17 @@ def _report(
     if num_open:
         named = ", ".join(name[:60] for name in sources[:_FEW])
         named += ", ..." if len(sources) > _FEW else ""
-        cause = f", since the graph leaves sizes of {named} open" if named else ""
+        cause = f", since the graph does not fix the sizes of {named}" if named else ""
         said.append(
-            f"{num_open} of {len(sizes)} nodes have unknown sizes{cause}; each counts as 1: give "
-            "--batch-size N, or --input NAME=SHAPE"
+            f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; set them "
+            "with --batch-size N or --input NAME=32x300x300x3"
+        )
+    if unsized:
+        named = ", ".join(name[:60] for name in unsized[:_FEW])
+        said.append(
+            f"{len(unsized)} variable(s) have no shape in the graph ({named}"
+            f"{', ...' if len(unsized) > _FEW else ''}); write the graph with "
+            "as_graph_def(add_shapes=True)"
         )
     said += [*notes, *step.notes, *places.notes]
     if shapeless == len(sizes):
