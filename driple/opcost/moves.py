@@ -126,7 +126,7 @@ MOVES = frozenset(
         "StridedSliceGrad", "StridedSliceAssign", "ResourceStridedSliceAssign",
         "TensorStridedSliceUpdate", "Pad", "PadV2", "MirrorPad", "MirrorPadGrad", "Transpose",
         "ConjugateTranspose", "Tile", "Pack", "Unpack", "Gather", "GatherV2", "GatherNd",
-        "ResourceGather", "ResourceGatherNd", "ScatterNd", "Cast", "Fill", "Empty", "ZerosLike",
+        "ResourceGather", "ResourceGatherNd", "ScatterNd", "Cast", "Fill", "OneHot", "Empty", "ZerosLike",
         "OnesLike", "Copy", "DeepCopy", "CopyHost", "Reverse", "ReverseV2", "ReverseSequence",
         "DynamicStitch", "ParallelDynamicStitch", "DynamicPartition", "BroadcastTo", "Unique",
         "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "ListDiff", "ExtractImagePatches",
