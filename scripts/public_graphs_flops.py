@@ -1,4 +1,4 @@
-"""FLOPs of ops as they ran, for the check of the graph reader: TensorFlow's formulas, then own ones.
+"""FLOPs of ops as they ran, to check the graph reader.
 
 TensorFlow's profiler knows the FLOPs of 40 op types (`tensorflow/python/profiler/internal/
 flops_registry.py`). They are used as they are, with the shapes of the run in place of static ones.
@@ -7,14 +7,23 @@ Formulas of other types follow here. A multiply-add counts two. Nothing of `drip
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-__all__ = ["RanOp", "flops_of"]
+__all__ = ["RanOp", "flops_of", "is_update"]
 
 Shape = tuple[int, ...]
+_UPDATE = re.compile(
+    r"(Resource)?(Sparse)?(Resource)?Apply[A-Z]\w*|(Resource)?Scatter(Nd)?(Sub|Add|Update)"
+)
+
+
+def is_update(op_type: str) -> bool:
+    """Whether an op changes a variable by a gradient."""
+    return bool(_UPDATE.fullmatch(op_type))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +39,11 @@ class RanOp:
     node: Any
     inputs: Sequence[Shape | None]
     outputs: Sequence[Shape | None]
+
+    @property
+    def op_type(self) -> str:
+        """Op type in the graph, where oneDNN has taken the op over and renamed it."""
+        return re.sub("^_Mkl(Native)?", "", self.node.op)
 
     def elements(self, number: int) -> int:
         """Elements of an input."""
@@ -81,11 +95,14 @@ def flops_of(op: RanOp) -> tuple[float, str]:
     """FLOPs of one execution, and where they come from: "own", "profiler" or "none"."""
     from tensorflow.python.framework import ops
 
-    own = _OWN.get(op.node.op)
+    own = _OWN.get(op.op_type)
     try:
         if own is not None:
             return float(own(op)), "own"
-        found = ops.get_stats_for_node_def(_Graph(op), op.node, "flops").value
+        node = type(op.node)()
+        node.CopyFrom(op.node)
+        node.op = op.op_type
+        found = ops.get_stats_for_node_def(_Graph(op), node, "flops").value
     except (ValueError, KeyError, TypeError):  # a shape that the run did not report
         return 0.0, "none"
     return (float(found), "profiler") if found else (0.0, "none")

@@ -1,4 +1,4 @@
-"""Turn ops with channels first into ops with channels last, since TensorFlow's CPU kernels need that.
+"""Turn ops with channels first into ops with channels last, as TensorFlow's CPU kernels need.
 
 op in NCHW -> transpose of its inputs, the op in NHWC, transpose of its output
 
@@ -35,7 +35,8 @@ def to_channels_last(graph: Any) -> None:
     renamed: dict[str, set[int]] = {}
     for node in list(graph.node):
         if node.op in _OPS and node.attr["data_format"].s == b"NCHW":
-            renamed[node.name] = set(_OPS[node.op][1])
+            if _OPS[node.op][1]:
+                renamed[node.name] = set(_OPS[node.op][1])
             _convert(graph, node)
     if not renamed:
         return
@@ -67,9 +68,8 @@ def _convert(graph: Any, node: Any) -> None:
         )
     if made:
         node.name = f"{name}__last"
-        _transpose(graph, name, f"{node.name}:0", _TO_FIRST, dtype, device=node.device)
-    else:  # its outputs keep their layout, under a new name like those of the others
-        node.name = f"{name}__last"
+        _transpose(graph, name, f"{node.name}:0", _TO_FIRST, dtype)
+        graph.node[-1].device = node.device
     if "_class" in attrs:
         del attrs["_class"]
 
@@ -89,11 +89,10 @@ def _constant(graph: Any, name: str, values: tuple[int, ...]) -> str:
     return name
 
 
-def _transpose(
-    graph: Any, name: str, entry: str, order: tuple[int, ...], dtype: int, device: str = ""
-) -> str:
-    node = graph.node.add(name=name, op="Transpose", device=device)
-    node.input.extend([entry, _constant(graph, f"{name}__order", order)])
+def _transpose(graph: Any, name: str, entry: str, order: tuple[int, ...], dtype: int) -> str:
+    order_name = _constant(graph, f"{name}__order", order)
+    node = graph.node.add(name=name, op="Transpose")
+    node.input.extend([entry, order_name])
     node.attr["T"].type = dtype
     node.attr["Tperm"].type = 3
     return name

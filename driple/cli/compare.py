@@ -254,7 +254,7 @@ def _predicted(
 def _measured(setting: Setting, graph: OpGraph, datasets: Path | None) -> tuple[Found | None, str]:
     """The measured workload with this graph on this setting; or why there is none."""
     from driple.dataset.example import graph_hash
-    from driple.dataset.lookup import find_graph
+    from driple.dataset.lookup import find_graph, find_measured_step
     from driple.errors import MissingExtraError
 
     source = Path(str(files("driple"))).parent / "datasets"
@@ -264,7 +264,7 @@ def _measured(setting: Setting, graph: OpGraph, datasets: Path | None) -> tuple[
         if not (place / "dataset.json").exists():
             continue
         try:
-            found = find_graph(place, graph_hash(graph))
+            found = find_graph(place, graph_hash(graph)) or find_measured_step(place, graph)
         except MissingExtraError as error:
             return None, str(error)
         measured = [item for item in found if item.label_source == "measured"]

@@ -30,6 +30,7 @@ __all__ = [
 MAX_MIB = 512.0
 _MIB_BYTES = 2**20
 _MOST_MIB = 2**20
+_SCALAR = "scalar"
 _LONGEST_SIZE = len(str(LARGEST_DIMENSION))
 
 BatchSizeOption = Annotated[
@@ -45,8 +46,8 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="NAME=SHAPE",
-        help="shape of an input of the graph, such as images=32x300x300x3; may be given several "
-        "times",
+        help="shape of an input of the graph, such as images=32x300x300x3, or rate=scalar; may be "
+        "given several times",
     ),
 ]
 TargetOption = Annotated[
@@ -129,6 +130,8 @@ def graph_options(
 def _input_of(text: str) -> tuple[str, tuple[int, ...]]:
     """Name and shape from `images=32x300x300x3`."""
     name, equals, shape = text.rpartition("=")
+    if equals and name and shape == _SCALAR:
+        return name, ()
     sizes = shape.lower().split("x")
     fine = all(size.isascii() and size.isdecimal() and len(size) <= _LONGEST_SIZE for size in sizes)
     if not (name and equals and fine):

@@ -20,7 +20,8 @@ __all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
 
 JOB_HELP = (
     "graph file; workload such as resnet50/imagenet/b32/sgd/sync; built-in PyTorch model such as "
-    "mobilenet_v2; or FILE.py:FUNCTION that builds your own, with --dataset"
+    "mobilenet_v2; or FILE.py:FUNCTION that builds your own, with --dataset: the file and these "
+    "functions are executed"
 )
 DatasetOption = Annotated[
     str | None, typer.Option(help="FILE.py:FUNCTION that builds your model's data set")

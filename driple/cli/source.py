@@ -56,13 +56,7 @@ class Reading:
     @property
     def unknown_words(self) -> str:
         """One sentence about unknown dimensions and shapes, and the options that set them."""
-        report = self.graph.report
-        share_pct = 100 * report.unknown_share
-        return (
-            f"{report.unknown_dimensions} dimension(s) are unknown and count as 1, and "
-            f"{report.nodes_without_shape} op(s) have no known shape: {share_pct:.2g} % of the ops "
-            "are affected; set them with --batch-size N or --input NAME=32x300x300x3"
-        )
+        return self.graph.report.notes[0]
 
     def stated_error(self, setting: Setting) -> StatedError:
         """Error of a simulated answer on a setting; not known with unknown dimensions."""
@@ -79,7 +73,7 @@ class Reading:
                 note(self.unknown_words)
             else:
                 print(self.unknown_words)
-        for remark in self.graph.report.notes:
+        for remark in self.graph.report.notes[int(self.has_unknown) :]:
             note(remark)
         note_unknown_costs(self.op_types_without_cost)
 

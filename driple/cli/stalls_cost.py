@@ -22,6 +22,7 @@ from driple.cli.graphoptions import (
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.show import note, print_json, print_table
+from driple.cli.source import UNKNOWN_DIMENSIONS
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -151,10 +152,13 @@ def cost(
 
 
 def _without_price(offer: Offer) -> Offer:
-    """A simulated offer without price and error; a measured one as it is."""
+    """A simulated offer without price and known error; a measured one as it is."""
+    from driple.simulate.stated_error import StatedError
+
     if offer.provenance != "simulated":
         return offer
-    return replace(offer, per_hour=None, epoch_cost=None, error=None)
+    unknown = StatedError(runs=UNKNOWN_DIMENSIONS)
+    return replace(offer, per_hour=None, epoch_cost=None, error=unknown)
 
 
 def _measured_offers(

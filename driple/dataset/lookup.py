@@ -1,23 +1,26 @@
 """What a data set says about its workloads, without reading their graphs.
 
 folder, content hash of a graph -> Found: name, iteration time, where the label comes from
+folder, graph                   -> the same, of measured graphs that an earlier reader has read
 folder                          -> StoredLabels: setting, targets of every workload
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.dataset.store import EXAMPLES_FILE
+from driple.dataset.store import EXAMPLES_FILE, read_dataset
 from driple.dataset.tables import read_table
 from driple.errors import DatasetError
+from driple.graph.opgraph import OpGraph
 from driple.targets import TARGET_NAMES
 
-__all__ = ["Found", "StoredLabels", "find_graph", "read_labels"]
+__all__ = ["Found", "StoredLabels", "find_graph", "find_measured_step", "read_labels"]
 
 _COLUMNS = ("workload", "graph", "iteration_time_s", "label_source")
 
@@ -59,6 +62,50 @@ def find_graph(folder: Path, key: str) -> list[Found]:
         if row["graph"] == key
     ]
     return sorted(found, key=lambda item: item.workload)
+
+
+def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
+    """All measured workloads whose stored graph holds a step, by name.
+
+    A graph that an earlier reader has read holds more than its step, so that its content hash is
+    another: the step is found if each of its ops is there, by name, op type and size, with the same
+    number of ops of each optimizer and accumulator on the servers.
+
+    Args:
+        folder: of the data set.
+        graph: of the step.
+
+    Raises:
+        DatasetError: no data set there, or a damaged one.
+        MissingExtraError: pyarrow is not installed.
+    """
+    sources = read_table(folder / EXAMPLES_FILE).column("label_source").to_pylist()
+    if "measured" not in sources:
+        return []
+    mine, updates = set(_ops_of(graph)), _updates_of(graph)
+    found = [
+        Found(item.workload, item.iteration_time_s, item.label_source)
+        for item in read_dataset(folder).examples
+        if item.label_source == "measured"
+        and isinstance(item.graph, OpGraph)
+        and item.graph.num_nodes >= graph.num_nodes
+        and updates == _updates_of(item.graph)
+        and mine <= set(_ops_of(item.graph))
+    ]
+    return sorted(found, key=lambda item: item.workload)
+
+
+def _ops_of(graph: OpGraph) -> Iterable[tuple[str, str, int]]:
+    return zip(graph.names, graph.op_types, graph.tensor_bytes.tolist(), strict=True)
+
+
+def _updates_of(graph: OpGraph) -> dict[str, int]:
+    """How many ops of each optimizer, and accumulators of gradients, run elsewhere."""
+    return {
+        ops.op_type: ops.num_nodes
+        for ops in graph.remote
+        if "Apply" in ops.op_type or "ConditionalAccumulator" in ops.op_type
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,12 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
         with file.open("rb") as opened:
             if is_lfs_pointer(opened.read(64)):
                 raise DatasetError(f"{file} is {lfs_advice('data set')}")
-        return parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
+        table = parquet.read_table(file, columns=columns, use_threads=False, partitioning=None)
+        table.validate(full=True)  # offsets and texts, which reading takes as they are
+        return table
     except FileNotFoundError:
         raise DatasetError(f"{file} is missing; restore it, or write the data set again") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise DatasetError(f"cannot read {file}: {reason}; restore the file") from error
 

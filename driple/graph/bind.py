@@ -135,7 +135,9 @@ def _named(
 ) -> dict[int, tuple[Shape, ...]]:
     """Shapes that are given by the name of an input, `NAME` or `NAME:1`."""
     bound: dict[int, tuple[Shape, ...]] = {}
-    position = {nodes[i].name: i for i in sources}
+    # A flag or a rate is no input of data, but its shape may be given all the same.
+    position = {node.name: i for i, node in enumerate(nodes) if node.op in INPUT_OPS}
+    position |= {nodes[i].name: i for i in sources}
     for text, shape in wanted.items():
         name, _, number = text.partition(":")
         i, slot = position.get(name), int(number or 0)

@@ -17,7 +17,7 @@ from driple.errors import GraphError
 from driple.graph.datatypes import BYTES_OF
 from driple.graph.describe import DataInputs, describe_nodes
 from driple.graph.functions import Inlined, inline_functions
-from driple.graph.infer import infer_shapes
+from driple.graph.infer import Inferred, infer_shapes
 from driple.graph.links import Links, edges_of, in_order
 from driple.graph.loops import Executions, count_executions
 from driple.graph.names import check_names
@@ -27,6 +27,7 @@ from driple.graph.places import Places, place_nodes
 from driple.graph.raw import RawGraph, RawNode
 from driple.graph.sizes import OutputSize, output_size, output_types
 from driple.graph.step import Step, find_step
+from driple.graph.step_ops import PRODUCTS
 from driple.graph.traffic import traffic_of
 
 __all__ = ["graph_of"]
@@ -107,8 +108,10 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             step,
             places,
             sizes=kept_sizes,
-            is_open=inferred.unknown[kept],
+            is_open=_open_nodes(nodes, inferred)[kept],
+            depends_on_data=int(inferred.data_dependent[kept].sum()),
             sources=inferred.sources,
+            unsized=_variables_without_shape(nodes, step.runs),
             dangling=dangling,
             executions=executions,
             notes=(*notes, *inferred.notes),
@@ -143,6 +146,34 @@ def _mark_captured_variables(nodes: Sequence[RawNode], inputs: DataInputs) -> No
                 and node.op.startswith(_HANDLE_READERS)
             ):
                 given.op = "VarHandleOp"
+                given.shape_attributes = {}  # that of the handle, a scalar, not of the variable
+
+
+def _open_nodes(nodes: Sequence[RawNode], inferred: Inferred) -> npt.NDArray[np.bool_]:
+    """Nodes whose sizes are open; those that data decide only where a product is among them."""
+    depends = inferred.data_dependent
+    if any(PRODUCTS.fullmatch(nodes[i].op) for i in np.flatnonzero(depends).tolist()):
+        return inferred.unknown
+    return inferred.unknown & ~depends
+
+
+def _variables_without_shape(nodes: Sequence[RawNode], runs: npt.NDArray[np.bool_]) -> list[str]:
+    """Names of the variables of a step that nothing gives a shape: handles without attributes."""
+    handles = {
+        node.name: node.shape_attributes.get("shape", (None,))[0]
+        for node, is_run in zip(nodes, runs.tolist(), strict=True)
+        if is_run and node.op == "VarHandleOp"
+    }
+    read = {
+        node.inputs[0].split(":")[0]: node.shapes
+        for node in nodes
+        if node.op == "ReadVariableOp" and node.inputs
+    }
+    return [
+        name
+        for name, shape in handles.items()
+        if shape is None and name in read and not any(s is not None for s in read[name] or ())
+    ]
 
 
 def _bytes_of_output(
@@ -204,7 +235,9 @@ def _report(
     *,
     sizes: Sequence[OutputSize],
     is_open: npt.NDArray[np.bool_],
+    depends_on_data: int,
     sources: Sequence[str],
+    unsized: Sequence[str],
     dangling: int,
     executions: Executions,
     notes: tuple[str, ...],
@@ -217,13 +250,25 @@ def _report(
     if num_open:
         named = ", ".join(name[:60] for name in sources[:_FEW])
         named += ", ..." if len(sources) > _FEW else ""
-        cause = f", since the graph leaves sizes of {named} open" if named else ""
+        cause = f", since the graph does not fix the sizes of {named}" if named else ""
         said.append(
-            f"{num_open} of {len(sizes)} nodes have unknown sizes{cause}; each counts as 1: give "
-            "--batch-size N, or --input NAME=SHAPE"
+            f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; set them "
+            "with --batch-size N or --input NAME=32x300x300x3"
+        )
+    if depends_on_data:
+        said.append(
+            f"{depends_on_data} of {len(sizes)} ops have sizes that only the data decide (of "
+            "Where, Unique and the like); each counts as 1"
+        )
+    if unsized:
+        named = ", ".join(name[:60] for name in unsized[:_FEW])
+        said.append(
+            f"{len(unsized)} variable(s) have no shape in the graph ({named}"
+            f"{', ...' if len(unsized) > _FEW else ''}); write the graph with "
+            "as_graph_def(add_shapes=True)"
         )
     said += [*notes, *step.notes, *places.notes]
-    if not any(node.shapes for node in inlined.nodes):
+    if shapeless == len(sizes):
         said.append(
             "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
             "graph with as_graph_def(add_shapes=True)"

@@ -13,31 +13,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.graph import shape_rules_control, shape_rules_nn
+from driple.graph import (
+    folding_math,
+    shape_rules_choice,
+    shape_rules_control,
+    shape_rules_layers,
+    shape_rules_nn,
+)
 from driple.graph.bind import bound_inputs, input_positions, scalar_inputs, unit_batch
 from driple.graph.describe import DataInputs
 from driple.graph.folding import FOLDS, fold
 from driple.graph.options import ReadOptions
 from driple.graph.raw import RawNode, Shape
-from driple.graph.shape_call import RULES, Key, OpCall, Tables, Value, refined
+from driple.graph.shape_call import (
+    LARGEST_SIZE,
+    MAX_RANK,
+    RULES,
+    Key,
+    OpCall,
+    Tables,
+    Value,
+    refined,
+)
 
 __all__ = ["Inferred", "infer_shapes"]
 
-# Modules whose import registers shape functions.
-_RULE_MODULES = (shape_rules_control, shape_rules_nn)
+# Modules whose import registers shape functions and foldings.
+_RULE_MODULES = (
+    folding_math,
+    shape_rules_choice,
+    shape_rules_control,
+    shape_rules_layers,
+    shape_rules_nn,
+)
 # Walks through the graph: a stack that is read before it is filled needs a second one.
 _MOST_WALKS = 3
+# Elements of all values that are kept; beyond it, only values up to `_SHORT`.
+_MOST_FOLDED, _SHORT = 2_000_000, 16
 _FEW = 3  # nodes named in a note
 # A node of such an op does work even when all its shapes are in the file: it leads to others.
 _LINKS = frozenset(
     op for op in RULES
     if op.startswith(("TensorArray", "TensorList", "Stack", "Queue", "EmptyTensorList", "Iterator"))
 ) | {
-    "VarHandleOp", "AssignVariableOp", "Placeholder", "_Arg", "Identity", "IdentityN", "Enter",
+    "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp",
+    "ReadVariableOp", "Placeholder", "_Arg", "Identity", "IdentityN", "Enter",
     "RefEnter", "Exit", "RefExit", "Switch", "RefSwitch", "Merge", "RefMerge", "NextIteration",
     "RefNextIteration", "While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase",
     "Stage", "Unstage", "FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2", "FIFOQueue",
@@ -170,10 +195,11 @@ def _pass(
         else:
             result = there
         shapes[i] = result
-        if folds and result is not None and _may_fold(result):
+        if folds and result is not None and _may_fold(result, tables.num_folded):
             for slot, value in enumerate(fold(call, result)):
                 if value is not None:
                     values[i, slot] = value
+                    tables.num_folded += len(value[1])
                     shapes[i] = _with_shape(shapes[i], slot, value[0])
     return contradictions
 
@@ -188,9 +214,11 @@ def _with_shape(
     return (*shapes[:slot], better, *shapes[slot + 1 :])
 
 
-def _may_fold(shapes: Sequence[Shape]) -> bool:
-    """Whether the first output is a scalar, vector or small matrix."""
+def _may_fold(shapes: Sequence[Shape], num_folded: int) -> bool:
+    """Whether the first output is a scalar, vector or matrix; a short one after many others."""
     shape = shapes[0] if shapes else None
+    if num_folded > _MOST_FOLDED:
+        return shape is not None and len(shape) < 2 and 0 <= prod(shape) <= _SHORT
     return shape is None or len(shape) <= 2
 
 
@@ -200,14 +228,27 @@ def _combined(
     """The file's shapes, refined; and whether the two contradict."""
     if derived is None:
         return given, False
+    derived = [_bounded(shape) for shape in derived]
     if given is None or (not given and derived):
-        return tuple(derived), False
+        is_known = not derived or any(shape is not None for shape in derived)
+        return (tuple(derived) if is_known else given), False
     result, contradicts = [], False
     for number, known in enumerate(given):
         shape, differs = refined(known, derived[number] if number < len(derived) else None)
         contradicts |= differs
         result.append(shape)
     return tuple(result), contradicts
+
+
+def _bounded(shape: Shape) -> Shape:
+    """A derived shape without sizes that no tensor has; those count as unknown."""
+    if not shape:
+        return shape
+    if len(shape) > MAX_RANK:
+        return None
+    if min(shape) < -1 or max(shape) > LARGEST_SIZE:
+        return tuple(n if 0 <= n <= LARGEST_SIZE else -1 for n in shape)
+    return shape
 
 
 def _is_open(shapes: tuple[Shape, ...] | None) -> bool:

@@ -29,9 +29,12 @@ _MIRRORED = {
     "NotEqual": "NotEqual",
 }  # fmt: skip
 _ARITHMETIC = frozenset({"Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum"})
+_IF_READS = 3  # an If that gives one tensor reads its condition and what each branch returns
 _ALWAYS = 2**62  # turns of a condition that always holds
 # Bounds of the search for a number: nodes on one path, nodes in all, and the number itself.
 _MAX_DEPTH, _MAX_STEPS, _MAX_NUMBER = 40, 100_000, 2**31
+# Loops that wait for the length of another at the same time; asked in order, there are two or so.
+_MAX_NESTED = 8
 
 
 class Frames:
@@ -104,28 +107,30 @@ class Lengths:
         self.nodes, self.inputs, self.frames = nodes, inputs, frames
         self.whiles, self.values = whiles, values
         self.found: dict[int | str, int | None] = {}
-        self.steps = 0
+        self.steps = self.nested = 0
         self._index: dict[str, int] | None = None
         self._pushes: dict[int, list[int]] | None = None
 
     def of_frame(self, frame: int) -> int | None:
         """Turns of a loop of Enter and Exit."""
-        if frame not in self.found:
-            self.found[frame] = None  # so that loops which wait for each other end
-            at = self.frames.condition.get(frame)
-            self.found[frame] = None if at is None else self._ends(self._input(at, 0))
-        return self.found[frame]
+        at = self.frames.condition.get(frame)
+        return None if at is None else self._of(frame, at)
 
     def of_while(self, name: str) -> int | None:
         """Turns of a While, whose first input is its condition."""
-        if name not in self.found:
-            self.found[name] = None
-            self.found[name] = self._ends(self._input(self.whiles[name], 0))
-        return self.found[name]
+        return self._of(name, self.whiles[name])
 
-    def _ends(self, ref: _Ref | None) -> int | None:
-        turns = self._turns(ref, 0)
-        return None if turns is None or turns >= _ALWAYS else turns
+    def _of(self, loop: int | str, at: int) -> int | None:
+        """Turns of a loop whose condition is what node `at` reads first."""
+        if loop not in self.found:
+            if self.nested > _MAX_NESTED:
+                return None
+            self.found[loop] = None  # so that loops which wait for each other end
+            self.nested += 1
+            turns = self._turns(self._input(at, 0), 0)
+            self.nested -= 1
+            self.found[loop] = None if turns is None or turns >= _ALWAYS else turns
+        return self.found[loop]
 
     def _turns(self, ref: _Ref | None, depth: int) -> int | None:
         """How often a condition holds before it fails."""
@@ -138,13 +143,21 @@ class Lengths:
         op = self.nodes[ref.at].op
         if op in _IDENTITY or op in _ONE_ELEMENT:
             return self._turns(self._input(ref.at, 0), depth + 1)
-        if op in ("LogicalAnd", "LogicalOr"):
-            both = [self._turns(self._input(ref.at, side), depth + 1) for side in (0, 1)]
-            known = [turns for turns in both if turns is not None]
-            if op == "LogicalAnd":
-                return min(known, default=None)
+        return self._distance(ref.at, depth) if op in _COMPARISONS else self._joined(ref.at, depth)
+
+    def _joined(self, at: int, depth: int) -> int | None:
+        """Turns of two conditions joined by and, or, or an If whose other branch is false."""
+        op = self.nodes[at].op
+        is_if = op in ("If", "StatelessIf") and len(self.inputs[at]) == _IF_READS
+        if is_if and self._turns(self._input(at, 2), depth + 1) != 0:
+            return None
+        if not is_if and op not in ("LogicalAnd", "LogicalOr"):
+            return None
+        both = [self._turns(self._input(at, side), depth + 1) for side in (0, 1)]
+        known = [turns for turns in both if turns is not None]
+        if op == "LogicalOr":
             return max(known) if len(known) == len(both) else None
-        return self._distance(ref.at, depth) if op in _COMPARISONS else None
+        return min(known, default=None)
 
     def _distance(self, at: int, depth: int) -> int | None:
         """Steps of a counter from its start to what it is compared with."""
@@ -228,24 +241,27 @@ class Lengths:
         fixed = self._fixed(ref)
         if fixed is not None:
             return fixed
+        return self._derived(ref, depth)
+
+    def _derived(self, ref: _Ref, depth: int) -> int | None:
+        """A number that follows from a loop, a stack or arithmetic."""
         node = self.nodes[ref.at]
+        result: int | None = None
         if node.op in _PASSES_ON:
-            return self._value(self._input(ref.at, 0), depth + 1)
-        if node.op in _EXIT:
-            return self._counted(ref.at, depth + 1)
-        if node.starts:
-            return self._counted_by_while(ref, depth + 1)
-        if node.op in ("TensorListPopBack", "StackPopV2"):
-            return self._popped(ref, depth + 1)
-        if node.op == "TensorListLength":
-            return self._pushed(self._input(ref.at, 0), depth + 1)
-        if node.op in _ARITHMETIC:
+            result = self._value(self._input(ref.at, 0), depth + 1)
+        elif node.op in _EXIT:
+            result = self._counted(ref.at, depth + 1)
+        elif node.starts:
+            result = self._counted_by_while(ref, depth + 1)
+        elif node.op in ("TensorListPopBack", "StackPopV2"):
+            result = self._popped(ref, depth + 1)
+        elif node.op == "TensorListLength":
+            result = self._pushed(self._input(ref.at, 0))
+        elif node.op in _ARITHMETIC:
             a = self._value(self._input(ref.at, 0), depth + 1)
             b = None if a is None else self._value(self._input(ref.at, 1), depth + 1)
-            if a is not None and b is not None:
-                result = _calculate(node.op, a, b)
-                return result if abs(result) <= _MAX_NUMBER else None
-        return None
+            result = None if a is None or b is None else _calculate(node.op, a, b)
+        return result if result is not None and abs(result) <= _MAX_NUMBER else None
 
     def _counted(self, at: int, depth: int) -> int | None:
         """What a counter has come to when its loop ends: Exit <- Switch <- Merge."""
@@ -288,7 +304,7 @@ class Lengths:
                 return None
         return None
 
-    def _pushed(self, ref: _Ref | None, depth: int) -> int | None:
+    def _pushed(self, ref: _Ref | None) -> int | None:
         """Elements of a list that a While pushes one onto in every turn."""
         ref = self._past_identities(ref)
         if ref is None or ref.argument or not self.nodes[ref.at].starts:

@@ -6,9 +6,9 @@
     While(start) with cond(counter) = Less(counter, length), body(counter) = (counter + 1, ...)
 
 The nodes between Enter and Exit of the same frame name are one loop; so are those of the functions
-of a While, once they are inlined. The number of turns follows from the condition where it compares a
-counter with a number that the graph fixes, or with what another loop counted up to, as the loops of
-a backward pass do. Where several conditions must hold, the first that fails ends the loop.
+of a While, once they are inlined. The number of turns follows from the condition where it compares
+a counter with a number that the graph fixes, or with what another loop counted up to, as the loops
+of a backward pass do. Where several conditions must hold, the first that fails ends the loop.
 """
 
 from __future__ import annotations
@@ -72,11 +72,17 @@ def count_executions(
         loop_turns: turns of each loop whose length does not follow; one if None.
     """
     count = np.ones(len(nodes), dtype=np.int64)
-    whiles = {node.name: i for i, node in enumerate(nodes) if node.starts}
+    order = list(order)
+    whiles = {nodes[i].name: i for i in order if nodes[i].starts}
     if not whiles and not any(node.op in ("Enter", "RefEnter") for node in nodes):
         return Executions(count=count, num_loops=0, unknown=(), notes=())
     frames = Frames(nodes, edges, order)
     lengths = Lengths(nodes, inputs, frames, whiles, values or {})
+    for i in order:  # a loop after those that it waits for
+        if nodes[i].op == "LoopCond":
+            lengths.of_frame(frames.of[i])
+        elif nodes[i].starts:
+            lengths.of_while(nodes[i].name)
     other = loop_turns or 1
     unknown = []
     turns = [1]

@@ -36,12 +36,13 @@ class ReadReport:
         nodes_in_file: nodes of the file, before inlining and before any was left out.
         nodes_inlined: nodes that came out of the function library.
         nodes_without_shape: kept nodes none of whose outputs has a known rank.
-        unknown_dimensions: kept nodes with a dimension that nothing fixes; it counts as 1.
+        unknown_dimensions: kept nodes with a dimension that the graph leaves open; it counts as 1.
         nodes_without_device: nodes of the file that name no device.
         dangling_inputs: inputs that name a node which is not in the file.
         loops_of_unknown_length: while-loops whose turns the graph does not fix; each counts one.
         unresolved_functions: names of called functions that the library does not hold.
-        unknown_share: share of the kept nodes that unknown dimensions affect.
+        unknown_share: share of the kept nodes that such dimensions affect; sizes that only data
+            decide are a note.
         train_ops: names of the train ops in the graph, the largest step first.
         target: name of the train op whose step this is; empty if the graph has none.
         left_out: number of nodes that no step runs, by reason.

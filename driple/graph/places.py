@@ -299,10 +299,13 @@ class _Placer:
         updates = self._mask({op for op in set(self.ops) if UPDATES.fullmatch(op)})
         assigns = self._mask(_ASSIGNS)
         changes = updates | assigns
-        # What no step changes is no parameter: a worker keeps it (synthetic images, a table). A
-        # step of another train op counts too: a GAN's generator reads its discriminator.
+        # What no step changes and no saver saves is no parameter: a worker keeps it (synthetic
+        # images). A step of another train op counts too: a GAN's generator reads its discriminator.
         variables = np.zeros(len(self.nodes), dtype=np.bool_)
         changed = [self.holder[i] for i in np.flatnonzero(updates | (assigns & self.runs)).tolist()]
+        saves = self._mask({"Save", "SaveV2", "SaveSlices"})
+        for i in np.flatnonzero(saves).tolist():  # what a saver saves is a parameter, if frozen
+            changed += [self.holder[source] for source, _ in self.inputs[i]]
         variables[[i for i in changed if i >= 0]] = True
         variables &= self._mask(VARIABLES)
         if not variables.any():  # no training step: all of them may be trained

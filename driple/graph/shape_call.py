@@ -7,15 +7,16 @@ elements of a TensorArray, a list or a stack, or of the components of a queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import isfinite, prod
 
+from driple.errors import GraphError
 from driple.graph.raw import RawNode, Shape
 
 __all__ = [
-    "RULES", "Holder", "Key", "OpCall", "Rule", "Tables", "Value", "broadcast", "merged", "num_elements",
-    "refined", "rule", "union",
+    "LARGEST_SIZE", "MAX_RANK", "RULES", "Holder", "Key", "OpCall", "Rule", "Tables", "Value",
+    "broadcast", "merged", "num_elements", "refined", "rule", "size_at", "union",
 ]  # fmt: skip
 
 # A node's position and the number of one of its outputs.
@@ -70,6 +71,8 @@ class Tables:
         values: small tensors that are known.
         holders: what handles lead to.
         created: the holder that a node creates, kept when the graph is walked through again.
+        num_outputs: outputs of the ops whose number of outputs is an attribute.
+        num_folded: elements of all values.
         mirrors: nodes by op type and the tensor that they read at one input; see `OpCall.readers`.
     """
 
@@ -80,6 +83,8 @@ class Tables:
     holders: dict[Key, Holder] = field(default_factory=dict)
     created: dict[object, Holder] = field(default_factory=dict)
     mirrors: dict[tuple[str, int], dict[Key, list[int]]] = field(default_factory=dict)
+    num_outputs: int = 0
+    num_folded: int = 0
 
 
 class OpCall:
@@ -115,18 +120,19 @@ class OpCall:
         """A shape that is given as a tensor, -1 where unknown; None for an unknown rank."""
         value = self.value(number)
         if value is not None:
-            return tuple(-1 if n is None else int(n) for n in value[1])
+            return tuple(-1 if n is None else _size(n) for n in value[1])
         shape = self.shape(number)
-        if shape is not None and len(shape) == 1 and 0 <= shape[0] <= _MAX_RANK:
+        if shape is not None and len(shape) == 1 and 0 <= shape[0] <= MAX_RANK:
             return (-1,) * shape[0]
         return None
 
     def whole(self, number: int) -> tuple[int, ...] | None:
         """All elements of a whole-number input; None unless every one is known."""
         value = self.value(number)
-        if value is None or any(n is None for n in value[1]):
+        if value is None:
             return None
-        return tuple(int(n) for n in value[1] if n is not None)
+        known = tuple(n for n in value[1] if n is not None and isfinite(n))
+        return tuple(map(int, known)) if len(known) == len(value[1]) else None
 
     def scalar(self, number: int) -> int | None:
         """The number that an input is."""
@@ -137,6 +143,21 @@ class OpCall:
         """A whole-number attribute."""
         values = self.node.attributes.get(name)
         return values[0] if values else default
+
+    def count(self, name: str, default: int = 1) -> int:
+        """How many outputs an op has, by an attribute.
+
+        Raises:
+            GraphError: more than any graph has.
+        """
+        count = max(0, self.number(name, default))
+        self.tables.num_outputs += count
+        if self.tables.num_outputs > _MOST_OUTPUTS:
+            raise GraphError(
+                f"node '{self.node.name[:80]}' has {count} outputs, or the graph over "
+                f"{_MOST_OUTPUTS}; the file is corrupt"
+            )
+        return count
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """A list of whole numbers."""
@@ -192,7 +213,14 @@ class OpCall:
 Rule = Callable[[OpCall], Sequence[Shape] | None]
 # Shape functions by op type; None of a rule means that nothing can be derived.
 RULES: dict[str, Rule] = {}
-_MAX_RANK = 254
+MAX_RANK = 254
+_MOST_OUTPUTS = 5_000_000
+LARGEST_SIZE = 2**62
+
+
+def _size(number: int | float) -> int:
+    """A size that a tensor gives; -1 for what is none."""
+    return int(number) if isfinite(number) and 0 <= number <= LARGEST_SIZE else -1
 
 
 def rule(*ops: str) -> Callable[[Rule], Rule]:
@@ -256,13 +284,11 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     return tuple(result)
 
 
+def size_at(shape: Shape, axis: int) -> int:
+    """Size of an axis from the first on; -1 if it, or the shape, is unknown."""
+    return shape[axis] if shape is not None and axis < len(shape) else -1
+
+
 def num_elements(shape: Shape) -> int:
     """Elements of a shape; -1 if unknown."""
     return -1 if shape is None or -1 in shape else prod(shape)
-
-
-def frozen_numbers(
-    numbers: Mapping[str, tuple[int, ...]],
-) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Attributes in a form that can be compared."""
-    return tuple(sorted(numbers.items()))

@@ -1,15 +1,22 @@
-"""Shape functions of element-wise ops, sources, variables, optimizers, losses and random numbers."""
+"""Shape functions of element-wise ops, sources, variables, updates, losses and random numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from driple.graph.raw import Shape
-from driple.graph.shape_call import OpCall, broadcast, merged, rule
+from driple.graph.shape_call import OpCall, broadcast, merged, rule, size_at
 
 __all__ = ["INPUT_OPS"]
 
 _RESOURCE = 20  # DT_RESOURCE
+# Ops, and the number of an input of theirs that is no scalar.
+_AXIS_READERS = (
+    ("ArgMax", 0), ("BatchMatMul", 0), ("BatchMatMulV2", 0), ("BiasAdd", 0), ("Conv2D", 0),
+    ("Conv3D", 0), ("MatMul", 0), ("Reshape", 0), ("Slice", 0), ("Split", 1),
+    ("StridedSlice", 0), ("Transpose", 0), ("Unpack", 0), ("SoftmaxCrossEntropyWithLogits", 1),
+    ("SparseSoftmaxCrossEntropyWithLogits", 1),
+)  # fmt: skip
 _SAME = (
     "_HostCast", "Abs", "Acos", "Acosh", "AdjustContrastv2", "AdjustHue", "AdjustSaturation",
     "Angle", "ApplyAdadelta", "ApplyAdagrad", "ApplyAdagradDA", "ApplyAdagradV2", "ApplyAdam",
@@ -148,9 +155,20 @@ def _shape_attribute(call: OpCall) -> Sequence[Shape] | None:
     elif call.node.types.get("dtype", call.node.types.get("T")) == (_RESOURCE,):
         call.create()
     given = call.listed("shape")
-    if given == ((),) and call.node.shapes not in (None, ((),)):
-        return None  # graphs before TensorFlow 1.4 write no dimensions for an unknown rank
+    if given == ((),) and call.node.op == "Placeholder" and not _is_scalar(call):
+        return None
     return given or None
+
+
+def _is_scalar(call: OpCall) -> bool:
+    """Whether a placeholder without dimensions is a scalar.
+
+    Graphs before TensorFlow 1.4 write the same for an unknown rank; then `_output_shapes` tells, or
+    an op that reads the placeholder and needs an axis.
+    """
+    if call.node.shapes is not None:
+        return call.node.shapes == ((),)
+    return not any(call.readers(op, number, (call.at, 0)) for op, number in _AXIS_READERS)
 
 
 @rule("VarHandleOp", "_VarHandlesOp")
@@ -173,7 +191,7 @@ def _read(call: OpCall) -> Sequence[Shape] | None:
     return (holder.read(),)
 
 
-@rule("AssignVariableOp")
+@rule("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 def _assign_variable(call: OpCall) -> Sequence[Shape]:
     holder = call.holder(0)
     if holder is not None:
@@ -190,7 +208,7 @@ def _assign(call: OpCall) -> Sequence[Shape]:
 
 @rule(
     "NoOp", "ControlTrigger", "Assert", "SaveV2", "Save", "MergeV2Checkpoints",
-    "AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyAdam",
+"ResourceApplyAdam",
     "ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum",
     "ResourceApplyRMSProp", "ResourceApplyCenteredRMSProp", "ResourceApplyAdagrad",
     "ResourceApplyAdagradV2", "ResourceApplyAdadelta", "ResourceApplyFtrl", "ResourceApplyFtrlV2",
@@ -256,7 +274,7 @@ def _cross_entropy(call: OpCall) -> Sequence[Shape]:
 def _sparse_cross_entropy(call: OpCall) -> Sequence[Shape]:
     logits = call.shape(0)
     labels = merged(call.shape(1), None if logits is None else logits[:1])
-    if logits is not None and labels is not None:
+    if logits and labels:
         logits = (labels[0] if logits[0] < 0 else logits[0], *logits[1:])
     return labels, logits
 
@@ -294,7 +312,7 @@ def _random_gamma(call: OpCall) -> Sequence[Shape]:
 @rule("Multinomial", "StatelessMultinomial")
 def _multinomial(call: OpCall) -> Sequence[Shape]:
     logits, drawn = call.shape(0), call.scalar(1)
-    return ((-1 if logits is None else logits[0], -1 if drawn is None else drawn),)
+    return ((size_at(logits, 0), -1 if drawn is None else drawn),)
 
 
 @rule(

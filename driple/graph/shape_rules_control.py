@@ -20,7 +20,7 @@ def _switch(call: OpCall) -> Sequence[Shape]:
 
 @rule("SwitchN", "_SwitchN")
 def _switch_n(call: OpCall) -> Sequence[Shape]:
-    count = call.number("num_outs", 1)
+    count = call.count("num_outs")
     call.hand_on(0, *range(min(count, 64)))
     return (call.shape(0),) * count
 

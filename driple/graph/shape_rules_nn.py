@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driple.graph.raw import Shape
-from driple.graph.shape_call import Key, OpCall, broadcast, merged, rule
+from driple.graph.shape_call import OpCall, broadcast, merged, rule, size_at
+from driple.graph.windows import Layout, axis_of, window
 
 __all__: list[str] = []
 
@@ -61,44 +62,6 @@ def _einsum(call: OpCall) -> Sequence[Shape]:
     return ((*[sizes.get(n, -1) for n in before], *middle, *[sizes.get(n, -1) for n in after]),)
 
 
-class _Layout:
-    """Where the batch, the channels and the spatial axes of an activation are."""
-
-    __slots__ = ("channel", "spatial")
-
-    def __init__(self, call: OpCall, num_spatial: int) -> None:
-        is_first = call.text("data_format", "N").startswith("NC")
-        self.channel = 1 if is_first else num_spatial + 1
-        first = 2 if is_first else 1
-        self.spatial = tuple(range(first, first + num_spatial))
-
-    def shape(self, batch: int, spatial: Sequence[int], channels: int) -> tuple[int, ...]:
-        """A shape of that layout."""
-        if self.channel == 1:
-            return (batch, channels, *spatial)
-        return (batch, *spatial, channels)
-
-
-def _window(size: int, kernel: int, stride: int, dilation: int, call: OpCall, axis: int) -> int:
-    """Positions of a window along an axis; -1 if unknown."""
-    padding = call.text("padding", "VALID")
-    if size < 0 or stride < 1:
-        return -1
-    if padding == "SAME":
-        return -(-size // stride)
-    if kernel < 0:
-        return -1
-    around = 0
-    if padding == "EXPLICIT":
-        explicit = call.numbers("explicit_paddings")
-        around = sum(explicit[2 * axis : 2 * axis + 2])
-    return max(0, (size + around - ((kernel - 1) * max(dilation, 1) + 1)) // stride + 1)
-
-
-def _at(values: Sequence[int], axis: int) -> int:
-    return values[axis] if axis < len(values) else 1
-
-
 @rule(
     "Conv2D", "DepthwiseConv2dNative", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "Conv3D",
     "Dilation2D", "Conv",
@@ -108,18 +71,18 @@ def _conv(call: OpCall) -> Sequence[Shape]:
     num_spatial = 3 if call.node.op == "Conv3D" else 2
     if shape is None:
         return ((-1,) * (num_spatial + 2),)
-    layout = _Layout(call, num_spatial)
+    layout = Layout(call, num_spatial)
     if len(shape) != num_spatial + 2:
         return (None,)
     strides, dilations = call.numbers("strides"), call.numbers("dilations") or call.numbers("rates")
     spatial = [
-        _window(
-            shape[axis],
-            -1 if kernel is None or i >= len(kernel) else kernel[i],
-            _at(strides, axis),
-            _at(dilations, axis),
+        window(
             call,
             axis,
+            shape[axis],
+            kernel=size_at(kernel, i),
+            stride=axis_of(strides, axis),
+            dilation=axis_of(dilations, axis),
         )
         for i, axis in enumerate(layout.spatial)
     ]
@@ -145,10 +108,10 @@ def _conv_backprop_input(call: OpCall) -> Sequence[Shape]:
     sizes = call.shape(0) if gives_shape else call.sizes(0)
     if sizes is not None and len(sizes) != num_spatial + 2:
         sizes = None
-    layout = _Layout(call, num_spatial)
+    layout = Layout(call, num_spatial)
     kernel, gradient = call.shape(1), call.shape(2)
-    batch = -1 if gradient is None else gradient[0]
-    channels = -1 if kernel is None else kernel[num_spatial]
+    batch = size_at(gradient, 0)
+    channels = size_at(kernel, num_spatial)
     if "Depthwise" not in call.node.op and kernel is not None and sizes is not None:
         given = sizes[layout.channel]
         channels = given if given >= 0 else channels
@@ -157,19 +120,19 @@ def _conv_backprop_input(call: OpCall) -> Sequence[Shape]:
         return (known,)
     forward = {"3": "Conv3D", "h": "DepthwiseConv2dNative"}.get(call.node.op[4], "Conv2D")
     if len(call.reads) > 2:
-        known = merged(known, _mirrored(call, forward, 1, 0, call.reads[1], gradient))
+        known = merged(known, _mirrored(call, forward, shared=1, wanted=0, gradient=gradient))
     return (merged(known, _upsampled(call, layout, kernel, gradient)),)
 
 
-def _upsampled(call: OpCall, layout: _Layout, kernel: Shape, gradient: Shape) -> Shape:
+def _upsampled(call: OpCall, layout: Layout, kernel: Shape, gradient: Shape) -> Shape:
     """The smallest input that a convolution turns into this gradient's shape, as far as known."""
     if gradient is None or len(gradient) != len(layout.spatial) + 2:
         return None
     strides, dilations = call.numbers("strides"), call.numbers("dilations")
     spatial = []
     for i, axis in enumerate(layout.spatial):
-        size, stride = gradient[axis], _at(strides, axis)
-        side = -1 if kernel is None else kernel[i]
+        size, stride = gradient[axis], axis_of(strides, axis)
+        side = size_at(kernel, i)
         if size < 0 or call.text("padding") == "EXPLICIT":
             spatial.append(-1)
         elif call.text("padding") == "SAME":
@@ -177,21 +140,20 @@ def _upsampled(call: OpCall, layout: _Layout, kernel: Shape, gradient: Shape) ->
         elif side < 0:
             spatial.append(-1)
         else:
-            spatial.append((size - 1) * stride + (side - 1) * max(_at(dilations, axis), 1) + 1)
-    channels = -1 if kernel is None else kernel[len(layout.spatial)]
+            spatial.append((size - 1) * stride + (side - 1) * max(axis_of(dilations, axis), 1) + 1)
+    channels = size_at(kernel, len(layout.spatial))
     return layout.shape(gradient[0], spatial, channels)
 
 
-def _mirrored(
-    call: OpCall, forward: str, same: int, wanted: int, tensor: Key, gradient: Shape
-) -> Shape:
-    """Shape of an input of the forward convolution that this node is the gradient of.
+def _mirrored(call: OpCall, forward: str, *, shared: int, wanted: int, gradient: Shape) -> Shape:
+    """Shape of input `wanted` of the forward convolution that this node is the gradient of.
 
-    The forward node reads `tensor` at its input `same`, has the same strides and padding, and an
-    output of the gradient's shape.
+    Forward and gradient node read the same tensor at input `shared`, 0 or 1, have the same strides
+    and padding, and the forward output has the shape of `gradient`.
     """
+    tensor = call.reads[shared]
     shapes = []
-    for at in call.readers(forward, same, tensor):
+    for at in call.readers(forward, shared, tensor):
         node = call.tables.nodes[at]
         output = call.shape_of((at, 0))
         if (
@@ -202,10 +164,10 @@ def _mirrored(
             shape = call.shape_of(call.tables.inputs[at][wanted])
             if shape is not None:
                 shapes.append(shape)
-    return union_of(shapes)
+    return _only(shapes)
 
 
-def union_of(shapes: Sequence[Shape]) -> Shape:
+def _only(shapes: Sequence[Shape]) -> Shape:
     """The one shape of all; None if they differ."""
     return shapes[0] if shapes and all(shape == shapes[0] for shape in shapes) else None
 
@@ -229,16 +191,16 @@ def _conv_backprop_filter(call: OpCall) -> Sequence[Shape]:
         sizes = None
     if sizes is not None and -1 not in sizes:
         return (sizes,)
-    layout = _Layout(call, num_spatial)
+    layout = Layout(call, num_spatial)
     shape, gradient = call.shape(0), call.shape(2)
     is_depthwise = "Depthwise" in call.node.op
     forward = (
         "DepthwiseConv2dNative" if is_depthwise else "Conv3D" if num_spatial == 3 else "Conv2D"
     )
     if call.reads:
-        sizes = merged(sizes, _mirrored(call, forward, 0, 1, call.reads[0], gradient))
-    channels = -1 if shape is None else shape[layout.channel]
-    outputs = -1 if gradient is None else gradient[layout.channel]
+        sizes = merged(sizes, _mirrored(call, forward, shared=0, wanted=1, gradient=gradient))
+    channels = size_at(shape, layout.channel)
+    outputs = size_at(gradient, layout.channel)
     if is_depthwise:
         outputs = outputs // channels if outputs >= 0 and channels > 0 else -1
     return (merged(sizes, (*(-1,) * num_spatial, channels, outputs)),)
@@ -265,8 +227,8 @@ def _pool(call: OpCall) -> Sequence[Shape]:
     if len(kernel) != len(shape):
         return (None,) * count
     result = tuple(
-        size if _at(kernel, i) == _at(strides, i) == 1 else
-        _window(size, kernel[i], _at(strides, i), 1, call, i)
+        size if axis_of(kernel, i) == axis_of(strides, i) == 1 else
+        window(call, i, size, kernel=kernel[i], stride=axis_of(strides, i))
         for i, size in enumerate(shape)
     )  # fmt: skip
     return (result,) * count
@@ -290,7 +252,7 @@ def _avg_pool_grad(call: OpCall) -> Sequence[Shape]:
         return (sizes,)
     kernel, strides = call.numbers("ksize"), call.numbers("strides")
     through = tuple(
-        n if _at(kernel, i) == _at(strides, i) == 1 else -1 for i, n in enumerate(gradient)
+        n if axis_of(kernel, i) == axis_of(strides, i) == 1 else -1 for i, n in enumerate(gradient)
     )
     return (merged(sizes, through),)
 
@@ -331,162 +293,3 @@ def _old_batch_norm_grad(call: OpCall) -> Sequence[Shape]:
 @rule()
 def _softmax_grad(call: OpCall) -> Sequence[Shape]:
     return (merged(*call.shapes),)
-
-
-@rule("LSTMBlockCell", "GRUBlockCell")
-def _block_cell(call: OpCall) -> Sequence[Shape]:
-    state = (
-        merged(call.shape(1), call.shape(2)) if call.node.op == "LSTMBlockCell" else call.shape(1)
-    )
-    x = call.shape(0)
-    if state is not None and x is not None and state and x:
-        state = (max(state[0], x[0]), *state[1:])
-    return (state,) * (7 if call.node.op == "LSTMBlockCell" else 4)
-
-
-@rule("LSTMBlockCellGrad")
-def _block_cell_grad(call: OpCall) -> Sequence[Shape]:
-    state, peephole = call.shape(1), call.shape(4)
-    gates = None if state is None or len(state) != 2 else (state[0], _times(4, state[1]))
-    return (state, gates, peephole, peephole, peephole)
-
-
-@rule("GRUBlockCellGrad")
-def _gru_cell_grad(call: OpCall) -> Sequence[Shape]:
-    x, state = call.shape(0), call.shape(1)
-    gates = None if state is None or len(state) != 2 else (state[0], _times(2, state[1]))
-    return (x, state, state, gates)
-
-
-def _times(factor: int, size: int) -> int:
-    return -1 if size < 0 else factor * size
-
-
-@rule("BlockLSTM", "BlockLSTMV2")
-def _block_lstm(call: OpCall) -> Sequence[Shape]:
-    x, bias = call.shape(1), call.shape(8)
-    if x is None or len(x) != 3:
-        return (None,) * 7
-    cell = -1 if not bias or bias[0] < 0 else bias[0] // 4
-    return ((*x[:2], cell),) * 7
-
-
-@rule("BlockLSTMGrad", "BlockLSTMGradV2")
-def _block_lstm_grad(call: OpCall) -> Sequence[Shape]:
-    """Gradients of x, the first state and output, weights, peepholes and bias: as those are."""
-    return tuple(call.shape(number) for number in range(1, 9))
-
-
-@rule("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")
-def _cudnn_rnn(call: OpCall) -> Sequence[Shape]:
-    x, state, cell = call.shape(0), call.shape(1), call.shape(2)
-    modes = call.node.numbers
-    directions = 2 if "".join(map(chr, modes.get("direction", ()))) == "bidirectional" else 1
-    output: Shape = None
-    if x is not None and state is not None and len(x) == 3 and len(state) == 3:
-        projected = call.number("num_proj") or state[2]
-        output = (*x[:2], _times(directions, projected))
-    if "".join(map(chr, modes.get("rnn_mode", ()))) not in ("lstm", ""):
-        cell = (0,)
-    extra: tuple[Shape, ...] = ((-1,),) if call.node.op != "CudnnRNN" else ()
-    return (output, state, cell, (-1,), *extra)
-
-
-@rule("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3")
-def _cudnn_rnn_grad(call: OpCall) -> Sequence[Shape]:
-    return tuple(call.shape(number) for number in range(4))
-
-
-@rule("CudnnRNNParamsSize")
-def _cudnn_params(_: OpCall) -> Sequence[Shape]:
-    return ((1,),)
-
-
-@rule("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea")
-def _resize(call: OpCall) -> Sequence[Shape]:
-    shape, size = call.shape(0), call.sizes(1)
-    if shape is None or len(shape) != 4:
-        return ((-1, *(size or (-1, -1)), -1) if size is None or len(size) == 2 else None,)
-    height, width = size if size is not None and len(size) == 2 else (-1, -1)
-    return ((shape[0], height, width, shape[3]),)
-
-
-@rule("ResizeNearestNeighborGrad")
-def _resize_nearest_grad(call: OpCall) -> Sequence[Shape]:
-    shape, size = call.shape(0), call.sizes(1)
-    if shape is None or len(shape) != 4:
-        return (None,)
-    height, width = size if size is not None and len(size) == 2 else (-1, -1)
-    return ((shape[0], height, width, shape[3]),)
-
-
-@rule("ResizeBilinearGrad", "ResizeBicubicGrad")
-def _resize_grad(call: OpCall) -> Sequence[Shape]:
-    return (call.shape(1),)
-
-
-@rule("CropAndResize")
-def _crop_and_resize(call: OpCall) -> Sequence[Shape]:
-    shape, boxes, size = call.shape(0), call.shape(1), call.sizes(3)
-    height, width = size if size is not None and len(size) == 2 else (-1, -1)
-    return ((boxes[0] if boxes else -1, height, width, shape[-1] if shape else -1),)
-
-
-@rule("CropAndResizeGradImage")
-def _crop_grad(call: OpCall) -> Sequence[Shape]:
-    return (call.sizes(3),)
-
-
-@rule("CropAndResizeGradBoxes")
-def _crop_grad_boxes(call: OpCall) -> Sequence[Shape]:
-    return (call.shape(2),)
-
-
-@rule(
-    "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
-    "NonMaxSuppressionV5", "NonMaxSuppressionWithOverlaps",
-)  # fmt: skip
-def _suppression(call: OpCall) -> Sequence[Shape]:
-    op = call.node.op
-    if op.endswith("V4"):
-        return ((-1,), ())
-    if op.endswith("V5"):
-        return ((-1,), (-1,), ())
-    return ((-1,),)
-
-
-@rule("CombinedNonMaxSuppression")
-def _combined_suppression(call: OpCall) -> Sequence[Shape]:
-    boxes, most = call.shape(0), call.scalar(3)
-    batch, most = boxes[0] if boxes else -1, -1 if most is None else most
-    return ((batch, most, 4), (batch, most), (batch, most), (batch,))
-
-
-@rule("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "DecodeAndCropJpeg")
-def _decode(call: OpCall) -> Sequence[Shape]:
-    if call.node.op == "DecodeGif":
-        return ((-1, -1, -1, 3),)
-    return ((-1, -1, call.number("channels") or -1),)
-
-
-@rule("DecodeRaw")
-def _decode_raw(call: OpCall) -> Sequence[Shape]:
-    shape = call.shape(0)
-    return (None if shape is None else (*shape, -1),)
-
-
-@rule("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
-def _distorted_box(_: OpCall) -> Sequence[Shape]:
-    return ((3,), (3,), (1, 1, 4))
-
-
-@rule("ExtractImagePatches")
-def _patches(call: OpCall) -> Sequence[Shape]:
-    shape, kernel = call.shape(0), call.numbers("ksizes")
-    strides, rates = call.numbers("strides"), call.numbers("rates")
-    if shape is None or len(shape) != 4 or len(kernel) != 4:
-        return ((-1,) * 4,)
-    spatial = [
-        _window(shape[i], kernel[i], _at(strides, i), _at(rates, i), call, i) for i in (1, 2)
-    ]
-    return ((shape[0], *spatial, _times(kernel[1] * kernel[2], shape[3])),)

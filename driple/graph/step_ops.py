@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from driple.graph.raw import RawNode
 
-__all__ = ["UPDATES", "VARIABLES", "StepOps"]
+__all__ = ["PRODUCTS", "UPDATES", "VARIABLES", "StepOps"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -37,7 +37,7 @@ _ACTS = re.compile(
     r"|(?:Ref)?(?:Switch|Merge|Enter|Exit|NextIteration)|LoopCond|(?:Stateless)?(?:While|If|Case)"
 )
 _GRADIENTS = re.compile(r"\w+Grad(?:V\d|Grad)?|\w+Backprop\w*")
-_PRODUCTS = re.compile(r"\w*MatMul\w*|\w*Conv\w*|Einsum")
+PRODUCTS = re.compile(r"\w*MatMul\w*|\w*Conv\w*|Einsum")
 _HANDS_ON = frozenset(
     {"Identity", "ReadVariableOp", "Cast", "Enter", "RefEnter", "Reshape", "Transpose", "Snapshot"}
 )
@@ -81,7 +81,7 @@ class StepOps:
         self.broadcasts = self.matching(_BROADCASTS)
         self.acts = self.matching(_ACTS) | self.applies | self.others | self.assigns
         self.heavy = self.matching(_HEAVY)
-        self.products = self.matching(_PRODUCTS)
+        self.products = self.matching(PRODUCTS)
         self.hands_on = self.named(_HANDS_ON)
         self.variables = self.named(VARIABLES)
         self.inputs = self.matching(_INPUTS)

@@ -106,7 +106,7 @@ class Samples:
         if num > _MOST_PERIODS:
             raise TraceError(
                 f"run of {(end_ns - start_ns) / 1e9:.3g} s has {num} periods of {grid_s} s, at "
-                f"most {_MOST_PERIODS} are laid on a grid; restore run.json, or raise --grid-ms"
+                f"most {_MOST_PERIODS} are laid on a grid; restore run.json"
             )
         grid_ns = start_ns + 1e9 * grid_s * np.arange(num + 1)
         at = np.interp(grid_ns, time_ns, (column - column[0]).astype(np.float64))

@@ -57,7 +57,7 @@ _TWO_PER_OUTPUT = (
     "ReciprocalGrad", "InvGrad", "SoftplusGrad", "SoftsignGrad", "Selu", "SeluGrad", "Xdivy",
     "Xlogy", "Xlog1py",
 )  # fmt: skip
-_OTHERS_PER_OUTPUT = ("Where", "Cumsum", "Cumprod", "OneHot", "Range", "LinSpace")
+_OTHERS_PER_OUTPUT = ("Where", "Cumsum", "Cumprod", "Range", "LinSpace")
 # Draws: they read sizes and seeds, and write numbers.
 RANDOM = frozenset(
     {

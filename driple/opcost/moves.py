@@ -127,6 +127,7 @@ MOVES = frozenset(
         "TensorStridedSliceUpdate", "Pad", "PadV2", "MirrorPad", "MirrorPadGrad", "Transpose",
         "ConjugateTranspose", "Tile", "Pack", "Unpack", "Gather", "GatherV2", "GatherNd",
         "ResourceGather", "ResourceGatherNd", "ScatterNd", "Cast", "Fill", "Empty", "ZerosLike",
+        "OneHot",
         "OnesLike", "Copy", "DeepCopy", "CopyHost", "Reverse", "ReverseV2", "ReverseSequence",
         "DynamicStitch", "ParallelDynamicStitch", "DynamicPartition", "BroadcastTo", "Unique",
         "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "ListDiff", "ExtractImagePatches",

@@ -23,7 +23,7 @@ from driple.simulate.plan import Message, Segment, StepPlan
 # Steps of the slowest worker, however many the fastest does meanwhile.
 _LEAST_STEPS = 10
 _STEPS_ALONE = 2
-_MOST_AT_ONCE = 3  # servers that a synchronous worker hears from at the same time
+_MOST_AT_ONCE = 3  # servers that a worker hears from at the same time, where workers share
 
 __all__ = ["ClusterSpec", "Computing", "WorkerRecord", "simulate_cluster", "spread"]
 
@@ -170,12 +170,14 @@ class _Cluster:
         # one in, and what passes it out and in at most.
         capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
         capacities += [spec.role_bytes_per_s] * num_ports
-        num_streams = 2 * num_workers * len(spec.server_machine)
-        most = _MOST_AT_ONCE if spec.synchronous else num_streams
+        # Requests of asynchronous workers are answered in the order in which they came, gradients
+        # beside parameters. Those of synchronous ones come together, and share; so do messages on a
+        # machine's link that servers and workers use.
+        beside = len(set(places)) > 1 and set(spec.worker_machine) & set(spec.server_machine)
+        in_turn = not spec.synchronous and not beside
+        most = 2 * num_workers * len(spec.server_machine) if in_turn else _MOST_AT_ONCE
         self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most)
-        # Requests of asynchronous workers are answered in the order in which they came; those of
-        # synchronous ones come together, and share.
-        num_groups = 2 * num_workers if spec.synchronous else 1
+        num_groups = 2 if in_turn else 2 * num_workers
         self.groups = [self.network.group() for _ in range(num_groups)]
 
         def links(sender: int, reader: int) -> tuple[int, ...]:

@@ -153,11 +153,16 @@ class SharedNetwork:
         found, left = [], list(self._capacities)
         for place in range(max(map(len, active), default=0)):
             streams = [self._streams[group[place]] for group in active if place < len(group)]
-            rates = max_min_rates([stream.links for stream in streams], left)
+            crossed = [link for stream in streams for link in stream.links]
+            if len(crossed) == len(set(crossed)):  # none shares a link
+                rates = [min([left[link] for link in stream.links]) for stream in streams]
+            else:
+                rates = max_min_rates([stream.links for stream in streams], left)
             for stream, rate in zip(streams, rates, strict=True):
                 found.append((stream, rate))
-                for link in stream.links:
-                    left[link] = max(left[link] - rate, 0.0)
+                if rate > 0:
+                    for link in stream.links:
+                        left[link] = max(left[link] - rate, 0.0)
         return found
 
     def _plan(self, stream: _Stream) -> None:

@@ -183,6 +183,8 @@ def simulate_steps(
     if job.is_synchronous:
         return simulate_cluster(cluster, plans, num_steps, seed)
     steps = min(_MOST_STEPS, max(_LEAST_ASYNC_STEPS, _WORKER_STEPS // len(plans)))
+    if not calibration.jitter and len(set(devices)) == 1:
+        steps = _LEAST_ASYNC_STEPS  # they repeat
     return simulate_cluster(spread(cluster, plans), plans, 1 + steps, seed, warm_up=_WARM_UP)
 
 

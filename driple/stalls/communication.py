@@ -103,6 +103,10 @@ class Channel:
     overlap: bool = True
 
     def __post_init__(self) -> None:
+        for name, kind in (("name", str), ("overlap", bool)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ConfigError(f"{name} of a channel must be of type {kind.__name__}: {value!r}")
         check_number("latency_s of a channel", self.latency_s, least=0)
         check_number("bytes_per_s of a channel", self.bytes_per_s, above=0)
         check_choice("latency_per of a channel", self.latency_per, LATENCIES)

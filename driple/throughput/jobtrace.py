@@ -89,7 +89,7 @@ class JobTrace:
     about: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        count, steps = len(self.names), len(self.step_s)
+        count, steps = len(self.names), self.step_s.size
         shapes = {
             "resources": (count,), "servers": (count,), "sizes": (count,),
             "start_s": (steps, count), "end_s": (steps, count),
@@ -98,6 +98,8 @@ class JobTrace:
             if getattr(self, name).shape != shape:
                 found = getattr(self, name).shape
                 raise TraceError(f"job trace: {name} has shape {found}, not {shape}")
+        if self.step_s.ndim != 1:
+            raise TraceError(f"job trace: step_s has shape {self.step_s.shape}, not (steps,)")
         if steps < _LEAST_STEPS or not count:
             raise TraceError(
                 f"job trace has {steps} step(s) of {count} ops; profile {_LEAST_STEPS} steps or "
@@ -266,7 +268,7 @@ def _seconds(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[n
     values = arrays[name]
     if values.dtype.kind not in "iuf":
         raise TraceError(f"job trace: {name} are no numbers; profile again")
-    return np.asarray(values / 1e6, dtype=np.float64)
+    return values.astype(np.float64) / 1e6
 
 
 def _checked(about: Any) -> dict[str, Any]:

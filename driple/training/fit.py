@@ -130,7 +130,7 @@ def fit(
             loss is no longer a finite number.
     """
     make_folder(folder)
-    held = f"another training is at work in {folder}; wait for it to end, or give another --out"
+    held = f"another training is at work in {folder}; wait for it to end, or use another folder"
     with locked(folder / LOCK_FILE, error=ConfigError, held=held):
         return _fit(folder, run, config, options, prepare=prepare, make_model=make_model)
 

@@ -172,4 +172,4 @@ def test_the_authors_weights_do_not_fit_preset_default(
 ) -> None:
     """The line says which preset they are for."""
     command = ("train", "--setting", "V100", "--dataset", imported, "--init", weights)
-    assert "--preset paper" in refused_after_the_bar(*command, "--out", tmp_path / "run", *EPOCH)
+    assert "preset paper" in refused_after_the_bar(*command, "--out", tmp_path / "run", *EPOCH)

@@ -111,37 +111,14 @@ def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
     assert any("no published run on H100" in one for one in found["notes"])
 
 
-UNKNOWN_BATCH = """
-node { name: "x" op: "Placeholder" device: "/job:worker/task:0/device:GPU:0"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "_output_shapes" value { list { shape { dim { size: -1 } dim { size: 8 } } } } } }
-node { name: "w" op: "VariableV2" device: "/job:ps/task:0"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "_output_shapes" value { list { shape { dim { size: 8 } dim { size: 8 } } } } } }
-node { name: "y" op: "MatMul" input: "x" input: "w" device: "/job:worker/task:0/device:GPU:0"
-  attr { key: "T" value { type: DT_FLOAT } }
-  attr { key: "_output_shapes" value { list { shape { dim { size: -1 } dim { size: 8 } } } } } }
-node { name: "g" op: "MatMul" input: "x" input: "y" device: "/job:worker/task:0/device:GPU:0"
-  attr { key: "T" value { type: DT_FLOAT } } attr { key: "transpose_a" value { b: true } }
-  attr { key: "_output_shapes" value { list { shape { dim { size: 8 } dim { size: 8 } } } } } }
-node { name: "lr" op: "Const" device: "/job:ps/task:0"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0.1 } } }
-  attr { key: "_output_shapes" value { list { shape { } } } } }
-node { name: "u" op: "ApplyGradientDescent" input: "w" input: "lr" input: "g"
-  device: "/job:ps/task:0"
-  attr { key: "T" value { type: DT_FLOAT } }
-  attr { key: "_output_shapes" value { list { shape { dim { size: 8 } dim { size: 8 } } } } } }
-"""
-
-
 def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -> None:
     graph = tmp_path / "graph.pbtxt"
-    graph.write_text(UNKNOWN_BATCH)
+    control = (ROOT / "tests/data/cases/01_control.pbtxt").read_text()
+    graph.write_text(control.replace("size: 56 ", "size: -1 "))  # height and width
     cost = ("stalls", "cost", graph, "--batch-size", 32, "--instance", "p3")
     shown = driple(*cost)
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.startswith("no price and no recommendation: ")
+    assert "no price and no recommendation: " in shown.stdout
     assert "Rent" not in shown.stdout
     found = json.loads(driple(*cost, "--json").stdout)
     assert found["recommendation"] is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from driple.dataset.example import graph_hash
-from driple.dataset.lookup import find_graph, read_labels
+from driple.dataset.lookup import find_graph, find_measured_step, read_labels
 from driple.dataset.store import write_dataset
 from driple.errors import DatasetError
 from driple.graph import read_graph
@@ -16,13 +16,35 @@ from tests.dataset.examples import synthetic_dataset
 ROOT = Path(__file__).parents[2]
 
 
+MEASURED = ROOT / "datasets/CPU-P1w2_ho-200M"
+
+
 def test_the_shipped_graph_is_found_where_it_was_measured() -> None:
-    key = graph_hash(read_graph(ROOT / "datasets/examples/resnet20.pbtxt"))
-    found = find_graph(ROOT / "datasets/CPU-P1w2_ho-200M", key)
+    """By its step: that data set's graphs were read by an earlier reader, which kept more."""
+    graph = read_graph(ROOT / "datasets/examples/resnet20.pbtxt")
+    found = find_graph(MEASURED, graph_hash(graph)) or find_measured_step(MEASURED, graph)
     assert [item.workload for item in found] == ["resnet20/cifar10/b24/adam/sync"]
     assert found[0].label_source == "measured"
     assert 0.3 < found[0].iteration_time_s < 0.5
-    assert find_graph(ROOT / "datasets/CPU-P1w2_ho-200M", "0" * 64) == []
+    assert find_graph(MEASURED, "0" * 64) == []
+
+
+def test_a_graph_is_found_by_its_content(tmp_path: Path) -> None:
+    """As this version reads it."""
+    data = synthetic_dataset(4)
+    write_dataset(data, tmp_path)
+    wanted = data.examples[2]
+    found = find_graph(tmp_path, graph_hash(wanted.graph))
+    assert wanted.workload in [item.workload for item in found]
+
+
+def test_a_step_that_differs_in_one_op_is_not_found() -> None:
+    """A renamed op, or another optimizer."""
+    graph = read_graph(ROOT / "datasets/examples/resnet20.pbtxt")
+    renamed = replace(graph, names=("another", *graph.names[1:]))
+    assert find_measured_step(MEASURED, renamed) == []
+    remote = tuple(replace(ops, num_nodes=ops.num_nodes + 1) for ops in graph.remote)
+    assert find_measured_step(MEASURED, replace(graph, remote=remote)) == []
 
 
 def test_a_folder_without_data_is_told(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, write_dataset
+from driple.dataset.tables import read_table, write_table
 from driple.errors import DatasetError
 from driple.graph import READER_VERSION
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
@@ -314,3 +315,15 @@ def test_a_merged_set_is_of_the_older_reader() -> None:
     old = replace(synthetic_dataset(4), reader_version=1)
     assert merge_examples(old, old.examples[:2]).reader_version == 1
     assert merge_examples(old, old.examples).reader_version == READER_VERSION
+
+
+def test_texts_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
+    """Arrow reads them as they are; the line names the file."""
+    text = pa.py_buffer(b"\xff\xfe")
+    column = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), text]
+    )
+    file = tmp_path / "examples.parquet"
+    write_table(pa.table({"workload": column}), file, {})
+    with pytest.raises(DatasetError, match=r"examples\.parquet.*restore the file"):
+        read_table(file)

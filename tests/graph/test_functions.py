@@ -230,3 +230,31 @@ def test_functions_that_multiply_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     )
     with pytest.raises(GraphError, match="unroll to over"):
         inline_functions(graph)
+
+
+@pytest.mark.parametrize(
+    ("op", "reference", "expected"),
+    [
+        ("FusedBatchNormV3", "inner:batch_mean:0", 1),
+        ("TensorListPopBack", "inner:tensor:0", 1),
+        ("BroadcastGradientArgs", "inner:r1:0", 1),
+        ("Split", "inner:output:3", 3),
+        ("Relu", "inner:activations:0", 0),
+        ("Switch", "inner:output_true:0", 1),
+    ],
+)
+def test_bodies_name_the_outputs_of_their_nodes(op: str, reference: str, expected: int) -> None:
+    """A FunctionDef writes `node:name:index`, a GraphDef counts all outputs of a node."""
+    function = RawFunction(
+        "f", ["x"], ["y"], [RawNode("inner", op, inputs=["x"])], {"y": reference}
+    )
+    graph = RawGraph(
+        nodes=[
+            RawNode("a", "Const"),
+            RawNode("call", "PartitionedCall", inputs=["a"], functions={"f": ("f",)}),
+            RawNode("out", "Identity", inputs=["call"]),
+        ],
+        functions={"f": function},
+    )
+    read = {node.name: node.inputs for node in inline_functions(graph).nodes}
+    assert read["out"] == [f"call/inner:{expected}" if expected else "call/inner"]

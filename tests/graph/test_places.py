@@ -169,6 +169,8 @@ def test_without_servers_changed_variables_are_taken_out() -> None:
     assert remote(*nodes) == ["w", "r", "up", "rate"]
     assert kept(*nodes) == ["frozen", "f", "a", "b"]
     assert placed(*nodes).layout == "unplaced"
+    saved = (*nodes, node("save", "SaveV2", "f"))
+    assert {"frozen", "f"} <= set(remote(*saved))
     on_one = [RawNode(n.name, n.op, "/device:CPU:0", n.inputs) for n in nodes]
     assert placed(*on_one).layout == "one_machine"
     assert remote(*on_one) == ["w", "r", "up", "rate"]

@@ -295,3 +295,16 @@ def test_damaged_files_are_refused_or_still_whole(
         return
     assert all(np.isfinite(weight).all() for weight in loaded.weights.values())
     assert isinstance(loaded.config, InspectorConfig)
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [[], 3, {"a": 1}, {"a": [1]}, {"a": [2, 1]}, {"a": [{}, 1]}, {"a": [True, 2]}, {"a": [0, "x"]}],
+)
+def test_ranges_that_are_none_are_refused(ranges: object) -> None:
+    """What is recorded of the training graphs is compared with each graph."""
+    fields: dict[str, object] = {"trained_on": {"range": ranges}}
+    with pytest.raises(CheckpointError, match=r"trained_on\.range"):
+        module._trained_on(fields)
+    assert module._trained_on({"trained_on": {"range": {"a": [1, 2.5]}}})
+    assert module._trained_on({"trained_on": {}}) == {}

@@ -1,33 +1,86 @@
-"""A job whose steps no device can take is refused, by every command that asks for its plan."""
+"""A job on settings that its graph is not made for: what is assumed, and what crosses."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from driple.errors import GraphError
+from driple.graph.opgraph import Layout
+from driple.settings import Setting
 from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job
+from driple.simulate.job import Job, Program, assumptions_on, is_synchronous
+from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
-DEVICE = shipped_calibration().device("V100")
+
+@pytest.mark.parametrize(
+    ("layout", "setting", "part"),
+    [
+        ("servers", "V100-P1w2/ho-PCIe", ""),
+        ("unplaced", "V100-P1w2/ho-PCIe", "placed on the parameter servers"),
+        ("one_machine", "V100-P1w2/ho-PCIe", "placed on the parameter servers"),
+        ("all_reduce", "V100-P1w2/ho-PCIe", "workers wait for each other"),
+        ("servers", "V100-R4/ho-PCIe", "gradients go round the ring"),
+        ("one_machine", "V100-R4/ho-PCIe", "gradients go round the ring"),
+        ("all_reduce", "V100-R4/ho-PCIe", ""),
+        ("one_machine", "V100-R1/ho-PCIe", ""),
+        ("unplaced", "V100-R1/ho-PCIe", ""),
+        ("servers", "V100-R1/ho-PCIe", "nothing crosses the network"),
+    ],
+)
+def test_a_setting_that_a_graph_is_not_made_for_is_an_assumption(
+    layout: Layout, setting: str, part: str
+) -> None:
+    graph, place = replace(net(8), layout=layout), Setting.parse(setting)
+    assumed = assumptions_on(graph, place)
+    assert len(assumed) == bool(part)
+    assert all(part in one for one in assumed)
+    made = simulate(graph, place, shipped_calibration(), num_steps=4)
+    assert made.to_json_dict()["assumptions"] == list(assumed)
 
 
-def test_a_step_without_work_is_refused() -> None:
-    """No shapes, no bytes, no time: not a step of 0 s, nor an epoch for $0.00."""
-    graph = net(1)
-    signatures = tuple(replace(one, inputs=(), outputs=()) for one in graph.signatures)
-    job = Job(replace(graph, signatures=signatures))
-    with pytest.raises(GraphError, match=r"would take 0 s on V100, as its ops have no work"):
-        job.plan(DEVICE, 1, "round_robin")
+@pytest.mark.parametrize("layout", ["servers", "unplaced", "one_machine", "all_reduce"])
+def test_nothing_crosses_the_network_of_one_device(layout: Layout) -> None:
+    setting = Setting.parse("V100-R1/ho-PCIe")
+    made = simulate(replace(net(8), layout=layout), setting, shipped_calibration(), num_steps=4)
+    assert not made.traces["net_tx"].amount.any()
+    assert not made.traces["net_rx"].amount.any()
 
 
-def test_a_step_of_years_is_refused() -> None:
-    """A billion turns of a loop; ten are fine."""
+def test_all_reduce_is_synchronous_and_a_program_may_say_so() -> None:
+    assert not is_synchronous(net(8))
+    assert is_synchronous(replace(net(8), layout="all_reduce"))
+    assert Job(net(8), program=Program(synchronous=True)).is_synchronous
+    assert not Job(net(8, sync=True), program=Program(synchronous=False)).is_synchronous
+
+
+def test_gradients_of_a_ring_travel_afterwards_or_in_half_precision_if_the_program_says_so() -> (
+    None
+):
+    setting, calibration = Setting.parse("V100-R2/ho-1G"), shipped_calibration()
     graph = net(8)
-    turns = np.full(graph.num_nodes, 10**9)
-    with pytest.raises(GraphError, match="at most 86400 are simulated"):
-        Job(replace(graph, executions=turns)).plan(DEVICE, 1, "round_robin")
-    Job(replace(graph, executions=turns // 10**8)).plan(DEVICE, 1, "round_robin")
+
+    def seconds(program: Program) -> float:
+        job = Job(graph, program=program)
+        return simulate(job, setting, calibration, num_steps=20).iteration_time_s
+
+    usual = seconds(Program())
+    assert seconds(Program(overlapped=False)) > usual
+    assert seconds(Program(ring_share=0.5)) < 0.6 * usual
+
+
+@pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "V100-R2/ho-PCIe", "V100-P1w2/ho-PCIe"])
+def test_no_share_of_the_device_is_above_100_pct(setting: str) -> None:
+    """Of any segment, sample and target; and memory is in use only while a kernel runs."""
+    made = simulate(net(32), Setting.parse(setting), shipped_calibration(), num_steps=10)
+    for record in made.records:
+        for one in record.computing:
+            assert 0 <= one.memory_share <= one.busy_share <= 1 + 1e-9
+    for name in ("device_util", "device_mem_util"):
+        assert made.traces[name].amount.max() <= 100
+    util, memory, tx, rx = made.targets.values
+    assert 0 < util[0] <= 100
+    assert 0 <= memory[0] <= 100
+    for values in (util, memory, tx, rx):
+        assert (values >= 0).all()

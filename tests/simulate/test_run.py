@@ -79,7 +79,8 @@ def test_targets_are_the_mean_over_workers_beside_other_servers(
     mean_s = float(np.average(times_s, weights=list(kinds.values())))
     assert mean_s < 0.8 * times_s[0]
     assert made.iteration_time_s == pytest.approx(mean_s)
-    assert made.targets.iteration_time_s == pytest.approx(mean_s, rel=0.1)
+    # Where workers come one after another, a step may show two bursts.
+    assert 0.6 * mean_s < made.targets.iteration_time_s < 1.1 * mean_s
 
 
 @pytest.mark.parametrize("name", ["V100-P1w2/ho-1G", "V100-P1w3/ho-1G", "2080Ti-P5w5/he-1G"])
@@ -109,8 +110,8 @@ def test_bytes_on_the_wire_are_those_of_the_graph() -> None:
 
 
 def test_a_slower_link_takes_longer_and_two_servers_less_long() -> None:
-    slow, fast = on("V100-P1w2/ho-1G"), on("V100-P1w2/ho-10G")
-    two = on("V100-P2w2/ho-1G")
+    slow, fast = on("V100-P1w2/ho-1G", sync=True), on("V100-P1w2/ho-10G", sync=True)
+    two = on("V100-P2w2/ho-1G", sync=True)
     assert slow.iteration_time_s > fast.iteration_time_s
     assert two.iteration_time_s < slow.iteration_time_s
 
@@ -163,7 +164,7 @@ def test_unmeasured_devices_take_the_efficiency_of_their_generation_or_the_usual
 
 def test_odd_input_is_refused() -> None:
     graph, setting = net(8), Setting.parse("V100-P1w2/ho-1G")
-    with pytest.raises(ConfigError, match="--steps"):
+    with pytest.raises(ConfigError, match="num_steps"):
         simulate(graph, setting, CALIBRATION, num_steps=1)
     bare = replace(graph, signatures=(), signature_of=np.zeros(0, dtype=np.int32))
     with pytest.raises(GraphError, match="read it from its GraphDef again"):

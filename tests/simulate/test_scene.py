@@ -123,3 +123,11 @@ def test_infiniband_joins_machines_as_ethernet_does() -> None:
         ethernet = scene_of(Setting.parse(f"{ring}/ho-100G"))
         assert infiniband.worker_machine == ethernet.worker_machine
         assert infiniband.server_machine == ethernet.server_machine
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 4, 5, 8])
+def test_more_servers_of_workers_alike_do_not_move_to_the_workers_machines(servers: int) -> None:
+    """Else two servers would be faster than three; Table 6 shares machines of unlike workers."""
+    scene = scene_of(Setting.parse(f"V100-P{servers}w2/ho-10G"))
+    assert scene.worker_machine == (0, 1)
+    assert scene.server_machine == tuple(range(2, 2 + servers))

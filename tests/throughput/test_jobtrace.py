@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,4 +90,59 @@ def test_objects_in_a_file_are_not_run(tmp_path: Path) -> None:
     file = tmp_path / "job.npz"
     np.savez(file, about=np.array([{"a": 1}], dtype=object))
     with pytest.raises(TraceError, match="no job trace"):
+        read_job_trace(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step_us", np.full((2, 1), 350_000)),
+        ("resources", np.array([300, 0, 3])),
+        ("servers", np.array([0, 40_000, 0])),
+        ("sizes", np.array([2**62, 0, 0])),
+        ("sizes", np.array([0.5, 0.0, 0.0])),
+        ("edges", np.array([[0, 2**40]])),
+        ("start_us", np.full((2, 3), "x")),
+        ("names", np.frombuffer(b"\n" * 300_000, dtype=np.uint8)),
+        ("about", np.frombuffer(b"[]", dtype=np.uint8)),
+    ],
+)
+def test_arrays_that_cannot_be_are_refused(
+    tmp_path: Path, name: str, value: np.ndarray[Any, Any]
+) -> None:
+    """Numbers that their type cannot hold are not wrapped round; nothing of any length is made."""
+    file = tmp_path / "job.npz"
+    write_job_trace(a_trace(), file)
+    with np.load(file) as stored:
+        arrays = {key: stored[key] for key in stored}
+    np.savez(file, **(arrays | {name: value}))
+    with pytest.raises(TraceError, match=r"job\.npz"):
+        read_job_trace(file)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bytes_per_s": 10**400},
+        {"batch_size": 1.5},
+        {"batch_size": 2**40},
+        {"about": {"overhead": []}},
+        {"about": {"overhead": 3}},
+        {"about": {"overhead": {"s": "x"}}},
+        {"about": {"left_out_steps": -1}},
+        {"about": 3},
+    ],
+)
+def test_facts_that_cannot_be_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    """An empty overhead is none."""
+    file = tmp_path / "job.npz"
+    write_job_trace(a_trace(), file)
+    with np.load(file) as stored:
+        arrays = {key: stored[key] for key in stored}
+    about = json.loads(arrays["about"].tobytes()) | change
+    np.savez(file, **(arrays | {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}))
+    if change == {"about": {"overhead": []}}:
+        assert not read_job_trace(file).about["overhead"]
+        return
+    with pytest.raises(TraceError, match=r"job\.npz"):
         read_job_trace(file)

@@ -86,8 +86,10 @@ def is_as_left_alone(folder: Path, alone: Path) -> bool:
 
 def main(base: Path, stride: int, pairs: int) -> None:
     alone = base / "alone"
+    began_s = time.monotonic()
     if status_of(start(alone)):
         raise SystemExit("the run that is left alone failed")
+    alone_s = time.monotonic() - began_s
     points, wrong = int((alone / "points.txt").read_text()), []
     for at in range(1, points + 1, stride):
         folder = base / f"at{at}"
@@ -99,7 +101,7 @@ def main(base: Path, stride: int, pairs: int) -> None:
     for number in range(pairs):
         folder = base / f"pair{number}"
         children = [start(folder), start(folder)]
-        time.sleep(chosen.uniform(0.0, 0.5))
+        time.sleep(alone_s * chosen.uniform(0.3, 1.2))
         for child in children:
             os.kill(child, signal.SIGKILL)
         ends = [status_of(child) for child in children]
