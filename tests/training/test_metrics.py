@@ -104,3 +104,19 @@ def test_means_over_folds_and_json() -> None:
         Scores.from_json_dict(one.to_json_dict() | {"num_workloads": "many"})
     with pytest.raises(TypeError):
         Scores.from_json_dict(one.to_json_dict() | {"nrmse_by_target": 3})
+
+
+def test_impossible_predictions_are_counted_and_named() -> None:
+    """A negative amount, a step that takes no time; errors are there all the same."""
+    true = np.full((3, 12), 2.0)
+    predicted = true.copy()
+    predicted[1, 6] = -722.4  # net_tx.burst_amount
+    predicted[2, 7:9] = predicted[2, 10:12] = 0.0  # bursts and gaps of the network
+    made = score(predicted, true, true_times_s=np.full(3, 4.0), train_labels=true)
+    assert made.num_impossible == 2
+    assert made.sentence_on_impossible().startswith("2 of 3 predictions are impossible")
+    assert Scores.from_json_dict(made.to_json_dict()).num_impossible == 2
+    old = {k: v for k, v in made.to_json_dict().items() if k != "num_impossible"}
+    assert Scores.from_json_dict(old).num_impossible == 0
+    fine = score(true, true, true_times_s=np.full(3, 4.0), train_labels=true)
+    assert (fine.num_impossible, fine.sentence_on_impossible()) == (0, "")
