@@ -42,6 +42,7 @@ from shipped import (
     DOCS,
     FIRST,
     FIRST_SIMULATED,
+    OLD_NUMBERS,
     inspector_file,
     markdown,
     measured_folders,
@@ -286,6 +287,8 @@ def report() -> None:
     }
     lines = [
         "# Design choices of the inspector",
+        "",
+        OLD_NUMBERS,
         "",
         "Made by `python scripts/design_choices.py`: the paper's comparisons (section 5.2, "
         "appendices A and B) on our measured and simulated labels. The inspector is the paper's "

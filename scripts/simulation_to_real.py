@@ -25,6 +25,7 @@ from shipped import (
     DOCS,
     FIRST,
     FIRST_SIMULATED,
+    OLD_NUMBERS,
     ROOT,
     SIMULATED_CPU,
     inspector_file,
@@ -259,6 +260,8 @@ def report(rows: Sequence[Row], targets: Sequence[str]) -> None:
     notes = (HOME / "notes.md").read_text().rstrip().format(**times_in_notes(rows, others))
     lines = [
         "# From simulated to measured labels",
+        "",
+        OLD_NUMBERS,
         "",
         "Made by `python scripts/simulation_to_real.py` from `datasets/`: the measured settings, "
         f"and the same settings simulated (`datasets/simulated-cpu`). Preset {PRESET}; means over "

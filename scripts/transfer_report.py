@@ -18,7 +18,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from shipped import DOCS, FIRST, inspector_file, markdown, measured_datasets
+from shipped import DOCS, FIRST, OLD_NUMBERS, inspector_file, markdown, measured_datasets
 from transfer_experiments import (
     ANEW,
     HOME,
@@ -228,6 +228,8 @@ def report(results: Results, first: Dataset, datasets: dict[str, Dataset]) -> No
     curves(results, targets, labels, HOME / "sizes.png")
     lines = [
         "# Transfer learning on measured settings",
+        "",
+        OLD_NUMBERS,
         "",
         f"Made by `python scripts/transfer_report.py`. Pre-trained on {FIRST}; every other "
         "measured setting is learned anew and by transfer, from the same labels, on the same test "

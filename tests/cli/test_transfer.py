@@ -81,7 +81,8 @@ def test_too_few_workloads_for_a_curve_are_told(folder: Path, tmp_path: Path) ->
 def test_too_few_or_too_many_workloads_are_refused(folder: Path, tmp_path: Path) -> None:
     """With the number needed; a small data set is taken whole, but its test part is not learned."""
     there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--out", tmp_path / "a")
-    for few in (-1, 5, 19):
+    assert "--workloads" in refused(*there, "--dataset", folder, "--workloads", -1, "--no-curve")
+    for few in (1, 5, 19):
         line = refused(*there, "--dataset", folder, "--workloads", few, "--no-curve")
         assert f"--workloads {few} is too few: a transfer needs 20 or more" in line
     data = read_dataset(folder)
