@@ -27,8 +27,8 @@ DATASETS = ROOT / "datasets"
 SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
 # First line of a page until what it shows is made again with today's reader and simulator.
 OLD_NUMBERS = (
-    "**Simulated numbers here are of an earlier reader and simulator (before decision 0020), and will "
-    "be made again with the inspectors.**"
+    "**Simulated numbers here are of an earlier reader and simulator (before decision 0020), and "
+    "will be made again with the inspectors.**"
 )
 FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
 FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start

