@@ -1,6 +1,7 @@
 """Make checkpoints/: both presets on every setting of datasets/.
 
     python scripts/make_checkpoints.py [--labels measured] [--presets default,paper] [--threads 2]
+                                       [--settings V100-P1w2,2080Ti-P1w2]
 
     CPU-P1w2_ho-200M/default.safetensors, paper.safetensors     trained anew on measured labels
     <other measured setting>/default.safetensors, ...           from those
@@ -101,8 +102,12 @@ def main() -> None:
     parser.add_argument("--labels", default="measured", choices=("measured", "simulated"))
     parser.add_argument("--presets", default="default,paper")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--settings", default="", help="those alone, in place of all")
     arguments = parser.parse_args()
     datasets = measured_datasets() if arguments.labels == "measured" else simulated_datasets()
+    if arguments.settings:
+        wanted = {Setting.parse(name).name for name in arguments.settings.split(",")}
+        datasets = [dataset for dataset in datasets if dataset.setting in wanted]
     options, groupings = RunOptions(resume=True, threads=arguments.threads), Groupings()
     for preset in arguments.presets.split(","):
         for dataset in datasets:

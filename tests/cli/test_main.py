@@ -25,6 +25,7 @@ from tests.inspector.examples import checkpoint_of, constant_inspector
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"
+MEASURED = ROOT / "datasets/examples/resnet20.pbtxt"
 UNHEARD = "V100-P3w3/ho-40G"  # can be simulated, but nobody has
 HEAVY = ("torch", "tensorflow", "pandas", "sklearn", "networkx", "matplotlib", "pyarrow")
 
@@ -135,7 +136,7 @@ def test_predict_loads_nothing_heavy(preset: str) -> None:
     """Neither torch nor TensorFlow nor pandas, scikit-learn, networkx or matplotlib."""
     program = (
         "import sys; from driple.cli.main import _run; "
-        f"words = ['predict', {str(EXAMPLE)!r}, '--setting', 'cpu', '--preset', {preset!r}]; "
+        f"words = ['predict', {str(MEASURED)!r}, '--setting', 'cpu', '--preset', {preset!r}]; "
         "status = _run(words); "
         f"print([name for name in {HEAVY!r} if name in sys.modules], status)"
     )
