@@ -93,7 +93,7 @@ def compare(
     from driple.cli.source import read_source
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.job import Job, is_synchronous
+    from driple.simulate.job import Job
     from driple.simulate.scene import scene_of
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -109,7 +109,7 @@ def compare(
     reading.show(json=json)
     graph = reading.graph
     job = Job(graph)
-    if not is_synchronous(graph):
+    if not graph.is_synchronous:
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
     compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
     if reading.has_unknown:

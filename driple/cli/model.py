@@ -191,7 +191,7 @@ def _prepare(
     from driple.cli.source import read_source
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.job import Job, is_synchronous
+    from driple.simulate.job import Job
     from driple.simulate.profile import link_loads
     from driple.simulate.scene import scene_of
 
@@ -206,7 +206,7 @@ def _prepare(
         shipped_calibration(wanted).device(device)
     reading = read_source(source, wanted, options)
     reading.show(json=json)
-    if not is_synchronous(reading.graph):
+    if not reading.graph.is_synchronous:
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
     return wanted, Job(reading.graph), reading
 

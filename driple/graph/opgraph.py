@@ -23,6 +23,9 @@ __all__ = [
     "require_training",
 ]
 
+# Ops of synchronous training: sums of gradients, and tokens for the other workers.
+_ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
+_TOKENS = ("QueueEnqueue", "QueueEnqueueV2")
 # What a graph says of servers: it names some; no device at all; one machine; an all-reduce.
 Layout = Literal["servers", "unplaced", "one_machine", "all_reduce"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
@@ -168,6 +171,17 @@ class OpGraph:
         if self.layout == "one_machine":
             return 0, 0
         return self.sent_bytes, self.received_bytes
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether a step waits for all workers.
+
+        Gradients of all workers are added up before they are applied, or a worker puts tokens into
+        the others' queues when its updates are done, as tf_cnn_benchmarks does. (Queues of inputs
+        are filled by threads of their own, not by a step.)
+        """
+        waits = (ops.op_type in _ADDS_UP or ops.op_type in _TOKENS for ops in self.remote)
+        return self.layout == "all_reduce" or any(waits)
 
     @property
     def num_nodes(self) -> int:

@@ -109,4 +109,6 @@ def _of_servers(graph: OpGraph) -> tuple[int, int, float]:
             updates += ops.num_nodes
             updated = graph.received_bytes if ops is main else ops.tensor_bytes
             flops += each * updated / _BYTES_OF_PARAMETER
+    if not accumulators and graph.is_synchronous:
+        accumulators = updates  # workers wait for each other by tokens, or in an all-reduce
     return accumulators, updates, flops

@@ -21,11 +21,8 @@ from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
-__all__ = ["Job", "OpKinds", "Program", "assumptions_on", "is_synchronous"]
+__all__ = ["Job", "OpKinds", "Program", "assumptions_on"]
 
-# A graph whose gradients are added up before they are applied waits for all workers.
-_ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
-_TOKENS = ("QueueEnqueue", "QueueEnqueueV2")
 # Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
 _ACCESSES = {
     "ApplyGradientDescent": 3,
@@ -146,7 +143,7 @@ class Job:
     def is_synchronous(self) -> bool:
         """Whether workers on servers wait for each other."""
         if self.program.synchronous is None:
-            return is_synchronous(self.graph)
+            return self.graph.is_synchronous
         return self.program.synchronous
 
     def forget_times(self) -> None:
@@ -214,18 +211,6 @@ def _check_length(compute_s: float, device: str) -> None:
             f"{_LONGEST_STEP_S:.0f} are simulated; its tensor sizes or the turns of its loops are "
             "not those of a training step"
         )
-
-
-def is_synchronous(graph: OpGraph) -> bool:
-    """Whether a step waits for all workers.
-
-    Gradients of all workers are added up before they are applied, or a worker puts tokens into the
-    others' queues when its updates are done, as tf_cnn_benchmarks does. (Queues of inputs are
-    filled by threads of their own, not by a step.)
-    """
-    if graph.layout == "all_reduce":
-        return True
-    return any(ops.op_type in _ADDS_UP + _TOKENS for ops in graph.remote)
 
 
 def assumptions_on(graph: OpGraph, setting: Setting) -> tuple[str, ...]:

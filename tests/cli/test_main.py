@@ -174,18 +174,18 @@ def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.Mo
     assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
 
 
-CONTROL = ROOT / "tests/data/cases/01_control.pbtxt"
+RECURRENT = ROOT / "tests/data/cases/17b_rnn_length_constant.pbtxt"
 
 
 def test_a_guess_is_called_a_guess_first() -> None:
-    """A graph of five ops: the step time contradicts the closed form, and the table comes after."""
-    done = driple("predict", CONTROL, "--setting", "V100-P1w2")
+    """A recurrent net: the step time contradicts the closed form, and the table comes after."""
+    done = driple("predict", RECURRENT, "--setting", "V100-P1w2")
     assert done.returncode == 0, done.stderr
     first = done.stdout.splitlines()[0]
     assert first.startswith("a guess for V100-P1w2/ho-PCIe: step time ")
     assert "driple simulate GRAPH --setting V100-P1w2/ho-PCIe" in first
     assert "closed form, to compare: step time" in done.stdout
-    found = json.loads(driple("predict", CONTROL, "--setting", "V100-P1w2", "--json").stdout)
+    found = json.loads(driple("predict", RECURRENT, "--setting", "V100-P1w2", "--json").stdout)
     assert len(found["warnings"]) == 1
     assert found["interval"]["level"] is None
     low, high = found["interval"]["iteration_time_s"]

@@ -1,10 +1,14 @@
 """`driple model` and `driple compare` on shipped graphs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from driple.graph import READER_VERSION
+from driple.inputs import FEATURES_VERSION
+from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 
 MEASURED = ROOT / "datasets/examples/resnet20.pbtxt"
@@ -81,11 +85,22 @@ def test_compare_puts_the_measured_value_beside_all_methods(tmp_path: Path) -> N
     assert picture.stat().st_size > 10_000
 
 
-def test_compare_tells_the_interval_that_predict_tells() -> None:
-    """Of an inspector that was calibrated; the others' follow from their errors."""
+def test_compare_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
+    """Of an inspector that was calibrated; the others' follow from their errors.
+
+    Of one that an earlier reader's graphs trained, none is stated.
+    """
     setting = ("--setting", "CPU-P1w2", "--json")
-    told = json.loads(driple("predict", MEASURED, *setting).stdout)["interval"]
-    done = driple("compare", MEASURED, *setting, "--steps", 6)
+    shipped = driple("compare", MEASURED, *setting, "--steps", 6)
+    stated = json.loads(shipped.stdout)["settings"][0]["methods"]["inspector"]
+    name = "checkpoints/CPU-P1w2_ho-200M/default.safetensors"
+    checkpoint = load_checkpoint(ROOT / name)
+    assert (stated["interval_s"] is None) == (checkpoint.reader_version < READER_VERSION)
+    today = replace(checkpoint, reader_version=READER_VERSION, features_version=FEATURES_VERSION)
+    (tmp_path / name).parent.mkdir(parents=True)
+    save_checkpoint(today, tmp_path / name)
+    told = json.loads(driple("predict", MEASURED, *setting, cwd=tmp_path).stdout)["interval"]
+    done = driple("compare", MEASURED, *setting, "--steps", 6, cwd=tmp_path)
     methods = json.loads(done.stdout)["settings"][0]["methods"]
     assert methods["inspector"]["interval_s"] == pytest.approx(told["iteration_time_s"])
     low, high = methods["simulator"]["interval_s"]

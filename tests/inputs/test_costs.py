@@ -49,7 +49,7 @@ def test_servers_are_told_from_what_runs_there() -> None:
     assert values["accumulators"] == pytest.approx(161)
     assert values["updates"] == pytest.approx(161)
     assert values["accumulated_bytes"] == pytest.approx(GRAPH.sent_bytes)
-    assert values["update_flops"] == pytest.approx(4 * 102228128 / 4)
+    assert values["update_flops"] == pytest.approx(4 * 25_559_081)  # its parameters
 
 
 def test_updates_behind_resource_handles_compute_as_much() -> None:
@@ -64,7 +64,7 @@ def test_updates_behind_resource_handles_compute_as_much() -> None:
         zip(COST_CONTEXT_NAMES, cost_context(replace(GRAPH, remote=hidden), COST), strict=True)
     )
     assert np.expm1(values["updates"]) == pytest.approx(161)
-    assert np.expm1(values["update_flops"]) == pytest.approx(4 * 102228128 / 4, rel=0.01)
+    assert np.expm1(values["update_flops"]) == pytest.approx(4 * 25_559_081, rel=0.01)
     sparse = RemoteOps(op_type="ResourceSparseApplyMomentum", num_nodes=1, tensor_bytes=0)
     more = cost_context(replace(GRAPH, remote=(*hidden, sparse)), COST)
     assert more[COST_CONTEXT_NAMES.index("update_flops")] == values["update_flops"]
@@ -112,3 +112,16 @@ def test_inputs_with_costs_are_the_others_and_more() -> None:
     assert len(full.context) == len(more.context_names)
     assert full.facts["flops"] == pytest.approx(COST.total_flops)
     assert full.facts["batch_size"] == 32 or full.facts["batch_size"] >= 1
+
+
+def test_tokens_and_all_reduce_count_as_accumulators() -> None:
+    """Workers that wait for each other by tokens are as synchronous as those with accumulators."""
+    update = RemoteOps(op_type="ApplyGradientDescent", num_nodes=4, tensor_bytes=64)
+    token = RemoteOps(op_type="QueueEnqueueV2", num_nodes=1, tensor_bytes=0)
+    at = COST_CONTEXT_NAMES.index("accumulators")
+    for changed, number in (
+        (replace(GRAPH, remote=(update,)), 0),
+        (replace(GRAPH, remote=(update, token)), 4),
+        (replace(GRAPH, remote=(update,), layout="all_reduce"), 4),
+    ):
+        assert cost_context(changed, COST)[at] == pytest.approx(np.log1p(number))

@@ -9,7 +9,7 @@ import pytest
 from driple.graph.opgraph import Layout
 from driple.settings import Setting
 from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job, Program, assumptions_on, is_synchronous
+from driple.simulate.job import Job, Program, assumptions_on
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
@@ -49,8 +49,8 @@ def test_nothing_crosses_the_network_of_one_device(layout: Layout) -> None:
 
 
 def test_all_reduce_is_synchronous_and_a_program_may_say_so() -> None:
-    assert not is_synchronous(net(8))
-    assert is_synchronous(replace(net(8), layout="all_reduce"))
+    assert not net(8).is_synchronous
+    assert replace(net(8), layout="all_reduce").is_synchronous
     assert Job(net(8), program=Program(synchronous=True)).is_synchronous
     assert not Job(net(8, sync=True), program=Program(synchronous=False)).is_synchronous
 

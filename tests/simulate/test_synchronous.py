@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from driple.graph.opgraph import RemoteOps
-from driple.simulate.job import is_synchronous
 from tests.dataset.examples import chain_graph
 
 
@@ -23,4 +22,4 @@ from tests.dataset.examples import chain_graph
 def test_a_step_waits_for_gradients_or_tokens(remote: tuple[str, ...], waits: bool) -> None:
     """Accumulators and tokens make workers wait; a queue that is only read does not."""
     ops = tuple(RemoteOps(op_type=kind, num_nodes=1, tensor_bytes=0) for kind in remote)
-    assert is_synchronous(replace(chain_graph(3), remote=ops)) == waits
+    assert replace(chain_graph(3), remote=ops).is_synchronous == waits
