@@ -225,7 +225,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         *figures,
         " / ".join(f"{ratio:.3f}" for ratio in ratios) if ratios else "refused",
         row.how,
-        row.reason or row.error or ("" if row.is_right() else "not explained"),
+        "" if row.is_right() else row.reason or row.error or "not explained",
     )
 
 
