@@ -230,7 +230,8 @@ def _combined(
         return given, False
     derived = [_bounded(shape) for shape in derived]
     if given is None or (not given and derived):
-        return tuple(derived), False
+        is_known = not derived or any(shape is not None for shape in derived)
+        return (tuple(derived) if is_known else given), False
     result, contradicts = [], False
     for number, known in enumerate(given):
         shape, differs = refined(known, derived[number] if number < len(derived) else None)

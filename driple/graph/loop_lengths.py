@@ -33,6 +33,8 @@ _IF_READS = 3  # an If that gives one tensor reads its condition and what each b
 _ALWAYS = 2**62  # turns of a condition that always holds
 # Bounds of the search for a number: nodes on one path, nodes in all, and the number itself.
 _MAX_DEPTH, _MAX_STEPS, _MAX_NUMBER = 40, 100_000, 2**31
+# Loops that wait for the length of another at the same time; asked in order, there are two or so.
+_MAX_NESTED = 8
 
 
 class Frames:
@@ -105,28 +107,30 @@ class Lengths:
         self.nodes, self.inputs, self.frames = nodes, inputs, frames
         self.whiles, self.values = whiles, values
         self.found: dict[int | str, int | None] = {}
-        self.steps = 0
+        self.steps = self.nested = 0
         self._index: dict[str, int] | None = None
         self._pushes: dict[int, list[int]] | None = None
 
     def of_frame(self, frame: int) -> int | None:
         """Turns of a loop of Enter and Exit."""
-        if frame not in self.found:
-            self.found[frame] = None  # so that loops which wait for each other end
-            at = self.frames.condition.get(frame)
-            self.found[frame] = None if at is None else self._ends(self._input(at, 0))
-        return self.found[frame]
+        at = self.frames.condition.get(frame)
+        return None if at is None else self._of(frame, at)
 
     def of_while(self, name: str) -> int | None:
         """Turns of a While, whose first input is its condition."""
-        if name not in self.found:
-            self.found[name] = None
-            self.found[name] = self._ends(self._input(self.whiles[name], 0))
-        return self.found[name]
+        return self._of(name, self.whiles[name])
 
-    def _ends(self, ref: _Ref | None) -> int | None:
-        turns = self._turns(ref, 0)
-        return None if turns is None or turns >= _ALWAYS else turns
+    def _of(self, loop: int | str, at: int) -> int | None:
+        """Turns of a loop whose condition is what node `at` reads first."""
+        if loop not in self.found:
+            if self.nested > _MAX_NESTED:
+                return None
+            self.found[loop] = None  # so that loops which wait for each other end
+            self.nested += 1
+            turns = self._turns(self._input(at, 0), 0)
+            self.nested -= 1
+            self.found[loop] = None if turns is None or turns >= _ALWAYS else turns
+        return self.found[loop]
 
     def _turns(self, ref: _Ref | None, depth: int) -> int | None:
         """How often a condition holds before it fails."""

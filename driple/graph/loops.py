@@ -72,11 +72,17 @@ def count_executions(
         loop_turns: turns of each loop whose length does not follow; one if None.
     """
     count = np.ones(len(nodes), dtype=np.int64)
-    whiles = {node.name: i for i, node in enumerate(nodes) if node.starts}
+    order = list(order)
+    whiles = {nodes[i].name: i for i in order if nodes[i].starts}
     if not whiles and not any(node.op in ("Enter", "RefEnter") for node in nodes):
         return Executions(count=count, num_loops=0, unknown=(), notes=())
     frames = Frames(nodes, edges, order)
     lengths = Lengths(nodes, inputs, frames, whiles, values or {})
+    for i in order:  # a loop after those that it waits for
+        if nodes[i].op == "LoopCond":
+            lengths.of_frame(frames.of[i])
+        elif nodes[i].starts:
+            lengths.of_while(nodes[i].name)
     other = loop_turns or 1
     unknown = []
     turns = [1]

@@ -10,6 +10,13 @@ from driple.graph.shape_call import OpCall, broadcast, merged, rule, size_at
 __all__ = ["INPUT_OPS"]
 
 _RESOURCE = 20  # DT_RESOURCE
+# Ops, and the number of an input of theirs that is no scalar.
+_AXIS_READERS = (
+    ("ArgMax", 0), ("BatchMatMul", 0), ("BatchMatMulV2", 0), ("BiasAdd", 0), ("Conv2D", 0),
+    ("Conv3D", 0), ("MatMul", 0), ("Reshape", 0), ("Slice", 0), ("Split", 1),
+    ("StridedSlice", 0), ("Transpose", 0), ("Unpack", 0), ("SoftmaxCrossEntropyWithLogits", 1),
+    ("SparseSoftmaxCrossEntropyWithLogits", 1),
+)  # fmt: skip
 _SAME = (
     "_HostCast", "Abs", "Acos", "Acosh", "AdjustContrastv2", "AdjustHue", "AdjustSaturation",
     "Angle", "ApplyAdadelta", "ApplyAdagrad", "ApplyAdagradDA", "ApplyAdagradV2", "ApplyAdam",
@@ -148,9 +155,20 @@ def _shape_attribute(call: OpCall) -> Sequence[Shape] | None:
     elif call.node.types.get("dtype", call.node.types.get("T")) == (_RESOURCE,):
         call.create()
     given = call.listed("shape")
-    if given == ((),) and call.node.shapes not in (None, ((),)):
-        return None  # graphs before TensorFlow 1.4 write no dimensions for an unknown rank
+    if given == ((),) and call.node.op == "Placeholder" and not _is_scalar(call):
+        return None
     return given or None
+
+
+def _is_scalar(call: OpCall) -> bool:
+    """Whether a placeholder without dimensions is a scalar.
+
+    Graphs before TensorFlow 1.4 write the same for an unknown rank; then `_output_shapes` tells, or
+    an op that reads the placeholder and needs an axis.
+    """
+    if call.node.shapes is not None:
+        return call.node.shapes == ((),)
+    return not any(call.readers(op, number, (call.at, 0)) for op, number in _AXIS_READERS)
 
 
 @rule("VarHandleOp", "_VarHandlesOp")

@@ -137,6 +137,22 @@ def test_a_placeholder_that_only_arithmetic_reads_is_a_number() -> None:
     assert result.notes == ("1 input(s) without a shape count as single numbers: rate",)
 
 
+def test_a_placeholder_without_dimensions_is_no_scalar_if_a_product_reads_it() -> None:
+    """Graphs before TensorFlow 1.4 write `shape { }` for an unknown rank."""
+    nodes = [
+        source("old"),
+        source("w", 8, 3),
+        RawNode("y", "MatMul", inputs=["old", "w"]),
+        source("number"),
+        RawNode("z", "Mul", inputs=["w", "number"]),
+    ]
+    result = inferred(nodes)
+    assert of(nodes, result, "old") is None
+    assert of(nodes, result, "y") == (-1, 3)
+    assert of(nodes, result, "number") == ()
+    assert result.sources == ("old",)
+
+
 @pytest.mark.parametrize("number", ["16", "16b"])
 def test_the_gradient_of_an_input_has_its_shape(number: str) -> None:
     nodes = case(number)

@@ -107,16 +107,16 @@ def test_a_loop_of_unknown_length_counts_one_turn_and_is_told() -> None:
     assert any("unknown length" in note for note in graph.report.notes)
 
 
-@pytest.mark.parametrize(("base", "squares", "unknown"), [(9, 60, 1), (1, 30, 0), (1, 60, 0)])
+@pytest.mark.parametrize(("base", "squares", "num_unknown"), [(9, 60, 1), (1, 30, 0), (1, 60, 0)])
 def test_numbers_that_grow_without_bound_end_the_search(
-    base: int, squares: int, unknown: int
+    base: int, squares: int, num_unknown: int
 ) -> None:
-    """Squares of squares: each node reads the one before twice. Those of 1 are 1."""
+    """Squares of squares: each node reads the one before twice. Squares of 1 stay 1."""
     chain = [const("x0", base)]
     chain += [op(f"x{i + 1}", "Mul", f"x{i}", f"x{i}") for i in range(squares)]
     text = "\n".join((*chain, const("zero", 0), loop("a", "zero", f"x{squares}")))
     graph = graph_from_text(text)
-    assert graph.report.loops_of_unknown_length == unknown
+    assert graph.report.loops_of_unknown_length == num_unknown
 
 
 def test_text_and_binary_tell_the_same() -> None:
@@ -294,3 +294,12 @@ def test_a_list_that_a_while_fills_is_as_long_as_it_turns() -> None:
     assert turns_of["first/push.1/work"] == 4
     assert turns_of["loop/body.1/work"] == 1  # from 2 in steps of 2 while below 4
     assert found.unknown == ()
+
+
+def test_a_long_chain_of_loops_that_wait_for_each_other_needs_no_recursion() -> None:
+    """Each of 600 loops counts as far as the one before it."""
+    parts = [const("zero", 0), const("n", 3), loop("l0", "zero", "n")]
+    parts += [loop(f"l{i}", "zero", f"l{i - 1}/exit") for i in range(1, 600)]
+    graph = graph_from_text("\n".join(parts))
+    assert turns(graph, "l599/work") == 3
+    assert graph.report.loops_of_unknown_length == 0
