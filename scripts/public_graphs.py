@@ -70,7 +70,7 @@ class Row:
         unknown_share: share of the ops that unknown dimensions affect, by Driple.
         error: why Driple or TensorFlow refuses it.
         reason: of a deviation.
-        group: "chosen", or "held out": Driple was not changed after its result was known.
+        group: "chosen", or "held out" from the work on the reader until it was first compared.
     """
 
     id: str
@@ -171,7 +171,7 @@ def with_driple(row: Row, entry: Mapping[str, Any], folder: Path) -> Row:
         graph = read_graph(folder / entry["file"], options=given)
         flops = cost_of_graph(graph).total_flops
     except DripleError as problem:
-        return Row(**values | {"error": str(problem), "driple": None})
+        return Row(**values | {"error": str(problem).replace(f"{folder}/", ""), "driple": None})
     return Row(
         **values
         | {
@@ -225,7 +225,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         *figures,
         " / ".join(f"{ratio:.3f}" for ratio in ratios) if ratios else "refused",
         row.how,
-        row.reason or row.error or ("" if row.is_right() else "not explained"),
+        "" if row.is_right() else row.reason or row.error or "not explained",
     )
 
 
