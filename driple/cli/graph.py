@@ -21,6 +21,7 @@ from driple.cli.numbers import whole_number
 from driple.cli.show import print_json, print_table
 
 if TYPE_CHECKING:
+    from driple.graph.opgraph import OpGraph
     from driple.opcost import GraphCost
 
 __all__ = ["graph_app"]
@@ -74,6 +75,15 @@ def show(
                 "flops": cost.total_flops,
                 "memory_bytes": cost.total_bytes,
                 "loops_of_unknown_length": report.loops_of_unknown_length,
+                "layout": op_graph.layout,
+                "is_training": op_graph.is_training,
+                "train_ops": list(report.train_ops),
+                "target": report.target,
+                "left_out": dict(report.left_out),
+                "sent_bytes": op_graph.placed_bytes[0],
+                "received_bytes": op_graph.placed_bytes[1],
+                "sent_bytes_with_servers": op_graph.sent_bytes,
+                "received_bytes_with_servers": op_graph.received_bytes,
                 "op_types": dict(counts),
                 "remote_op_types": {item.op_type: item.num_nodes for item in op_graph.remote},
                 **reading.to_json_dict(),
@@ -89,6 +99,10 @@ def show(
         f"one step: {cost.total_flops / 1e9:.2f} GFLOP, {cost.total_bytes / 1e9:.2f} GB read and "
         "written"
     )
+    print(_traffic_words(op_graph))
+    if report.left_out:
+        listed = ", ".join(f"{number} {reason}" for reason, number in report.left_out.items())
+        print(f"not in a step: {listed}")
     flops, moved = _by_op_type(op_graph.op_types, cost)
     print_table(
         ["op type", "nodes", "GFLOP", "MB"],
@@ -97,6 +111,19 @@ def show(
             for name, count in counts[:top]
         ],
     )
+
+
+def _traffic_words(graph: OpGraph) -> str:
+    """One line about what crosses the network, as the graph places its ops and with servers."""
+    amount = f"{graph.sent_bytes / 1e6:.3f} MB sent, {graph.received_bytes / 1e6:.3f} MB received"
+    if graph.layout == "servers":
+        return f"parameter servers: {amount} in a step"
+    said = {
+        "one_machine": "one machine, nothing is sent",
+        "all_reduce": "all-reduce of gradients",
+        "unplaced": "no device is named",
+    }[graph.layout]
+    return f"{said}; with its variables on parameter servers: {amount} in a step"
 
 
 def _by_op_type(op_types: tuple[str, ...], cost: GraphCost) -> tuple[Counter[str], Counter[str]]:

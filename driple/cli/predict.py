@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,7 +69,9 @@ def predict(
       driple predict graph.pbtxt --plot pattern.png
     """
     from driple.cli.source import read_file
+    from driple.settings import Setting
     from driple.simulate.checked import predict as predict_graph
+    from driple.simulate.job import assumptions_on
 
     if plot is not None:
         from driple.cli.plot import check_picture, plot_predictions
@@ -92,13 +95,15 @@ def predict(
         plot_predictions(predictions, plot, title=graph.name)
         note(f"wrote {plot}")
     for prediction in predictions:
+        assumed = assumptions_on(reading.graph, Setting.parse(prediction.setting))
         if json:
             stated = _label_error(prediction, reading)
             error = None if stated is None else stated.to_json_dict()
             found = {**prediction.to_json_dict(), "stated_error": error}
+            found["assumptions"] = list(assumed)
             print_json({**found, **reading.to_json_dict()})
         else:
-            _print(prediction, graph.name, unknown=reading.has_unknown)
+            _print(prediction, graph.name, assumed, unknown=reading.has_unknown)
             if (stated := _label_error(prediction, reading)) is not None:
                 print(f"labels: {stated.sentence()}")
 
@@ -125,11 +130,13 @@ def _label_error(prediction: Prediction, reading: Reading) -> StatedError | None
     return reading.stated_error(Setting.parse(prediction.setting))
 
 
-def _print(prediction: Prediction, name: str, *, unknown: bool) -> None:
+def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: bool) -> None:
     trained = prediction.trained_on
     for words in prediction.warnings:
         print(f"a guess for {prediction.setting}: {words}")
     print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
+    for assumption in assumed:
+        print(f"assumed: {assumption}")
     if prediction.outdated:
         print(prediction.outdated)
     ends = None if prediction.ends is None else prediction.ends.tolist()

@@ -178,7 +178,7 @@ def merge_examples(dataset: Dataset, new: Iterable[Example]) -> Dataset:
 
 
 def graph_hash(graph: AnyGraph) -> str:
-    """Content hash of a graph: op types, signatures, edges, sizes, what is remote, what crosses.
+    """Content hash of a graph: op types, signatures, edges, sizes, remote ops, traffic, layout.
 
     Node names, devices and the read report are not in it: graphs that differ in nothing else are
     the same input to the inspector, and are stored once.
@@ -203,6 +203,8 @@ def graph_hash(graph: AnyGraph) -> str:
         digest.update(len(array).to_bytes(8, "little"))
         digest.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
     digest.update(signatures_to_json(graph.signatures).encode())
+    if graph.layout != "servers":  # so that graphs of earlier versions keep their hash
+        digest.update(graph.layout.encode())
     return digest.hexdigest()
 
 

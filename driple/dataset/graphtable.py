@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import DatasetError, GraphError
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.opgraph import LAYOUTS, OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import signatures_from_json, signatures_to_json
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ __all__ = ["HASH_COLUMN", "graphs_from_table", "graphs_to_table"]
 HASH_COLUMN = "graph"
 REPORT_COLUMN = "report"
 SIGNATURES_COLUMN = "signatures"
+# What a graph says as a whole; it lies with the report. Files of earlier versions have none of it.
+_SAID = ("is_training", "layout")
 TEXT_LISTS = ("names", "op_types", "devices", "remote_op_types")
 NUMBER_LISTS = {
     "edge_sources": "int32",
@@ -68,7 +70,10 @@ def graphs_to_table(graphs: Mapping[str, OpGraph]) -> tuple[pa.Table, dict[str, 
     for name, kind in NUMBER_LISTS.items():
         numbers = [_numbers(graph, name) for graph in rows]
         columns[name] = pa.array(numbers, pa.list_(pa.type_for_alias(kind)))
-    reports = [json.dumps(asdict(graph.report)) for graph in rows]
+    reports = [
+        json.dumps({**asdict(graph.report), **{name: getattr(graph, name) for name in _SAID}})
+        for graph in rows
+    ]
     told = [signatures_to_json(graph.signatures) for graph in rows]
     columns[SIGNATURES_COLUMN] = pa.array(told, pa.string())
     columns[REPORT_COLUMN] = pa.array(reports, pa.string())
@@ -184,6 +189,7 @@ def _graph(
         ),
         traffic=_traffic(numbers, num_nodes),
         report=_report(report),
+        **_said(report),
         signatures=table,
         signature_of=signature_of,
         executions=numbers["executions"],
@@ -217,6 +223,18 @@ def _check_lengths(what: str, expected: int, arrays: tuple[Any, ...]) -> None:
     for array in arrays:
         if len(array) != expected:
             raise ValueError(f"{len(array)} values for {expected} {what}")
+
+
+def _said(text: str) -> dict[str, Any]:
+    """Whether it is a training step, and its layout, as far as they are stored."""
+    stored = json.loads(text)
+    found = {name: stored[name] for name in _SAID if name in stored}
+    if found.get("layout", LAYOUTS[0]) not in LAYOUTS or found.get("is_training", True) not in (
+        True,
+        False,
+    ):
+        raise ValueError("its layout is none of a graph's")
+    return found
 
 
 def _report(text: str) -> ReadReport:

@@ -8,7 +8,7 @@ Entry point: `graph_of`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from driple.graph.infer import Inferred, infer_shapes
 from driple.graph.links import Links, edges_of, in_order
 from driple.graph.loops import Executions, count_executions
 from driple.graph.names import check_names
-from driple.graph.opgraph import Layout, OpGraph, ReadReport, RemoteOps
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
 from driple.graph.options import ReadOptions
 from driple.graph.places import Places, place_nodes
 from driple.graph.raw import RawGraph, RawNode
@@ -37,14 +37,6 @@ _RESOURCE = 20  # DT_RESOURCE, the handle of a variable
 _DEFAULT_BYTES = 4
 _FEW = 3  # inputs that a note names
 _HANDLE_READERS = ("ReadVariableOp", "Resource", "Assign")
-_ASSUMED: Mapping[Layout, str] = {
-    "unplaced": "graph names no device: on parameter servers, its variables and their updates are "
-    "placed on servers, all other ops on the worker",
-    "one_machine": "graph runs on one machine: without servers it sends nothing; on parameter "
-    "servers, its variables and their updates are placed on servers",
-    "all_reduce": "graph adds up gradients by all-reduce; on parameter servers, its variables and "
-    "their updates are placed on servers",
-}
 
 
 def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpGraph:
@@ -282,7 +274,6 @@ def _report(
     said += executions.notes
     if inlined.unresolved:
         said.append(f"functions not in the file, kept as calls: {', '.join(inlined.unresolved)}")
-    assumed = _ASSUMED.get(places.layout) if step.is_training else None
     return ReadReport(
         nodes_in_file=len(raw.nodes),
         nodes_inlined=inlined.num_inlined,
@@ -296,6 +287,5 @@ def _report(
         train_ops=step.train_ops,
         target=step.target,
         left_out=step.left_out,
-        assumptions=(assumed,) if assumed else (),
         notes=tuple(said),
     )

@@ -49,7 +49,6 @@ class ReadReport:
         train_ops: names of the train ops in the graph, the largest step first.
         target: name of the train op whose step this is; empty if the graph has none.
         left_out: number of nodes that no step runs, by reason.
-        assumptions: one sentence for each thing that the graph leaves open and we assume.
         notes: one sentence for each thing a user should know, for stderr.
     """
 
@@ -65,7 +64,6 @@ class ReadReport:
     train_ops: tuple[str, ...] = ()
     target: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

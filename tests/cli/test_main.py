@@ -69,6 +69,7 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "graph",
         "checkpoint",
         "stated_error",
+        "assumptions",
         "unknown_dimensions",
         "unknown_share",
         "notes",

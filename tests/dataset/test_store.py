@@ -19,7 +19,7 @@ from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, wr
 from driple.dataset.tables import read_table, write_table
 from driple.errors import DatasetError
 from driple.graph import READER_VERSION
-from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.opgraph import LAYOUTS, Layout, OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
@@ -327,3 +327,22 @@ def test_texts_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
     write_table(pa.table({"workload": column}), file, {})
     with pytest.raises(DatasetError, match=r"examples\.parquet.*restore the file"):
         read_table(file)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_a_graph_says_of_servers_is_stored(layout: Layout, tmp_path: Path) -> None:
+    """A one-machine or all-reduce graph stays one, and a graph without a training step too."""
+    data = synthetic_dataset(2)
+    graphs = [
+        replace(item.graph, layout=layout, is_training=layout == "servers")
+        for item in data.examples
+        if isinstance(item.graph, OpGraph)
+    ]
+    examples = tuple(
+        replace(item, graph=graph) for item, graph in zip(data.examples, graphs, strict=True)
+    )
+    write_dataset(replace(data, examples=examples), tmp_path)
+    for item in read_dataset(tmp_path).examples:
+        assert isinstance(item.graph, OpGraph)
+        assert item.graph.layout == layout
+        assert item.graph.is_training == (layout == "servers")

@@ -14,6 +14,7 @@ from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.opcost import cost_of_graph
 from driple.settings import Setting
 from driple.simulate.device import shipped_calibration
+from driple.simulate.job import assumptions_on
 from driple.simulate.run import simulate
 
 CASES = Path(__file__).parents[1] / "data/cases"
@@ -75,11 +76,12 @@ def test_one_machine_sends_nothing_until_a_setting_has_servers() -> None:
     graph = case("14")
     assert graph.layout == "one_machine"
     assert graph.placed_bytes == (0, 0)
-    assert "servers" in graph.report.assumptions[0]
+    servers = Setting.parse("V100-P1w2")
+    assert "placed on" in assumptions_on(graph, servers)[0]
     assert case("15").layout == "unplaced"
-    assert case("15").report.assumptions
+    assert assumptions_on(case("15"), servers)
     assert case("01").layout == "servers"
-    assert not case("01").report.assumptions
+    assert not assumptions_on(case("01"), servers)
 
 
 @pytest.mark.parametrize("number", ["08", "09", "21b"])
