@@ -217,8 +217,15 @@ def _instantiate(
     """A copy of the body under `prefix`, and what each output is there."""
     given = dict(zip(function.arguments, data, strict=False))
     own = {node.name: node.op for node in function.nodes}
+    renamed: dict[str, str] = {}
 
     def rename(reference: str) -> str:
+        known = renamed.get(reference)
+        if known is None:
+            known = renamed[reference] = rename_once(reference)
+        return known
+
+    def rename_once(reference: str) -> str:
         mark = "^" if reference.startswith("^") else ""
         name = node_of(reference)
         if name in own:
