@@ -290,9 +290,9 @@ class _Finder:
                     todo.append(reader)
         return found
 
-    def _run(self, starts: Iterable[int], runs: BoolArray | None = None) -> BoolArray:
+    def _run(self, starts: Iterable[int]) -> BoolArray:
         """What runs for some nodes: what they read, and what acts among what they wait for."""
-        runs = np.zeros(len(self.nodes), dtype=np.bool_) if runs is None else runs.copy()
+        runs = np.zeros(len(self.nodes), dtype=np.bool_)
         waited = np.zeros(len(self.nodes), dtype=np.bool_)
         todo = [(i, self.nodes[i].op != "NoOp") for i in starts]
         acts = self.ops.acts.tolist()
@@ -340,10 +340,9 @@ class _Finder:
 
     def _everything(self) -> BoolArray:
         """Of a graph without a training step: all but what only saves, sums up or initialises."""
-        everything = np.ones(len(self.nodes), dtype=np.bool_)
         initial = self.ops.assigns.copy()
         initial[self._computed_assigns()] = False
         starts = initial | self.ignored
         without_readers = np.array([not readers for readers in self.links.readers])
         idle = without_readers & self.ops.named({"NoOp"} | VARIABLES)
-        return everything & ~leads_only_to(self.links, starts, ~self.ops.variables) & ~idle
+        return ~leads_only_to(self.links, starts, ~self.ops.variables) & ~idle
