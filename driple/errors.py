@@ -5,6 +5,7 @@
     ├── SettingError      a name that is no cluster setting
     ├── ConfigError       an option or a configuration that makes no sense
     ├── TraceError        a trace that cannot be labelled
+    ├── SimulationError   a simulation with an impossible result: a fault of Driple
     ├── DatasetError      a data set that cannot be read, or holds what it must not
     ├── CheckpointError   a checkpoint that cannot be loaded
     ├── PredictionError   a graph for which an inspector gives impossible numbers
@@ -27,6 +28,7 @@ __all__ = [
     "MissingExtraError",
     "PredictionError",
     "SettingError",
+    "SimulationError",
     "TraceError",
 ]
 
@@ -49,6 +51,10 @@ class ConfigError(DripleError, ValueError):
 
 class TraceError(DripleError, ValueError):
     """A trace cannot be labelled as it stands."""
+
+
+class SimulationError(DripleError, RuntimeError):
+    """A simulation gives a number that no device can show: a fault of Driple, not of the input."""
 
 
 class DatasetError(DripleError, ValueError):

@@ -11,13 +11,13 @@ not training.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import TraceError
+from driple.errors import SimulationError, TraceError
 from driple.simulate.cluster import WorkerRecord
 from driple.targets import RESOURCES, UNITS
 from driple.trace import Trace
@@ -30,6 +30,7 @@ NVML_WINDOW_S = 1 / 6
 # Bounds of a worker's traces, checked before they are made: some hundred MB each.
 MOST_SEGMENTS = 5_000_000
 MOST_SAMPLES = 10_000_000
+_ROUNDING = 1e-6  # of shares, which are differences of running totals
 
 
 def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
@@ -104,6 +105,7 @@ def traces_of_worker(
 
     Raises:
         TraceError: there would be too many samples.
+        SimulationError: a device would be in use for less than 0 % or more than 100 % of a sample.
     """
     num_samples = (end_s - start_s) / period_s
     if not num_samples <= MOST_SAMPLES:
@@ -118,10 +120,11 @@ def traces_of_worker(
         "device_util": _totals_of_computing(record, "busy_share"),
         "device_mem_util": _totals_of_computing(record, "memory_share"),
     }
-    amounts = {
-        name: np.round(100 * _windowed(times, totals, edges, window_s))
-        for name, (times, totals) in device.items()
+    shares = {
+        name: _windowed(times, totals, edges, window_s) for name, (times, totals) in device.items()
     }
+    _check_shares(shares)
+    amounts = {name: np.round(100 * share) for name, share in shares.items()}
     for name, rates in (("net_tx", record.tx), ("net_rx", record.rx)):
         times, totals = _totals_of_rates(rates, end_s)
         amounts[name] = np.diff(np.interp(edges, times, totals)) / period_s / 1e6
@@ -136,6 +139,17 @@ def traces_of_worker(
         )
         for name in RESOURCES
     }
+
+
+def _check_shares(shares: Mapping[str, FloatArray]) -> None:
+    """Raise SimulationError unless every share of time is one: no device works more than always."""
+    for name, share in shares.items():
+        odd = share[~((share >= -_ROUNDING) & (share <= 1 + _ROUNDING))]
+        if len(odd):
+            raise SimulationError(
+                f"simulated {name} of {100 * odd[0]:.4g} %, needed is 0 to 100 %; this is a fault "
+                "of Driple: report it with the graph and the setting"
+            )
 
 
 def _totals_of_computing(record: WorkerRecord, share: str) -> tuple[FloatArray, FloatArray]:

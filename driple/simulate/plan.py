@@ -11,10 +11,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph
 
 __all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step"]
@@ -23,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Messages of a step and direction: more would follow single tensors closer, at the price of events.
 MOST_MESSAGES = 40
+# Rounding of a segment's times, which are differences of sums over the whole step.
+_ROUNDING = 1e-9
 _LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
 
 
@@ -133,6 +137,10 @@ def plan_step(
         pulled_from: server of each tensor in `graph.traffic.received_bytes`.
         pushed_to: server of each tensor in `graph.traffic.sent_bytes`.
         order: of its execution, if it is known already.
+
+    Raises:
+        SimulationError: a segment keeps its device, or the device's memory, busy for more than all
+            of its time.
     """
     order = execution_order(graph) if order is None else order
     place = np.empty(graph.num_nodes, dtype=np.int64)
@@ -161,7 +169,26 @@ def plan_step(
         )
         for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     )
-    return StepPlan(pulls=tuple(message for _, message in pulls), segments=segments)
+    plan = StepPlan(pulls=tuple(message for _, message in pulls), segments=segments)
+    _check_shares(plan)
+    return plan
+
+
+def _check_shares(plan: StepPlan) -> None:
+    """Raise SimulationError unless 0 <= memory time <= kernel time <= duration in each segment.
+
+    Infinite times pass: their step is refused for its length.
+    """
+    allowed_s = _ROUNDING * plan.compute_s
+    for number, one in enumerate(plan.segments):
+        rising = (0.0, one.memory_s, one.busy_s, one.duration_s)
+        if any(less > more + allowed_s for less, more in pairwise(rising)):
+            raise SimulationError(
+                f"segment {number} of a simulated step lasts {one.duration_s:.3g} s, its kernels "
+                f"{one.busy_s:.3g} s and their memory traffic {one.memory_s:.3g} s, each of which "
+                "must be from 0 to 100 % of the one before; this is a fault of Driple: report it "
+                "with the graph"
+            )
 
 
 def _messages(

@@ -29,7 +29,7 @@ from driple.simulate.scene import Scene, copy_s_per_byte, scene_of
 from driple.targets import UNITS, Targets
 from driple.trace import Trace
 
-__all__ = ["Simulation", "iteration_time_s", "simulate", "simulate_steps"]
+__all__ = ["Simulation", "iteration_time_s", "simulate", "simulate_steps", "targets_of_record"]
 
 _LEAST_STEPS = 2
 # Steps of each asynchronous worker: until they have found their places, then those that count.
@@ -207,6 +207,16 @@ class _Seen:
     patterns: Mapping[str, str]
     iteration_time_s: float
     traces: Mapping[str, Trace]
+
+
+def targets_of_record(record: WorkerRecord) -> Targets:
+    """The twelve targets of what one worker did, as its counters show it.
+
+    Raises:
+        TraceError: the steps are too short or too long for counters.
+        SimulationError: a device would be in use for more than all of the time.
+    """
+    return _seen(record).targets
 
 
 def _seen(record: WorkerRecord) -> _Seen:

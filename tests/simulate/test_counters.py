@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driple.errors import TraceError
+from driple.errors import SimulationError, TraceError
 from driple.simulate.cluster import Computing, WorkerRecord
 from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
 
@@ -71,3 +71,13 @@ def test_steps_too_short_or_too_long_for_counters_are_refused() -> None:
     for step_s in (1e12, float("inf")):
         with pytest.raises(TraceError, match="at most 10000000 are taken"):
             device_trace(record(step_s, step_s / 2, 3))
+
+
+@pytest.mark.parametrize(("share", "found"), [(1.01, "101 %"), (-0.5, "-50 %"), (6.62, "662 %")])
+@pytest.mark.parametrize("window_s", [0.0, NVML_WINDOW_S])
+def test_no_sample_above_100_pct_is_shown(share: float, found: str, window_s: float) -> None:
+    """Neither cut off nor shown: a device in use for more than all of the time is a fault."""
+    odd = record(1.0, 1.0, 5)
+    odd.computing = [Computing(one.start_s, one.end_s, 1.0, share) for one in odd.computing]
+    with pytest.raises(SimulationError, match=f"device_mem_util of {found}, needed is 0 to 100 %"):
+        device_trace(odd, window_s=window_s)

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph, Traffic
 from driple.simulate.plan import MOST_MESSAGES, OpTimes, execution_order, plan_step
 from tests.dataset.examples import chain_graph
@@ -102,3 +103,20 @@ def test_the_times_of_segments_are_those_of_their_ops(num_servers: int) -> None:
         assert [getattr(s, name) for s in plan.segments] == pytest.approx(wanted)
     for segment in plan.segments:
         assert 0 < segment.memory_s <= segment.busy_s <= segment.duration_s
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"memory_s": 0.6},  # more than its kernels run
+        {"busy_s": 1.2},  # more than it lasts
+        {"memory_s": -0.1},
+    ],
+)
+def test_a_share_of_a_device_above_100_pct_is_refused(more: dict[str, float]) -> None:
+    """A fault in the times of ops ends in an error, not in a use of memory of 662 %."""
+    seconds = {"duration_s": 1.0, "busy_s": 0.5, "memory_s": 0.2, **more}
+    graph = replace(chain_graph(4), traffic=Traffic())
+    odd = OpTimes(**{name: np.full(4, value) for name, value in seconds.items()})
+    with pytest.raises(SimulationError, match="segment 0 of a simulated step lasts 4 s"):
+        plan_step(graph, odd, [], [])
