@@ -283,8 +283,19 @@ def _reached(values: Mapping[str, Any]) -> Reached:
 
 
 def nearest_relative(device: Device, names: Iterable[str]) -> str:
-    """The device among these names that is most like another one; itself if it is there."""
-    return min(names, key=lambda name: (name != device.name, *_distance(device, DEVICES[name])))
+    """The device among these names that is most like another one; itself if it is there.
+
+    Raises:
+        SettingError: a name that is not in the catalogue.
+        ConfigError: no names, or a generation that has no place in the order of generations.
+    """
+    found = [device_named(name) for name in names]
+    if not found:
+        raise ConfigError(
+            f"no measured device can stand in for {device.name}; give published runs on one device "
+            "or more"
+        )
+    return min(found, key=lambda one: (one.name != device.name, *_distance(device, one))).name
 
 
 def link_kind(name: str) -> str:
@@ -296,13 +307,22 @@ def link_kind(name: str) -> str:
 def nearest_link(name: str, kinds: Iterable[str]) -> str:
     """The kind among these that is most like a link: of its family, and of the nearest rate.
 
-    What no relative was measured of takes the efficiency of Ethernet, which must be among them.
+    What no relative was measured of takes the efficiency of Ethernet.
+
+    Raises:
+        SettingError: a link that is not in the catalogue.
+        ConfigError: no relative, and no Ethernet either.
     """
     kind, measured = link_kind(name), set(kinds)
     if kind in measured:
         return kind
     rate = link_named(name).bytes_per_s
     related = [other for other in measured if other != ETHERNET and _family(other) == _family(kind)]
+    if not related and ETHERNET not in measured:
+        raise ConfigError(
+            f"no measured link can stand in for {name}: neither a relative nor {ETHERNET} is among "
+            f"{', '.join(sorted(measured)) or 'none'}"
+        )
     return min(
         related,
         key=lambda other: abs(np.log(link_named(other).bytes_per_s / rate)),
@@ -318,6 +338,16 @@ def _family(kind: str) -> tuple[str, bool]:
 
 def _distance(one: Device, other: Device) -> tuple[int, float]:
     """How unlike two devices are: by generation, then by the balance of compute and memory."""
-    apart = abs(_GENERATIONS.index(one.generation) - _GENERATIONS.index(other.generation))
+    apart = abs(_place_of(one) - _place_of(other))
     balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
     return apart, max(balance, 1 / balance)
+
+
+def _place_of(device: Device) -> int:
+    """Place of a device's generation, the oldest first."""
+    if device.generation not in _GENERATIONS:
+        raise ConfigError(
+            f"{device.name} is of generation '{device.generation}', which is none of "
+            f"{', '.join(_GENERATIONS)}; put it into this order to find its relatives"
+        )
+    return _GENERATIONS.index(device.generation)

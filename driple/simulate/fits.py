@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from driple.errors import ConfigError
-from driple.hardware import DEVICES
+from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import Fit, StepRows, fit_steps, step_rows
 from driple.simulate.device import LinkEfficiency, nearest_relative
@@ -86,13 +86,13 @@ class Fits:
         runs = [
             run for run in self.runs if run.model != without_model and run.device != without_device
         ]
-        nearest = nearest_relative(DEVICES[device], {run.device for run in runs})
+        nearest = nearest_relative(device_named(device), {run.device for run in runs})
         mine = [run for run in runs if run.device == nearest]
         same = half if any(run.half == half for run in mine) else not half
         key = (nearest, same, without_model)
         if key not in self._rooflines:
             chosen = [run for run in mine if run.half == same]
-            self._rooflines[key] = fit_roofline(DEVICES[nearest], step_rows(chosen, self.graphs))
+            self._rooflines[key] = fit_roofline(device_named(nearest), step_rows(chosen, self.graphs))
         return self._rooflines[key]
 
     def rows(self, runs: Sequence[PublishedRun]) -> StepRows:

@@ -146,13 +146,12 @@ class Job:
             return self.graph.is_synchronous
         return self.program.synchronous
 
-    def forget_times(self) -> None:
-        """Have the next simulation work out all times anew: another calibration is coming."""
-        self._times.clear()
-        self._plans.clear()
-
     def times(self, device: CalibratedDevice) -> OpTimes:
-        """Times of its ops on a device."""
+        """Times of its ops on a device, worked out once for each calibrated device.
+
+        A `CalibratedDevice` is a value: one with the same name and another efficiency is another
+        device, whose times are worked out anew.
+        """
         if device not in self._times:
             self._times[device] = op_times(
                 self.kinds.table,

@@ -84,3 +84,49 @@ def test_no_share_of_the_device_is_above_100_pct(setting: str) -> None:
     assert 0 <= memory[0] <= 100
     for values in (util, memory, tx, rx):
         assert (values >= 0).all()
+
+
+def test_a_new_calibration_never_takes_the_times_of_an_older_one() -> None:
+    """The same device by name, at half its efficiency: one job gives what a new job gives."""
+    calibration, setting = shipped_calibration(), Setting.parse("V100-R1/ho-PCIe")
+    job = Job(net(8))
+    for share in (1.0, 0.5, 0.25):
+        device = calibration.device("V100")
+        reached = replace(
+            device.efficiency.device,
+            compute=share * device.efficiency.device.compute,
+            memory=share * device.efficiency.device.memory,
+        )
+        measured = {**calibration.devices.measured, "V100": reached}
+        other = replace(calibration, devices=replace(calibration.devices, measured=measured))
+        again, fresh = (simulate(one, setting, other, num_steps=4) for one in (job, Job(net(8))))
+        assert again.targets.flat.tolist() == fresh.targets.flat.tolist()
+        assert again.iteration_time_s == fresh.iteration_time_s
+    times = [job.times(calibration.device("V100")), job.times(calibration.device("V100"))]
+    assert times[0] is times[1]  # equal calibrations share them
+
+
+@pytest.mark.parametrize("field", ["spec", "compute", "start_s", "fused", "activity", "kernels"])
+def test_every_number_of_a_calibrated_device_is_part_of_its_identity(field: str) -> None:
+    """Whatever changes the times of ops makes another device of it, and so other times."""
+    device = shipped_calibration().device("V100")
+    efficiency = device.efficiency
+    others = {
+        "spec": replace(device, spec=replace(device.spec, bytes_per_s=1e11)),
+        "compute": replace(
+            device,
+            efficiency=replace(efficiency, device=replace(efficiency.device, compute=0.1)),
+        ),
+        "start_s": replace(
+            device, efficiency=replace(efficiency, device=replace(efficiency.device, start_s=1.0))
+        ),
+        "fused": replace(device, efficiency=replace(efficiency, fused=True)),
+        "activity": replace(device, efficiency=replace(efficiency, memory_activity=1.0)),
+        "kernels": replace(
+            device, efficiency=replace(efficiency, kernels=replace(efficiency.kernels, layout=99.0))
+        ),
+    }
+    assert others[field] != device
+    assert len({others[field], device}) == 2
+    job = Job(net(8))
+    assert job.plan(others[field], 1, "greedy") is not job.plan(device, 1, "greedy")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from driple.errors import ConfigError, SettingError
+from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
-from driple.simulate.device import LinkEfficiency, nearest_link, shipped_calibration
+from driple.simulate.device import (
+    LinkEfficiency,
+    nearest_link,
+    nearest_relative,
+    shipped_calibration,
+)
 from driple.simulate.links import Prepared, fit_link, prepare_run, seconds_on
 from driple.simulate.published import Kind, PublishedRun
 from driple.simulate.ring import RingSpec, simulate_ring
@@ -87,3 +95,34 @@ def test_a_link_without_measurements_takes_the_middle_of_three_relatives() -> No
     assert calibration.link("NVLink-V100") == measured["NVLink-V100"]
     assert calibration.link("NVLink-H100") == LinkEfficiency(0.95, 2e-5, 0.2)
     assert calibration.link("PCIe5") == links["PCIe4"]
+
+
+def test_a_link_that_nothing_can_stand_in_for_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no measured link can stand in for NVLink-V100"):
+        nearest_link("NVLink-V100", ["PCIe3"])
+    with pytest.raises(ConfigError, match="is among none"):
+        nearest_link("40G", [])
+
+
+def test_a_device_takes_itself_then_the_nearest_generation_then_the_nearest_balance() -> None:
+    v100 = device_named("V100")
+    assert nearest_relative(v100, ["K80", "V100", "V100-SXM2"]) == "V100"
+    assert nearest_relative(v100, ["K80", "P100", "A100"]) == "P100"
+    balances = {
+        name: device_named(name).fp32_flops / device_named(name).bytes_per_s
+        for name in ("2080Ti", "T4")
+    }
+    own = v100.fp32_flops / v100.bytes_per_s
+    nearest = min(balances, key=lambda name: abs(np.log(balances[name] / own)))
+    assert nearest_relative(v100, ["2080Ti", "T4"]) == nearest
+
+
+def test_a_device_without_relatives_is_refused_in_our_own_words() -> None:
+    v100 = device_named("V100")
+    with pytest.raises(ConfigError, match="no measured device can stand in for V100"):
+        nearest_relative(v100, [])
+    with pytest.raises(SettingError, match="no device in the catalogue is called 'V9000'"):
+        nearest_relative(v100, ["V9000"])
+    strange = replace(v100, name="X1", generation="Rubin")
+    with pytest.raises(ConfigError, match="X1 is of generation 'Rubin', which is none of CPU"):
+        nearest_relative(strange, ["V100"])
