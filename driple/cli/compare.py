@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from driple.graph.opgraph import OpGraph
     from driple.settings import Setting
     from driple.simulate.compare import Estimate
+    from driple.simulate.device import Calibration
     from driple.simulate.job import Job
+    from driple.simulate.scene import Scene
     from driple.simulate.stated_error import StatedError
 
 __all__ = ["compare"]
@@ -93,7 +95,6 @@ def compare(
     from driple.cli.source import read_source
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.job import Job
     from driple.simulate.scene import scene_of
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -102,16 +103,17 @@ def compare(
 
         check_picture(plot)
     wanted = list(dict.fromkeys(Setting.parse(name) for name in setting))
-    for item in wanted:
-        for device in scene_of(item).devices:
-            shipped_calibration(item).device(device)
+    places = [(item, scene_of(item), shipped_calibration(item)) for item in wanted]
+    for _, scene, calibration in places:
+        for device in dict.fromkeys(scene.devices):
+            calibration.device(device)
     reading = read_source(source, wanted[0], options)
     reading.show(json=json)
     graph = reading.graph
-    job = Job(graph)
+    job = reading.job()
     if not graph.is_synchronous:
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
-    compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
+    compared = [_compare(*place, job, preset, steps, datasets) for place in places]
     if reading.has_unknown:
         compared = [_without_errors(item) for item in compared]
     if plot is not None:
@@ -129,7 +131,8 @@ def compare(
 
 def _compare(
     setting: Setting,
-    graph: OpGraph,
+    scene: Scene,
+    calibration: Calibration,
     job: Job,
     preset: str,
     steps: int,
@@ -138,20 +141,18 @@ def _compare(
     """Everything that one setting can be asked."""
     from driple.simulate.closed import (
         shipped_closed_forms,
+        work_of,
         zeng_published,
         zeng_repaired,
         zhang_pipeline,
     )
     from driple.simulate.compare import Estimate, p90_of
-    from driple.simulate.device import shipped_calibration
     from driple.simulate.run import simulate
-    from driple.simulate.scene import scene_of
     from driple.simulate.stated_error import stated_error
 
-    scene, calibration = scene_of(setting), shipped_calibration(setting)
-    stated = stated_error(setting, graph)
+    stated = stated_error(setting, job.graph, cost=job.cost, scene=scene)
     silent: dict[str, str] = {}
-    measured, reason = _measured(setting, graph, datasets)
+    measured, reason = _measured(setting, job.graph, datasets)
     estimates = []
     if measured is None:
         silent["measured"] = reason
@@ -159,14 +160,14 @@ def _compare(
         estimates.append(
             Estimate(method="measured", iteration_time_s=measured.iteration_time_s, p90=0.0)
         )
-    predicted, reason = _predicted(setting, graph, preset, stated)
+    predicted, reason = _predicted(setting, scene, job, preset, stated)
     if predicted is None:
         silent["inspector"] = reason
     else:
         estimates.append(predicted)
         if reason:
             note(reason)
-    made = simulate(job, setting, calibration, num_steps=steps)
+    made = simulate(job, setting, calibration, num_steps=steps, scene=scene)
     estimates.append(
         Estimate(
             method="simulator",
@@ -180,11 +181,11 @@ def _compare(
         return _Compared(
             setting=setting, estimates=estimates, silent=silent, measured=measured, stated=stated
         )
-    shipped = shipped_closed_forms()
+    shipped, work = shipped_closed_forms(), work_of(job)
     for form in (
         zhang_pipeline(job, scene, calibration),
-        zeng_repaired(job, scene, calibration, shipped.exchange),
-        zeng_published(job, scene),
+        zeng_repaired(job, scene, calibration, shipped.exchange, work=work),
+        zeng_published(job, scene, work=work),
     ):
         estimates.append(
             Estimate(
@@ -210,7 +211,7 @@ def _without_errors(item: _Compared) -> _Compared:
 
 
 def _predicted(
-    setting: Setting, graph: OpGraph, preset: str, stated: StatedError
+    setting: Setting, scene: Scene, job: Job, preset: str, stated: StatedError
 ) -> tuple[Estimate | None, str]:
     """What the inspector says; or why there is none. Beside an estimate: what it has not seen.
 
@@ -230,7 +231,7 @@ def _predicted(
     except CheckpointError:
         return None, f"no inspector of preset {preset} for {setting.name}"
     try:
-        prediction = predict(graph, load_checkpoint(file))
+        prediction = predict(job.graph, load_checkpoint(file), job=job, scene=scene)
     except PredictionError as error:
         return None, str(error)
     doubts = (*prediction.warnings, *((prediction.outdated,) if prediction.outdated else ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from driple.perfmodel.sweep import Exchange
     from driple.settings import Setting
     from driple.simulate.closed import ClosedForm
+    from driple.simulate.device import Calibration
     from driple.simulate.job import Job
+    from driple.simulate.scene import Scene
 
 __all__ = ["METHODS", "model_app"]
 
@@ -81,17 +84,15 @@ def zeng(
         zeng_published,
         zeng_repaired,
     )
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.scene import scene_of
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
-    wanted, job, reading = _prepare(source, setting, plot, options, json=json)
-    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
+    asked = _prepare(source, setting, plot, options, json=json)
+    work = work_of(asked.job)
+    exchange = shipped_closed_forms().exchange
     forms = [
-        zeng_published(job, scene, fma=fma),
-        zeng_repaired(job, scene, calibration, shipped_closed_forms().exchange),
+        zeng_published(asked.job, asked.scene, fma=fma, work=work),
+        zeng_repaired(asked.job, asked.scene, asked.calibration, exchange, work=work),
     ]
-    work = work_of(job)
     facts = {
         "forward_flops": work.forward_flops,
         "parameter_bytes": work.nbytes,
@@ -104,7 +105,7 @@ def zeng(
             f"forward pass {work.forward_flops / 1e9:.1f} GFLOP a step, parameters "
             f"{work.nbytes / 1e6:.1f} MB in {work.num_pushes} pushes"
         )
-    _show(source, wanted, forms, facts, reading, plot, json=json)
+    _show(source, asked, forms, facts, plot, json=json)
 
 
 @model_app.command("zhang")
@@ -154,21 +155,19 @@ def zhang(
     from driple.perfmodel.advice import BOTTLENECKS
     from driple.perfmodel.sweep import EXCHANGES
     from driple.simulate.closed import work_of, zhang_pipeline
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.scene import scene_of
 
     check_choice("--exchange", exchange, EXCHANGES)
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
-    wanted, job, reading = _prepare(source, setting, plot, options, json=json)
+    asked = _prepare(source, setting, plot, options, json=json)
     form = zhang_pipeline(
-        job,
-        scene_of(wanted),
-        shipped_calibration(wanted),
+        asked.job,
+        asked.scene,
+        asked.calibration,
         exchange=cast("Exchange", exchange),
         background=background,
         measured_s=measured,
     )
-    work = work_of(job)
+    work = work_of(asked.job)
     facts = {
         "exchange": exchange,
         "bottleneck": form.bottleneck,
@@ -176,7 +175,7 @@ def zhang(
         "ops_of_unknown_flops": dict(work.unknown),
         "bytes_share_of_unknown": work.unknown_share,
     }
-    _show(source, wanted, [form], facts, reading, plot, json=json)
+    _show(source, asked, [form], facts, plot, json=json)
     if not json:
         print(
             f"held back by {BOTTLENECKS[form.bottleneck]}; the busiest link works "
@@ -184,14 +183,24 @@ def zhang(
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What a closed form is asked about."""
+
+    setting: Setting
+    scene: Scene
+    calibration: Calibration
+    job: Job
+    reading: Reading
+
+
 def _prepare(
     source: str, setting: str, plot: Path | None, options: GraphOptions, *, json: bool
-) -> tuple[Setting, Job, Reading]:
+) -> _Asked:
     """Read what was asked for; all that can be refused before the graph is read is."""
     from driple.cli.source import read_source
     from driple.settings import Setting
     from driple.simulate.device import shipped_calibration
-    from driple.simulate.job import Job
     from driple.simulate.profile import link_loads
     from driple.simulate.scene import scene_of
 
@@ -200,36 +209,36 @@ def _prepare(
 
         check_picture(plot)
     wanted = Setting.parse(setting)
-    scene = scene_of(wanted)
+    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
     link_loads(scene, 1.0, 1.0)
-    for device in scene.devices:
-        shipped_calibration(wanted).device(device)
+    for device in dict.fromkeys(scene.devices):
+        calibration.device(device)
     reading = read_source(source, wanted, options)
     reading.show(json=json)
     if not reading.graph.is_synchronous:
         note("the graph is of asynchronous training; the closed forms take it for synchronous")
-    return wanted, Job(reading.graph), reading
+    return _Asked(
+        setting=wanted, scene=scene, calibration=calibration, job=reading.job(), reading=reading
+    )
 
 
 def _show(
     source: str,
-    setting: Setting,
+    asked: _Asked,
     forms: list[ClosedForm],
     facts: dict[str, Any],
-    reading: Reading,
     plot: Path | None,
     *,
     json: bool,
 ) -> None:
     """A table, or JSON, and a picture."""
     from driple.simulate.closed import PARTS, shipped_closed_forms
-    from driple.simulate.scene import scene_of
 
-    scene = scene_of(setting)
+    setting, reading = asked.setting, asked.reading
     errors: dict[str, dict[str, float]] = {form.method: {} for form in forms}
     if not reading.has_unknown:  # errors are of graphs without unknown dimensions
         shipped = shipped_closed_forms()
-        errors = {form.method: dict(shipped.error_of(scene, form.method)) for form in forms}
+        errors = {form.method: dict(shipped.error_of(asked.scene, form.method)) for form in forms}
     if plot is not None:
         from driple.cli.model_plot import plot_parts
 

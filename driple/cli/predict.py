@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from driple.cli.source import Reading
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
+    from driple.simulate.scene import Scene
     from driple.simulate.stated_error import StatedError
 
 __all__ = ["predict"]
@@ -72,6 +73,7 @@ def predict(
     from driple.settings import Setting
     from driple.simulate.checked import predict as predict_graph
     from driple.simulate.job import assumptions_on
+    from driple.simulate.scene import known_scene
 
     if plot is not None:
         from driple.cli.plot import check_picture, plot_predictions
@@ -85,7 +87,12 @@ def predict(
         note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
     reading = read_file(graph, options)
     reading.show(json=json)
-    predictions = [predict_graph(reading.graph, item) for item in checkpoints]
+    job = reading.job()
+    scenes = {item.setting: known_scene(Setting.parse(item.setting)) for item in checkpoints}
+    predictions = [
+        predict_graph(reading.graph, item, job=job, scene=scenes[item.setting])
+        for item in checkpoints
+    ]
     if reading.has_unknown:  # the share that an interval holds is of graphs without any
         predictions = [replace(item, level=None) for item in predictions]
     for prediction in predictions:
@@ -96,15 +103,15 @@ def predict(
         note(f"wrote {plot}")
     for prediction in predictions:
         assumed = assumptions_on(reading.graph, Setting.parse(prediction.setting))
+        stated = _label_error(prediction, reading, scenes[prediction.setting])
         if json:
-            stated = _label_error(prediction, reading)
             error = None if stated is None else stated.to_json_dict()
             found = {**prediction.to_json_dict(), "stated_error": error}
             found["assumptions"] = list(assumed)
             print_json({**found, **reading.to_json_dict()})
         else:
             _print(prediction, graph.name, assumed, unknown=reading.has_unknown)
-            if (stated := _label_error(prediction, reading)) is not None:
+            if stated is not None:
                 print(f"labels: {stated.sentence()}")
 
 
@@ -121,13 +128,15 @@ def _checkpoints(
     return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
 
 
-def _label_error(prediction: Prediction, reading: Reading) -> StatedError | None:
+def _label_error(
+    prediction: Prediction, reading: Reading, scene: Scene | None
+) -> StatedError | None:
     """Error of the simulator on such a job, if the inspector learned from simulated labels."""
     from driple.settings import Setting
 
     if prediction.provenance != "simulated":
         return None
-    return reading.stated_error(Setting.parse(prediction.setting))
+    return reading.stated_error(Setting.parse(prediction.setting), scene)
 
 
 def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: bool) -> None:

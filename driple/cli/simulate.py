@@ -169,18 +169,19 @@ def _simulate_graph(
     if not names:
         note(f"no --setting given; simulating {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in names or [_DEFAULT_SETTING]]
-    for item in wanted:  # refuses what is unknown before a large graph is read
-        for device in scene_of(item).devices:
-            shipped_calibration(item).device(device)
+    places = [(item, scene_of(item), shipped_calibration(item)) for item in wanted]
+    for _, scene, calibration in places:  # refuses what is unknown before a large graph is read
+        for device in dict.fromkeys(scene.devices):
+            calibration.device(device)
     reading = read_file(graph, options)
     reading.show(json=json)
-    for item in wanted:
-        calibration = shipped_calibration(item)
-        made = simulate_graph(reading.graph, item, calibration, **how)
+    job = reading.job()
+    for item, scene, calibration in places:
+        made = simulate_graph(job, item, calibration, scene=scene, **how)
         if plot is not None:
             plot_timeline(made, plot, title=graph.name)
             note(f"wrote {plot}")
-        stated = reading.stated_error(item)
+        stated = reading.stated_error(item, scene)
         if json:
             found = {**made.to_json_dict(), **reading.to_json_dict()}
             print_json({**found, "stated_error": stated.to_json_dict()})

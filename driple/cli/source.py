@@ -17,7 +17,10 @@ from driple.errors import ConfigError, GraphError
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
     from driple.graph.opgraph import OpGraph
+    from driple.opcost import GraphCost
     from driple.settings import Setting
+    from driple.simulate.job import Job
+    from driple.simulate.scene import Scene
     from driple.simulate.stated_error import StatedError
 
 __all__ = [
@@ -42,11 +45,22 @@ class Reading:
 
     Attributes:
         graph: of one worker's step.
-        op_types_without_cost: how many nodes of each op type have no formula.
+        cost: of its ops, which all that comes from the graph shares.
     """
 
     graph: OpGraph
-    op_types_without_cost: Mapping[str, int]
+    cost: GraphCost
+
+    @property
+    def op_types_without_cost(self) -> Mapping[str, int]:
+        """How many nodes of each op type have no formula."""
+        return self.cost.unknown
+
+    def job(self) -> Job:
+        """The training job of the graph."""
+        from driple.simulate.job import Job
+
+        return Job(self.graph, cost=self.cost)
 
     @property
     def has_unknown(self) -> bool:
@@ -58,13 +72,18 @@ class Reading:
         """One sentence about unknown dimensions and shapes, and the options that set them."""
         return self.graph.report.notes[0]
 
-    def stated_error(self, setting: Setting) -> StatedError:
-        """Error of a simulated answer on a setting; not known with unknown dimensions."""
+    def stated_error(self, setting: Setting, scene: Scene | None = None) -> StatedError:
+        """Error of a simulated answer on a setting; not known with unknown dimensions.
+
+        Args:
+            setting: the cluster.
+            scene: its machines, where they are known already.
+        """
         from driple.simulate.stated_error import StatedError, stated_error
 
         if self.has_unknown:
             return StatedError(runs=UNKNOWN_DIMENSIONS)
-        return stated_error(setting, self.graph)
+        return stated_error(setting, self.graph, cost=self.cost, scene=scene)
 
     def show(self, *, json: bool) -> None:
         """Unknown dimensions first, on stdout unless that is for JSON; the rest on stderr."""
@@ -96,7 +115,7 @@ def reading_of(graph: OpGraph) -> Reading:
     """
     from driple.opcost import cost_of_graph
 
-    return Reading(graph=graph, op_types_without_cost=cost_of_graph(graph).unknown)
+    return Reading(graph=graph, cost=cost_of_graph(graph))
 
 
 def read_file(path: Path, options: GraphOptions, *, training: bool = True) -> Reading:

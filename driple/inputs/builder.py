@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
 from driple.inputs.config import InputConfig
 from driple.inputs.costs import cost_context, group_costs
 from driple.inputs.facts import graph_facts
 from driple.inputs.features import context_vector, group_features, unknown_op_types
 from driple.inputs.grouped import AnyGraph, GroupedGraph
 from driple.inputs.groupings import Groupings
-from driple.opcost import cost_of_graph
+from driple.opcost import GraphCost, cost_of_graph
 
 __all__ = ["InspectorInput", "build_input"]
 
@@ -65,6 +66,7 @@ def build_input(
     *,
     num_groups: int | None = None,
     groupings: Groupings | None = None,
+    cost: GraphCost | None = None,
 ) -> InspectorInput:
     """Build the inspector's input of one graph (paper, section 3.1).
 
@@ -75,6 +77,7 @@ def build_input(
         num_groups: M, where the policy's own is not wanted (the policy `proportional` while
             training takes it from the batch: `proportional_num_groups`).
         groupings: where groupings are kept, if the same graph is built for several tables.
+        cost: of this graph, where it is known already.
 
     Raises:
         GraphError: the graph has no nodes, is grouped already and context or costs are asked for,
@@ -86,9 +89,8 @@ def build_input(
     grouping = (groupings or Groupings()).of(graph, config, num_groups)
     features = group_features(graph, grouping.groups, table)
     parts = [context_vector(graph, table)] if config.context != "none" else []
-    cost = None
-    if "costs" in (config.features, config.context):
-        cost = cost_of_graph(graph)
+    cost = _cost(graph, cost) if "costs" in (config.features, config.context) else None
+    if cost is not None:
         if config.features == "costs":
             features = np.concatenate([features, group_costs(cost, grouping.groups)], axis=1)
         if config.context == "costs":
@@ -107,6 +109,10 @@ def build_input(
         unknown_op_types=unknown_op_types(graph, table, remote=remote),
         facts=graph_facts(graph, cost),
     )
+
+
+def _cost(graph: OpGraph, known: GraphCost | None) -> GraphCost:
+    return cost_of_graph(graph) if known is None else known
 
 
 def _input_of_groups(graph: GroupedGraph, config: InputConfig) -> InspectorInput:

@@ -45,11 +45,12 @@ def run_inspector(
         item: the scaled input; it may have fewer groups than M.
         num_tuned: repeated layers, counted from the last, that have the second set of weights.
     """
+    joined = _joined(config, item)
     if config.members == 1:
-        return _run_member(weights, config, num_groups, item, num_tuned)
+        return _run_member(weights, config, num_groups, item, joined, num_tuned=num_tuned)
     one = replace(config, members=1)
     outputs = [
-        _run_member(_of_member(weights, i), one, num_groups, item, num_tuned)
+        _run_member(_of_member(weights, i), one, num_groups, item, joined, num_tuned=num_tuned)
         for i in range(config.members)
     ]
     return cast(Array, np.mean(outputs, axis=0))
@@ -69,13 +70,15 @@ def _run_member(
     config: InspectorConfig,
     num_groups: int,
     item: InspectorInput,
+    joined: Array,
+    *,
     num_tuned: int,
 ) -> Array:
-    h = _stage(weights, "first", config, item)(item.features)
+    h = _stage(weights, "first", config, item, joined)(item.features)
     num_kept = config.num_layers(num_groups) - 1 - num_tuned
     for name, times in (("shared", num_kept), ("tuned", num_tuned)):
         if times:
-            stage = _stage(weights, name, config, item)
+            stage = _stage(weights, name, config, item, joined)
             for _ in range(times):
                 h = stage(h)
     out = np.concatenate([_readout(weights, config, num_groups, h), item.context])
@@ -86,11 +89,14 @@ def _run_member(
 
 
 def _stage(
-    weights: Weights, prefix: str, config: InspectorConfig, item: InspectorInput
+    weights: Weights, prefix: str, config: InspectorConfig, item: InspectorInput, joined: Array
 ) -> Callable[[Array], Array]:
     """One graph layer and its update, with what does not change between its runs made ready."""
-    make_conv = {"gcn": _gcn, "gat": _gat, "gin": _gin, "mpnn": _mpnn}[config.layer]
-    conv = make_conv(weights, f"{prefix}.conv", item)
+    place = f"{prefix}.conv"
+    if config.layer == "mpnn":
+        conv = _mpnn(weights, place, item)
+    else:
+        conv = {"gcn": _gcn, "gat": _gat, "gin": _gin}[config.layer](weights, place, joined)
     if config.update == "gru":
         return _gru(weights, f"{prefix}.gru", conv)
     if prefix == "first":
@@ -130,16 +136,13 @@ def _gru(weights: Weights, prefix: str, conv: Conv) -> Callable[[Array], Array]:
     return update
 
 
-def _gcn(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
-    looped = _adjacency(item) + np.eye(item.num_groups, dtype=np.float32)
-    scale = 1 / np.sqrt(looped.sum(axis=1))
-    mixed: Array = looped * scale[:, None] * scale[None, :]
+def _gcn(weights: Weights, prefix: str, mixed: Array) -> Conv:
     weight, bias = weights[f"{prefix}.linear.weight"].T, weights[f"{prefix}.linear.bias"]
     return lambda h: mixed @ (h @ weight) + bias
 
 
-def _gat(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
-    blocked = (_adjacency(item) + np.eye(item.num_groups, dtype=np.float32)) == 0
+def _gat(weights: Weights, prefix: str, adjacency: Array) -> Conv:
+    blocked = (adjacency + np.eye(len(adjacency), dtype=np.float32)) == 0
     weight, bias = weights[f"{prefix}.weight"].T, weights[f"{prefix}.bias"]
     source, destination = weights[f"{prefix}.source"][0], weights[f"{prefix}.destination"][0]
 
@@ -153,8 +156,7 @@ def _gat(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
     return conv
 
 
-def _gin(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
-    adjacency = _adjacency(item)
+def _gin(weights: Weights, prefix: str, adjacency: Array) -> Conv:
     own = 1 + weights[f"{prefix}.eps"]
 
     def conv(h: Array) -> Array:
@@ -213,6 +215,17 @@ def _set2set(weights: Weights, num_steps: int, h: Array) -> Array:
         state[:hidden] = gates[3 * hidden :] * np.tanh(cell)
         state[hidden:] = _softmax(h @ state[:hidden]) @ h
     return state
+
+
+def _joined(config: InspectorConfig, item: InspectorInput) -> Array:
+    """Which groups are joined, shape [M, M], for all layers of all members; normed for GCN."""
+    adjacency = _adjacency(item)
+    if config.layer != "gcn":
+        return adjacency
+    looped = adjacency + np.eye(item.num_groups, dtype=np.float32)
+    scale = 1 / np.sqrt(looped.sum(axis=1))
+    mixed: Array = looped * scale[:, None] * scale[None, :]
+    return mixed
 
 
 def _adjacency(item: InspectorInput) -> Array:

@@ -82,13 +82,23 @@ class CostLaw:
 
     def log_targets(self, contexts: npt.ArrayLike) -> FloatArray:
         """Logarithms of the twelve targets, shape [n, 12], of contexts [n, C]."""
-        sums = sums_of(np.asarray(contexts, dtype=np.float64), self.columns)
-        return np.log(np.maximum(sums @ self.rates.T, self.floor))
+        return self._log(sums_of(np.asarray(contexts, dtype=np.float64), self.columns))
 
     def join(self, item: InspectorInput) -> InspectorInput:
         """The input with what the law says at the end of its context, as one more thing to read."""
-        base = (self.read or self).log_targets(item.context[None, :])[0]
-        return replace(item, context=np.concatenate([item.context, base]).astype(np.float32))
+        return self.read_and_join(item)[1]
+
+    def read_and_join(self, item: InspectorInput) -> tuple[FloatArray, InspectorInput]:
+        """`log_targets` of one input, shape [12], and `join`: both from the same sums."""
+        sums = sums_of(np.asarray(item.context[None, :], dtype=np.float64), self.columns)
+        own = self._log(sums)[0]
+        told = own if self.read is None else self.read._log(sums)[0]
+        context = np.concatenate([item.context, told]).astype(np.float32)
+        return own, replace(item, context=context)
+
+    def _log(self, sums: FloatArray) -> FloatArray:
+        """Logarithms of the twelve targets, shape [n, 12], of sums [n, len(columns) + 1]."""
+        return np.log(np.maximum(sums @ self.rates.T, self.floor))
 
     def to_dict(self) -> dict[str, object]:
         """All fields as lists, for the checkpoint."""

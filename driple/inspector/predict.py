@@ -23,6 +23,7 @@ from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
 from driple.inspector.outdated import outdated_words
+from driple.opcost import GraphCost
 from driple.settings import Setting
 from driple.targets import (
     FIGURES,
@@ -218,8 +219,8 @@ class Predictor:
                 )
         base, joined = None, list(inputs)
         if law is not None and inputs:
-            base = law.log_targets(np.stack([item.context for item in inputs]))
-            joined = [law.join(item) for item in inputs]
+            bases, joined = map(list, zip(*map(law.read_and_join, inputs), strict=True))
+            base = np.stack(bases)
         read = [checkpoint.input_scaler.transform(item) for item in joined]
         scaled = np.zeros((len(inputs), NUM_TARGETS), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # found and reported below
@@ -242,15 +243,20 @@ class Predictor:
         return read, values
 
 
-def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
+def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = None) -> Prediction:
     """Predict how the training job of the graph will use the cluster.
+
+    Args:
+        graph: of one worker's step.
+        checkpoint: the inspector.
+        cost: of this graph, where it is known already.
 
     Raises:
         GraphError: the graph has no nodes.
         CheckpointError: the inspector gives something that is no finite number.
         PredictionError: it gives a negative amount or duration, or a step that takes no time.
     """
-    item = build_input(graph, checkpoint.op_type_table, checkpoint.input_config)
+    item = build_input(graph, checkpoint.op_type_table, checkpoint.input_config, cost=cost)
     read, rows = Predictor(checkpoint).read_and_predict([item])
     values = rows[0]
     targets = Targets(values.reshape(len(RESOURCES), len(FIGURES)))

@@ -6,7 +6,7 @@ OpGraph --signatures--> OpCost each --signature_of, executions--> GraphCost, one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +14,38 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
-from driple.opcost.formulas import cost_of_op
+from driple.graph.signature import OpSignature
+from driple.opcost.complete import completed
+from driple.opcost.formulas import OpCost, cost_of_completed
 from driple.opcost.kinds import KINDS, kind_of
-from driple.opcost.products import product_of
+from driple.opcost.products import Product, product_of
 
-__all__ = ["GraphCost", "cost_by_kind", "cost_of_graph"]
+__all__ = ["GraphCost", "SignatureCosts", "cost_by_kind", "cost_of_graph"]
 
 FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignatureCosts:
+    """Cost of one execution of each of some op signatures, in their order.
+
+    Attributes:
+        signatures: with the shapes filled in that their other shapes determine.
+        costs: of each.
+        products: the matrix product that each comes to; None if it is none.
+    """
+
+    signatures: tuple[OpSignature, ...]
+    costs: tuple[OpCost, ...]
+    products: tuple[Product | None, ...]
+
+    @classmethod
+    def of(cls, signatures: Sequence[OpSignature]) -> SignatureCosts:
+        """Work each cost out once."""
+        whole = tuple(completed(op) for op in signatures)
+        costs = tuple(cost_of_completed(op) for op in whole)
+        products = tuple(product_of(op, c.flops) for op, c in zip(whole, costs, strict=True))
+        return cls(signatures=whole, costs=costs, products=products)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +61,7 @@ class GraphCost:
             of its patches (`products.py`); 0 of all else.
         executions: shape [num_nodes], int64, how often it runs in a step.
         unknown: how many nodes of each op type have no formula; they count their bytes, no FLOPs.
+        by_signature: the same of each signature of the graph, which the rest is taken from.
     """
 
     flops: FloatArray
@@ -45,6 +71,7 @@ class GraphCost:
     left_elements: FloatArray
     executions: npt.NDArray[np.int64]
     unknown: Mapping[str, int]
+    by_signature: SignatureCosts
 
     @property
     def per_step(self) -> FloatArray:
@@ -90,9 +117,9 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
             "graph holds no shapes of its ops' inputs, which their cost depends on; read it from "
             "its GraphDef again"
         )
-    costs = [cost_of_op(signature) for signature in graph.signatures]
-    products = [product_of(op, c.flops) for op, c in zip(graph.signatures, costs, strict=True)]
-    left = [product.left_elements if product else 0.0 for product in products]
+    found = SignatureCosts.of(graph.signatures)
+    costs = found.costs
+    left = [product.left_elements if product else 0.0 for product in found.products]
     table = np.array(
         [
             [c.flops, c.bytes_read, c.bytes_written, c.parameters, elements]
@@ -114,4 +141,5 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         left_elements=rows[:, 4],
         executions=graph.executions,
         unknown=dict(sorted(unknown.items())),
+        by_signature=found,
     )

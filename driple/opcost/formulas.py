@@ -22,7 +22,7 @@ from driple.opcost.shapes import Formula, UnknownShapeError
 from driple.opcost.sparse import SPARSE_FLOPS
 from driple.opcost.updates import UPDATES, Update
 
-__all__ = ["OpCost", "cost_of_op", "flops_of_update", "has_formula"]
+__all__ = ["OpCost", "cost_of_completed", "cost_of_op", "flops_of_update", "has_formula"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,13 @@ def cost_of_op(op: OpSignature) -> OpCost:
 
     Shapes that the op's other shapes determine are filled in first (`completed`).
     """
+    return cost_of_completed(op if is_free(op.op_type) else completed(op))
+
+
+def cost_of_completed(op: OpSignature) -> OpCost:
+    """Cost of one execution of an op whose shapes are filled in already (`completed`)."""
     if is_free(op.op_type):
         return OpCost(0.0, 0.0, 0.0, 0.0)
-    op = completed(op)
     if op.op_type in UPDATES:
         return _cost_of_update(op, UPDATES[op.op_type])
     flops, known = 0.0, op.op_type in MOVES

@@ -29,25 +29,52 @@ __all__ = ["allowed_error", "compared", "predict"]
 _ONE_SERVER, _SEVERAL_SERVERS = 0.25, 0.5
 
 
-def predict(graph: OpGraph, checkpoint: Checkpoint) -> Prediction:
+def predict(
+    graph: OpGraph,
+    checkpoint: Checkpoint,
+    *,
+    job: Job | None = None,
+    scene: Scene | None = None,
+) -> Prediction:
     """Predict how the training job of the graph will use the cluster, and check the step time.
+
+    Args:
+        graph: of one worker's step.
+        checkpoint: the inspector.
+        job: of this graph, where it is made already.
+        scene: machines of the checkpoint's setting, where they are known already.
 
     Raises:
         GraphError: the graph has no nodes.
         CheckpointError: the inspector gives something that is no finite number.
         PredictionError: it gives a negative amount or duration, or a step that takes no time.
     """
-    return compared(predict_alone(graph, checkpoint), graph)
+    job = _job_of(graph) if job is None else job
+    prediction = predict_alone(graph, checkpoint, cost=None if job is None else job.cost)
+    return prediction if job is None else compared(prediction, job, scene=scene)
 
 
-def compared(prediction: Prediction, graph: OpGraph) -> Prediction:
-    """The prediction with the closed form beside it; as it is where there is no closed form."""
+def _job_of(graph: OpGraph) -> Job | None:
+    """The job of a graph; None if the graph does not tell what its ops compute on."""
+    try:
+        return Job(graph)
+    except GraphError:
+        return None
+
+
+def compared(prediction: Prediction, job: Job, *, scene: Scene | None = None) -> Prediction:
+    """The prediction with the closed form beside it; as it is where there is no closed form.
+
+    Args:
+        prediction: of the job.
+        job: the training job.
+        scene: machines of the prediction's setting, where they are known already.
+    """
     setting = Setting.parse(prediction.setting)
     try:
-        closed_s = quick_step_s(Job(graph), setting)
-        most = allowed_error(
-            scene_of(setting), prediction.provenance, is_strange=bool(prediction.strange)
-        )
+        scene = scene_of(setting) if scene is None else scene
+        closed_s = quick_step_s(job, setting, scene=scene)
+        most = allowed_error(scene, prediction.provenance, is_strange=bool(prediction.strange))
     except (GraphError, SettingError):  # nothing is sent, no sizes, or a device without calibration
         return prediction
     if closed_s <= 0:

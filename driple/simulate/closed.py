@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from driple.errors import ConfigError
 from driple.hardware import device_named, link_named
-from driple.opcost import GraphCost, cost_of_graph
+from driple.opcost import GraphCost
 from driple.perfmodel import repaired, zeng
 from driple.perfmodel.advice import bottleneck, communication_ratio, rate_from_measured
 from driple.perfmodel.repaired import Exchange, transfer_seconds
@@ -151,7 +151,7 @@ def work_of(job: Job) -> Work:
     Raises:
         GraphError: the graph does not tell what its ops compute on.
     """
-    graph, cost = job.graph, cost_of_graph(job.graph)
+    graph, cost = job.graph, job.cost
     backward = [i for i in job.order.tolist() if _is_gradient(graph.op_types[i])]
     place = np.empty(graph.num_nodes, dtype=np.int64)
     place[job.order] = np.arange(len(job.order))
@@ -179,18 +179,21 @@ def _share_of_unknown(job: Job, cost: GraphCost) -> float:
     return float(moved[odd].sum() / moved.sum()) if moved.any() else 0.0
 
 
-def zeng_published(job: Job, scene: Scene, *, fma: bool = True) -> ClosedForm:
+def zeng_published(
+    job: Job, scene: Scene, *, fma: bool = True, work: Work | None = None
+) -> ClosedForm:
     """Zeng's model as published: peaks, nominal rates, one server (algorithms 1 and 2).
 
     Args:
         job: the training job.
         scene: its cluster.
         fma: whether a core does a product and a sum in one cycle, as peaks in data sheets count.
+        work: `work_of` the job, where it is known already.
 
     Raises:
         SettingError: a ring, or an unknown device.
     """
-    work = work_of(job)
+    work = work_of(job) if work is None else work
     link_loads(scene, 1.0, 1.0)  # refuses rings
     backward = zeng.backward_flops(work.weights)
     push_s = float(zeng.transfer_seconds(work.nbytes, _BITS * link_named(scene.link).bytes_per_s))
@@ -215,7 +218,12 @@ def zeng_published(job: Job, scene: Scene, *, fma: bool = True) -> ClosedForm:
 
 
 def zeng_repaired(
-    job: Job, scene: Scene, calibration: Calibration, exchange: Exchange
+    job: Job,
+    scene: Scene,
+    calibration: Calibration,
+    exchange: Exchange,
+    *,
+    work: Work | None = None,
 ) -> ClosedForm:
     """The repaired model, with what devices were measured to reach and several servers.
 
@@ -225,11 +233,12 @@ def zeng_repaired(
         calibration: what devices reach.
         exchange: how gradients and parameters travel between machines; roles of one machine talk
             over its bridge, whose rate was measured from end to end.
+        work: `work_of` the job, where it is known already.
 
     Raises:
         SettingError: a ring, or an unknown device.
     """
-    work = work_of(job)
+    work = work_of(job) if work is None else work
     one_machine = scene.num_machines == 1
     _, load = link_loads(scene, link_named(scene.link).bytes_per_s, calibration.bridge_bytes_per_s)
     num_servers, count = len(scene.server_machine), len(scene.devices)

@@ -164,11 +164,21 @@ def _simulate_shard(
 ) -> None:
     """Simulate the graphs of a shard on all settings, and write the part."""
     rows = []
+    places = [
+        (setting, scene_of(setting), calibration or shipped_calibration(setting))
+        for setting in plan.settings
+    ]
     for workload, graph in _of_shard(store, shard):
         job = Job(graph)
-        for setting in plan.settings:
-            reached = calibration or shipped_calibration(setting)
-            made = simulate(job, setting, reached, num_steps=plan.steps_on(setting), seed=plan.seed)
+        for setting, scene, reached in places:
+            made = simulate(
+                job,
+                setting,
+                reached,
+                num_steps=plan.steps_on(setting),
+                seed=plan.seed,
+                scene=scene,
+            )
             rows.append(
                 {
                     "workload": workload,

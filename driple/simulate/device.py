@@ -166,6 +166,7 @@ class Calibration:
 
         Raises:
             SettingError: no such link.
+            ConfigError: nothing was measured that can stand in for it.
         """
         kind = link_kind(name)
         if kind in self.links:
@@ -173,7 +174,13 @@ class Calibration:
         family = _family(kind)
         related = [reached for other, reached in self.links.items() if _family(other) == family]
         if len(related) < _ENOUGH_RELATIVES:
-            return self.links[nearest_link(name, self.links)]
+            nearest = nearest_link(name, self.links)
+            if nearest not in self.links:
+                raise ConfigError(
+                    f"no measured link can stand in for {name}: neither a relative nor {ETHERNET} "
+                    f"is among those of the calibration ({', '.join(self.links) or 'none'})"
+                )
+            return self.links[nearest]
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
@@ -307,22 +314,17 @@ def link_kind(name: str) -> str:
 def nearest_link(name: str, kinds: Iterable[str]) -> str:
     """The kind among these that is most like a link: of its family, and of the nearest rate.
 
-    What no relative was measured of takes the efficiency of Ethernet.
+    What no relative was measured of takes the efficiency of Ethernet, whether it is among them or
+    not.
 
     Raises:
         SettingError: a link that is not in the catalogue.
-        ConfigError: no relative, and no Ethernet either.
     """
     kind, measured = link_kind(name), set(kinds)
     if kind in measured:
         return kind
     rate = link_named(name).bytes_per_s
     related = [other for other in measured if other != ETHERNET and _family(other) == _family(kind)]
-    if not related and ETHERNET not in measured:
-        raise ConfigError(
-            f"no measured link can stand in for {name}: neither a relative nor {ETHERNET} is among "
-            f"{', '.join(sorted(measured)) or 'none'}"
-        )
     return min(
         related,
         key=lambda other: abs(np.log(link_named(other).bytes_per_s / rate)),

@@ -92,7 +92,9 @@ class Fits:
         key = (nearest, same, without_model)
         if key not in self._rooflines:
             chosen = [run for run in mine if run.half == same]
-            self._rooflines[key] = fit_roofline(device_named(nearest), step_rows(chosen, self.graphs))
+            self._rooflines[key] = fit_roofline(
+                device_named(nearest), step_rows(chosen, self.graphs)
+            )
         return self._rooflines[key]
 
     def rows(self, runs: Sequence[PublishedRun]) -> StepRows:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.opgraph import Layout, OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.opcost import GraphCost, cost_of_graph
 from driple.settings import Setting
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.kernels import op_times
@@ -85,19 +86,15 @@ class OpKinds:
     order: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, graph: OpGraph) -> OpKinds:
-        """Of a graph.
+    def of(cls, graph: OpGraph, cost: GraphCost) -> OpKinds:
+        """The kinds of a graph's ops.
 
-        Raises:
-            GraphError: the graph does not tell what its ops compute on.
+        Args:
+            graph: of one worker's step.
+            cost: of this graph.
         """
-        if len(graph.signature_of) != graph.num_nodes:
-            raise GraphError(
-                "graph holds no shapes of its ops' inputs, which their times depend on; read it "
-                "from its GraphDef again"
-            )
         return cls(
-            table=OpTable.of(graph.signatures),
+            table=OpTable.of_costs(cost.by_signature),
             kind_of=graph.signature_of,
             executions=graph.executions * executed_nodes(graph),
             order=execution_order(graph),
@@ -115,6 +112,7 @@ class Job:
     Args:
         graph: of one worker's step.
         kinds: of its ops; by default found in the graph.
+        cost: of this graph, where it is known already.
         program: what else the training program does.
 
     Raises:
@@ -122,12 +120,28 @@ class Job:
     """
 
     def __init__(
-        self, graph: OpGraph, *, kinds: OpKinds | None = None, program: Program = Program()
+        self,
+        graph: OpGraph,
+        *,
+        kinds: OpKinds | None = None,
+        cost: GraphCost | None = None,
+        program: Program = Program(),
     ) -> None:
-        self.graph, self.program = graph, program
-        self.kinds = kinds or OpKinds.of(graph)
+        self.graph, self.program, self._cost = graph, program, cost
+        self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
         self._times: dict[CalibratedDevice, OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
+
+    @property
+    def cost(self) -> GraphCost:
+        """What each op of the graph costs, worked out once.
+
+        Raises:
+            GraphError: the graph does not tell what its ops compute on.
+        """
+        if self._cost is None:
+            self._cost = cost_of_graph(self.graph)
+        return self._cost
 
     @property
     def order(self) -> npt.NDArray[np.int64]:

@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.graph.signature import OpSignature
-from driple.opcost import cost_of_op
-from driple.opcost.complete import completed
+from driple.opcost import SignatureCosts
 from driple.opcost.products import (
     CONVOLUTIONS,
     FILTER_GRADIENTS,
     INPUT_GRADIENTS,
     Product,
-    product_of,
     window_of,
 )
 
@@ -120,9 +118,12 @@ class OpTable:
     @classmethod
     def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
         """The table of some ops; shapes that an op's others determine are filled in first."""
-        signatures = [completed(op) for op in signatures]
-        costs = [cost_of_op(op) for op in signatures]
-        products = [product_of(op, c.flops) for op, c in zip(signatures, costs, strict=True)]
+        return cls.of_costs(SignatureCosts.of(signatures))
+
+    @classmethod
+    def of_costs(cls, found: SignatureCosts) -> OpTable:
+        """The table of ops whose costs are known already."""
+        signatures, costs, products = found.signatures, found.costs, found.products
         saved = [_saved_product(op) for op in signatures]
         return cls(
             moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),

@@ -16,26 +16,34 @@ from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.profile import points_of, profile_of, slowest_device
 from driple.simulate.run import iteration_time_s, simulate_steps
-from driple.simulate.scene import scene_of
+from driple.simulate.scene import Scene, scene_of
 
 __all__ = ["quick_step_s"]
 
 _RING_STEPS = 2  # the first is left out of the mean
 
 
-def quick_step_s(job: Job, setting: Setting, calibration: Calibration | None = None) -> float:
+def quick_step_s(
+    job: Job,
+    setting: Setting,
+    calibration: Calibration | None = None,
+    *,
+    scene: Scene | None = None,
+) -> float:
     """Seconds of a training step.
 
     Args:
         job: the training job.
         setting: where it runs.
         calibration: what devices and links reach; by default as installed.
+        scene: machines of the setting, where they are known already.
 
     Raises:
         GraphError: the job sends no gradients, or does not tell what its ops compute on.
         SettingError: an unknown device, or workers that nobody described.
     """
-    scene, reached = scene_of(setting), calibration or shipped_calibration(setting)
+    scene = scene_of(setting) if scene is None else scene
+    reached = calibration or shipped_calibration(setting)
     if not scene.server_machine:
         still = replace(reached, jitter=0.0)
         return iteration_time_s(scene, simulate_steps(job, scene, still, num_steps=_RING_STEPS))

@@ -89,6 +89,7 @@ def simulate(
     num_steps: int = 100,
     seed: int = 0,
     placement: Strategy = "round_robin",
+    scene: Scene | None = None,
 ) -> Simulation:
     """Simulate training steps of a graph on a setting.
 
@@ -99,6 +100,7 @@ def simulate(
         num_steps: as of `simulate_steps`.
         seed: of the differences between steps.
         placement: how variables are spread over servers.
+        scene: machines of the setting, where they are known already.
 
     Raises:
         ConfigError: fewer than two steps.
@@ -107,7 +109,7 @@ def simulate(
     """
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = Job(job) if isinstance(job, OpGraph) else job
-    scene = scene_of(setting)
+    scene = scene_of(setting) if scene is None else scene
     records = simulate_steps(
         job, scene, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
@@ -155,7 +157,10 @@ def simulate_steps(
     Returns:
         One record per worker.
     """
-    devices = [_fused(calibration.device(name), fused=fused) for name in scene.devices]
+    known = {
+        name: _fused(calibration.device(name), fused=fused) for name in dict.fromkeys(scene.devices)
+    }
+    devices = [known[name] for name in scene.devices]
     plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
     link = calibration.link(scene.link)
     if not scene.server_machine:

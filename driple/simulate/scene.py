@@ -16,7 +16,7 @@ from driple.hardware import Device, device_named, link_named
 from driple.settings import Setting
 from driple.simulate.device import is_cpu
 
-__all__ = ["Scene", "copy_s_per_byte", "scene_of"]
+__all__ = ["Scene", "copy_s_per_byte", "known_scene", "scene_of"]
 
 # Devices of all workers in the heterogeneous settings of Table 6, by topology; its machines hold
 # two V100 (two of them) or three 2080 Ti and a Titan RTX (three of them).
@@ -115,6 +115,14 @@ def scene_of(setting: Setting) -> Scene:
         link=link,
         link_bytes_per_s=link_named(link).bytes_per_s,
     )
+
+
+def known_scene(setting: Setting) -> Scene | None:
+    """The machines of a setting; None where it is not known what they are."""
+    try:
+        return scene_of(setting)
+    except SettingError:
+        return None
 
 
 def copy_s_per_byte(device: Device) -> float:

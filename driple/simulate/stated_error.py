@@ -19,11 +19,11 @@ import numpy.typing as npt
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.hardware import link_named
-from driple.opcost import CONVOLUTION_KINDS, PRODUCTS, cost_of_graph, kind_of
+from driple.opcost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
 from driple.settings import Setting
 from driple.simulate.checked_runs import CheckedRun, shipped_checked_runs
 from driple.simulate.device import Calibration, is_cpu, shipped_calibration
-from driple.simulate.scene import scene_of
+from driple.simulate.scene import Scene, scene_of
 
 __all__ = ["JobKind", "StatedError", "job_kind", "stated_error"]
 
@@ -90,11 +90,15 @@ class StatedError:
         }
 
 
-def job_kind(graph: OpGraph) -> JobKind:
+def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
     """Whether a graph is of the kind of the published runs, and its precision.
 
     They are of plain convolutional networks on ImageNet. Attention, recurrent layers, depthwise or
     3-D convolutions, and the small convolutions of small images are not among them.
+
+    Args:
+        graph: of one worker's step.
+        cost: of this graph, where it is known already.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -104,7 +108,7 @@ def job_kind(graph: OpGraph) -> JobKind:
         return JobKind(
             unlike=f"{100 * unknown:.2g} % of its nodes have unknown dimensions or shapes"
         )
-    flops = _product_flops(graph)
+    flops = _product_flops(graph, cost_of_graph(graph) if cost is None else cost)
     total = sum(flops)
     if total == 0:
         return JobKind(unlike="it has no convolution or matrix product of a known size")
@@ -138,6 +142,8 @@ def stated_error(
     *,
     runs: Sequence[CheckedRun] | None = None,
     calibration: Calibration | None = None,
+    cost: GraphCost | None = None,
+    scene: Scene | None = None,
 ) -> StatedError:
     """The error that belongs to a simulated answer.
 
@@ -146,6 +152,8 @@ def stated_error(
         job: graph of the training step, or its kind.
         runs: that were checked; as installed by default.
         calibration: holds the errors on measured CPU settings; as installed by default.
+        cost: of the graph, where it is known already.
+        scene: machines of the setting, where they are known already.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -153,20 +161,23 @@ def stated_error(
     """
     if is_cpu(setting.device):
         return _on_cpu(setting, calibration or shipped_calibration(setting))
-    kind = job if isinstance(job, JobKind) else job_kind(job)
+    kind = job if isinstance(job, JobKind) else job_kind(job, cost)
     if kind.unlike:
         return StatedError(runs=kind.unlike)
     checked = shipped_checked_runs() if runs is None else runs
     like = [run for run in checked if run.half == kind.half]
     if setting.num_servers:
-        return _on_servers(setting, checked, half=kind.half)
+        return _on_servers(setting, _scene(setting, scene), checked, half=kind.half)
     if setting.num_workers > 1:
-        return _on_ring(setting, like)
+        return _on_ring(setting, _scene(setting, scene), like)
     return _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
 
 
-def _on_ring(setting: Setting, like: Sequence[CheckedRun]) -> StatedError:
-    scene = scene_of(setting)
+def _scene(setting: Setting, known: Scene | None) -> Scene:
+    return scene_of(setting) if known is None else known
+
+
+def _on_ring(setting: Setting, scene: Scene, like: Sequence[CheckedRun]) -> StatedError:
     several = scene.num_machines > 1
     where = "on several machines" if several else "in one machine"
     rings = [run for run in like if run.kind == "ring" and run.several_machines == several]
@@ -193,7 +204,9 @@ def _on_ring(setting: Setting, like: Sequence[CheckedRun]) -> StatedError:
     return _of_device(setting.device, rings, lambda names: f"rings of {_and(names)} {where}")
 
 
-def _on_servers(setting: Setting, checked: Sequence[CheckedRun], *, half: bool) -> StatedError:
+def _on_servers(
+    setting: Setting, scene: Scene, checked: Sequence[CheckedRun], *, half: bool
+) -> StatedError:
     """With servers only small GPUs were published.
 
     A step of a cluster holds one of a device, so what is stated is no smaller than the error of the
@@ -202,7 +215,7 @@ def _on_servers(setting: Setting, checked: Sequence[CheckedRun], *, half: bool) 
     like = [run for run in checked if run.half == half]
     alone = _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
     clusters = [run for run in checked if run.kind == "servers"]
-    reason = _unlike_clusters(setting, clusters)
+    reason = _unlike_clusters(setting, scene, clusters)
     clusters = [run for run in clusters if run.half == half]
     if not reason and not clusters:
         reason = "no published run with parameter servers is in this precision"
@@ -215,11 +228,10 @@ def _on_servers(setting: Setting, checked: Sequence[CheckedRun], *, half: bool) 
     return max(together, alone, key=lambda error: error.p90_pct or 0.0)
 
 
-def _unlike_clusters(setting: Setting, clusters: Sequence[CheckedRun]) -> str:
+def _unlike_clusters(setting: Setting, scene: Scene, clusters: Sequence[CheckedRun]) -> str:
     """How a setting differs from all published runs with servers; empty if it does not."""
     if not clusters:
         return "there is no published run with parameter servers"
-    scene = scene_of(setting)
     servers = max(run.num_servers for run in clusters)
     workers = max(run.num_workers for run in clusters)
     if setting.num_servers > servers or setting.num_workers > workers:
@@ -300,9 +312,8 @@ def _is_plain(op_type: str) -> bool:
     return op_type.startswith("Conv2D") and kind_of(op_type) in CONVOLUTION_KINDS
 
 
-def _product_flops(graph: OpGraph) -> list[float]:
+def _product_flops(graph: OpGraph, cost: GraphCost) -> list[float]:
     """FLOPs of each convolution and matrix product in a step, 0 of all other nodes."""
-    cost = cost_of_graph(graph)
     flops: npt.NDArray[np.float64] = cost.flops * cost.executions
     kinds = {op_type: kind_of(op_type) in PRODUCTS for op_type in set(graph.op_types)}
     return [

@@ -162,8 +162,8 @@ def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.Mo
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
     right = checked_module.predict
 
-    def busy(*arguments: Any) -> Prediction:
-        return replace(right(*arguments), targets=Targets(values))
+    def busy(*arguments: Any, **more: Any) -> Prediction:
+        return replace(right(*arguments, **more), targets=Targets(values))
 
     monkeypatch.setattr(checked_module, "predict", busy)
     words = "predicted device_util of 126.9 % exceeds 100 %, the most that a GPU reaches"

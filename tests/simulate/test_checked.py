@@ -73,11 +73,11 @@ def test_a_step_time_far_from_the_closed_form_is_a_guess(graph: OpGraph) -> None
     """Either way; within 25 % strangeness is a remark and the claim of the interval stays."""
     closed_s = quick_step_s(Job(graph), Setting.parse(SETTING))
     for factor in (0.78, 1.0, 1.22):
-        near = compared(prediction_of(factor * closed_s), graph)
+        near = compared(prediction_of(factor * closed_s), Job(graph))
         assert (near.warnings, near.remarks, near.level) == ((), ("unlike all others",), 0.9)
         assert near.closed_form_s == closed_s
     for factor in (0.1, 0.72, 1.3, 9.0):
-        far = compared(prediction_of(factor * closed_s), graph)
+        far = compared(prediction_of(factor * closed_s), Job(graph))
         assert len(far.warnings) == 1
         assert "contradicts" in far.warnings[0]
         assert far.level is None
@@ -90,7 +90,7 @@ def test_without_a_closed_form_strangeness_is_the_warning(graph: OpGraph) -> Non
     """A graph that sends nothing, as one without sizes; the prediction stays as it was."""
     still = replace(graph, traffic=type(graph.traffic)())
     alone = prediction_of(5.0)
-    assert compared(alone, still) is alone
+    assert compared(alone, Job(still)) is alone
     assert alone.warnings == ("unlike all others",)
 
 

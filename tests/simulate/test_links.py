@@ -98,10 +98,11 @@ def test_a_link_without_measurements_takes_the_middle_of_three_relatives() -> No
 
 
 def test_a_link_that_nothing_can_stand_in_for_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no measured link can stand in for NVLink-V100"):
-        nearest_link("NVLink-V100", ["PCIe3"])
-    with pytest.raises(ConfigError, match="is among none"):
-        nearest_link("40G", [])
+    pcie = {"PCIe3": LinkEfficiency(0.9, 1e-5, 0.0)}
+    for links, name, words in ((pcie, "NVLink-V100", "PCIe3"), ({}, "40G", "none")):
+        calibration = replace(shipped_calibration(), links=links)
+        with pytest.raises(ConfigError, match=f"stand in for {name}.*calibration .{words}"):
+            calibration.link(name)
 
 
 def test_a_device_takes_itself_then_the_nearest_generation_then_the_nearest_balance() -> None:

@@ -1,0 +1,125 @@
+"""Each command works a thing out once: costs of ops, machines, step plans, adjacency, prior."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from driple.cli.main import run
+from driple.graph import read_graph
+from driple.inputs.grouping import group_nodes
+from driple.inspector import forward, law
+from driple.opcost.cost import SignatureCosts, cost_of_graph
+from driple.opcost.formulas import cost_of_completed
+from driple.opcost.products import product_of
+from driple.simulate.device import Calibration
+from driple.simulate.job import OpKinds
+from driple.simulate.kernels import kernel_times
+from driple.simulate.live import executed_nodes
+from driple.simulate.plan import execution_order, plan_step
+from driple.simulate.scene import scene_of
+from driple.simulate.stated_error import job_kind
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "examples" / "resnet20.pbtxt"
+ONE, OTHER = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"
+
+
+@contextmanager
+def calls_of(*functions: Callable[..., Any]) -> Iterator[Counter[str]]:
+    """How often each function is called meanwhile, by its name; wherever it was imported."""
+    names: dict[CodeType, str] = {one.__code__: one.__qualname__ for one in functions}
+    found: Counter[str] = Counter(dict.fromkeys(names.values(), 0))
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in names:
+            found[names[frame.f_code]] += 1
+
+    sys.setprofile(count)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+def driple(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["driple", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(run())
+    assert ended.value.code in (0, None)
+
+
+# What depends on the graph alone, whatever settings are asked for.
+OF_A_GRAPH = (
+    cost_of_graph,
+    SignatureCosts.of.__func__,  # type: ignore[attr-defined]  # of a class method
+    OpKinds.of.__func__,  # type: ignore[attr-defined]
+    executed_nodes,
+    execution_order,
+)
+
+
+@pytest.mark.parametrize(
+    "command", [("simulate", "--steps", "4"), ("predict",), ("compare", "--steps", "4")]
+)
+def test_what_depends_on_the_graph_is_worked_out_once(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With two settings as well; machines and step plans once for each setting."""
+    settings = ("--setting", ONE, "--setting", OTHER)
+    num_signatures = len(read_graph(EXAMPLE).signatures)
+    with calls_of(*OF_A_GRAPH, cost_of_completed, product_of, scene_of, plan_step) as found:
+        driple(monkeypatch, command[0], str(EXAMPLE), *settings, *command[1:], "--json")
+    assert ONE in capsys.readouterr().out
+    assert found.pop("cost_of_completed") == num_signatures
+    assert found.pop("product_of") == num_signatures
+    assert found.pop("scene_of") == found.pop("plan_step") == 2
+    assert set(found.values()) == {1}, found
+
+
+def test_a_prediction_works_out_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five members of two layers each share an adjacency; the cost prior sums a context once."""
+    functions = (
+        *OF_A_GRAPH,
+        scene_of,
+        plan_step,
+        kernel_times,
+        job_kind,
+        group_nodes,
+        forward.run_inspector,
+        forward._adjacency,
+        law.sums_of,
+    )
+    with calls_of(*functions) as found:
+        driple(monkeypatch, "predict", str(EXAMPLE), "--setting", ONE, "--json")
+    assert "iteration_time_s" in capsys.readouterr().out
+    assert set(found.values()) == {1}, found
+
+
+@pytest.mark.parametrize("command", ["zeng", "zhang"])
+def test_closed_forms_share_costs_and_machines(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with calls_of(*OF_A_GRAPH, scene_of, kernel_times) as found:
+        driple(monkeypatch, "model", command, str(EXAMPLE), "--setting", ONE, "--json")
+    assert "iteration_time_s" in capsys.readouterr().out
+    assert set(found.values()) == {1}, found
+
+
+def test_workers_with_one_device_are_calibrated_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not once for each of ten workers: when the setting is checked, simulated and described."""
+    with calls_of(Calibration.device) as found:
+        name = "V100-P5w10/ho-1G"
+        driple(monkeypatch, "simulate", str(EXAMPLE), "--setting", name, "--steps", "2", "--json")
+    assert name in capsys.readouterr().out
+    assert found["Calibration.device"] <= 3
