@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from driple.errors import TraceError
 
 __all__ = ["Trace"]
+
+_UNITS = ("%", "MB/s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,10 +38,14 @@ class Trace:
 
     def __post_init__(self) -> None:
         """Refuse what no counter can have shown."""
-        if self.period_s <= 0:
+        if self.unit not in _UNITS:
+            raise TraceError(
+                f"trace of {self.resource} is in '{self.unit}'; it must be in {' or '.join(_UNITS)}"
+            )
+        if not 0 < self.period_s < math.inf:
             raise TraceError(
                 f"trace of {self.resource} has a sampling period of {self.period_s} s; it must be "
-                "above 0"
+                "above 0 and finite"
             )
         if self.amount.ndim != 1 or not np.isfinite(self.amount).all():
             raise TraceError(

@@ -73,8 +73,12 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
         iteration_time_s: seconds of an iteration.
 
     Raises:
-        TraceError: fewer than two samples.
+        TraceError: fewer than two samples, or an iteration that takes no time.
     """
+    if not 0 < iteration_time_s < math.inf:
+        raise TraceError(
+            f"an iteration of {iteration_time_s:g} s; a label needs its time, above 0 and finite"
+        )
     amount = trace.amount
     if len(amount) < 2:
         raise TraceError(

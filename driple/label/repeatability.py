@@ -56,10 +56,7 @@ def repeatability(
     repeated = {name: rows for name, rows in targets.items() if len(rows) > 1}
     if not repeated:
         return {"workloads": 0}
-    spreads = [
-        np.std(rows, axis=0, ddof=1) / np.maximum(np.mean(rows, axis=0), 1e-9)
-        for rows in repeated.values()
-    ]
+    spreads = [_variation(rows) for rows in repeated.values()]
     between = {name: _between_runs_pct(rows) for name, rows in repeated.items()}
     by_target = np.mean(list(between.values()), axis=0)
     time_pct = np.mean([_between_runs_pct(times_s[name]) for name in repeated])
@@ -76,6 +73,13 @@ def repeatability(
             name: round(float(row.mean()), 2) for name, row in sorted(between.items())
         },
     }
+
+
+def _variation(rows: FloatArray) -> FloatArray:
+    """Standard deviation over mean of each target, shape [12]; 0 of a target that is always 0."""
+    mean, deviation = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)
+    shares: FloatArray = np.divide(deviation, mean, out=np.zeros_like(mean), where=mean > 0)
+    return shares
 
 
 def _between_runs_pct(rows: FloatArray) -> FloatArray:

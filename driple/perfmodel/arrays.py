@@ -14,8 +14,15 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def as_array(values: Numbers) -> FloatArray:
-    """Double precision, of any shape."""
-    return np.asarray(values, dtype=np.float64)
+    """Double precision, of any shape.
+
+    Raises:
+        ConfigError: something that is no number, or rows of unlike lengths.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"numbers are needed, got {values!r}") from error
 
 
 def positive(name: str, values: Numbers) -> FloatArray:

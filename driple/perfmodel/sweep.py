@@ -19,8 +19,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from driple.checks import check_choice
+from driple.checks import check_choice, check_number
 from driple.errors import ConfigError
+from driple.perfmodel.arrays import as_array
 from driple.perfmodel.zhang import expected_maximum
 
 __all__ = [
@@ -73,6 +74,10 @@ class Profile:
             raise ConfigError(
                 f"segments of a profile need parameters in order, from 0 to {len(self.pull_bytes)}"
             )
+        for name in ("segment_s", "push_bytes", "pull_bytes"):
+            values = getattr(self, name)
+            if not (np.isfinite(values) & (values >= 0)).all():
+                raise ConfigError(f"{name} of a profile must be 0 or more and finite")
 
     @property
     def compute_s(self) -> float:
@@ -89,6 +94,9 @@ class Compression:
     """
 
     s_per_byte: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("s_per_byte of compression", self.s_per_byte, least=0)
 
     def seconds(self, ratio: FloatArray, nbytes: float) -> FloatArray:
         """Seconds to compress so many bytes; none at ratio 0."""
@@ -150,9 +158,15 @@ class Points:
             raise ConfigError("server_limit_bytes_per_s must be above 0")
         if (np.asarray(self.compression) >= 1).any():
             raise ConfigError("compression must be below 1: something has to be sent")
+        try:
+            _ = self.shape
+        except ValueError as error:
+            shapes = {field.name: np.shape(getattr(self, field.name)) for field in fields(self)}
+            unlike = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+            raise ConfigError(f"points of shapes that do not fit together: {unlike}") from error
 
     def _check(self, name: str, flag: str, *, least: float | None) -> None:
-        values = np.asarray(getattr(self, name), dtype=np.float64)
+        values = as_array(getattr(self, name))
         good = np.isfinite(values) & ((values > 0) if least is None else (values >= least))
         if not good.all():
             raise ConfigError(

@@ -134,6 +134,9 @@ def unequal_workers_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers
         compute_s: shape [..., workers].
         push_s: shape [...], seconds of one worker's gradients.
         pull_s: shape [...], seconds of the parameters for one worker.
+
+    Raises:
+        ConfigError: no worker.
     """
     times = np.sort(as_array(compute_s), axis=-1)
     count = times.shape[-1] if times.ndim else 0
@@ -151,8 +154,13 @@ def network_bound_seconds(compute_s: Numbers, push_s: Numbers, pull_s: Numbers) 
         compute_s: shape [..., workers]; only the fastest matters.
         push_s: as in `unequal_workers_seconds`.
         pull_s: as there.
+
+    Raises:
+        ConfigError: no worker.
     """
     times = as_array(compute_s)
+    if not times.ndim or not times.shape[-1]:
+        raise ConfigError("an iteration needs one worker or more; give their times")
     return as_array(times.min(axis=-1) + times.shape[-1] * (as_array(push_s) + as_array(pull_s)))
 
 

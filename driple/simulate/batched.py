@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_whole
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.simulate.job import Job, OpKinds, Program
@@ -21,6 +22,10 @@ from driple.simulate.optable import OpTable
 from driple.simulate.plan import execution_order
 
 __all__ = ["BatchedGraph"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,17 +79,22 @@ class BatchedGraph:
         )
 
     def table(self, batch_size: int) -> OpTable:
-        """Kinds of ops at a batch size."""
+        """Kinds of ops at a batch size.
+
+        Raises:
+            ConfigError: a batch of no examples.
+            GraphError: the straight line over the batch size comes to less than nothing.
+        """
+        check_whole("batch_size", batch_size, 1)
         few, many = self.batch_sizes
         share = (batch_size - few) / (many - few)
         one, other = self.tables
-        between = {
-            name: np.maximum(
-                getattr(one, name) + share * (getattr(other, name) - getattr(one, name)), 0.0
-            )
-            for name in ("moved", "sides", "saved_sides")
-        }
-        return replace(one, **between)
+        return replace(
+            one,
+            moved=_on_line(one.moved, other.moved, share),
+            sides=_on_line(one.sides, other.sides, share),
+            saved_sides=_on_line(one.saved_sides, other.saved_sides, share),
+        )
 
     def job(self, batch_size: int, program: Program) -> Job:
         """The training job at a batch size."""
@@ -95,3 +105,14 @@ class BatchedGraph:
             order=self.order,
         )
         return Job(self.graph, kinds=kinds, program=program)
+
+
+def _on_line(one: FloatArray, other: FloatArray, share: float) -> FloatArray:
+    """Sizes on the straight line from one batch size to another, but for rounding not below 0."""
+    sizes: FloatArray = one + share * (other - one)
+    if (sizes < -_ROUNDING * np.maximum(np.abs(one), np.abs(other))).any():
+        raise GraphError(
+            f"sizes of ops fall to {sizes.min():.3g} at this batch size; they are no straight line "
+            "over it, so give graphs at two batch sizes that are nearer"
+        )
+    return np.maximum(sizes, 0.0)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from driple.checks import check_number, check_whole
+from driple.errors import ConfigError
 from driple.simulate.engine import EventQueue
 from driple.simulate.network import SharedNetwork
 from driple.simulate.plan import Message, Segment, StepPlan
@@ -49,6 +51,10 @@ class ClusterSpec:
         synchronous: whether workers wait for each other.
         starts_s: when each worker begins; empty if all begin at 0.
         jitter: standard deviation of the logarithm of a step's computing time.
+
+    Raises:
+        ConfigError: no workers or servers, a rate that is not above 0, a negative time, or numbers
+            of workers that differ.
     """
 
     worker_machine: tuple[int, ...]
@@ -62,6 +68,26 @@ class ClusterSpec:
     synchronous: bool = False
     starts_s: tuple[float, ...] = ()
     jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.worker_machine or not self.server_machine:
+            raise ConfigError(
+                f"a cluster of {len(self.worker_machine)} workers and {len(self.server_machine)} "
+                "servers; needed is one of each at least"
+            )
+        for name in ("link_bytes_per_s", "bridge_bytes_per_s", "role_bytes_per_s"):
+            check_rate(name, getattr(self, name))
+        for name in ("message_s", "apply_s_per_byte", "jitter"):
+            check_number(name, getattr(self, name), least=0)
+        for name in ("copy_s_per_byte", "starts_s"):
+            numbers = getattr(self, name)
+            if len(numbers) not in (0, len(self.worker_machine)):
+                raise ConfigError(
+                    f"{name} of {len(numbers)} workers, needed is one for each of "
+                    f"{len(self.worker_machine)}"
+                )
+            for number in numbers:
+                check_number(name, number, least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +130,12 @@ class WorkerRecord:
         return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else ends[0]
 
 
+def check_rate(name: str, value: float) -> None:
+    """Raise ConfigError unless bytes pass at this rate; infinity stands for no limit."""
+    if not value > 0:
+        raise ConfigError(f"{name} must be above 0, got {value!r}")
+
+
 def spread(spec: ClusterSpec, plans: Sequence[StepPlan]) -> ClusterSpec:
     """The cluster with workers that begin one after another, spread evenly over a step.
 
@@ -142,11 +174,31 @@ def simulate_cluster(
 
     Returns:
         One record per worker.
+
+    Raises:
+        ConfigError: not one plan for each worker, messages for servers that do not exist, or no
+            steps.
     """
+    check_whole("num_steps", num_steps, 1)
+    check_whole("warm_up", warm_up, 0)
+    _check_plans(spec, plans)
     cluster = _Cluster(spec, plans, num_steps, warm_up, np.random.default_rng(seed))
     cluster.start()
     cluster.queue.run()
     return cluster.records()
+
+
+def _check_plans(spec: ClusterSpec, plans: Sequence[StepPlan]) -> None:
+    if len(plans) != len(spec.worker_machine):
+        raise ConfigError(
+            f"{len(plans)} step plans for {len(spec.worker_machine)} workers; give one for each"
+        )
+    last = len(spec.server_machine) - 1
+    for plan in {id(plan): plan for plan in plans}.values():
+        sends = (message for segment in plan.segments for message in segment.sends)
+        for message in (*plan.pulls, *sends):
+            check_whole("server of a message", message.server, 0, last)
+            check_number("bytes of a message", message.nbytes, least=0)
 
 
 class _Cluster:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from driple.checks import check_number
 from driple.errors import ConfigError
 from driple.hardware import DEVICES, Device, device_named, link_named
 from driple.settings import Setting
@@ -76,6 +77,11 @@ class LinkEfficiency:
     share: float
     tensor_s: float
     sharing: float
+
+    def __post_init__(self) -> None:
+        check_number("share of a link's rate", self.share, above=0)
+        check_number("tensor_s of a link", self.tensor_s, least=0)
+        check_number("sharing of a link", self.sharing, least=0)
 
     def share_of(self, count: int) -> float:
         """Share of the nominal rate with so many on the link."""
@@ -147,6 +153,14 @@ class Calibration:
     memory_activity: float
     errors: Mapping[str, Mapping[str, Any]]
     about: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for name in ("apply_s_per_byte", "jitter"):
+            check_number(name, getattr(self, name), least=0)
+        for name in ("bridge_bytes_per_s", "memory_activity"):
+            check_number(name, getattr(self, name), above=0)
+        if not self.server_bytes_per_s > 0:  # may be infinite: no limit
+            raise ConfigError(f"server_bytes_per_s must be above 0, got {self.server_bytes_per_s}")
 
     def device(self, name: str) -> CalibratedDevice:
         """A device of the catalogue with its own efficiency, its generation's, or the usual.
@@ -251,6 +265,7 @@ class Calibration:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
         if ETHERNET not in made.links:
             raise ConfigError("calibration has no Ethernet among its links; fit it again")
+        _check_errors(made.errors)
         return made
 
 
@@ -272,6 +287,25 @@ def is_cpu(device: str) -> bool:
 @cache
 def _installed(name: str) -> Calibration:
     return Calibration.from_json((files("driple.simulate") / name).read_text())
+
+
+def _check_errors(errors: Mapping[str, Any]) -> None:
+    """Raise ConfigError unless the stored errors have the numbers that answers state."""
+    for kind, found in errors.items():
+        if not isinstance(found, Mapping):
+            raise ConfigError(f"calibration has {found!r} as errors of {kind}; fit it again")
+        settings = found.get("settings", {})
+        whole = [found] if set(found) - {"settings"} else []
+        new = [found["new_device"]] if "new_device" in found else []
+        for one in (*whole, *new, *settings.values()):
+            missing = {"rows", "median_pct", "p90_pct"} - set(one)
+            if missing:
+                raise ConfigError(
+                    f"calibration has errors of {kind} without {', '.join(sorted(missing))}; fit "
+                    "it again"
+                )
+        if new and "devices" not in found:
+            raise ConfigError(f"calibration has errors of {kind} without devices; fit it again")
 
 
 def _plain(items: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,13 @@ import heapq
 import math
 from collections.abc import Callable
 
+from driple.errors import SimulationError
+
 __all__ = ["EventQueue"]
 
 Action = Callable[[], None]
+
+_ROUNDING = 1e-9  # of a time, relative to the clock or to 1 s
 
 
 class EventQueue:
@@ -29,9 +33,23 @@ class EventQueue:
         self._sequence = 0
 
     def at(self, time_s: float, action: Action, priority: int = 0) -> None:
-        """Have `action` called at a time; one that is past counts as now."""
+        """Have `action` called at a time; one that is past by rounding counts as now.
+
+        Raises:
+            SimulationError: the time is past, or no number.
+        """
+        if not time_s >= self.now_s:
+            self._check_rounding(time_s)
+            time_s = self.now_s
         self._sequence += 1
-        heapq.heappush(self._heap, (max(time_s, self.now_s), priority, self._sequence, action))
+        heapq.heappush(self._heap, (time_s, priority, self._sequence, action))
+
+    def _check_rounding(self, time_s: float) -> None:
+        if not self.now_s - time_s <= _ROUNDING * max(self.now_s, 1.0):
+            raise SimulationError(
+                f"an event at {time_s:.9g} s was added at {self.now_s:.9g} s, when it is past; "
+                "this is a fault of Driple: report it with the graph and the setting"
+            )
 
     def run(self, until_s: float = math.inf) -> None:
         """Run events until none is left, or the next is later than `until_s`."""

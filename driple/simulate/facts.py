@@ -116,10 +116,17 @@ def _fact(row: Row, simulated: Callable[[], float | None]) -> Fact:
         section=row["section"],
         what=", ".join(filter(None, parts)),
         unit=row["unit"],
-        paper=float(row["value"]),
+        paper=_number(row["value"]),
         simulated=simulated(),
         note=row["note"],
     )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"figures of the paper: '{text}' is no number") from error
 
 
 def _simulated(

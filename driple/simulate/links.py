@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.hardware import DEVICES, link_named
+from driple.hardware import device_named, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.cluster import ClusterSpec, simulate_cluster
 from driple.simulate.device import CalibratedDevice, LinkEfficiency, link_kind
@@ -84,7 +84,7 @@ def prepare_run(
     """The steps of a run's workers."""
     job = graph.job(run.batch_size, program_of(run))
     devices = {
-        name: CalibratedDevice(DEVICES[name], efficiency_of(name), name)
+        name: CalibratedDevice(device_named(name), efficiency_of(name), name)
         for name in set(run.devices)
     }
     plans = {
@@ -161,7 +161,7 @@ def seconds_on(
         bridge_bytes_per_s=rate,
         role_bytes_per_s=role_bytes_per_s,
         message_s=link.tensor_s,
-        copy_s_per_byte=tuple(copy_s_per_byte(DEVICES[name]) for name in run.devices),
+        copy_s_per_byte=tuple(copy_s_per_byte(device_named(name)) for name in run.devices),
         apply_s_per_byte=apply_s_per_byte,
         synchronous=True,
     )

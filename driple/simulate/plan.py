@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_whole
 from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph
 
@@ -86,10 +87,17 @@ class StepPlan:
     Attributes:
         pulls: messages of parameters in the order in which they are needed.
         segments: what it computes.
+
+    Raises:
+        ConfigError: a segment needs more messages than there are, so that it could never start.
     """
 
     pulls: tuple[Message, ...]
     segments: tuple[Segment, ...]
+
+    def __post_init__(self) -> None:
+        for number, segment in enumerate(self.segments):
+            check_whole(f"needs of segment {number}", segment.needs, 0, len(self.pulls))
 
     @property
     def compute_s(self) -> float:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.simulate.cluster import Computing, WorkerRecord
+from driple.checks import check_number, check_whole
+from driple.errors import ConfigError
+from driple.simulate.cluster import Computing, WorkerRecord, check_rate
 from driple.simulate.plan import StepPlan
 
 __all__ = ["RingSpec", "passing", "simulate_ring"]
@@ -39,6 +41,9 @@ class RingSpec:
         jitter: standard deviation of the logarithm of a step's computing time.
         overlapped: whether gradients go round while later ones are computed.
         share: of the gradients' bytes that goes round.
+
+    Raises:
+        ConfigError: no workers, a rate that is not above 0, or a negative time.
     """
 
     bytes_per_s: float
@@ -47,6 +52,15 @@ class RingSpec:
     jitter: float = 0.0
     overlapped: bool = True
     share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.update_s:
+            raise ConfigError("a ring of no workers; give the update time of one at least")
+        check_rate("bytes_per_s", self.bytes_per_s)
+        for name in ("tensor_s", "jitter", "share"):
+            check_number(name, getattr(self, name), least=0)
+        for seconds in self.update_s:
+            check_number("update_s", seconds, least=0)
 
 
 def simulate_ring(
@@ -63,7 +77,12 @@ def simulate_ring(
 
     Returns:
         One record per worker.
+
+    Raises:
+        ConfigError: not one plan for each worker, plans with unlike messages, or no steps.
     """
+    check_whole("num_steps", num_steps, 1)
+    _check_plans(spec, plans)
     random = np.random.default_rng(seed)
     records = [WorkerRecord(tx=[(0.0, 0.0)], rx=[(0.0, 0.0)]) for _ in plans]
     messages = [message for segment in plans[0].segments for message in segment.sends]
@@ -92,6 +111,19 @@ def simulate_ring(
         for record in records:
             record.step_ends_s.append(start_s)
     return records
+
+
+def _check_plans(spec: RingSpec, plans: Sequence[StepPlan]) -> None:
+    if len(plans) != len(spec.update_s):
+        raise ConfigError(
+            f"{len(plans)} step plans for a ring of {len(spec.update_s)}; give one for each worker"
+        )
+    counts = {sum(len(segment.sends) for segment in plan.segments) for plan in plans}
+    if len(counts) > 1:
+        raise ConfigError(
+            f"workers of a ring send {' and '.join(map(str, sorted(counts)))} messages a step; all "
+            "must send the same"
+        )
 
 
 def _compute(record: WorkerRecord, plan: StepPlan, start_s: float, slowness: float) -> list[float]:

@@ -100,3 +100,18 @@ def test_targets_come_in_order_and_need_all_resources() -> None:
     del labels["net_rx"]
     with pytest.raises(TraceError, match="net_rx"):
         targets_of(labels)
+
+
+@pytest.mark.parametrize("iteration_time_s", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_iteration_without_a_time_is_refused(iteration_time_s: float) -> None:
+    """No logarithm of 0, no burst of no length."""
+    with pytest.raises(TraceError, match="a label needs its time, above 0 and finite"):
+        label_trace(trace_of([0, 0, 9, 9] * 4), iteration_time_s)
+
+
+def test_traces_in_unknown_units_or_without_a_period_are_refused() -> None:
+    with pytest.raises(TraceError, match="is in 'GB/s'; it must be in % or MB/s"):
+        trace_of([1.0, 2.0], unit="GB/s")
+    for period_s in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(TraceError, match="must be above 0 and finite"):
+            trace_of([1.0, 2.0], period_s=period_s)

@@ -52,3 +52,15 @@ def test_normal_runs_differ_by_a_known_multiple_of_their_deviation() -> None:
 def test_zeros_are_equal() -> None:
     """0/0 counts as 0, and 0 against anything is the most."""
     assert smape_shares(np.array([0.0, 0.0]), np.array([0.0, 4.0])).tolist() == [0.0, 2.0]
+
+
+def test_variation_is_that_of_its_definition_for_numbers_of_any_size() -> None:
+    """A target that is always 0 varies by 0; a small one as a large one."""
+    base = np.array([[1.0, 3.0] * 6, [3.0, 3.0] * 6])
+    for factor in (1.0, 1e-12):
+        rows = factor * base
+        rows[:, 11] = 0.0
+        found = repeatability({"one": rows}, {"one": np.array([1.0, 1.0])})
+        shares = list(found["median_cv"].values())
+        assert shares[0] == pytest.approx(np.sqrt(2) / 2, abs=1e-4)
+        assert shares[1] == shares[11] == 0.0

@@ -10,6 +10,7 @@ import pytest
 from driple.errors import ConfigError
 from driple.perfmodel.sweep import (
     EXCHANGES,
+    Compression,
     Exchange,
     Points,
     Profile,
@@ -135,3 +136,18 @@ def test_a_profile_must_fit_together() -> None:
 def test_what_makes_no_sense_is_refused(field: str, value: object, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         replace(AT, **{field: value})
+
+
+def test_points_and_profiles_that_do_not_fit_together_are_refused() -> None:
+    """In our own words, before NumPy or a sum of NaN answers."""
+    with pytest.raises(ConfigError, match=r"do not fit together: workers \(2,\), servers \(3,\)"):
+        Points(workers=[1, 2], servers=[1, 2, 3], worker_bytes_per_s=1e9, server_bytes_per_s=1e9)
+    with pytest.raises(ConfigError, match="numbers are needed"):
+        Points(workers="many", servers=1, worker_bytes_per_s=1e9, server_bytes_per_s=1e9)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="s_per_byte of compression"):
+        Compression(s_per_byte=-1.0)
+    good = {"segment_s": [1.0], "push_bytes": [1.0], "pull_bytes": [1.0]}
+    for name in good:
+        odd = {key: np.array(values) for key, values in {**good, name: [np.nan]}.items()}
+        with pytest.raises(ConfigError, match=f"{name} of a profile must be 0 or more and finite"):
+            Profile(**odd, needs=np.array([0]))

@@ -109,3 +109,14 @@ def test_odd_input_is_refused() -> None:
         zeng.equal_workers_seconds(1, 1, 1, -2)
     with pytest.raises(ConfigError, match="one worker or more"):
         zeng.unequal_workers_seconds([], 1, 1)
+
+
+def test_what_is_no_number_or_no_worker_is_refused() -> None:
+    """In our own words, not in those of NumPy."""
+    with pytest.raises(ConfigError, match="numbers are needed, got 'fast'"):
+        zeng.gpu_seconds("fast", 1e9, 10)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="numbers are needed"):
+        zeng.forward_flops([[1.0], [1.0, 2.0]])  # type: ignore[list-item]
+    for workers in (1.0, []):
+        with pytest.raises(ConfigError, match="one worker or more"):
+            zeng.network_bound_seconds(workers, 1.0, 1.0)  # type: ignore[arg-type]

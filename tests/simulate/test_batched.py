@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from driple.errors import GraphError
+from driple.errors import ConfigError, GraphError
 from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import CalibratedDevice
@@ -29,3 +31,13 @@ def test_other_pairs_are_refused() -> None:
         BatchedGraph.of((16, net(16)), (32, net(32, depth=4)))
     with pytest.raises(GraphError, match="growing"):
         BatchedGraph.of((32, net(32)), (16, net(16)))
+
+
+def test_a_batch_size_off_the_line_is_refused() -> None:
+    batched = BatchedGraph.of((16, net(16)), (32, net(32)))
+    with pytest.raises(ConfigError, match="batch_size must be a whole number of at least 1"):
+        batched.table(0)
+    table = batched.tables[0]
+    falling = replace(batched, tables=(table, replace(table, moved=table.moved / 4)))
+    with pytest.raises(GraphError, match=r"sizes of ops fall to -.* at this batch size"):
+        falling.table(64)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driple.errors import ConfigError, SimulationError
 from driple.simulate.cluster import ClusterSpec, simulate_cluster, spread
 from driple.simulate.engine import EventQueue
 from driple.simulate.network import SharedNetwork, max_min_rates
@@ -246,3 +247,56 @@ def test_messages_of_a_stream_keep_their_order() -> None:
     queue.run()
     assert [name for name, _ in seen] == ["a", "b", "c"]
     assert math.isclose(seen[-1][1], 15.0001)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"link_bytes_per_s": 0.0}, "link_bytes_per_s must be above 0"),
+        ({"bridge_bytes_per_s": float("nan")}, "bridge_bytes_per_s must be above 0"),
+        ({"message_s": -1.0}, "message_s must be a number at least 0"),
+        ({"jitter": float("nan")}, "jitter must be a number at least 0"),
+        ({"server_machine": ()}, "a cluster of 1 workers and 0 servers"),
+        ({"worker_machine": ()}, "a cluster of 0 workers and 1 servers"),
+        ({"copy_s_per_byte": (0.0, 0.0)}, "copy_s_per_byte of 2 workers"),
+        ({"starts_s": (-1.0,)}, "starts_s must be a number at least 0"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused(more: dict[str, Any], words: str) -> None:
+    """Rates of 0 would leave messages on their way for ever."""
+    plain = {"worker_machine": (0,), "server_machine": (1,)}
+    rates = {"link_bytes_per_s": 1e8, "bridge_bytes_per_s": 1e9}
+    with pytest.raises(ConfigError, match=words):
+        ClusterSpec(**{**plain, **rates, **more})
+
+
+def test_plans_that_do_not_fit_their_cluster_are_refused() -> None:
+    spec = ClusterSpec(
+        worker_machine=(0,), server_machine=(1,), link_bytes_per_s=1e8, bridge_bytes_per_s=1e9
+    )
+
+    def plan(server: int, nbytes: float = 1.0) -> StepPlan:
+        segment = Segment(needs=1, duration_s=1.0, busy_s=1.0, memory_s=1.0)
+        return StepPlan(pulls=(Message(server, nbytes),), segments=(segment,))
+
+    with pytest.raises(ConfigError, match="2 step plans for 1 workers"):
+        simulate_cluster(spec, [plan(0)] * 2, 3)
+    for server in (-1, 1):
+        with pytest.raises(ConfigError, match=r"server of a message must be .* from 0 to 0"):
+            simulate_cluster(spec, [plan(server)], 3)
+    with pytest.raises(ConfigError, match="bytes of a message"):
+        simulate_cluster(spec, [plan(0, -1.0)], 3)
+    with pytest.raises(ConfigError, match="num_steps must be a whole number of at least 1"):
+        simulate_cluster(spec, [plan(0)], 0)
+    with pytest.raises(ConfigError, match=r"needs of segment 0 .* from 0 to 0, got 1"):
+        StepPlan(pulls=(), segments=plan(0).segments)
+
+
+def test_an_event_in_the_past_is_refused_but_for_rounding() -> None:
+    queue, seen = EventQueue(), []
+    queue.at(1.0, lambda: queue.at(1.0 - 1e-12, lambda: seen.append(queue.now_s)))
+    queue.run()
+    assert seen == [1.0]
+    for time_s in (0.5, float("nan")):
+        with pytest.raises(SimulationError, match="was added at 1 s, when it is past"):
+            queue.at(time_s, queue.run)

@@ -139,3 +139,7 @@ def test_damaged_tables_are_told(tmp_path: Path) -> None:
     (tmp_path / "odd.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ConfigError, match="columns"):
         read_facts(tmp_path / "odd.csv")
+    row = dict.fromkeys(("section", "kind", "setting", "against_setting", "quantity"), "x")
+    row |= {"workload": "none", "against_workload": "", "value": "much", "unit": "", "note": ""}
+    with pytest.raises(ConfigError, match="'much' is no number"):
+        check_facts([row], {}, CALIBRATION)

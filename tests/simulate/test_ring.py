@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from driple.errors import ConfigError
 from driple.simulate.plan import Message, Segment, StepPlan
 from driple.simulate.ring import RingSpec, simulate_ring
 
@@ -65,8 +66,8 @@ def test_tensors_and_updates_cost_time() -> None:
     spec = ring(4, update_s=0.05, tensor_s=0.01)
     records = simulate_ring(spec, [plan((0.3, 0))] * 4, num_steps=2)
     assert records[0].iteration_time_s == pytest.approx(0.3 + 0.01 + 0.05)
-    several = StepPlan(pulls=(), segments=(replace(plan((0.3, 0)).segments[0],
-                                                   sends=(Message(0, 0, 7),)),))  # fmt: skip
+    segment = replace(plan((0.3, 0)).segments[0], needs=0, sends=(Message(0, 0, 7),))
+    several = StepPlan(pulls=(), segments=(segment,))
     records = simulate_ring(spec, [several] * 4, num_steps=2)
     assert records[0].iteration_time_s == pytest.approx(0.3 + 7 * 0.01 + 0.05)
 
@@ -83,3 +84,20 @@ def test_same_seed_same_steps_and_jitter_slows_the_ring() -> None:
     times = [simulate_ring(shaky, plans, 50, seed)[0].iteration_time_s for seed in (1, 1, 2)]
     assert times[0] == times[1] != times[2]
     assert times[0] > simulate_ring(still, plans, 50)[0].iteration_time_s
+
+
+def test_a_ring_that_cannot_be_is_refused() -> None:
+    for more, words in (
+        ({"bytes_per_s": 0.0}, "bytes_per_s must be above 0"),
+        ({"tensor_s": -1.0}, "tensor_s must be a number at least 0"),
+        ({"update_s": ()}, "a ring of no workers"),
+        ({"update_s": (float("nan"),)}, "update_s must be a number at least 0"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            RingSpec(**{"bytes_per_s": 1.0, "tensor_s": 0.0, "update_s": (0.0,), **more})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="1 step plans for a ring of 2"):
+        simulate_ring(ring(2), [plan((0.3, 50))], 3)
+    with pytest.raises(ConfigError, match="send 1 and 2 messages a step"):
+        simulate_ring(ring(2), [plan((0.3, 50)), plan((0.3, 50), (0.1, 50))], 3)
+    with pytest.raises(ConfigError, match="num_steps"):
+        simulate_ring(ring(1), [plan((0.3, 50))], 0)

@@ -309,3 +309,35 @@ def test_shared_graphs_lie_beside_the_data_set_or_nowhere(
         (folder / "dataset.json").write_text(json.dumps({**about, "graphs_in": odd}))
         with pytest.raises(DatasetError, match="a folder beside it"):
             read_dataset(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"jitter": -0.1}, "jitter must be a number at least 0"),
+        ({"bridge_bytes_per_s": 0}, "bridge_bytes_per_s must be a number above 0"),
+        ({"server_bytes_per_s": 0}, "server_bytes_per_s must be above 0"),
+        ({"memory_activity": None}, "memory_activity must be a number above 0"),
+        ({"errors": {"servers": 3}}, "calibration has 3 as errors of servers"),
+        ({"errors": {"ring": {"rows": 3, "p90_pct": 1}}}, "errors of ring without median_pct"),
+        (
+            {"errors": {"single": {"rows": 1, "median_pct": 1, "p90_pct": 1, "new_device": {}}}},
+            "errors of single without median_pct, p90_pct, rows",
+        ),
+        (
+            {"errors": {"servers": {"settings": {"CPU-P1w2/ho-1G": {"rows": 1, "p90_pct": 1}}}}},
+            "errors of servers without median_pct",
+        ),
+    ],
+)
+def test_a_calibration_with_odd_numbers_is_refused(change: dict[str, object], words: str) -> None:
+    """When it is read, not when an answer needs them."""
+    text = json.dumps({**CALIBRATION.to_json_dict(), **change})
+    with pytest.raises(ConfigError, match=words):
+        Calibration.from_json(text)
+
+
+def test_a_link_that_reaches_nothing_is_refused() -> None:
+    for numbers in ((0.0, 0.0, 0.0), (0.5, -1.0, 0.0), (0.5, 0.0, float("nan"))):
+        with pytest.raises(ConfigError, match="of a link"):
+            LinkEfficiency(*numbers)
