@@ -2,8 +2,8 @@
 
 import pytest
 
+from driple.catalog import DEVICES, LINKS, Device, device_named, link_named, nearest_devices
 from driple.errors import SettingError
-from driple.hardware import DEVICES, LINKS, Device, device_named, link_named, nearest_devices
 from driple.settings import KNOWN_SETTINGS, Setting
 
 ISSUE = (

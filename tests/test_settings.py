@@ -2,8 +2,8 @@
 
 import pytest
 
+from driple.catalog import DEVICES, LINKS
 from driple.errors import SettingError
-from driple.hardware import DEVICES, LINKS
 from driple.settings import KNOWN_SETTINGS, Setting
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from driple.catalog import device_named
 from driple.errors import GraphError
-from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.job import Job, Program

@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import nn
 
+from driple.catalog import DEVICES, Instance
 from driple.graph.opgraph import OpGraph, RemoteOps
-from driple.hardware import DEVICES
 from driple.stalls.cost import refused_for_memory, refused_for_precision
-from driple.stalls.instances import Instance, read_instances
+from driple.stalls.instances import read_instances
 from driple.stalls.memory import LeastMemory, device_memory_bytes, least_memory, optimizer_of
 from driple.stalls.traced import graph_of_step
 
 GIB = 2**30
-K80 = Instance(name="small", device="K80", devices=1, interconnect="PCIe")
+K80 = Instance(name="small", device="K80", num_devices=1, interconnect="PCIe")
 
 
 def graph_of(update: str) -> OpGraph:
