@@ -180,8 +180,11 @@ def _no_such(wanted: str) -> str:
 
     begin = _DEVICE.match(wanted)
     device = begin[0] if begin else ""
-    if device and find_device(device) is None:
+    known = find_device(device)
+    if device and known is None:
         offers = [_usual_setting(name) for name in nearest_devices(device)]
+    elif known and not any(name.startswith(f"{known.name}-") for name in KNOWN_SETTINGS):
+        offers = [f"{known.name}-{topology}/ho-PCIe" for topology in ("R1", "R8", "P1w2")]
     else:
         on_cpu = device.upper().startswith("CPU")
         by_lower = {

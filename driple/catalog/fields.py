@@ -41,13 +41,13 @@ class Field:
         kind: `number`, `whole`, `flag`, `text`, `texts`, `sources` (a text or a list of them) or
             `date`.
         least: smallest number.
-        above: number that a value must exceed.
+        above: number that a value must exceed, in place of `least`; None if `least` counts.
         most: largest number.
     """
 
     kind: str
     least: float = 0
-    above: float = -1
+    above: float | None = None
     most: float = 1e30
 
 
@@ -140,27 +140,32 @@ def check_field(known: Field, name: str, value: object, where: str) -> None:
         ConfigError: with file, row, field and value.
     """
     named = f"{name} of {where}"
-    if known.kind == "number":
-        check_number(named, value, least=known.least, above=known.above, most=known.most)
+    if known.kind in {"texts", "sources"}:
+        _check_texts(known.kind, named, value)
+    elif known.kind == "number" and known.above is not None:
+        check_number(named, value, above=known.above, most=known.most)
+    elif known.kind == "number":
+        check_number(named, value, least=known.least, most=known.most)
     elif known.kind == "whole":
         check_whole(named, value, int(known.least), int(known.most))
-    elif known.kind == "flag":
-        if not isinstance(value, bool):
-            raise ConfigError(f"{named} must be true or false, got {_short(value)}")
-    elif known.kind == "date":
-        # A time of day is a date to Python, but cannot be compared with one.
-        if type(value) is not datetime.date:
-            raise ConfigError(f"{named} must be a day such as 2026-08-26, got {_short(value)}")
     elif known.kind == "text":
         _check_text(named, value)
-    else:
-        texts = value if isinstance(value, list) else [value]
-        if known.kind == "texts" and not isinstance(value, list):
-            raise ConfigError(f"{named} must be a list of texts, got {_short(value)}")
-        if len(texts) > MAX_LIST:
-            raise ConfigError(f"{named} has {len(texts)} entries, at most {MAX_LIST} are read")
-        for text in texts:
-            _check_text(named, text)
+    elif known.kind == "flag" and not isinstance(value, bool):
+        raise ConfigError(f"{named} must be true or false, got {_short(value)}")
+    # A time of day is a date to Python, but cannot be compared with one.
+    elif known.kind == "date" and type(value) is not datetime.date:
+        raise ConfigError(f"{named} must be a day such as 2026-08-26, got {_short(value)}")
+
+
+def _check_texts(kind: str, named: str, value: object) -> None:
+    """A list of texts; one text stands for a list of one where sources are."""
+    if kind == "texts" and not isinstance(value, list):
+        raise ConfigError(f"{named} must be a list of texts, got {_short(value)}")
+    texts = value if isinstance(value, list) else [value]
+    if len(texts) > MAX_LIST:
+        raise ConfigError(f"{named} has {len(texts)} entries, at most {MAX_LIST} are read")
+    for text in texts:
+        _check_text(named, text)
 
 
 def _check_text(named: str, value: object) -> None:

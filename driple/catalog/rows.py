@@ -32,6 +32,7 @@ FORMAT = 1
 MAX_BYTES = 2**19
 MAX_ROWS = 2000  # of one table
 MAX_PRICES = 200  # of one instance
+MAX_DOTS = 100  # of one line: a key of many parts takes the parser the square of them
 _MAX_REASON = 200
 TABLES = ("generations", "devices", "links", "instances")
 _TEXTS, _SOURCES, _DATE = Field(kind="texts"), Field(kind="sources"), Field(kind="date")
@@ -175,6 +176,11 @@ def parse_table(
 def _parse(text: str, file: str) -> dict[str, object]:
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{file} has over {MAX_BYTES} bytes; keep only the rows that you need")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MAX_DOTS:
+            raise ConfigError(
+                f"{file} has over {MAX_DOTS} dots in line {number}; write it on several lines"
+            )
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
