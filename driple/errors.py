@@ -4,6 +4,7 @@
     ├── GraphError        a graph file that cannot be read, or a graph that cannot be used
     ├── SettingError      a name that is no cluster setting
     ├── ConfigError       an option or a configuration that makes no sense
+    │   └── CatalogError  a fact about a device that the catalogue does not have
     ├── TraceError        a trace that cannot be labelled
     ├── SimulationError   a simulation with an impossible result: a fault of Driple
     ├── DatasetError      a data set that cannot be read, or holds what it must not
@@ -19,6 +20,7 @@ what was found, what was needed and what to do.
 from __future__ import annotations
 
 __all__ = [
+    "CatalogError",
     "CheckpointError",
     "ConfigError",
     "DatasetError",
@@ -47,6 +49,10 @@ class SettingError(DripleError, ValueError):
 
 class ConfigError(DripleError, ValueError):
     """An option or a configuration value makes no sense."""
+
+
+class CatalogError(ConfigError):
+    """A fact about a device is needed that the catalogue does not have."""
 
 
 class TraceError(DripleError, ValueError):

@@ -5,7 +5,7 @@
     CPU-P1w2/ho-200M      CPU workers (0.4 of a core each), links of 200 Mbit/s
     CPU25-P1w2/he-200M    the worker with 0.25 of a core, beside one with 0.4
     V100-R4/ho-PCIe       ring all-reduce over 4 workers; R1 is one device and no exchange
-    A100-80G-R8/ho-InfiniBand-HDR      names of the catalogue (`driple.hardware`) may hold dashes
+    A100-80G-R8/ho-InfiniBand-HDR      names of the catalogue (`driple.catalog`) may hold dashes
 
 Names are case-insensitive, and what the catalogue knows takes its spelling from there.
 `Setting.parse` also takes short names (`V100`, `CPU-P1w2`): they stand for the declared default of
@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from driple.catalog import find_device, find_link, nearest_devices, shipped_hardware
 from driple.errors import SettingError
-from driple.hardware import find_device, find_link, nearest_devices
 
 __all__ = ["KNOWN_SETTINGS", "Setting"]
 
@@ -147,7 +147,6 @@ KNOWN_SETTINGS = (
     "CPU-P1w2/he-200M",
     "CPU25-P1w2/he-200M",
 )
-_DEFAULTS = ("V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe", "CPU-P1w2/ho-200M", "CPU25-P1w2/ho-200M")
 
 
 def _spelling(network: str) -> str:
@@ -158,7 +157,8 @@ def _spelling(network: str) -> str:
 def _resolve_short(wanted: str) -> str | None:
     """The full name that a short one stands for; None if it is no prefix of a known one."""
     begins = [name for name in KNOWN_SETTINGS if _is_short_for(wanted, name)]
-    defaults = [name for name in begins if name in _DEFAULTS]
+    usual = {device.default_setting for device in shipped_hardware().devices.values()}
+    defaults = [name for name in begins if name in usual]
     if len(defaults) == 1:
         return defaults[0]
     if len(begins) == 1:
@@ -180,8 +180,11 @@ def _no_such(wanted: str) -> str:
 
     begin = _DEVICE.match(wanted)
     device = begin[0] if begin else ""
-    if device and find_device(device) is None:
+    known = find_device(device)
+    if device and known is None:
         offers = [_usual_setting(name) for name in nearest_devices(device)]
+    elif known and not any(name.startswith(f"{known.name}-") for name in KNOWN_SETTINGS):
+        offers = [f"{known.name}-{topology}/ho-PCIe" for topology in ("R1", "R8", "P1w2")]
     else:
         on_cpu = device.upper().startswith("CPU")
         by_lower = {

@@ -1,4 +1,4 @@
-"""Bytes a second that one core of this machine copies: the CPU entries of driple/hardware.py.
+"""Bytes a second that one core of this machine copies: the CPU rows of the catalogue of devices.
 
 python scripts/bench_core.py
 """

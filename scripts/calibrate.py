@@ -19,9 +19,9 @@ from pathlib import Path
 
 from scipy.optimize import minimize_scalar
 
+from driple.catalog import DEVICES
 from driple.errors import ConfigError
 from driple.files import write_whole
-from driple.hardware import DEVICES
 from driple.simulate.calibrate import Fit
 from driple.simulate.checked_runs import FILE, checked_runs, runs_to_json
 from driple.simulate.fits import Graphs, fit_links, prepare_runs

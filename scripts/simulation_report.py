@@ -26,17 +26,16 @@ from shipped import (
     save,
 )
 
+from driple.catalog import DEVICES, LINKS
 from driple.dataset.example import Dataset, Example
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError
 from driple.files import write_whole
-from driple.hardware import DEVICES, LINKS
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
 from driple.label.repeatability import smape_shares
 from driple.settings import KNOWN_SETTINGS, Setting
-from driple.simulate.counters import NVML_WINDOW_S
 from driple.simulate.device import is_cpu, shipped_calibration
 from driple.simulate.facts import Fact, check_facts, read_facts, workloads_of
 from driple.simulate.job import Job
@@ -226,7 +225,8 @@ def by_length(data: Dataset) -> str:
     tested = [data.examples[i] for i in random_split(data.workloads, 0).test]
     steps_s = np.array([item.iteration_time_s for item in tested])
     errors = {preset: 100 * smapes(data, tested, preset) for preset in ("default", "paper")}
-    short, shortest = steps_s < NVML_WINDOW_S, steps_s <= np.quantile(steps_s, 0.25)
+    window_s = DEVICES["V100"].counter_window_s
+    short, shortest = steps_s < window_s, steps_s <= np.quantile(steps_s, 0.25)
     longest = steps_s >= np.quantile(steps_s, 0.75)
     return (
         "Where a step is shorter than a window of NVML (1/6 s), bursts and gaps of the device are "

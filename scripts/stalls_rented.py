@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from shipped import markdown, plain, save
 
+from driple.catalog import Instance
 from driple.simulate.device import Calibration, shipped_calibration
 from driple.simulate.job import Job
 from driple.stalls.cost import Offer, recommendation, simulated_offer
-from driple.stalls.instances import Instance, read_instances
+from driple.stalls.instances import choose_instances, read_instances
 from driple.stalls.traced import graph_of_workload
 from driple.stalls.workloads import MACRO, workload_named
 
@@ -27,6 +28,8 @@ __all__ = ["rented_section"]
 
 BERT, LARGE, SMALL = "bert-large", ("resnet50", "vgg11", "bert-large"), "shufflenet"
 COLOURS = {"p2": "#9aa5b1", "g4dn": "#e0a458", "p3": "#3b6ea8", "p4": "#1f3a5f", "p5": "#b5542d"}
+# Of the page: instances of the paper, and their successors.
+FAMILIES = ("p4d", "p3", "p3dn", "p2", "p4de", "p5", "p5en", "g4dn.2xlarge", "g4dn.12xlarge")
 PICTURE = "stalls/rented.png"
 
 Offers = Mapping[str, Offer]  # of a model, by instance
@@ -45,7 +48,7 @@ def offers_of(
     job = Job(graph_of_workload(workload, size))
     found = {}
     for item in known.values():
-        for count in (1, 2) if item.devices > 1 else (1,):
+        for count in (1, 2) if item.num_devices > 1 else (1,):
             offer = simulated_offer(
                 job, item, calibration, batch_size=size, samples=workload.samples, machines=count
             )
@@ -55,7 +58,8 @@ def offers_of(
 
 def rented_section(docs: Path, models: tuple[str, ...] = MACRO) -> list[str]:
     """Tables, the picture, and what the paper found beside what comes out here."""
-    calibration, known = shipped_calibration(), read_instances()
+    calibration = shipped_calibration()
+    known = {item.name: item for item in choose_instances(read_instances(), FAMILIES)}
     offers = {model: offers_of(model, calibration, known) for model in models}
     save(picture(offers), docs / PICTURE)
     names = sorted(offers[models[0]], key=lambda name: sum(

@@ -28,11 +28,11 @@ from stalls_campaign import MODELS, RATES, Run, measure, pack, runs_of
 from stalls_pictures import macro_picture, micro_picture, model_picture
 from stalls_rented import rented_section
 
+from driple.catalog import link_named
 from driple.cli.rates import rate_of
 from driple.cli.stalls_plot import plot_profile
 from driple.errors import DripleError
 from driple.files import write_whole
-from driple.hardware import link_named
 from driple.simulate.device import shipped_calibration
 from driple.stalls.communication import calibrated_channel, paper_time
 from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_of, write_channels

@@ -24,7 +24,7 @@ ROWS = (
         "targets",
         "settings",
         "trace",
-        "hardware",
+        "catalog",
         "processes",
         "storedfiles",
         "locks",

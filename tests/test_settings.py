@@ -2,8 +2,8 @@
 
 import pytest
 
+from driple.catalog import DEVICES, LINKS
 from driple.errors import SettingError
-from driple.hardware import DEVICES, LINKS
 from driple.settings import KNOWN_SETTINGS, Setting
 
 
@@ -47,7 +47,7 @@ def test_every_name_of_the_catalogue_makes_a_setting(topology: str) -> None:
     names = [
         f"{device}-{topology}/{kind}-{network}"
         for device in DEVICES
-        for network in (*LINKS, "NVLink", "40G")
+        for network in (*LINKS, "NVLink", "30G")
         for kind in ("ho", "he")
     ]
     found = [Setting.parse(name) for name in names]
@@ -79,10 +79,12 @@ def test_other_names_hold_no_dashes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("B200", "H200-P1w2"),
-        ("B200-P2w2", "H200-P1w2"),
-        ("MI300X-R8", "H200-P1w2"),
-        ("4090", "3090-P1"),
+        ("B100", "B200-P1w2"),
+        ("B100-P2w2", "B200-P1w2"),
+        ("MI308X-R8", "MI300X-P1w2"),
+        ("4090 D", "4090-P1"),
+        ("4090", "4090-R1/ho-PCIe"),
+        ("MI300X-R8", "MI300X-R8/ho-PCIe"),
     ],
 )
 def test_an_unknown_gpu_is_offered_gpus(name: str, nearest: str) -> None:

@@ -26,11 +26,11 @@ from driple.cli.source import UNKNOWN_DIMENSIONS
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.catalog import Instance
     from driple.cli.source import Reading
     from driple.simulate.device import Calibration
     from driple.stalls.assumptions import Assumptions
     from driple.stalls.cost import Offer, Refused
-    from driple.stalls.instances import Instance
 
 __all__ = ["cost"]
 
@@ -215,7 +215,12 @@ def _add_simulated(
     from driple.simulate.device import shipped_calibration
     from driple.simulate.stated_error import job_kind
     from driple.stalls.assumptions import assumptions_of
-    from driple.stalls.cost import refused_for_memory, refused_for_precision, simulated_offer
+    from driple.stalls.cost import (
+        refused_for_facts,
+        refused_for_memory,
+        refused_for_precision,
+        simulated_offer,
+    )
     from driple.stalls.memory import device_memory_bytes, least_memory
 
     calibration, graph = shipped_calibration(), given.job.graph
@@ -227,8 +232,10 @@ def _add_simulated(
     answer.no_price = _why_no_price(given)
     least, kind, large = least_memory(graph), job_kind(graph), []
     for item, count in chosen:
-        refused = refused_for_memory(least, item, count) or refused_for_precision(
-            answer.assumptions.precision, item, count
+        refused = (
+            refused_for_facts(item, count)
+            or refused_for_memory(least, item, count)
+            or refused_for_precision(answer.assumptions.precision, item, count)
         )
         if refused is None:
             large.append((item, count))
@@ -285,9 +292,10 @@ def _doubts(calibration: Calibration, chosen: Sequence[Instance]) -> list[str]:
     """Devices and links without published runs that the simulator could be fitted to."""
     from driple.simulate.device import nearest_link
     from driple.simulate.scene import scene_of
+    from driple.stalls.instances import instance_setting
 
     found = []
-    links = {scene_of(item.setting()).link for item in chosen if item.devices > 1}
+    links = {scene_of(instance_setting(item)).link for item in chosen if item.num_devices > 1}
     stand_ins = {name: nearest_link(name, calibration.links) for name in sorted(links)}
     for name, taken in stand_ins.items():
         if taken != name:

@@ -32,6 +32,7 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
+    from driple.catalog import device_named
     from driple.simulate.counters import traces_of_worker
 
     workers = made.records[:_MOST_WORKERS]
@@ -49,7 +50,13 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
     period_s = (end_s - start_s) / _SAMPLES
     for column, record in enumerate(workers):
         fine = traces_of_worker(record, period_s=period_s, start_s=start_s, end_s=end_s, window_s=0)
-        seen = traces_of_worker(record, period_s=period_s, start_s=start_s, end_s=end_s)
+        seen = traces_of_worker(
+            record,
+            period_s=period_s,
+            start_s=start_s,
+            end_s=end_s,
+            window_s=device_named(made.scene.devices[column]).counter_window_s,
+        )
         axes[0, column].set_title(f"worker {column}: {made.scene.devices[column]}", fontsize=9)
         for row, resource in enumerate(RESOURCES):
             axis = axes[row, column]

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from driple.catalog import device_named
 from driple.dataset.example import Dataset, Example
 from driple.errors import DatasetError, SettingError
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import ReadOptions
 from driple.graph.reader import DEFAULT_MAX_BYTES, read_graph
-from driple.hardware import device_named
 from driple.settings import Setting
 from driple.targets import FIGURES, RESOURCES, Targets
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.hardware import DEVICES
+from driple.catalog import DEVICES
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import Reached, tensor_factor
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitTimes, unit_times

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import device_named, link_named
 from driple.errors import ConfigError
-from driple.hardware import device_named, link_named
 from driple.opcost import GraphCost
 from driple.perfmodel import repaired, zeng
 from driple.perfmodel.advice import bottleneck, communication_ratio, rate_from_measured

@@ -22,11 +22,10 @@ from driple.simulate.cluster import WorkerRecord
 from driple.targets import RESOURCES, UNITS
 from driple.trace import Trace
 
-__all__ = ["NVML_WINDOW_S", "lengthened", "traces_of_worker"]
+__all__ = ["lengthened", "traces_of_worker"]
 
 FloatArray = npt.NDArray[np.float64]
 
-NVML_WINDOW_S = 1 / 6
 # Bounds of a worker's traces, checked before they are made: some hundred MB each.
 MOST_SEGMENTS = 5_000_000
 MOST_SAMPLES = 10_000_000
@@ -92,7 +91,7 @@ def traces_of_worker(
     period_s: float,
     start_s: float,
     end_s: float,
-    window_s: float = NVML_WINDOW_S,
+    window_s: float,
 ) -> dict[str, Trace]:
     """The traces of the four resources of a worker.
 
@@ -101,7 +100,8 @@ def traces_of_worker(
         period_s: sampling period.
         start_s: begin of the traces.
         end_s: end of the traces.
-        window_s: over which the device's utilisation is taken; 0 for the sampling period.
+        window_s: window of the device's utilisation counter (`Device.counter_window_s`), seconds; 0
+            for the sampling period.
 
     Raises:
         TraceError: there would be too many samples.

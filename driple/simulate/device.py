@@ -8,7 +8,6 @@ A device that nobody measured takes the efficiency of its generation's, or the n
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import cache
@@ -17,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from driple.catalog import DEVICES, Device, device_named, link_named
 from driple.checks import check_number
 from driple.errors import ConfigError
-from driple.hardware import DEVICES, Device, device_named, link_named
 from driple.settings import Setting
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, read_numbers
 
@@ -39,11 +38,8 @@ __all__ = [
 FORMAT = 1
 ETHERNET = "Ethernet"  # of any rate
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
-# Oldest to newest; where a generation was not measured, the nearest one's efficiency stands in.
-_CPU = "CPU"
 # The middle of so many measured links of a family tells more of another than the nearest does.
 _ENOUGH_RELATIVES = 3
-_GENERATIONS = (_CPU, "Kepler", "Pascal", "Volta", "Turing", "Ampere", "Hopper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +277,7 @@ def shipped_calibration(setting: Setting | None = None) -> Calibration:
 
 def is_cpu(device: str) -> bool:
     """Whether a device is a share of a CPU core."""
-    return device_named(device).generation == _CPU
+    return device_named(device).is_cpu
 
 
 @cache
@@ -342,7 +338,7 @@ def nearest_relative(device: Device, names: Iterable[str]) -> str:
 def link_kind(name: str) -> str:
     """Links that share an efficiency: Ethernet of any rate is one."""
     link = link_named(name)
-    return ETHERNET if link.source.startswith("IEEE") else link.name
+    return ETHERNET if link.kind == ETHERNET else link.name
 
 
 def nearest_link(name: str, kinds: Iterable[str]) -> str:
@@ -368,22 +364,14 @@ def nearest_link(name: str, kinds: Iterable[str]) -> str:
 
 def _family(kind: str) -> tuple[str, bool]:
     """`NVLink`, `PCIe` and so on, and whether copies go through the host."""
-    found = re.match(r"[A-Za-z]+", kind)
-    return (found[0] if found else kind, kind.endswith("-host"))
+    if kind == ETHERNET:
+        return ETHERNET, False
+    link = link_named(kind)
+    return link.kind, link.through_host
 
 
-def _distance(one: Device, other: Device) -> tuple[int, float]:
-    """How unlike two devices are: by generation, then by the balance of compute and memory."""
-    apart = abs(_place_of(one) - _place_of(other))
+def _distance(one: Device, other: Device) -> tuple[bool, float, float]:
+    """Distance of two devices: maker, then generation, then balance of compute and memory."""
+    apart = abs(one.architecture.order - other.architecture.order)
     balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
-    return apart, max(balance, 1 / balance)
-
-
-def _place_of(device: Device) -> int:
-    """Place of a device's generation, the oldest first."""
-    if device.generation not in _GENERATIONS:
-        raise ConfigError(
-            f"{device.name} is of generation '{device.generation}', which is none of "
-            f"{', '.join(_GENERATIONS)}; put it into this order to find its relatives"
-        )
-    return _GENERATIONS.index(device.generation)
+    return one.maker != other.maker, apart, max(balance, 1 / balance)

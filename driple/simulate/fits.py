@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from driple.catalog import device_named
 from driple.errors import ConfigError
-from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import Fit, StepRows, fit_steps, step_rows
 from driple.simulate.device import LinkEfficiency, nearest_relative

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import Device
 from driple.errors import ConfigError
-from driple.hardware import Device
 from driple.simulate.optable import (
     BIAS_GRADIENT,
     MATMUL,
@@ -51,9 +51,6 @@ TILES = ((256, 128), (128, 128), (128, 64), (64, 64), (64, 32), (32, 32))
 TILE_SHARES = (1.0, 1.0, 0.95, 0.85, 0.7, 0.5)
 RAMP = 40.0  # steps of k that a tile loses at its begin and end
 SPLITS = (1, 2, 4, 8, 16, 32)  # parts that k may be cut into
-# The libraries of these (cuDNN 7, cuBLAS 10) take tensor cores for sides that are multiples of 8
-# only; later ones fill up.
-_MULTIPLES_ONLY = frozenset({"Volta", "Turing"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,7 +223,8 @@ class UnitTimes:
 
 def unit_times(table: OpTable, device: Device) -> UnitTimes:
     """Seconds of kernels at the peaks of a device."""
-    fits = table.fits_tensor_cores | (device.generation not in _MULTIPLES_ONLY)
+    # Libraries of later generations fill up sides that are no multiples.
+    fits = table.fits_tensor_cores | (device.architecture.tensor_sides == 1)
     tensor = np.where(table.half, fits & device.tensor_cores, device.tf32)
     at_half = table.half & (fits | (not device.tensor_cores))
     rows = np.flatnonzero(table.sides[:, 3] > 0)

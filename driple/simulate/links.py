@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.hardware import device_named, link_named
+from driple.catalog import device_named, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.cluster import ClusterSpec, simulate_cluster
 from driple.simulate.device import CalibratedDevice, LinkEfficiency, link_kind

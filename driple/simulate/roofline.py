@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.hardware import Device
+from driple.catalog import Device
 from driple.simulate.calibrate import StepRows
 from driple.simulate.solver import least_squares
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from driple.catalog import device_named
 from driple.checks import check_whole
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.label import label_trace, targets_of
 from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster, spread
-from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
+from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.job import Job, assumptions_on
 from driple.simulate.ring import RingSpec, simulate_ring
@@ -38,7 +39,7 @@ _LEAST_STEPS = 2
 _WARM_UP, _MOST_STEPS, _LEAST_ASYNC_STEPS, _WORKER_STEPS = 5, 100, 20, 200
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
-_LEAST_TRACE_S = 60 * NVML_WINDOW_S
+_LEAST_WINDOWS = 60  # of a trace: windows of the counter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,15 +107,17 @@ def simulate(
         ConfigError: fewer than two steps.
         GraphError: the graph does not tell what its ops compute on.
         SettingError: an unknown device, or workers that nobody described.
+        CatalogError: the catalogue lacks a fact about the device.
     """
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = Job(job) if isinstance(job, OpGraph) else job
     scene = scene_of(setting) if scene is None else scene
+    window_s = device_named(setting.device).counter_window_s
     records = simulate_steps(
         job, scene, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
     kinds = scene.own_workers()
-    shown = [_seen(records[worker]) for worker in kinds]
+    shown = [_seen(records[worker], window_s) for worker in kinds]
     weights = list(kinds.values())
     seen = shown[0]
     return Simulation(
@@ -214,21 +217,27 @@ class _Seen:
     traces: Mapping[str, Trace]
 
 
-def targets_of_record(record: WorkerRecord) -> Targets:
+def targets_of_record(record: WorkerRecord, window_s: float) -> Targets:
     """The twelve targets of what one worker did, as its counters show it.
+
+    Args:
+        record: what it did.
+        window_s: seconds over which its device's counters take their mean.
 
     Raises:
         TraceError: the steps are too short or too long for counters.
         SimulationError: a device would be in use for more than all of the time.
     """
-    return _seen(record).targets
+    return _seen(record, window_s).targets
 
 
-def _seen(record: WorkerRecord) -> _Seen:
-    long = lengthened(record, _LEAST_TRACE_S)
+def _seen(record: WorkerRecord, window_s: float) -> _Seen:
+    long = lengthened(record, _LEAST_WINDOWS * window_s)
     start_s, end_s = long.step_ends_s[0], long.step_ends_s[-1]
     period_s = float(np.clip(long.iteration_time_s / _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S))
-    traces = traces_of_worker(long, period_s=period_s, start_s=start_s, end_s=end_s)
+    traces = traces_of_worker(
+        long, period_s=period_s, start_s=start_s, end_s=end_s, window_s=window_s
+    )
     labels = {name: label_trace(trace, long.iteration_time_s) for name, trace in traces.items()}
     patterns = {name: label.pattern for name, label in labels.items()}
     return _Seen(targets_of(labels), patterns, long.iteration_time_s, traces)

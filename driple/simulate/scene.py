@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from driple.catalog import Device, device_named, link_named, shipped_hardware
 from driple.errors import SettingError
-from driple.hardware import Device, device_named, link_named
 from driple.settings import Setting
-from driple.simulate.device import is_cpu
 
 __all__ = ["Scene", "copy_s_per_byte", "known_scene", "scene_of"]
 
@@ -27,18 +26,6 @@ _UNLIKE: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
     (5, 5): (("V100", "V100", "2080Ti", "2080Ti", "2080Ti"),),
     (5, 10): (("V100",) * 4 + ("2080Ti",) * 6,),
 }
-_PCIE = {"Ampere": "PCIe4", "Hopper": "PCIe5"}
-# Not by generation: of each, only some have NVLink. A V100 of a setting's name may be any of them.
-_NVLINK = {
-    "P100-SXM2": "NVLink-P100",
-    **dict.fromkeys(("V100", "V100-SXM2", "V100-SXM3"), "NVLink-V100"),
-    **dict.fromkeys(("2080Ti", "TitanRTX", "RTX6000", "RTX8000"), "NVLink-Turing"),
-    **dict.fromkeys(("A100", "A100-80G"), "NVLink-A100"),
-    **dict.fromkeys(("3090", "A6000"), "NVLink-GA102"),
-    **dict.fromkeys(("H100", "H200"), "NVLink-H100"),
-}
-# Devices that cannot copy to each other over PCIe: GeForce and Titan cards since Turing.
-_NO_PEERS = frozenset({"2080Ti", "TitanRTX", "3090"})
 # Machines that share the roles of a topology (Table 6, "# of GPU machines").
 _MACHINES = {(2, 2): 2, (4, 4): 2, (5, 5): 5, (5, 10): 5}
 
@@ -99,7 +86,7 @@ def scene_of(setting: Setting) -> Scene:
     num_workers, num_servers = setting.num_workers, setting.num_servers
     link = _link_name(setting)
     machines = 1  # co-located
-    if not link.startswith(("PCIe", "NVLink")):
+    if not link_named(link).within_machine:
         table6 = not setting.homogeneous  # its settings with a network are all of unlike workers
         machines = _MACHINES.get((num_servers, num_workers), 0) if table6 else 0
     if not machines or setting.on_cpu:  # each role on its own
@@ -126,28 +113,28 @@ def known_scene(setting: Setting) -> Scene | None:
 
 
 def copy_s_per_byte(device: Device) -> float:
-    """Seconds for a byte between a host's memory and its device: at the nominal rate of PCIe."""
-    if is_cpu(device.name):
+    """Seconds for a byte between a host's memory and its device, at the nominal rate of their link.
+
+    Raises:
+        CatalogError: the catalogue does not know that link.
+    """
+    if device.is_cpu:
         return 0.0
-    return 1 / link_named(_pcie_of(device)).bytes_per_s
-
-
-def _pcie_of(device: Device) -> str:
-    return _PCIE.get(device.generation, "PCIe3")
+    return 1 / shipped_hardware().host_link(device).bytes_per_s
 
 
 def _link_name(setting: Setting) -> str:
-    """Name of the link in the catalogue: NVLink is the device's, PCIe that of its generation.
+    """Name of the link in the catalogue: the device's own NVLink or PCIe.
 
     Workers of a ring that cannot copy to each other go through the host's memory.
     """
     if setting.network == "PCIe" and not setting.on_cpu:
         device = device_named(setting.device)
-        through_host = not setting.num_servers and device.name in _NO_PEERS
-        return _pcie_of(device) + ("-host" if through_host else "")
+        through_host = not setting.num_servers and not device.pcie_peers
+        return shipped_hardware().pcie_link(device, through_host=through_host).name
     if not setting.network.startswith("NVLink"):
         return setting.network
-    own = _NVLINK.get(device_named(setting.device).name)
+    own = device_named(setting.device).nvlink
     if own is None:
         raise SettingError(f"{setting.device} has no NVLink; give another network, such as PCIe")
     if setting.network not in {"NVLink", own}:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from driple.catalog import device_named
 from driple.errors import ConfigError
 from driple.graph.signature import OpSignature, Tensor
-from driple.hardware import device_named
 from driple.simulate.published import Row, read_rows
 
 __all__ = ["PublishedOp", "read_ops"]

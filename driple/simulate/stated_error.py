@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import link_named
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
-from driple.hardware import link_named
 from driple.opcost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
 from driple.settings import Setting
 from driple.simulate.checked_runs import CheckedRun, shipped_checked_runs

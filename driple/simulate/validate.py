@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from driple.catalog import DEVICES, link_named
 from driple.graph.opgraph import OpGraph
-from driple.hardware import DEVICES, link_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import Fit
 from driple.simulate.device import ETHERNET, Calibration, LinkEfficiency, nearest_link

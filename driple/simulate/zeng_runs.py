@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import DEVICES
 from driple.errors import ConfigError
-from driple.hardware import DEVICES
 from driple.perfmodel import repaired, zeng
 from driple.perfmodel.repaired import Exchange, Parts
 from driple.simulate.published import read_rows

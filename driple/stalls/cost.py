@@ -13,15 +13,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from driple.catalog import Instance, device_named, shipped_hardware
 from driple.checks import check_number, check_whole
 from driple.errors import ConfigError, MeasureError
-from driple.hardware import device_named
 from driple.settings import Setting
 from driple.simulate.device import Calibration
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.simulate.stated_error import JobKind, StatedError, stated_error
-from driple.stalls.instances import Instance
+from driple.stalls.instances import instance_setting
 from driple.stalls.memory import LeastMemory, device_memory_bytes
 from driple.stalls.record import Profile
 from driple.stalls.workloads import IMAGENET_SAMPLES
@@ -33,6 +33,7 @@ __all__ = [
     "measured_offer",
     "price_text",
     "recommendation",
+    "refused_for_facts",
     "refused_for_memory",
     "refused_for_precision",
     "simulated_offer",
@@ -43,9 +44,6 @@ _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _MOST_NAMED = 3  # instances that a recommendation advises against
 _SAME_SPEED, _TWICE = 1.05, 2.0  # ratios of times
 _WHOLE_PRICE = 100.0  # from here on without cents
-# Tensor cores know bfloat16 from compute capability 8.0 on (CUDA C++ programming guide); PyTorch
-# emulates it before, and no published run says how slowly.
-_WITHOUT_BFLOAT16 = frozenset({"Kepler", "Pascal", "Volta", "Turing"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +89,23 @@ class Refused:
     reason: str
 
 
+def refused_for_facts(instance: Instance, machines: int = 1) -> Refused | None:
+    """Why an instance cannot be simulated: facts that the catalogue lacks; None if it has all.
+
+    Args:
+        instance: to rent.
+        machines: how many of them.
+    """
+    missing = shipped_hardware().missing_for_simulation(device_named(instance.device))
+    facts = [f"{name} of a {instance.device}" for name in missing]
+    if machines > 1 and instance.network_gbps is None:
+        facts.append("its network_gbps")
+    if not facts:
+        return None
+    reason = f"the catalogue does not state {', '.join(facts)}; add it in a file of your own"
+    return Refused(name=_named(instance, machines), reason=reason)
+
+
 def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1) -> Refused | None:
     """Why a job does not fit on the devices of an instance; None if it may fit.
 
@@ -112,16 +127,18 @@ def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1
 def refused_for_precision(precision: str, instance: Instance, machines: int = 1) -> Refused | None:
     """Why the devices of an instance have no times in a precision; None if they have.
 
+    PyTorch emulates bfloat16 on a device without the format, and no published run shows how slowly.
+
     Args:
         precision: of convolutions and matrix products, as `precision_of` names it.
         instance: to rent.
         machines: how many of them.
     """
-    generation = device_named(instance.device).generation
-    if "bfloat16" not in precision or generation not in _WITHOUT_BFLOAT16:
+    device = device_named(instance.device)
+    if "bfloat16" not in precision or device.bf16_flops:
         return None
     reason = (
-        f"the job computes in bfloat16, which a {instance.device} ({generation}) only emulates; "
+        f"the job computes in bfloat16, which a {device.name} ({device.generation}) only emulates; "
         "train in float16 there"
     )
     return Refused(name=_named(instance, machines), reason=reason)
@@ -159,14 +176,14 @@ def simulated_offer(
     check_whole("--batch-size", batch_size, 1)
     check_whole("--samples", samples, 1)
     check_whole("--machines", machines, 1)
-    setting = instance.setting(machines)
+    setting = instance_setting(instance, machines)
     alone = Setting(
         device=instance.device, num_servers=0, num_workers=1, network=instance.interconnect
     )
     one_s = simulate(job, alone, calibration, num_steps=_STEPS).iteration_time_s
     # A ring over machines crosses their interconnects too: the slowest link counts (IV-B2).
     rings = [setting] if setting.num_workers > 1 else []
-    if machines > 1 and instance.devices > 1:
+    if machines > 1 and instance.num_devices > 1:
         rings.append(replace(alone, num_workers=setting.num_workers))
     found = [simulate(job, ring, calibration, num_steps=_STEPS).iteration_time_s for ring in rings]
     all_s = max([one_s, *found])
@@ -248,7 +265,7 @@ def _offer(
     epoch_s = iterations * iteration_s
     return Offer(
         name=_named(instance, machines),
-        devices=instance.devices * machines,
+        devices=instance.num_devices * machines,
         iteration_s=iteration_s,
         communication_pct=communication_pct,
         epoch_s=epoch_s,

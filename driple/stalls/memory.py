@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from driple.catalog import Instance, device_named
 from driple.graph.opgraph import OpGraph
-from driple.hardware import device_named
-from driple.stalls.instances import Instance
 
 __all__ = ["LeastMemory", "device_memory_bytes", "least_memory", "optimizer_of"]
 
@@ -87,5 +86,6 @@ def device_memory_bytes(instance: Instance) -> float:
     device is refused only if it is too small either way.
     """
     in_all = instance.device_memory_gb
-    each_gb = in_all / instance.devices if in_all else 0.0
-    return (each_gb or device_named(instance.device).memory_bytes / _GB) * _GIB
+    if in_all is None:
+        return device_named(instance.device).memory_bytes / _GB * _GIB
+    return in_all / instance.num_devices * _GIB

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from driple.catalog import device_named
 from driple.errors import ConfigError, GraphError
-from driple.hardware import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.device import CalibratedDevice
 from driple.simulate.job import Job, Program

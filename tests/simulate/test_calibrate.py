@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from driple.hardware import device_named
+from driple.catalog import device_named
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import DEVICE, KERNELS, StepRows, fit_steps, step_rows
 from driple.simulate.device import tensor_factor

@@ -5,7 +5,9 @@ import pytest
 
 from driple.errors import SimulationError, TraceError
 from driple.simulate.cluster import Computing, WorkerRecord
-from driple.simulate.counters import NVML_WINDOW_S, lengthened, traces_of_worker
+from driple.simulate.counters import lengthened, traces_of_worker
+
+WINDOW_S = 1 / 6
 
 
 def record(step_s: float, busy_s: float, steps: int) -> WorkerRecord:
@@ -22,7 +24,7 @@ def record(step_s: float, busy_s: float, steps: int) -> WorkerRecord:
 def device_trace(made: WorkerRecord, **more: float) -> np.ndarray:
     """Device utilisation from the end of the first step, in percent."""
     ends = made.step_ends_s
-    how = {"period_s": 0.002, "start_s": ends[0], "end_s": ends[-1], **more}
+    how = {"period_s": 0.002, "start_s": ends[0], "end_s": ends[-1], "window_s": WINDOW_S, **more}
     return traces_of_worker(made, **how)["device_util"].amount  # type: ignore[arg-type]
 
 
@@ -39,7 +41,7 @@ def test_a_trace_within_a_window_shows_its_mean() -> None:
 
 def test_long_steps_show_window_after_window() -> None:
     """Steps of two windows, the first of which is all kernel."""
-    shown = device_trace(record(2 * NVML_WINDOW_S, NVML_WINDOW_S, 10), period_s=NVML_WINDOW_S / 4)
+    shown = device_trace(record(2 * WINDOW_S, WINDOW_S, 10), period_s=WINDOW_S / 4)
     assert np.round(shown[:12]).tolist() == [100.0] * 7 + [0.0] * 4 + [100.0]
     assert set(np.round(shown)) == {0.0, 100.0}
 
@@ -58,7 +60,8 @@ def test_a_lengthened_record_goes_on_as_it_was() -> None:
     assert long.iteration_time_s == pytest.approx(short.iteration_time_s)
     used = [one.end_s - one.start_s for one in long.computing]
     assert used == pytest.approx([0.1] * 20)
-    passed = traces_of_worker(long, period_s=0.05, start_s=0.25, end_s=5.25)["net_tx"].amount
+    traces = traces_of_worker(long, period_s=0.05, start_s=0.25, end_s=5.25, window_s=WINDOW_S)
+    passed = traces["net_tx"].amount
     assert passed * 0.05 * 1e6 == pytest.approx(np.tile([0.4, 0, 0, 0, 0], 20), abs=1e-9)
     assert lengthened(short, 0.4) is short
 
@@ -74,7 +77,7 @@ def test_steps_too_short_or_too_long_for_counters_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("share", "found"), [(1.01, "101 %"), (-0.5, "-50 %"), (6.62, "662 %")])
-@pytest.mark.parametrize("window_s", [0.0, NVML_WINDOW_S])
+@pytest.mark.parametrize("window_s", [0.0, WINDOW_S])
 def test_no_sample_above_100_pct_is_shown(share: float, found: str, window_s: float) -> None:
     """Neither cut off nor shown: a device in use for more than all of the time is a fault."""
     odd = record(1.0, 1.0, 5)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.hardware import device_named
+from driple.catalog import device_named
 from driple.settings import Setting
 from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.device import shipped_calibration

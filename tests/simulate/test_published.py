@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from driple.catalog import DEVICES
 from driple.errors import ConfigError
-from driple.hardware import DEVICES
 from driple.simulate.published import read_published, read_rows
 
 DATA = Path(__file__).parents[2] / "data" / "published"

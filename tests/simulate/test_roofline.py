@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.hardware import DEVICES
+from driple.catalog import DEVICES
 from driple.simulate.batched import BatchedGraph
 from driple.simulate.calibrate import step_rows
 from driple.simulate.fits import Fits

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from driple.catalog import device_named, link_named
 from driple.graph.placement import Strategy
-from driple.hardware import link_named
 from driple.settings import Setting
 from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
 from driple.simulate.device import CalibratedDevice, LinkEfficiency
@@ -86,7 +86,7 @@ def cluster(**more: object) -> ClusterSpec:
 
 
 def targets(record: WorkerRecord) -> np.ndarray:
-    return targets_of_record(record).values
+    return targets_of_record(record, device_named("V100").counter_window_s).values
 
 
 def check(found: np.ndarray, wanted: np.ndarray, **tolerance: float) -> None:

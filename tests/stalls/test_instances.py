@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from driple.errors import ConfigError, SettingError
+from driple.errors import ConfigError
 from driple.simulate.scene import scene_of
-from driple.stalls.instances import choose_instances, read_instances
+from driple.stalls.instances import choose_instances, instance_setting, read_instances
 
 # Table I: GPUs, vCPUs, GPU memory, main memory, network in Gbit/s, price per hour.
 TABLE_1 = {
@@ -29,15 +29,19 @@ def test_table_1_is_in_the_catalogue(name: str) -> None:
     price = one.price(THEN)
     assert price is not None
     assert "Table I" in price.source
-    numbers = (one.devices, one.vcpus, one.device_memory_gb, one.memory_gb, one.network_gbps)
+    numbers = (one.num_devices, one.vcpus, one.device_memory_gb, one.memory_gb, one.network_gbps)
     assert (*numbers, price.per_hour) == TABLE_1[name]
 
 
 @pytest.mark.parametrize("name", read_instances())
 def test_every_instance_can_be_simulated_and_its_prices_have_source_and_date(name: str) -> None:
     one = read_instances()[name]
-    assert scene_of(one.setting()).num_machines == 1
-    assert scene_of(one.setting(2)).link_bytes_per_s == one.network_gbps * 1e9 / 8
+    assert scene_of(instance_setting(one)).num_machines == 1
+    if one.network_gbps is None:
+        with pytest.raises(ConfigError, match=f"{one.name} has no network_gbps"):
+            instance_setting(one, 2)
+    else:
+        assert scene_of(instance_setting(one, 2)).link_bytes_per_s == one.network_gbps * 1e9 / 8
     for price in one.prices:
         assert price.date is not None
         assert len(price.source) > 20
@@ -64,10 +68,10 @@ def test_users_own_files_win(tmp_path: Path) -> None:
     mine = known["p3.2xlarge"].price(THEN)
     assert mine is not None
     assert (mine.per_hour, known["p3.2xlarge"].vcpus) == (1.1, 8)
-    assert known["under-my-desk"].setting().name == "2080Ti-R4/ho-PCIe"
+    assert instance_setting(known["under-my-desk"]).name == "2080Ti-R4/ho-PCIe"
     assert known["under-my-desk"].price() is None
     with pytest.raises(ConfigError, match="network_gbps"):
-        known["under-my-desk"].setting(2)
+        instance_setting(known["under-my-desk"], 2)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +79,9 @@ def test_users_own_files_win(tmp_path: Path) -> None:
     [
         ("instances: [", "no YAML"),
         ("- p3", "a list called 'instances'"),
-        ("instances: [{device: V100}]", "without a name"),
-        ("instances: [{name: a, devize: V100}]", "unknown fields devize"),
-        ("instances: [{name: a}]", "lacks device, devices, interconnect"),
+        ("instances: [{device: V100}]", "name of"),
+        ("instances: [{name: a, devize: V100}]", "unknown field 'devize'"),
+        ("instances: [{name: a}]", "has no device, num_devices, interconnect"),
         ("instances: [{name: p3.2xlarge, price_per_hour: -1}]", "above 0"),
         ("instances: [{name: p3.2xlarge, price_per_hour: yes}]", "above 0"),
         ("instances: [{name: p3.2xlarge, devices: 0}]", "devices of"),
@@ -99,7 +103,7 @@ def test_bad_files_get_one_line(tmp_path: Path, text: str, said: str) -> None:
 def test_unknown_devices_and_missing_files(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("instances: [{name: a, device: Abacus, devices: 1, interconnect: PCIe}]")
-    with pytest.raises(SettingError, match="Abacus"):
+    with pytest.raises(ConfigError, match="Abacus"):
         read_instances([file])
     with pytest.raises(ConfigError, match="cannot be read"):
         read_instances([tmp_path / "none.yaml"])

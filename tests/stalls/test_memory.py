@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import nn
 
+from driple.catalog import DEVICES, Instance
 from driple.graph.opgraph import OpGraph, RemoteOps
-from driple.hardware import DEVICES
 from driple.stalls.cost import refused_for_memory, refused_for_precision
-from driple.stalls.instances import Instance, read_instances
+from driple.stalls.instances import read_instances
 from driple.stalls.memory import LeastMemory, device_memory_bytes, least_memory, optimizer_of
 from driple.stalls.traced import graph_of_step
 
 GIB = 2**30
-K80 = Instance(name="small", device="K80", devices=1, interconnect="PCIe")
+K80 = Instance(name="small", device="K80", num_devices=1, interconnect="PCIe")
 
 
 def graph_of(update: str) -> OpGraph:
@@ -73,12 +73,15 @@ def test_what_is_larger_than_a_device_is_refused_with_both_numbers() -> None:
 
 
 def test_every_device_has_a_memory_and_instances_agree_with_it() -> None:
-    """Of devices that come with two sizes, the catalogue has the smaller one."""
+    """Of devices that come with two sizes, the catalogue has the smaller one.
+
+    Providers subtract what error correction takes: a B200 of AWS has 179 GB of 180.
+    """
     assert all(device.memory_bytes >= 6e9 for device in DEVICES.values())
     for instance in read_instances().values():
         own = device_memory_bytes(instance)
-        usual = device_memory_bytes(replace(instance, device_memory_gb=0.0))
-        assert own == pytest.approx(usual) or own == pytest.approx(2 * usual)
+        usual = device_memory_bytes(replace(instance, device_memory_gb=None))
+        assert own == pytest.approx(usual, rel=0.01) or own == pytest.approx(2 * usual)
 
 
 def test_emulated_bfloat16_is_refused() -> None:

@@ -1,0 +1,311 @@
+"""Rows of catalogue files: TOML text -> checked rows by table, each with its file and source.
+
+    devices.toml, FILE.toml ... -> parse_file -> Row (values of known fields) -> merged by name
+
+A file may hold any of the tables `generations`, `devices`, `links` and `instances`. Everything is
+bounded, since users pass such files on to each other.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driple.catalog.fields import (
+    DEVICE_FACTS,
+    GENERATION_FIELDS,
+    INSTANCE_FIELDS,
+    LINK_FIELDS,
+    PRICE_FIELDS,
+    Field,
+    check_field,
+)
+from driple.checks import check_number
+from driple.errors import ConfigError
+
+__all__ = ["TABLES", "PriceRow", "Row", "merged", "parse_file", "parse_table", "read_file"]
+
+FORMAT = 1
+MAX_BYTES = 2**19
+MAX_ROWS = 2000  # of one table
+MAX_PRICES = 200  # of one instance
+MAX_DOTS = 100  # of one line: a key of many parts takes the parser the square of them
+_MAX_REASON = 200
+TABLES = ("generations", "devices", "links", "instances")
+_TEXTS, _SOURCES, _DATE = Field(kind="texts"), Field(kind="sources"), Field(kind="date")
+_FIELDS: Mapping[str, Mapping[str, Field]] = {
+    "generations": GENERATION_FIELDS,
+    "devices": {
+        "generation": Field(kind="text"),
+        "aliases": _TEXTS,
+        "unknown": _TEXTS,
+        "source": _SOURCES,
+        "date": _DATE,
+        **DEVICE_FACTS,
+    },
+    "links": LINK_FIELDS,
+    "instances": INSTANCE_FIELDS,
+}
+# Fields with a form of their own, read by `_row`.
+_EXTRA = {"instances": ("prices", "price_per_hour")}
+
+Value = float | int | bool | str | datetime.date | tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PriceRow:
+    """One price of an instance, as read; without a date it is the user's own."""
+
+    per_hour: float
+    date: datetime.date | None
+    region: str | None
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        name: of what it describes.
+        values: by field, checked; texts in lists are tuples, `source` is one text.
+        prices: of an instance.
+        file: that it comes from, as errors name it.
+    """
+
+    name: str
+    values: Mapping[str, Value]
+    prices: tuple[PriceRow, ...] = ()
+    file: str
+
+    def text(self, key: str) -> str:
+        """The value of a text field, empty if the row lacks it."""
+        return str(self.values.get(key, ""))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The value of a list of texts, empty if the row lacks it."""
+        found = self.values.get(key, ())
+        return found if isinstance(found, tuple) else (str(found),)
+
+    def number(self, key: str) -> float | None:
+        """The value of a number, None if the row lacks it."""
+        found = self.values.get(key)
+        return float(found) if isinstance(found, float | int) else None
+
+    def date(self) -> datetime.date | None:
+        """The day of the row, None if it does not say."""
+        found = self.values.get("date")
+        return found if isinstance(found, datetime.date) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where rows come from: the file's name, its table of sources, whether it is the user's own."""
+
+    file: str
+    texts: Mapping[str, str] = field(hash=False)
+    own: bool
+
+    def of(self, value: object) -> str:
+        """The text of a `source` field: keys of the file's sources, or words of its own."""
+        parts = [str(part) for part in value] if isinstance(value, list) else [str(value)]
+        return "; ".join(self.texts.get(part, part) for part in parts)
+
+
+def read_file(path: Path) -> dict[str, list[Row]]:
+    """The rows of a user's file, by table.
+
+    Raises:
+        ConfigError: it cannot be read, or a row is wrong.
+    """
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"catalogue {path} cannot be read ({error})") from error
+    return parse_file(text, str(path), own=True)
+
+
+def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
+    """The rows of a catalogue file, by table.
+
+    Args:
+        text: of the file.
+        file: its name, as errors give it.
+        own: whether it is the user's, whose rows need neither source nor date.
+
+    Raises:
+        ConfigError: no TOML, too large, or a row that is wrong; with file, row and field.
+    """
+    content = _parse(text, file)
+    odd = set(content) - {"format", "sources", *TABLES}
+    if odd:
+        raise ConfigError(
+            f"{file} has an unknown table {sorted(odd)[0]!r}; known are {', '.join(TABLES)}"
+        )
+    if content.get("format", FORMAT) != FORMAT:
+        raise ConfigError(f"{file} has format {content['format']!r}; this Driple reads {FORMAT}")
+    texts = content.get("sources", {})
+    if not isinstance(texts, dict) or not all(isinstance(word, str) for word in texts.values()):
+        raise ConfigError(f"{file}: [sources] must be names with their texts")
+    source = _Source(file, texts, own)
+    return {table: _rows(content.get(table, []), table, source) for table in TABLES}
+
+
+def parse_table(
+    entries: list[object], table: str, file: str, sources: Mapping[str, str]
+) -> list[Row]:
+    """Rows of one table that another reader took from a user's file.
+
+    Args:
+        entries: of the file, each a mapping of fields.
+        table: whose fields they have.
+        file: its name, as errors give it.
+        sources: texts that a `source` may name.
+
+    Raises:
+        ConfigError: a row that is wrong; with file, row and field.
+    """
+    return _rows(entries, table, _Source(file, sources, own=True))
+
+
+def _parse(text: str, file: str) -> dict[str, object]:
+    if len(text) > MAX_BYTES:
+        raise ConfigError(f"{file} has over {MAX_BYTES} bytes; keep only the rows that you need")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MAX_DOTS:
+            raise ConfigError(
+                f"{file} has over {MAX_DOTS} dots in line {number}; write it on several lines"
+            )
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
+        reason = " ".join(str(error).split())[:_MAX_REASON] or "nested too deep"
+        raise ConfigError(f"{file} is no TOML: {reason}") from error
+
+
+def _rows(found: object, table: str, source: _Source) -> list[Row]:
+    if not isinstance(found, list):
+        raise ConfigError(f"{source.file}: {table} must be rows that begin with [[{table}]]")
+    if len(found) > MAX_ROWS:
+        raise ConfigError(
+            f"{source.file} has {len(found)} rows of {table}, at most {MAX_ROWS} are read"
+        )
+    rows = [_row(entry, f"row {number} of {table}", table, source) for number, entry in
+            enumerate(found, 1)]  # fmt: skip
+    names = [row.name for row in rows]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ConfigError(f"{source.file}: two rows of {table} are called '{twice[0]}'; keep one")
+    return rows
+
+
+def _row(entry: object, number: str, table: str, source: _Source) -> Row:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{source.file}: {number} is not a table of fields, got {entry!r:.80}")
+    named = f"{source.file}, {number}"
+    check_field(Field(kind="text"), "name", entry.get("name"), named)
+    name = entry["name"]
+    where = f"{source.file}, {number} ({name})"
+    known = _FIELDS[table]
+    values: dict[str, Value] = {}
+    prices: tuple[PriceRow, ...] = ()
+    for key, value in entry.items():
+        if key in known:
+            check_field(known[key], key, value, where)
+            values[key] = source.of(value) if key == "source" else _plain(value)
+        elif key in _EXTRA.get(table, ()):
+            prices = _prices(entry, where, source)
+        elif key != "name":
+            raise ConfigError(
+                f"{where} has an unknown field {key!r}; known are "
+                f"{', '.join((*sorted(known), *_EXTRA.get(table, ())))}"
+            )
+    if not source.own:
+        for key in ("source", "date"):
+            if key not in values:
+                raise ConfigError(f"{where} has no {key}")
+    _check_unknown(values, where)
+    return Row(name=name, values=values, prices=prices, file=source.file)
+
+
+def _check_unknown(values: Mapping[str, Value], where: str) -> None:
+    """Refuse a field that is listed as unknown and stated, or that there is not."""
+    for name in values.get("unknown", ()) or ():  # type: ignore[union-attr]
+        if name not in DEVICE_FACTS:
+            raise ConfigError(f"unknown of {where} lists {name!r}, which is no field of a device")
+        if name in values:
+            raise ConfigError(f"{where} states {name} and lists it as unknown; keep one")
+
+
+def _plain(value: object) -> Value:
+    """Lists of texts as tuples, all else as it is."""
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+def _prices(entry: Mapping[str, object], where: str, source: _Source) -> tuple[PriceRow, ...]:
+    if "price_per_hour" in entry:
+        own = entry["price_per_hour"]
+        check_number(f"price_per_hour of {where}", own, above=0)
+        return (PriceRow(per_hour=float(str(own)), date=None, region=None, source=where),)
+    found = entry["prices"]
+    if not isinstance(found, list) or len(found) > MAX_PRICES:
+        raise ConfigError(
+            f"prices of {where} must be a list of at most {MAX_PRICES}, each with per_hour and date"
+        )
+    return tuple(_price(item, f"a price of {where}", source) for item in found)
+
+
+def _price(item: object, where: str, source: _Source) -> PriceRow:
+    if not isinstance(item, dict) or "per_hour" not in item:
+        raise ConfigError(f"{where} has no per_hour, got {item!r:.80}")
+    odd = set(item) - set(PRICE_FIELDS)
+    if odd:
+        raise ConfigError(
+            f"{where} has an unknown field {sorted(odd)[0]!r}; known are {', '.join(PRICE_FIELDS)}"
+        )
+    for key, value in item.items():
+        check_field(PRICE_FIELDS[key], key, value, where)
+    if not source.own:
+        for key in ("date", "region", "source"):
+            if key not in item:
+                raise ConfigError(f"{where} has no {key}")
+    return PriceRow(
+        per_hour=float(item["per_hour"]),
+        date=item.get("date"),
+        region=item.get("region"),
+        source=source.of(item["source"]) if "source" in item else source.file,
+    )
+
+
+def merged(before: Mapping[str, Row], rows: Iterable[Row]) -> dict[str, Row]:
+    """Rows by name, where later rows replace the fields that they state.
+
+    A fact that a later row states is no longer unknown; a list of prices replaces the earlier one.
+    """
+    found = dict(before)
+    for row in rows:
+        old = found.get(row.name)
+        if old is None:
+            found[row.name] = row
+            continue
+        values = {**old.values, **row.values}
+        if "unknown" not in row.values:
+            values["unknown"] = tuple(
+                name for name in old.texts("unknown") if name not in row.values
+            )
+        elif old.values:
+            for name in row.texts("unknown"):
+                values.pop(name, None)
+        values["aliases"] = tuple(dict.fromkeys((*old.texts("aliases"), *row.texts("aliases"))))
+        if "source" not in row.values:
+            values["source"] = f"{old.text('source')}; {row.file}"
+            values.pop("date", None)
+        found[row.name] = Row(
+            name=row.name, values=values, prices=row.prices or old.prices, file=row.file
+        )
+    return found
