@@ -46,7 +46,7 @@ from driple.simulate.published import read_rows
 from driple.simulate.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s, read_zeng
 from driple.zoo.store import GraphStore
 
-TABLES = ROOT / "data" / "published"
+TABLES = ROOT / "datasets" / "published"
 SHIPPED = ROOT / "driple" / "simulate" / "closed_forms.json"
 PICTURES = DOCS / "models"
 _HALVES_BY_CHANCE = 10
@@ -278,7 +278,7 @@ def errors_of(
 
 def main() -> None:
     """Fit, compare, draw, write."""
-    runs, store = read_zeng(TABLES), GraphStore.open(ROOT / "data" / "calibration" / "graphs")
+    runs, store = read_zeng(TABLES), GraphStore.open(ROOT / "datasets" / "calibration" / "graphs")
     calibration = shipped_calibration()
     say("fitting the repaired model to either half of the rows")
     fit, first = held_out(runs[::2], runs[1::2])
@@ -299,7 +299,7 @@ def main() -> None:
         "errors": errors,
         "about": {
             "made_by": "scripts/models_report.py",
-            "fitted_to": "every other row of data/published/zeng_iteration_time.csv.gz",
+            "fitted_to": "every other row of datasets/published/zeng_iteration_time.csv.gz",
             "rows": len(runs[::2]),
         },
     }

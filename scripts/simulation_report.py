@@ -44,8 +44,8 @@ from driple.simulate.validate import Prediction, error_rows, validate
 from driple.zoo.store import GraphStore
 
 FloatArray = npt.NDArray[np.float64]
-TABLES = ROOT / "data" / "published"
-CALIBRATION = ROOT / "data" / "calibration"
+TABLES = ROOT / "datasets" / "published"
+CALIBRATION = ROOT / "datasets" / "calibration"
 KINDS = {
     "single": "One device",
     "ring": "All-reduce in a ring",

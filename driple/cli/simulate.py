@@ -89,7 +89,7 @@ def simulate(
     ] = False,
     data: Annotated[
         Path, typer.Option(help="with --validate: published measurements and graphs of a checkout")
-    ] = Path("data"),
+    ] = Path("datasets"),
 ) -> None:
     """Simulate the training job of GRAPH, step by step, on a cluster that nobody needs to own.
 
