@@ -4,7 +4,7 @@
     python scripts/accuracy_report.py --run trees,forest    make those that are missing, then report
     python scripts/accuracy_report.py --run default --settings CPU-P1w2/ho-200M --threads 2
 
-Folds lie in docs/evaluation. Stop it at any time, the same command goes on; with --settings nothing
+Folds lie in datasets/evaluation. Stop it at any time, the same command goes on; with --settings nothing
 is reported, so that several may run at once on different settings. A method that lacks a fold of a
 seed is shown without that seed; two methods are compared on the seeds that they share.
 """

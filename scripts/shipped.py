@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-FOLDS = DOCS / "evaluation"  # of `driple evaluate`, whose unfinished and finished runs lie in runs/
 DATASETS = ROOT / "datasets"
+FOLDS = DATASETS / "evaluation"  # of `driple evaluate`, whose trainings are in runs/
 SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
 # First line of a page until what it shows is made again with today's reader and simulator.
 OLD_NUMBERS = (

@@ -207,7 +207,7 @@ def speed_lines(results: Results, first: Dataset) -> list[str]:
             )
     return [
         "Median and most over trainings. Training anew is that of `driple evaluate` "
-        "(docs/evaluation), with all of the preset's patience, in seconds of the clock on whatever "
+        "(datasets/evaluation), with all of the preset's patience, in seconds of the clock on whatever "
         "machine made it; transfers are those above. Grouping graphs, running frozen layers once "
         "and finding intervals are not in them. Labels are those to train and to validate on, "
         f"fewer than the 320 and 120 that the times were asked for: of the {len(first.examples)} "

@@ -11,7 +11,7 @@ from tests.cli.test_main import ROOT, driple, refused
 
 DATASET = ROOT / "datasets/CPU-P1w2_ho-200M"
 SMALL = "CPU-P1w2/ho-400M"  # 120 workloads
-DOCS = ROOT / "docs"
+FOLDS = ROOT / "datasets/evaluation"
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_shipped_checkpoints_belong_to_the_shipped_data(preset: str) -> None:
 
 def shipped(*options: object) -> dict[str, dict[str, dict[str, float]]]:
     """Means and deviations by method, out of the shipped folds; nothing is trained."""
-    done = driple("evaluate", "--work", DOCS / "evaluation", "--json", *options)
+    done = driple("evaluate", "--work", FOLDS, "--json", *options)
     assert done.returncode == 0, done.stderr
     methods: dict[str, dict[str, dict[str, float]]] = json.loads(done.stdout)["methods"]
     return methods
