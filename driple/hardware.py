@@ -139,8 +139,8 @@ def _cpu(name: str, share: float) -> Device:
 
 
 # A core of the AMD EPYC of datasets/README.md: half of what oneDNN makes of two in a matrix product
-# (docs/decisions/0003), and a copy of an array that no cache holds (scripts/bench_core.py).
-_CORE = "measured here: docs/decisions/0003, scripts/bench_core.py"
+# (docs/decisions/0003), and a copy of an array that no cache holds (scripts/bench/core.py).
+_CORE = "measured here: docs/decisions/0003, scripts/bench/core.py"
 _CORE_FLOPS, _CORE_BYTES_PER_S = 191e9, 39.6e9
 
 _CATALOGUE = (

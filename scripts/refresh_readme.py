@@ -44,7 +44,7 @@ def unseen_families() -> str:
         f"of the twelve numbers) and by {span('shipped', time)} in the iteration time (median), on "
         f"{len(found)} settings that we measured, each family held out in turn. Gradient-boosted "
         f"trees on summaries of the graphs err by {span('trees', smape)} and "
-        f"{span('trees', time)}: [docs/accuracy.md](docs/accuracy.md)."
+        f"{span('trees', time)}: [accuracy](scripts/studies/accuracy/page.md)."
     )
 
 

@@ -1,4 +1,4 @@
-"""`scripts/public_graphs.py`: the truth by TensorFlow on graphs whose figures are known by hand."""
+"""Study public_graphs: the truth by TensorFlow on graphs whose figures are known by hand."""
 
 from __future__ import annotations
 

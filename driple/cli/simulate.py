@@ -94,8 +94,8 @@ def simulate(
     """Simulate the training job of GRAPH, step by step, on a cluster that nobody needs to own.
 
     Devices and links are those of published data sheets, and what training reaches of them was
-    fitted to published measurements: see docs/simulation.md. With --validate, the fits are made
-    again without each model and each device in turn, and say what they would have predicted of it.
+    fitted to published measurements: see scripts/studies/simulation/page.md. With --validate, the
+    fits are made again without each model and each device in turn, and say what they would have predicted of it.
     With --all, a data set of every setting is written, by default for all known GPU settings;
     the same command goes on where it was stopped.
 

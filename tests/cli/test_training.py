@@ -139,7 +139,7 @@ def test_default_knows_something_of_families_it_has_never_seen() -> None:
 
 @pytest.mark.parametrize("split", ["random", "family"])
 def test_baselines_beat_the_mean_and_docs_say_so(split: str) -> None:
-    """On shipped data, over five seeds, with the figures of docs/accuracy.md."""
+    """On shipped data, over five seeds, with the figures of scripts/studies/accuracy/page.md."""
     options = ("--setting", SMALL, "--split", split, "--seeds", 5)
     found = shipped(*options, "--against", "mean,knn,trees,forest")
     text = (DOCS / "accuracy.md").read_text()
@@ -150,4 +150,6 @@ def test_baselines_beat_the_mean_and_docs_say_so(split: str) -> None:
             assert mean["smape_pct"] < 0.8 * found["mean"]["mean"]["smape_pct"]
         for key, digits in (("nrmse", 4), ("smape_pct", 1), ("iteration_time_median_pct", 1)):
             shown = f"{mean[key]:.{digits}f} ± {std[key]:.{digits}f}"
-            assert shown in text, "docs/accuracy.md is old; run scripts/accuracy_report.py"
+            assert shown in text, (
+                "scripts/studies/accuracy/page.md is old; run scripts/studies/accuracy/report.py"
+            )
