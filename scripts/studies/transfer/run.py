@@ -23,9 +23,9 @@ from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
 from driple.training.moved import trained_once
 from driple.training.transfer import transfer, transfer_config
-from scripts.shipped import DOCS, FIRST, SHORTER_PAPER, inspector_file, measured_folders, run_folder
+from scripts.shipped import FIRST, SHORTER_PAPER, inspector_file, measured_folders, run_folder
 
-HOME = DOCS / "transfer"
+HOME = Path(__file__).parent
 RESULTS = HOME / "results.jsonl"
 SIZES = (20, 40, 80)
 SEEDS = (0, 1, 2, 3, 4)
