@@ -1,22 +1,22 @@
-"""The pictures of page.md: learning curves, and bars that compare choices."""
+"""Pictures of the page: learning curves, and bars that compare choices."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 
 from scripts.studies.kit.pictures import plain, save
-from scripts.studies.transfer.run import MOVED, SIZES, Results, mean
+from scripts.studies.kit.results import Row, mean_and_std, pick
+from scripts.studies.transfer.run import MOVED, SIZES
 
 COLOURS = {"anew": "#999999", "transferred": "#3b6ea8"}
 
 
-def curves(results: Results, targets: list[str], labels: dict[str, int], path: Path) -> None:
+def curves(results: list[Row], targets: list[str], labels: dict[str, int], path: Path) -> None:
     """Figures 15 and 16: error and seconds against labels, a thin line for each setting."""
-    presets = [preset for preset in ("paper", "default") if results.pick(preset=preset)]
+    presets = [preset for preset in ("paper", "default") if pick(results, preset=preset)]
     drawn, axes = plt.subplots(
         len(presets), 2, figsize=(9, 0.7 + 2.9 * len(presets)), sharex=True, squeeze=False
     )
@@ -29,9 +29,11 @@ def curves(results: Results, targets: list[str], labels: dict[str, int], path: P
                 lines = []
                 for target in targets:
                     points = [
-                        (size or labels[target], mean(rows, name)[0])
+                        (size or labels[target], mean_and_std(rows, name)[0])
                         for size in (*SIZES, 0)
-                        if (rows := results.pick(target=target, preset=preset, size=size, **fields))
+                        if (
+                            rows := pick(results, target=target, preset=preset, size=size, **fields)
+                        )
                     ]
                     if points:
                         axis.plot(*zip(*points, strict=True), color=COLOURS[way], linewidth=0.7,
@@ -54,9 +56,7 @@ def curves(results: Results, targets: list[str], labels: dict[str, int], path: P
     save(drawn, path)
 
 
-def bars(
-    groups: dict[str, list[dict[str, Any]]], targets: list[str], title: str, path: Path
-) -> bool:
+def bars(groups: dict[str, list[Row]], targets: list[str], title: str, path: Path) -> bool:
     """NRMSE and seconds of a few choices, side by side; whether any seed has all of them.
 
     A bar is the mean over settings and seeds, its whisker the deviation over seeds of the mean over

@@ -1,84 +1,82 @@
-"""Make page.md and its pictures: Figures 11, 12, 15 and 16 of the paper on measured data.
+"""Make page.md and its pictures from results.jsonl: Figures 11, 12, 15 and 16 of the paper.
 
-    python -m scripts.studies.transfer.report [--threads 1] [--presets default,paper] [--targets S,S]
-        [--report-only]
-
-Experiments that are not yet in results.jsonl are run first, one line each; stop it at
-any time, the same command goes on; several may run at once, with different targets. All errors are
-on the test part of the target setting, NRMSE is over the largest label of the whole training part,
-so that sizes compare.
+python -m scripts.studies.transfer.report
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
-from driple.dataset.example import Dataset, fingerprint
-from driple.errors import DripleError
-from driple.files import write_whole
-from driple.inputs import Groupings
-from driple.inspector.checkpoint import load_checkpoint
 from driple.training.config import preset_named
 from driple.training.transfer import transfer_config
-from scripts.shipped import DOCS, FIRST, OLD_NUMBERS, inspector_file, measured_datasets
+from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.transfer.figures import bars, curves
-from scripts.studies.transfer.goals import goal_lines, saving_table, speed_lines
-from scripts.studies.transfer.run import (
-    ANEW,
-    HOME,
-    LAYERS,
-    MOVED,
-    PAPERS,
-    RESULTS,
-    SEEDS,
-    SHARES,
-    SIZES,
-    Results,
-    experiments,
-    key_of,
-    load_results,
-    mean,
-    run,
-)
+from scripts.studies.transfer.run import LAYERS, MOVED, PAPERS, RESULTS, SHARES, SIZES
 
-SHARE_TITLE = "Share of phi_r (layers of it) that is tuned, beside the MLP (Figure 12)"
-ALIGNED_TITLE = "Targets put on the new level first, or not"
+HOME = Path(__file__).parent
+PRESETS = ("default", "paper")
+ALL_LABELS = 96  # to train and to validate on; 24 of the 120 workloads of a setting are the test
+TUNED, SHARE, ALIGNED = "layers", "shares", "aligned"
+TITLES = {
+    TUNED: "What is tuned (Figure 11)",
+    SHARE: "Share of phi_r (layers of it) that is tuned, beside the MLP (Figure 12)",
+    ALIGNED: "Targets aligned with the new level first, or not",
+}
 
 
-def accuracy_table(results: Results, targets: list[str]) -> list[str]:
-    """Figure 15 and 16 in numbers: errors and seconds by setting, preset and size."""
-    head = ["setting", "preset", "labels", "NRMSE anew", "NRMSE transferred", "iteration time anew",
-            "transferred", "seconds anew", "transferred"]  # fmt: skip
-    rows = []
-    for target in targets:
-        for preset in ("default", "paper"):
+def stored() -> tuple[list[Row], list[str]]:
+    """All trainings with their seconds to the best epoch, and their settings."""
+    rows = [
+        {
+            **row,
+            "layers": tuple(row["layers"]),
+            # Epochs take the same time and count from 1.
+            "seconds_to_best": row["seconds"] * row["best_epoch"] / max(row["epochs"], 1),
+        }
+        for row in read_results(RESULTS)
+    ]
+    settings = {row["target"] for row in rows}
+    return rows, sorted(settings, key=lambda name: (name.startswith("CPU25"), name))
+
+
+def savings(rows: list[Row], targets: list[str]) -> list[str]:
+    """The fewest labels with which a transfer is as good as training anew on all."""
+    made = []
+    for preset in PRESETS:
+        for target in targets:
+            same = pick(rows, target=target, preset=preset)
+            anew, few = pick(same, size=0, layers=()), pick(same, size=SIZES[0], **MOVED[preset])
+            nrmse = mean_and_std(anew, "nrmse")[0]
+            cells = [target, preset, f"{nrmse:.4f}"]
             for size in (*SIZES, 0):
-                same = {"target": target, "preset": preset, "size": size}
-                anew, moved = results.pick(**same, layers=()), results.pick(**same, **MOVED[preset])
-                if not moved:
-                    continue
-                cells = [target, preset, str(size or "all")]
-                for name, digits, unit in (
-                    ("nrmse", 4, ""),
-                    ("iteration_time_mape_pct", 1, " %"),
-                    ("seconds_to_best", 2, " s"),
-                ):
-                    for some in (anew, moved):
-                        if not some:
-                            cells.append("-")
-                            continue
-                        middle, spread = mean(some, name)
-                        around = f" ± {spread:.{digits}f}" if len(some) > 1 else ""
-                        cells.append(f"{middle:.{digits}f}{around}{unit}")
-                rows.append(cells)
-    return markdown(head, rows)
+                moved = pick(same, size=size, **MOVED[preset])
+                error = mean_and_std(moved, "nrmse")[0]
+                if error <= nrmse:
+                    cells += [
+                        str(size or ALL_LABELS),
+                        f"{error:.4f}",
+                        f"{ALL_LABELS / (size or ALL_LABELS):.1f} x",
+                        f"{less_time(anew, moved, 'seconds_to_best'):.1f} x",
+                        f"{less_time(anew, moved, 'seconds'):.1f} x",
+                    ]
+                    break
+            else:
+                cells += ["none", *"----"]
+            made.append([*cells, f"{mean_and_std(few, 'nrmse')[0] / nrmse:.2f}"])
+    head = ["setting", "preset", "NRMSE anew, all labels", "fewest labels as good by transfer",
+            "NRMSE then", "data saved", "time saved to the best epoch", "time saved in all",
+            f"NRMSE with {SIZES[0]} labels, over that anew"]  # fmt: skip
+    return markdown(head, made)
+
+
+def less_time(anew: list[Row], moved: list[Row], name: str) -> float:
+    """Ratio of the mean seconds."""
+    return mean_and_std(anew, name)[0] / mean_and_std(moved, name)[0]
 
 
 def shares_apart(preset: str) -> dict[str, float]:
@@ -96,221 +94,90 @@ def shares_apart(preset: str) -> dict[str, float]:
     }
 
 
-def choices(preset: str) -> dict[str, dict[str, dict[str, object]]]:
-    """Titles of the comparisons, and the experiments of each by label."""
+def options(rows: list[Row], preset: str, figure: str) -> dict[str, list[Row]]:
+    """Trainings of each option of a comparison, by label."""
+    same = pick(rows, preset=preset)
     aligned = MOVED[preset]["aligned"]
-    anew: dict[str, object] = {"layers": (), "size": 0}
-    found: dict[str, dict[str, dict[str, object]]] = {
-        "What is tuned (Figure 11)": {
-            **{
-                ", ".join(layers): {"layers": layers, "share": 0.5, "aligned": aligned, "size": 0}
-                for layers in LAYERS
-            },
-            "all, anew": anew,
-        },
-        SHARE_TITLE: {
-            words: {"layers": PAPERS, "share": share, "aligned": aligned, "size": 0}
+    if figure == TUNED:
+        tuned = {
+            ", ".join(layers): pick(same, layers=layers, share=0.5, aligned=aligned, size=0)
+            for layers in LAYERS
+        }
+        return {**tuned, "all, anew": pick(same, layers=(), size=0)}
+    if figure == SHARE:
+        return {
+            words: pick(same, layers=PAPERS, share=share, aligned=aligned, size=0)
             for words, share in shares_apart(preset).items()
-        },
+        }
+    return {
+        f"{size or 'all'} labels, {words}": pick(
+            same, **{**MOVED[preset], "aligned": way}, size=size
+        )
+        for size in (*SIZES, 0)
+        for words, way in (("aligned", True), ("not aligned", False))
     }
-    if aligned:
-        found[ALIGNED_TITLE] = {
-            f"{size or 'all'} labels, {words}": {**MOVED[preset], "aligned": way, "size": size}
-            for size in (*SIZES, 0)
-            for words, way in (("aligned", True), ("not aligned", False))
-        }
-    return found
 
 
-def choice_table(
-    results: Results, targets: list[str], title: str, presets: Iterable[str]
-) -> list[str]:
-    """NRMSE of some choices on every setting, the best of each in bold."""
+def presets_of(figure: str) -> Iterable[str]:
+    """The presets that a comparison was made with."""
+    return [name for name in PRESETS if figure != ALIGNED or MOVED[name]["aligned"]]
+
+
+def comparison(rows: list[Row], targets: list[str], figure: str) -> list[str]:
+    """NRMSE of some options on every setting, the best of each in bold."""
     lines = []
-    for preset in presets:
-        found = {
-            name: [
-                mean(rows, "nrmse")[0]
-                if (rows := results.pick(target=target, preset=preset, **fields))
-                else np.nan
-                for target in targets
+    for preset in presets_of(figure):
+        found = options(rows, preset, figure)
+        table = np.array(
+            [
+                [mean_and_std(pick(some, target=target), "nrmse")[0] for target in targets]
+                for some in found.values()
             ]
-            for name, fields in choices(preset)[title].items()
-        }
-        table = np.array(list(found.values()))
-        if np.isnan(table).all():
-            continue
+        )
         table = np.concatenate([table, table.mean(axis=1, keepdims=True)], axis=1)
         for name, row in zip(found, table, strict=True):
             cells = [
-                "-" if np.isnan(value) else f"**{value:.4f}**" if value == best else f"{value:.4f}"
-                for value, best in zip(row, np.fmin.reduce(table, axis=0), strict=True)
+                f"**{value:.4f}**" if value == best else f"{value:.4f}"
+                for value, best in zip(row, table.min(axis=0), strict=True)
             ]
             lines.append([preset, name, *cells])
-    return markdown(["preset", "tuned", *targets, "mean"], lines)
+    return markdown(["preset", "option", *targets, "mean"], lines)
 
 
-def alignment(results: Results, targets: list[str], preset: str) -> str:
-    """Which of both is better in the mean over settings and sizes, and which takes less time."""
-    ways: list[list[dict[str, Any]]] = [[], []]
-    better = []
-    for size in (*SIZES, 0):
-        same = {**MOVED[preset], "preset": preset, "size": size}
-        pairs = [results.pick(**{**same, "aligned": way}) for way in (True, False)]
-        if len(pairs[0]) != len(pairs[1]) or {row["target"] for row in pairs[0]} != set(targets):
-            continue
-        for made, rows in zip(ways, pairs, strict=True):
-            made.extend(rows)
-        better.append(mean(pairs[0], "nrmse")[0] < mean(pairs[1], "nrmse")[0])
-    if not better:
-        return f"Preset `{preset}`: not all trainings are there."
-    nrmse, to_best, in_all = (
-        [mean(rows, name)[0] for rows in ways] for name in ("nrmse", "seconds_to_best", "seconds")
-    )
-    best = "aligned" if nrmse[0] < nrmse[1] else "not aligned"
-    return (
-        f"Preset `{preset}`: {best} is better in the mean over settings, sizes and seeds, NRMSE "
-        f"{nrmse[0]:.4f} aligned and {nrmse[1]:.4f} not; aligned is better with {sum(better)} of "
-        f"{len(better)} numbers of labels. To the best epoch it takes {to_best[0]:.2f} s aligned "
-        f"and {to_best[1]:.2f} s not, in all {in_all[0]:.2f} s and {in_all[1]:.2f} s."
-    )
+def speed(rows: list[Row]) -> list[str]:
+    """Median and longest seconds of a transfer with all labels."""
+    made = []
+    for preset in PRESETS:
+        moved = pick(rows, preset=preset, size=0, **MOVED[preset])
+        cells = [
+            f"{np.median(values):.1f}, {max(values):.1f}"
+            for name in ("seconds_to_best", "seconds")
+            if (values := [row[name] for row in moved])
+        ]
+        made.append([preset, str(len(moved)), *cells])
+    return markdown(["preset", "transfers", "seconds to the best epoch", "seconds in all"], made)
 
 
-def trainings(results: Results, targets: list[str]) -> str:
-    """How many seeds each preset has, and how much is missing of all that is wanted."""
-    words = []
-    wanted = [item.preset for item in set(experiments(targets))]
-    for preset in ("default", "paper"):
-        rows = results.pick(preset=preset)
-        seeds, total = len({row["seed"] for row in rows}), wanted.count(preset)
-        so_far = "" if len(rows) == total else f", {len(rows)} of {total} trainings so far"
-        words.append(f"preset `{preset}`: {seeds} of {len(SEEDS)}{so_far}")
-    return "; ".join(words)
-
-
-def pretrained_words() -> str:
-    """The first bar of Figure 15: how wrong the inspectors are from which transfers start."""
-    made = {name: load_checkpoint(inspector_file(FIRST, name)) for name in ("default", "paper")}
-    errors = [f"preset `{name}` {one.metrics['test_nrmse']:.4f}" for name, one in made.items()]
-    return (
-        f"The shipped pre-trained inspectors themselves, on the test workloads of {FIRST} (the "
-        f"first bar of Figure 15; seed 0): NRMSE, {', '.join(errors)}."
-    )
-
-
-def kept_for_the_test(datasets: dict[str, Dataset]) -> str:
-    """Why no more labels are shown than there are."""
-    sizes = sorted({len(data.examples) for data in datasets.values()})
-    words = "; ".join(
-        f"of the {size} workloads of a setting {size - round(0.8 * size)} are kept for the test, "
-        f"`all` is the other {round(0.8 * size)}"
-        for size in sizes
-    )
-    return f"{words[0].upper()}{words[1:]}, so that there is no row of {sizes[-1]} labels."
-
-
-def how_timed(results: Results) -> str:
-    """What the seconds of the tables are, as far as the rows tell."""
-    threads = sorted({row["threads"] for row in results.rows})
-    if threads == [1]:
-        words = "one thread (of the processor: what others use does not count)"
-    else:
-        words = f"{' or '.join(map(str, threads))} threads"
-    return (
-        f"Seconds are those of {words}, over all epochs up to the best one; what is done once "
-        "before them, grouping graphs and running frozen layers, does not count."
-    )
-
-
-def report(results: Results, first: Dataset, datasets: dict[str, Dataset]) -> None:
-    """Tables and pictures of what is there."""
-    targets = list(datasets)
-    labels = {name: round(0.8 * len(data.examples)) for name, data in datasets.items()}
-    curves(results, targets, labels, HOME / "sizes.png")
-    lines = [
-        "# Transfer learning on measured settings",
-        "",
-        OLD_NUMBERS,
-        "",
-        f"Made by `python -m scripts.studies.transfer.report`. Pre-trained on {FIRST}; every other "
-        "measured setting is learned anew and by transfer, from the same labels, on the same test "
-        f"workloads; means and standard deviations over seeds ({trainings(results, targets)}). "
-        f"`labels` are those to train and to validate on. {kept_for_the_test(datasets)} "
-        f"{how_timed(results)} Each seed has a pre-trained inspector of its own, which has learned "
-        "none of the workloads that the seed tests. Where preset `paper` "
-        f"is trained anew, it is given {ANEW['paper']['patience_epochs']} epochs of patience and "
-        f"{ANEW['paper']['max_epochs']} in all, in place of 1,000 and 100,000.",
-        "",
-        "## What transfer saves",
-        "",
-        *saving_table(results, targets, labels),
-        "",
-        pretrained_words(),
-        "",
-        "![error and seconds against labels](transfer/sizes.png)",
-        "",
-        "## Against the goal and the paper",
-        "",
-        *goal_lines(results, targets, labels),
-        "",
-        (HOME / "notes.md").read_text().rstrip(),
-        "",
-        "## Speed",
-        "",
-        *speed_lines(results, first),
-        "",
-        "## With and without transfer (Figures 15 and 16)",
-        "",
-        *accuracy_table(results, targets),
-    ]
-    for name, title in zip(("layers", "shares", "aligned"), choices("default"), strict=True):
-        presets = [preset for preset in ("default", "paper") if title in choices(preset)]
-        lines += ["", f"## {title}", "", *choice_table(results, targets, title, presets)]
-        if title == ALIGNED_TITLE:
-            lines += ["", *(alignment(results, targets, preset) for preset in presets)]
-        for preset in presets:
-            picture = HOME / f"{name}-{preset}.png"
-            groups = {
-                label: results.pick(preset=preset, **fields)
-                for label, fields in choices(preset)[title].items()
-            }
-            if bars(groups, targets, f"{preset}: {title}", picture):
-                lines += ["", f"![{preset}: {title}](transfer/{picture.name})"]
-    write_whole(DOCS / "transfer.md", "\n".join([*lines, ""]).encode(), error=DripleError)
+def parts() -> Parts:
+    """Tables of the page."""
+    rows, targets = stored()
+    return {
+        "seeds": str(len({row["seed"] for row in rows})),
+        "savings": savings(rows, targets),
+        "speed": speed(rows),
+        **{figure: comparison(rows, targets, figure) for figure in TITLES},
+    }
 
 
 def main() -> None:
-    """Run what is missing, then write the report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--presets", default="default,paper", help="run these only")
-    parser.add_argument("--targets", help="run these settings only")
-    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="run the first ones only")
-    parser.add_argument("--report-only", action="store_true")
-    arguments = parser.parse_args()
-    first, *others = measured_datasets()
-    datasets = {item.setting: item for item in others}
-    if not datasets:
-        raise SystemExit(f"no measured setting besides {FIRST} in datasets/; measure one first")
-    marks = {setting: fingerprint(data) for setting, data in datasets.items()}
-    groupings = Groupings()
-    HOME.mkdir(parents=True, exist_ok=True)
-    presets = [] if arguments.report_only else arguments.presets.split(",")
-    targets = arguments.targets.split(",") if arguments.targets else list(datasets)
-    if unknown := set(targets) - set(datasets):
-        raise SystemExit(f"--targets: {', '.join(unknown)} is none of {', '.join(datasets)}")
-    wanted = [item for item in experiments(targets, arguments.seeds) if item.preset in presets]
-    wanted.sort(key=lambda item: bool(item.layers))  # what waits for no source first
-    for i, item in enumerate(wanted):
-        key = key_of(json.loads(json.dumps(asdict(item))), marks)
-        if key in load_results(marks):  # read anew: another process may have run it
-            continue
-        found = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
-        line = json.loads(json.dumps({**found, "fingerprint": marks[item.target]}))
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        print(f"{i + 1}/{len(wanted)} {item.preset} {item.target} {line['nrmse']:.4f}", flush=True)
-    report(Results(load_results(marks).values()), first, datasets)
+    """Write page and pictures."""
+    rows, targets = stored()
+    curves(rows, targets, dict.fromkeys(targets, ALL_LABELS), HOME / "sizes.png")
+    for figure, title in TITLES.items():
+        for preset in presets_of(figure):
+            found = options(rows, preset, figure)
+            bars(found, targets, f"{preset}: {title}", HOME / f"{figure}-{preset}.png")
+    write_page(HOME, parts())
 
 
 if __name__ == "__main__":

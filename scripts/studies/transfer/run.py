@@ -1,7 +1,16 @@
-"""The trainings behind page.md: what is trained, on what, and what came of it."""
+"""Train inspectors on measured settings anew and by transfer, and write down their errors.
+
+    python -m scripts.studies.transfer.run [--threads 1] [--presets default,paper] [--targets S,S]
+
+Experiments that are in results.jsonl are not run again, one line each; stop it at any time, the
+same command goes on; several may run at once, with different targets. All errors are on the test
+part of the target setting; NRMSE is over the largest label of the whole training part, so that
+sizes compare.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import tempfile
 import time
@@ -10,8 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
@@ -23,7 +30,15 @@ from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
 from driple.training.moved import trained_once
 from driple.training.transfer import transfer, transfer_config
-from scripts.shipped import FIRST, SHORTER_PAPER, inspector_file, measured_folders, run_folder
+from scripts.shipped import (
+    FIRST,
+    SHORTER_PAPER,
+    inspector_file,
+    measured_datasets,
+    measured_folders,
+    run_folder,
+)
+from scripts.studies.kit.results import add_result, read_results
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results.jsonl"
@@ -197,41 +212,42 @@ def key_of(fields: dict[str, object], marks: dict[str, str]) -> str:
 
 def load_results(marks: dict[str, str]) -> dict[str, dict[str, object]]:
     """Finished experiments on the data sets as they are now."""
-    if not RESULTS.exists():
-        return {}
-    # Lines that do not tell their threads were run with --threads 1.
-    lines = ({"threads": 1, **json.loads(line)} for line in RESULTS.read_text().splitlines())
+    # Lines that do not name their threads were run with --threads 1.
+    lines = [{"threads": 1, **line} for line in read_results(RESULTS)]
     known = [line for line in lines if marks.get(line["target"]) == line["fingerprint"]]
     return {key_of(line, marks): line for line in known}
 
 
-def to_best_s(seconds: float, best_epoch: int, epochs: int) -> float:
-    """Seconds up to the best epoch: epochs take the same time and count from 1."""
-    return seconds * best_epoch / max(epochs, 1)
+def main() -> None:
+    """Run what is missing."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--presets", default="default,paper", help="run these only")
+    parser.add_argument("--targets", help="run these settings only")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="run the first ones only")
+    arguments = parser.parse_args()
+    datasets = {item.setting: item for item in measured_datasets() if item.setting != FIRST}
+    targets = arguments.targets.split(",") if arguments.targets else list(datasets)
+    if unknown := set(targets) - set(datasets):
+        raise SystemExit(f"--targets: {', '.join(unknown)} is none of {', '.join(datasets)}")
+    marks = {setting: fingerprint(data) for setting, data in datasets.items()}
+    groupings = Groupings()
+    wanted = [
+        item
+        for item in experiments(targets, arguments.seeds)
+        if item.preset in arguments.presets.split(",")
+    ]
+    wanted.sort(key=lambda item: bool(item.layers))  # what waits for no source first
+    for i, item in enumerate(wanted):
+        if key_of(json.loads(json.dumps(asdict(item))), marks) in load_results(marks):
+            continue  # read anew: another process may have run it
+        found = run(item, datasets[item.target], marks[item.target], groupings, arguments.threads)
+        add_result(RESULTS, {**found, "fingerprint": marks[item.target]})
+        words = f"{item.preset} {item.target} {found['nrmse']:.4f}"
+        print(f"{i + 1}/{len(wanted)} {words}", flush=True)
 
 
-class Results:
-    """Finished experiments, to be picked by their fields.
-
-    `seconds_to_best` is made here of what was measured.
-    """
-
-    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
-        self.rows = [
-            {
-                **row,
-                "layers": tuple(row["layers"]),
-                "seconds_to_best": to_best_s(row["seconds"], row["best_epoch"], row["epochs"]),
-            }
-            for row in rows
-        ]
-
-    def pick(self, **fields: object) -> list[dict[str, Any]]:
-        """Those whose fields are these."""
-        return [row for row in self.rows if all(row[k] == v for k, v in fields.items())]
-
-
-def mean(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
-    """Mean and standard deviation over seeds."""
-    values = np.array([row[name] for row in rows], dtype=float)
-    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+if __name__ == "__main__":
+    main()
