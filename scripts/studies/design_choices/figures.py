@@ -1,16 +1,17 @@
-"""Pictures of page.md: errors by option of a choice, and by part of a setting."""
+"""Pictures of the page: errors by option of a choice, and by part of a setting."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
 
-from scripts.studies.design_choices.run import HOME
 from scripts.studies.design_choices.verdict import Errors, mean
 from scripts.studies.kit.pictures import plain, save
 
+HOME = Path(__file__).parent
 COLOURS = {"measured": "#3b6ea8", "simulated": "#c8612c"}
 
 
@@ -19,7 +20,7 @@ def by_option(
     title: str,
     name: str,
     means: Mapping[str, Sequence[float]],
-) -> list[str]:
+) -> None:
     """A dot for each seed and a line at the mean; a panel for each kind of labels.
 
     Args:
@@ -27,9 +28,6 @@ def by_option(
         title: of the picture.
         name: of its file, without an ending.
         means: NRMSE of predicting the mean, by panel; a dotted line.
-
-    Returns:
-        Lines of the page that show it.
     """
     options = list(next(iter(next(iter(found.values())).values())))
     width = 4.6 if len(found) == 2 else 3.4
@@ -59,19 +57,15 @@ def by_option(
     figure.suptitle(f"{title}: a dot per seed, lines at the means", fontsize=9)
     figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
     save(figure, HOME / f"{name}.png")
-    return ["", f"![{title}](design-choices/{name}.png)", ""]
 
 
-def by_part(by: Mapping[str, Mapping[str, Errors]], title: str, name: str) -> list[str]:
+def by_part(by: Mapping[str, Mapping[str, Errors]], title: str, name: str) -> None:
     """A dot for each setting and a line at the median; a panel for each part of its name.
 
     Args:
         by: NRMSE of settings, by what differs, its value, and the kind of labels.
         title: of the picture.
         name: of its file, without an ending.
-
-    Returns:
-        Lines of the page that show it.
     """
     figure, axes = plt.subplots(1, len(by), figsize=(11, 3.4), sharex=True)
     for axis, (part, groups) in zip(axes, by.items(), strict=True):
@@ -93,7 +87,6 @@ def by_part(by: Mapping[str, Mapping[str, Errors]], title: str, name: str) -> li
     figure.suptitle(f"{title}: a dot per setting, lines at the medians", fontsize=9)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     save(figure, HOME / f"{name}.png")
-    return ["", f"![{title}](design-choices/{name}.png)", ""]
 
 
 def _finish(axis: plt.Axes, title: str) -> None:

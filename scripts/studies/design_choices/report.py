@@ -1,88 +1,54 @@
-"""Make page.md and its pictures: Figures 10, 13, 14, 19 and 20 of the paper.
+"""Make page.md and its pictures from stored results: Figures 10, 13, 14, 19 and 20 of the paper.
 
-    python -m scripts.studies.design_choices.report                       run what is missing, then report
-    python -m scripts.studies.design_choices.report --figures 14a,14b     run what these need, then report
-    python -m scripts.studies.design_choices.report --labels simulated    run these labels only, report nothing
-    python -m scripts.studies.design_choices.report --report-only
-
-On measured labels (the first measured setting, and it beside another) and on simulated ones (the
-paper's first setting, and it beside another), five seeds. Stop it at any time, the same command
-goes on; several may run at once, with different labels.
+python -m scripts.studies.design_choices.report
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
-from typing import Any
 
-from driple.dataset.example import Dataset, fingerprint
-from driple.dataset.store import read_datasets
-from driple.errors import DripleError
-from driple.files import write_whole
-from driple.inspector.checkpoint import load_checkpoint
-from scripts.shipped import (
-    DOCS,
-    FIRST,
-    FIRST_SIMULATED,
-    OLD_NUMBERS,
-    inspector_file,
-    measured_folders,
-    simulated_folders,
-)
 from scripts.studies.design_choices.figures import by_option, by_part
 from scripts.studies.design_choices.run import (
     APART,
     BASE,
     CHOICES,
-    FIGURES,
     MORE_EPOCHS,
-    MOST_LABELS,
+    PAIRS,
+    RESULTS,
     SEEDS,
     TOGETHER,
     TOLD,
     Change,
     Choice,
-    Trial,
-    load_results,
     longer,
-    mean_errors,
-    run_missing,
-    trials,
 )
 from scripts.studies.design_choices.verdict import Errors, Verdict, compared, mean, spread
-from scripts.studies.kit.tables import markdown
+from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.results import Row, pick, read_results
+from scripts.studies.kit.tables import markdown, read_rows
 
-# Each setting that is studied, and the one beside it for Figure 10: another device.
-PAIRS = {
-    "measured": (FIRST, "CPU25-P1w2/ho-200M"),
-    "simulated": (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe"),
-}
+HOME = Path(__file__).parent
 USUAL = f"{BASE.train.max_epochs} epochs"
 MORE = f"{MORE_EPOCHS} epochs"
 EPOCHS: dict[str, Change] = {USUAL: {}, MORE: longer({})}
-
-
-def read_pairs(labels: Sequence[str]) -> dict[str, Dataset]:
-    """The data sets of the pairs, by setting."""
-    folders = {**measured_folders(), **simulated_folders()}
-    names = [name for label in labels for name in PAIRS[label]]
-    return dict(zip(names, read_datasets([folders[name] for name in names]), strict=True))
+PARTS = ("servers and workers", "network", "device")
 
 
 class Results:
     """NRMSE of finished trials, to be picked by what was tried."""
 
-    def __init__(self, datasets: dict[str, Dataset]) -> None:
-        self.marks = {name: fingerprint(dataset) for name, dataset in datasets.items()}
-        self.rows = load_results()
+    def __init__(self) -> None:
+        self.rows = read_results(RESULTS)
 
-    def _rows(self, setting: str, change: Change, way: str = "") -> list[dict[str, Any]]:
-        """Those of all seeds that are there."""
-        wanted = [Trial(setting=setting, change=change, seed=seed, way=way) for seed in SEEDS]
-        keys = [trial.key(self.marks) for trial in wanted]
-        return [self.rows[key] for key in keys if key in self.rows]
+    def _rows(self, setting: str, change: Change, way: str = "") -> list[Row]:
+        """Those of all seeds that are there, in the order of seeds."""
+        change = json.loads(json.dumps(change))
+        return sorted(
+            pick(self.rows, setting=setting, change=change, way=way), key=lambda row: row["seed"]
+        )
 
     def errors(self, choice: Choice, setting: str) -> dict[str, Errors]:
         """NRMSE over seeds, by number of epochs and option of a choice."""
@@ -154,22 +120,16 @@ def cell(values: Sequence[float]) -> str:
     return f"{mean(values):.4f} ± {spread(values):.4f}"
 
 
-def untaught(found: dict[str, dict[str, Errors]], means: dict[str, list[float]]) -> list[str]:
+def untaught(by_label: dict[str, dict[str, Errors]], means: Mapping[str, float]) -> list[str]:
     """Options that predict no better than the mean of the training labels, in words."""
-    words = []
-    for label, by_epochs in found.items():
-        for epochs, errors in by_epochs.items():
-            names = [
-                option
-                for option, values in errors.items()
-                if values and mean(values) > 0.97 * mean(means[label][: len(values)])
-            ]
-            if names:
-                words.append(f"on {label} labels after {epochs}: {', '.join(names)}")
-    if not words:
-        return []
-    text = "No better than the mean of the training labels (NRMSE within 3 % of its, or above it)"
-    return ["", f"{text}: {'; '.join(words)}."]
+    words = [
+        f"{label}, {epochs}: {', '.join(names)}"
+        for label, by_epochs in by_label.items()
+        for epochs, errors in by_epochs.items()
+        if (names := [name for name, some in errors.items() if mean(some) > 0.97 * means[label]])
+    ]
+    text = "No better than the mean of the training labels (above 0.97 of its NRMSE): "
+    return ["", f"{text}{'; '.join(words)}."] if words else []
 
 
 def summary(found: dict[str, dict[str, dict[str, Errors]]], results: Results) -> list[str]:
@@ -185,15 +145,8 @@ def summary(found: dict[str, dict[str, dict[str, Errors]]], results: Results) ->
     return markdown(["choice", "the paper's", *PAIRS], rows)
 
 
-def figure_10(results: Results) -> list[str]:
-    """One inspector for two settings, or two."""
-    lines = [
-        "## One inspector of two settings (Figure 10)",
-        "",
-        f"*{TOGETHER}*: workloads of both, nothing tells them apart. *{TOLD}*: one more input, "
-        f"-1 or 1. *{APART}*: as everywhere else.",
-        "",
-    ]
+def together(results: Results) -> tuple[list[str], dict[str, dict[str, Errors]]]:
+    """Figure 10: one inspector for two settings, or two; the table, and errors by setting."""
     rows = []
     found: dict[str, dict[str, Errors]] = {}
     for label in PAIRS:
@@ -204,158 +157,94 @@ def figure_10(results: Results) -> list[str]:
                 found.setdefault(name, {})[epochs] = by_way
             cells = [f"{seconds[way]:.0f} s" for way in (TOGETHER, TOLD, APART)]
             rows.append([label, "seconds to train, in all", epochs, *cells])
-    lines += markdown(["labels", "setting", "trained for", TOGETHER, TOLD, APART], rows)
-    ratios = []
-    for epochs in EPOCHS:
-        at, told = (
-            mean([mean(by[epochs][way]) / mean(by[epochs][APART]) for by in found.values()])
-            for way in (TOGETHER, TOLD)
-        )
-        ratios.append(
-            f"after {epochs} {at:.2f} times, and {told:.2f} times once it is told which setting a "
-            "workload is of"
-        )
-    return [
-        *lines,
-        "",
-        "In the paper one inspector had 2.1 to 2.7 times the error of two, and learned in 0.66 of "
-        f"the time. Here, as a mean over the settings, it has {'; '.join(ratios)}.",
-        *by_option(found, "One inspector of two settings", "figure-10", {}),
-    ]
+    return markdown(["labels", "setting", "trained for", TOGETHER, TOLD, APART], rows), found
 
 
-def figure_20() -> list[str]:
-    """NRMSE of the shipped inspectors by what differs between settings."""
-    measured = measured_folders()
-    errors = {
-        name: load_checkpoint(inspector_file(name, "default")).metrics["test_nrmse"]
-        for name in (*measured, *simulated_folders())
-    }
-    by: dict[str, dict[str, Errors]] = {"servers and workers": {}, "network": {}, "device": {}}
-    for name, error in errors.items():
-        kind = "measured" if name in measured else "simulated"
-        where, _, network = name.partition("/")
+def ratios(found: dict[str, dict[str, Errors]]) -> dict[str, str]:
+    """Figure 10: error of one inspector over that of two, mean over the settings."""
+    found_ratios = {}
+    for number, epochs in enumerate(EPOCHS):
+        for name, way in (("together", TOGETHER), ("told", TOLD)):
+            some = [mean(by[epochs][way]) / mean(by[epochs][APART]) for by in found.values()]
+            found_ratios[f"{name}_{number}"] = f"{mean(some):.2f}"
+    return found_ratios
+
+
+def by_parts() -> dict[str, dict[str, Errors]]:
+    """Figure 20: NRMSE of the shipped inspectors by part of the setting, its value and labels."""
+    by: dict[str, dict[str, Errors]] = {part: {} for part in PARTS}
+    for row in read_rows(HOME / "settings.csv"):
+        where, _, network = row["setting"].partition("/")
         device, _, machines = where.partition("-")
         parts = (machines, network.partition("-")[2], device)
         for groups, value in zip(by.values(), parts, strict=True):
-            groups.setdefault(value, {}).setdefault(kind, []).append(error)
-    lines = [
-        "## What differs between settings (Figure 20)",
-        "",
-        "Average NRMSE on test workloads (random split of seed 0) of the shipped inspectors of "
-        "preset `default`; all but the first of each kind of labels were transferred.",
-    ]
-    for title, groups in by.items():
-        rows = [
-            [f"{kind}: {value}", f"{len(some)}", f"{median(some):.4f}",
-             f"{min(some):.4f} to {max(some):.4f}"]
-            for kind in PAIRS
-            for value, kinds in sorted(groups.items())
-            if (some := kinds.get(kind))
-        ]  # fmt: skip
-        lines += ["", *markdown([title, "settings", "NRMSE, median", "least to largest"], rows)]
-    return [*lines, "", *_beside_figure_20(by), *by_part(by, "What differs", "figure-20")]
+            groups.setdefault(value, {}).setdefault(row["labels"], []).append(float(row["nrmse"]))
+    return by
 
 
-def _beside_figure_20(by: dict[str, dict[str, Errors]]) -> list[str]:
-    """The paper's orders of medians, and ours on simulated labels."""
-    paper = {
-        "servers and workers": ("P5w5, P2w2, P3w3, P5w10", "sees no tendency"),
-        "network": ("PCIe, 1G, 40G", "finds bandwidth little correlated to the error"),
-        "device": ("2080Ti, V100, TitanRTX", "finds no relation to the number of cores"),
-    }
-    lines = []
-    for title, (order, finding) in paper.items():
-        names = [name for name in order.split(", ") if "simulated" in by[title].get(name, {})]
-        ours = sorted(names, key=lambda name: median(by[title][name]["simulated"]))
-        lines.append(
-            f"- {title}: in the paper the medians rise in the order {order}, and it {finding}. "
-            f"Here, of those that were simulated, in the order {', '.join(ours)}."
-        )
-    return lines
+def parts_table(by: dict[str, dict[str, Errors]]) -> list[str]:
+    """Figure 20 in numbers."""
+    rows = [
+        [part, f"{kind}: {value}", f"{len(some)}", f"{median(some):.4f}",
+         f"{min(some):.4f} to {max(some):.4f}"]
+        for part, groups in by.items()
+        for kind in PAIRS
+        for value, kinds in sorted(groups.items())
+        if (some := kinds.get(kind))
+    ]  # fmt: skip
+    return markdown(["part", "value", "settings", "NRMSE, median", "least to largest"], rows)
 
 
-def report() -> None:
-    """Write the page from what is there."""
-    datasets = read_pairs(list(PAIRS))
-    results = Results(datasets)
-    means = {label: mean_errors(datasets[PAIRS[label][0]]) for label in PAIRS}
-    found = {
+def found_errors(results: Results) -> dict[str, dict[str, dict[str, Errors]]]:
+    """NRMSE over seeds, by figure, kind of labels, number of epochs and option."""
+    return {
         choice.figure: {label: results.errors(choice, PAIRS[label][0]) for label in PAIRS}
         for choice in CHOICES
     }
-    lines = [
-        "# Design choices of the inspector",
-        "",
-        OLD_NUMBERS,
-        "",
-        "Made by `python -m scripts.studies.design_choices.report`: the paper's comparisons (section 5.2, "
-        "appendices A and B) on our measured and simulated labels. The inspector is the paper's "
-        "(GCN and GRU, set2set, K = m/2, width 64, MLP of three layers, three sums for each "
-        f"group) with M = {BASE.input.num_groups} in place of 100, and it learns as preset "
-        f"`default` does (targets in logarithms), for {BASE.train.max_epochs} and, since deep "
-        f"inspectors learn late, {MORE_EPOCHS} epochs: hundreds of trainings on a CPU. "
-        f"Average NRMSE on the test part; mean ± standard deviation over {len(SEEDS)} seeds, of "
-        f"split, weights and batches alike; at most {MOST_LABELS} labels to learn from. Labels do "
-        "not decide where the mean gap to the best is no larger than its standard deviation over "
-        "the seeds.",
-        "",
-        "Measured: " + " and ".join(PAIRS["measured"]) + "; simulated: "
-        + " and ".join(PAIRS["simulated"]) + " (the first of each unless it says otherwise). "
-        "Predicting the mean of the training labels errs by "
-        + " and ".join(f"{cell(values)} ({label})" for label, values in means.items()) + ".",
-        "",
-        "## Where our labels agree with the paper",
-        "",
-        *summary(found, results),
-        "",
-        *figure_10(results),
-    ]  # fmt: skip
+
+
+def mean_predictors() -> dict[str, dict[str, float]]:
+    """NRMSE of predicting the mean of the training labels: mean and deviation over seeds."""
+    found: dict[str, dict[str, float]] = json.loads((HOME / "mean-predictor.json").read_bytes())
+    return found
+
+
+def parts() -> Parts:
+    """Tables and sentences of the page."""
+    results = Results()
+    found, means = found_errors(results), mean_predictors()
+    table_10, errors_10 = together(results)
+    made: dict[str, str | Sequence[str]] = {
+        "summary": summary(found, results),
+        "figure_10": table_10,
+        "figure_20": parts_table(by_parts()),
+        **ratios(errors_10),
+        **{f"mean_{label}": f"{m['mean']:.4f} ± {m['std']:.4f}" for label, m in means.items()},
+    }
     for choice in CHOICES:
         errors = found[choice.figure]
-        verdicts = {
-            label: Verdict.of(by_epochs, choice.paper) for label, by_epochs in errors.items()
-        }
-        where = ("section " if "." in choice.figure else "Figure ") + choice.figure
-        name = f"figure-{choice.figure}" if "." not in choice.figure else "width"
-        lines += [
-            f"## {choice.title} ({where})",
-            "",
+        verdicts = {label: Verdict.of(some, choice.paper) for label, some in errors.items()}
+        made["figure_" + choice.figure.replace(".", "_")] = [
             choice.claim,
             "",
             *table(errors, choice.paper),
             "",
             " ".join(v.sentence(label, choice.paper) for label, v in verdicts.items() if v),
-            *untaught(errors, means),
-            *by_option(errors, choice.title, name, means),
+            *untaught(errors, {label: m["mean"] for label, m in means.items()}),
         ]
-    lines += figure_20()
-    write_whole(DOCS / "design-choices.md", "\n".join([*lines, ""]).encode(), error=DripleError)
+    return made
 
 
 def main() -> None:
-    """Run what is missing, then report."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--labels", choices=tuple(PAIRS), help="run these only, report nothing")
-    parser.add_argument(
-        "--figures", default=",".join(FIGURES), help="whose trials are run (default: all)"
-    )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--report-only", action="store_true")
-    arguments = parser.parse_args()
-    figures = arguments.figures.split(",")
-    unknown = sorted(set(figures) - set(FIGURES))
-    if unknown:
-        raise SystemExit(f"--figures: {unknown[0]!r} is none of {', '.join(FIGURES)}")
-    labels = [arguments.labels] if arguments.labels else list(PAIRS)
-    if not arguments.report_only:
-        datasets = read_pairs(labels)
-        for label in labels:
-            run_missing(trials(*PAIRS[label], figures), datasets, arguments.threads)
-    if not arguments.labels:
-        report()
+    """Write page and pictures."""
+    results = Results()
+    means = {label: [m["mean"]] for label, m in mean_predictors().items()}
+    by_option(together(results)[1], "One inspector of two settings", "figure-10", {})
+    for choice in CHOICES:
+        name = f"figure-{choice.figure}" if "." not in choice.figure else "width"
+        by_option(found_errors(results)[choice.figure], choice.title, name, means)
+    by_part(by_parts(), "What differs", "figure-20")
+    write_page(HOME, parts())
 
 
 if __name__ == "__main__":

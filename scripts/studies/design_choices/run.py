@@ -1,14 +1,18 @@
-"""The trainings behind page.md: which choices are compared, on what, and the errors.
+"""Train the variants of the inspector that the paper compares, and write down their errors.
+
+    python -m scripts.studies.design_choices.run [--figures 14a,14b] [--labels simulated]
 
     variant of the study's preset, data set, seed  ->  NRMSE on the test part, seconds
 
 The paper's inspector (GCN + GRU, set2set, K = m/2, width 64, MLP of three layers) on its three sums
 of each group. So that some hundreds of trainings can be made on a CPU, graphs have 20 groups in
-place of 100, and it learns as preset `default` does, for 100 epochs.
+place of 100, and it learns as preset `default` does, for 100 epochs. Stop it at any time, the same
+command goes on; several may run at once, with different labels.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import tempfile
 from collections.abc import Collection, Iterable
@@ -22,6 +26,7 @@ import torch
 
 from driple.dataset.example import Dataset, Example, fingerprint
 from driple.dataset.split import Split, limited_split, random_split
+from driple.dataset.store import read_datasets
 from driple.inputs import Groupings, InputConfig
 from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import make_inspector
@@ -29,11 +34,16 @@ from driple.training.config import PRESETS, Preset
 from driple.training.fit import RunOptions, fit
 from driple.training.metrics import Scores, score
 from driple.training.prepare import Part, Prepared, prepare
-from scripts.shipped import DOCS
+from scripts.shipped import FIRST, FIRST_SIMULATED, measured_folders, simulated_folders
 from scripts.studies.design_choices.convolutional import ConvolutionalInspector
+from scripts.studies.kit.results import add_result, read_results
 
-HOME = DOCS / "design-choices"
-RESULTS = HOME / "results.jsonl"
+RESULTS = Path(__file__).parent / "results.jsonl"
+# Each setting that is studied, and the one beside it for Figure 10: another device.
+PAIRS = {
+    "measured": (FIRST, "CPU25-P1w2/ho-200M"),
+    "simulated": (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe"),
+}
 SEEDS = (0, 1, 2, 3, 4)
 # Labels to learn from, where a data set has more: as many as the first measured setting.
 MOST_LABELS = 268
@@ -331,42 +341,18 @@ def told_setting(prepared: Prepared) -> Prepared:
     )
 
 
-def load_results() -> dict[str, dict[str, Any]]:
-    """Finished trials by their key."""
-    if not RESULTS.exists():
-        return {}
-    lines = (json.loads(line) for line in RESULTS.read_text().splitlines())
-    return {line["key"]: line for line in lines}
-
-
 def run_missing(wanted: Iterable[Trial], datasets: dict[str, Dataset], threads: int) -> None:
     """Run what has no result yet, and write it down at once."""
-    HOME.mkdir(parents=True, exist_ok=True)
     marks = {name: fingerprint(dataset) for name, dataset in datasets.items()}
     groupings = Groupings()
     for trial in wanted:
         key = trial.key(marks)
-        if key in load_results():  # read anew: another process may have run it
-            continue
+        if any(row["key"] == key for row in read_results(RESULTS)):
+            continue  # read anew: another process may have run it
         row = {"key": key, **run(trial, datasets, groupings, threads)}
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        add_result(RESULTS, row)
         print(f"{trial.setting}, {trial.way or json.dumps(trial.change)}, seed {trial.seed}: "
               f"{row['nrmse']}", flush=True)  # fmt: skip
-
-
-def mean_errors(dataset: Dataset) -> list[float]:
-    """NRMSE over seeds of predicting the mean of the training labels."""
-    found = []
-    for seed in SEEDS:
-        split, labels = learned_split(dataset, seed), dataset.targets()
-        predicted = np.tile(labels[split.train].mean(axis=0), (len(split.test), 1))
-        times_s = dataset.iteration_times_s()[split.test]
-        scores = score(
-            predicted, labels[split.test], true_times_s=times_s, train_labels=labels[split.train]
-        )
-        found.append(scores.mean_nrmse)
-    return found
 
 
 def learned_split(dataset: Dataset, seed: int) -> Split:
@@ -397,3 +383,28 @@ def _setting_of(workload: str) -> str:
 
 def _quiet(done: int, total: int) -> None:
     """Report to nobody."""
+
+
+def main() -> None:
+    """Run what is missing."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--labels", choices=tuple(PAIRS), help="run these only (default: both)")
+    parser.add_argument(
+        "--figures", default=",".join(FIGURES), help="whose trials are run (default: all)"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    figures = arguments.figures.split(",")
+    if unknown := set(figures) - set(FIGURES):
+        raise SystemExit(f"--figures: {', '.join(unknown)} is none of {', '.join(FIGURES)}")
+    folders = {**measured_folders(), **simulated_folders()}
+    for label in (arguments.labels,) if arguments.labels else PAIRS:
+        names = PAIRS[label]
+        found = dict(zip(names, read_datasets([folders[name] for name in names]), strict=True))
+        run_missing(trials(*names, figures), found, arguments.threads)
+
+
+if __name__ == "__main__":
+    main()
