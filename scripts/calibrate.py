@@ -4,8 +4,9 @@ error on each run to checked_runs.json.
     python scripts/calibrate.py
 
 Kernels and devices first, from runs on one device, then links, from runs on clusters. Rows come
-from datasets/published, graphs from datasets/calibration. The fit is to all rows; the errors that it
-states are of fits without the model that they predict, as `driple simulate --validate` has them.
+from datasets/published, graphs from datasets/calibration. The fit is to all rows; the errors that
+it states are of fits without the model that they predict, as `driple simulate --validate` has
+them.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def evaluate(
 
       driple evaluate --split family --seeds 5 --where trees
 
-      driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M --work datasets/evaluation
+      driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M
     """
     require_training()
     from driple.dataset.store import read_dataset

@@ -95,9 +95,9 @@ def simulate(
 
     Devices and links are those of published data sheets, and what training reaches of them was
     fitted to published measurements: see scripts/studies/simulation/page.md. With --validate, the
-    fits are made again without each model and each device in turn, and say what they would have predicted of it.
-    With --all, a data set of every setting is written, by default for all known GPU settings;
-    the same command goes on where it was stopped.
+    fits are made again without each model and each device in turn, and say what they would have
+    predicted of it. With --all, a data set of every setting is written, by default for all known
+    GPU settings; the same command goes on where it was stopped.
 
     Examples:
 
