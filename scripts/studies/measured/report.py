@@ -1,14 +1,13 @@
 """Make page.md and its pictures: Tables 1 and 3 and Figures 2 to 6 of the paper, ours.
 
-    python -m scripts.studies.measured.report [--datasets datasets] [--docs docs]
+python -m scripts.studies.measured.report
 
-Every figure comes from the shipped measured data sets and their raw samples; what to make of them
-is written in notes.md.
+All numbers come from the labels of the shipped measured data sets, the samples that they hold, and
+trace-facts.json.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from driple.dataset.example import Dataset, Example
-from driple.errors import DripleError
-from driple.files import write_whole
 from driple.measure.archive import read_archive
 from driple.measure.campaign import Limits
 from driple.measure.network import Port
@@ -26,11 +23,12 @@ from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
 from driple.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
 from driple.zoo import Workload
-from scripts.shipped import DOCS, ROOT, measured_datasets
-from scripts.studies.kit.pictures import plain, save
+from scripts.shipped import DATASETS, measured_datasets
+from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.tables import markdown
 from scripts.studies.measured.changes import Changes, changes_table, comparison, variation
-from scripts.studies.measured.run import TraceFacts, trace_facts, traces_on
+from scripts.studies.measured.run import read_facts, traces_on
 
 # What the paper's Figure 2 and Table 1 show: model, whether it is synchronous, resource.
 EXEMPLARS = (
@@ -38,10 +36,12 @@ EXEMPLARS = (
     ("densenet40_k12", True, "device_util"),
     ("inception3", False, "device_mem_util"),
 )
+HOME = Path(__file__).parent
 SLOWER = "CPU25-P1w2/ho-200M"  # the setting with less compute
+MIXED = "CPU-P1w2/he-200M"  # with a slower second worker
+THIRD = "CPU-P1w3/ho-200M"  # with a third worker
 PHASES = ("burst", "idle")
 SNAPSHOT_S = 10.0
-COLOURS = ("#3b6ea8", "#b5542d", "#5a8a4f")
 
 
 def settings_table(datasets: list[Dataset]) -> list[str]:
@@ -91,18 +91,16 @@ def exemplar_table(chosen: list[tuple[Example, str]]) -> list[str]:
 
 
 def pattern_table(datasets: list[Dataset]) -> list[str]:
-    """Table 3: how many traces are always busy, always idle, or go to and fro."""
+    """Table 3: share of traces that alternate between bursts and idle (BIB), by resource."""
     rows = []
     for dataset in datasets:
         counts = {
             resource: Counter(str(item.details[f"pattern_{resource}"]) for item in dataset.examples)
             for resource in RESOURCES
         }
-        for pattern in ("I", "BIB", "B"):
-            shares = [counts[name][pattern] / len(dataset.examples) for name in RESOURCES]
-            cells = [f"{100 * share:.2f} %" for share in shares]
-            rows.append([dataset.setting, pattern, *cells])
-    return markdown(["setting", "pattern", *RESOURCES], rows)
+        shares = [counts[name]["BIB"] / len(dataset.examples) for name in RESOURCES]
+        rows.append([dataset.setting, *(f"{100 * share:.2f} %" for share in shares)])
+    return markdown(["setting, share of pattern BIB", *RESOURCES], rows)
 
 
 def repeatability_table(datasets: list[Dataset]) -> list[str]:
@@ -173,10 +171,11 @@ def violins(dataset: Dataset, figures: tuple[str, str], unit: str | None) -> Fig
     return drawn
 
 
-def first_table(datasets: list[Dataset], traces: list[TraceFacts]) -> list[str]:
-    """How much was measured on each setting, and how well."""
+def first_table(datasets: list[Dataset]) -> list[str]:
+    """How much was measured on each setting, and how near the links' rates."""
     head = ["setting", "workloads", "families", "runs", "disturbed labels", "a trace lasts",
             "a link's rate", "runs with a sample over it", "highest sample"]  # fmt: skip
+    facts = read_facts()
     rows = [
         [
             item.setting,
@@ -189,7 +188,8 @@ def first_table(datasets: list[Dataset], traces: list[TraceFacts]) -> list[str]:
             f"{seen.num_over_rate} of {seen.num_runs}",
             f"{seen.highest_mb_per_s:.1f} MB/s",
         ]
-        for item, seen in zip(datasets, traces, strict=True)
+        for item in datasets
+        if (seen := facts[item.setting])
     ]
     return markdown(head, rows)
 
@@ -199,27 +199,20 @@ def disturbed(dataset: Dataset) -> list[Example]:
     return [item for item in dataset.examples if item.details["disturbed"]]
 
 
-def disturbed_words(datasets: list[Dataset]) -> str:
-    """What a disturbed label is, and by what those that there are were disturbed."""
+def disturbed_parts(datasets: list[Dataset]) -> dict[str, str]:
+    """How many labels are disturbed, by how much, and from when a label counts as disturbed."""
     limits = Limits()
     found = [item for dataset in datasets for item in disturbed(dataset)]
-    total = sum(len(dataset.examples) for dataset in datasets)
-    cores = [float(item.details["other_cores"]) for item in found]
-    stolen = max((float(item.details["steal_cores"]) for item in found), default=0.0)
-    words = (
-        f"A label is disturbed if in all {limits.tries} tries of one of its runs, of which the "
-        f"best is kept, other programs used over {limits.other_cores:g} of a core, the hypervisor "
-        f"took over {limits.steal_cores:g}, or over {100 * limits.gap_share:g} % of the time lies "
-        "in gaps between samples (decision [0001](decisions/0001-measuring-on-cpu.md)). "
-        f"{len(found)} of {total} are."
-    )
-    if found:
-        over = sum(value > limits.other_cores for value in cores)
-        words += (
-            f" In {over} of them other programs used too much: up to {max(cores):.2f} of a core; "
-            f"the hypervisor took {stolen:.3f} at most."
-        )
-    return f"{words} They are trained on and tested on like all others."
+    return {
+        "tries": f"{limits.tries}",
+        "other_cores": f"{limits.other_cores:g}",
+        "steal_cores": f"{limits.steal_cores:g}",
+        "gap_pct": f"{100 * limits.gap_share:g}",
+        "num_disturbed": f"{len(found)}",
+        "num_labels": f"{sum(len(dataset.examples) for dataset in datasets)}",
+        "most_other": f"{max(float(item.details['other_cores']) for item in found):.2f}",
+        "most_stolen": f"{max(float(item.details['steal_cores']) for item in found):.3f}",
+    }
 
 
 def wider_amounts(dataset: Dataset) -> tuple[list[str], list[str]]:
@@ -232,127 +225,100 @@ def wider_amounts(dataset: Dataset) -> tuple[list[str], list[str]]:
     return wider, [resource for resource in RESOURCES if resource not in wider]
 
 
-def notes(datasets: list[Dataset], traces: list[TraceFacts], changes: Changes) -> str:
-    """What to make of it; the numbers in it are filled in."""
-    first, seen = datasets[0], traces[0]
-    wider, narrower = wider_amounts(first)
+def change_parts(datasets: list[Dataset], changes: Changes) -> dict[str, str]:
+    """Factors of the settings, medians over workloads."""
     shares = [
-        next(iter(worker_shares(Setting.parse(name), float(first.about["plan"]["share"])).values()))
-        for name in (first.setting, SLOWER)
+        next(
+            iter(
+                worker_shares(
+                    Setting.parse(name), float(datasets[0].about["plan"]["share"])
+                ).values()
+            )
+        )
+        for name in (datasets[0].setting, SLOWER)
     ]
-    grid_s = float(first.about["label_grid_s"])
     varied = [{name: variation(dataset, name) for name in TARGET_NAMES} for dataset in datasets]
     worst = [max(found, key=lambda name: found[name]) for found in varied]
-    facts = {
-        "least_s": min(item.least_s for item in traces),
-        "most_s": max(item.most_s for item in traces),
-        "longest_iteration_s": max(
-            item.iteration_time_s for dataset in datasets for item in dataset.examples
-        ),
-        "grid_ms": 1000 * grid_s,
-        "burst_kib": Port().burst_kib,
-        "burst_pct": 100 * Port().burst_kib * 1024 / (seen.rate_mb_per_s * 1e6 * grid_s),
-        "num_over_rate": seen.num_over_rate,
-        "num_runs": seen.num_runs,
-        "highest_mb_per_s": seen.highest_mb_per_s,
-        "highest_burst_mb_per_s": max(
-            column(first, resource, "burst_amount").max() for resource in NETWORK
-        ),
-        "first": first.setting,
-        "wider": ", ".join(wider),
-        "narrower": ", ".join(narrower) or "none",
-        "share_ratio": shares[0] / shares[1],
-        "num_worst": worst.count("device_util.burst_duration"),
-        "num_settings": len(datasets),
-        "varied_pct": {
-            dataset.setting: 100 * found["device_util.burst_duration"]
-            for dataset, found in zip(datasets, varied, strict=True)
-        },
-        "chosen": changes.chosen,
-        "all": changes.median,
-        "sync": changes.median_sync,
-        "asynchronous": changes.median_async,
+    device, gap = "device_util.burst_duration", "net_tx.idle_duration"
+    factors = {
+        "slower_device": changes.median[f"{SLOWER}, {device}"],
+        "slower_gap": changes.median[f"{SLOWER}, {gap}"],
+        "slower_device_chosen": changes.chosen[f"{SLOWER}, {device}"],
+        "slower_gap_chosen": changes.chosen[f"{SLOWER}, {gap}"],
+        "third_device": changes.median[f"{THIRD}, device_util.idle_duration"],
+        "third_gap": changes.median[f"{THIRD}, {gap}"],
+        "mixed_sync_gap": changes.median_sync[f"{MIXED}, {gap}"],
+        "mixed_async_gap": changes.median_async[f"{MIXED}, {gap}"],
+        "mixed_async_device": changes.median_async[f"{MIXED}, {device}"],
+        "mixed_device_chosen": changes.chosen[f"{MIXED}, {device}"],
     }
-    return (DOCS / "measured" / "notes.md").read_text().format_map(facts)
+    mixed = next(item for item in datasets if item.setting == MIXED)
+    return {
+        "share_ratio": f"{shares[0] / shares[1]:.1f}",
+        "num_worst": f"{worst.count(device)}",
+        "num_settings": f"{len(datasets)}",
+        "mixed_varied_pct": f"{100 * variation(mixed, device):.1f}",
+        **{name: f"{factor:.2f}" for name, factor in factors.items()},
+    }
+
+
+def trace_parts(datasets: list[Dataset]) -> dict[str, str]:
+    """Lengths of traces, and how near samples and bursts come to the rate of a link."""
+    first, facts = datasets[0], read_facts()
+    seen = facts[first.setting]
+    grid_s = float(first.about["label_grid_s"])
+    wider, narrower = wider_amounts(first)
+    longest_s = max(item.iteration_time_s for data in datasets for item in data.examples)
+    highest = max(column(first, name, "burst_amount").max() for name in NETWORK)
+    return {
+        "least_s": f"{min(item.least_s for item in facts.values()):.1f}",
+        "most_s": f"{max(item.most_s for item in facts.values()):.1f}",
+        "longest_iteration_s": f"{longest_s:.1f}",
+        "grid_ms": f"{1000 * grid_s:.0f}",
+        "burst_kib": f"{Port().burst_kib}",
+        "burst_pct": f"{100 * Port().burst_kib * 1024 / (seen.rate_mb_per_s * 1e6 * grid_s):.0f}",
+        "num_over_rate": f"{seen.num_over_rate}",
+        "num_runs": f"{seen.num_runs}",
+        "highest_mb_per_s": f"{seen.highest_mb_per_s:.1f}",
+        "highest_burst": f"{highest:.1f}",
+        "wider": ", ".join(wider),
+        "narrower": ", ".join(narrower),
+    }
+
+
+def parts() -> Parts:
+    """Tables and numbers of the page."""
+    datasets = measured_datasets()
+    changes = Changes.of(datasets)
+    return {
+        "settings": settings_table(datasets),
+        "counts": first_table(datasets),
+        "exemplars": exemplar_table(exemplars(datasets[0])),
+        "patterns": pattern_table(datasets),
+        "ranges": ranges(datasets[0]),
+        "device_util": changes.table("device_util"),
+        "net_tx": changes.table("net_tx"),
+        "changes": changes_table(datasets),
+        "repeatability": repeatability_table(datasets),
+        "workload": changes.workload,
+        **disturbed_parts(datasets),
+        **change_parts(datasets, changes),
+        **trace_parts(datasets),
+    }
 
 
 def main() -> None:
-    """Write the report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--datasets", type=Path, default=ROOT / "datasets")
-    parser.add_argument("--docs", type=Path, default=DOCS)
-    arguments = parser.parse_args()
-    datasets = measured_datasets(arguments.datasets)
+    """Write page and pictures."""
+    datasets = measured_datasets()
     first = datasets[0]
-    home = arguments.datasets / Setting.parse(first.setting).file_name
-    pictures = arguments.docs / "measured"
-    chosen = exemplars(first)
-    save(snapshot(chosen, first, home), pictures / "snapshots.png")
-    save(violins(first, ("burst_amount", "idle_amount"), None), pictures / "amounts.png")
-    save(violins(first, ("burst_duration", "idle_duration"), "s"), pictures / "durations.png")
-    traces = [trace_facts(item, arguments.datasets) for item in datasets]
-    changes = Changes.of(datasets)
-    lines = [
-        "# What was measured",
-        "",
-        "Made by `python -m scripts.studies.measured.report` from the data sets in `datasets/`. All labels "
-        "are measured: real parameter-server training on CPU settings of one machine.",
-        "",
-        *settings_table(datasets),
-        "",
-        "Labels of a mixed setting (`he`) are those of its first worker, of the others the mean "
-        "over all. Each role runs in a network namespace and a control group of its own, which "
-        "hold its link and its share of a core (decision "
-        "[0001](decisions/0001-measuring-on-cpu.md)).",
-        "",
-        *first_table(datasets, traces),
-        "",
-        disturbed_words(datasets),
-        "",
-        "A run gives a trace of each worker whose label it is. Samples over a link's rate are "
-        "those of a worker's link, sent or received, on the grid of the labels.",
-        "",
-        f"## Three workloads on {first.setting} (the paper's Figure 2 and Table 1)",
-        "",
-        f"![the first {SNAPSHOT_S:.0f} seconds of three traces, less where one ended sooner]"
-        "(measured/snapshots.png)",
-        "",
-        *exemplar_table(chosen),
-        "",
-        "## Patterns (Table 3)",
-        "",
-        *pattern_table(datasets),
-        "",
-        f"## Amounts and durations over the workloads of {first.setting} (Figures 3 and 4)",
-        "",
-        "![burst and idle amounts](measured/amounts.png)",
-        "",
-        "![burst and idle durations](measured/durations.png)",
-        "",
-        *ranges(first),
-        "",
-    ]
-    lines += [f"## {changes.workload} on every setting (Figures 5 and 6)", ""]
+    folder = DATASETS / Setting.parse(first.setting).file_name
+    save(snapshot(exemplars(first), first, folder), HOME / "snapshots.png")
+    save(violins(first, ("burst_amount", "idle_amount"), None), HOME / "amounts.png")
+    save(violins(first, ("burst_duration", "idle_duration"), "s"), HOME / "durations.png")
+    workload = Changes.of(datasets).workload
     for resource in ("device_util", "net_tx"):
-        picture = pictures / f"settings-{resource}.png"
-        save(comparison(datasets, changes.workload, resource), picture)
-        lines += [f"![{resource}](measured/{picture.name})", "", *changes.table(resource), ""]
-    lines += [
-        f"Ratios are those of a target to the same on {first.setting}; of all workloads that both "
-        "settings have, of the asynchronous and of the synchronous ones it is the median. Whiskers "
-        "and last column: median coefficient of variation of the setting's repeated workloads; "
-        "single ones repeat worse.",
-        "",
-        f"## What each change does, over all workloads (target over that on {first.setting})",
-        "",
-        "Geometric means.",
-        "",
-        *changes_table(datasets),
-        "",
-    ]
-    lines += ["## Repeatability", "", *repeatability_table(datasets), ""]
-    lines += [notes(datasets, traces, changes)]
-    write_whole(arguments.docs / "measured.md", "\n".join(lines).encode(), error=DripleError)
+        save(comparison(datasets, workload, resource), HOME / f"settings-{resource}.png")
+    write_page(HOME, parts())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,21 @@
-"""What the raw samples of a setting say beside the labels: how long, how near the links' rate."""
+"""Read all raw samples of the measured settings: lengths of traces, samples over a link's rate.
+
+    python -m scripts.studies.measured.run
+
+Writes trace-facts.json. The checkout holds the samples of a few runs; datasets/README.md shows how
+to restore all of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from driple.dataset.example import Dataset
-from driple.errors import DatasetError
+from driple.errors import DatasetError, DripleError
+from driple.files import write_whole
 from driple.measure.archive import read_archive
 from driple.measure.cluster import RunRecord
 from driple.measure.collect import traces_of_run
@@ -14,6 +23,9 @@ from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
 from driple.targets import NETWORK
 from driple.trace import Trace
+from scripts.shipped import DATASETS, measured_datasets
+
+FACTS = Path(__file__).parent / "trace-facts.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,8 +78,14 @@ def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
     if setting.bits_per_s is None:
         raise DatasetError(f"{dataset.setting}: its links have no rate; measured settings do")
     rate_mb_per_s = setting.bits_per_s / 8e6
+    records = read_archive(home / setting.file_name)
+    if len(records) < int(dataset.about["num_runs"]):
+        raise DatasetError(
+            f"{dataset.setting} has samples of {len(records)} of {dataset.about['num_runs']} runs; "
+            "restore all of them as datasets/README.md shows"
+        )
     lengths_s, highest = [], []
-    for record in read_archive(home / setting.file_name).values():
+    for record in records.values():
         top = 0.0
         for worker in own_workers(setting):
             traces = traces_on(dataset, record, worker)
@@ -83,3 +101,18 @@ def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
         num_over_rate=sum(value > rate_mb_per_s for value in highest),
         highest_mb_per_s=max(highest),
     )
+
+
+def read_facts() -> Mapping[str, TraceFacts]:
+    """Stored facts of each measured setting."""
+    return {name: TraceFacts(**facts) for name, facts in json.loads(FACTS.read_bytes()).items()}
+
+
+def main() -> None:
+    """All measured settings."""
+    facts = {item.setting: asdict(trace_facts(item, DATASETS)) for item in measured_datasets()}
+    write_whole(FACTS, json.dumps(facts, indent=1).encode() + b"\n", error=DripleError)
+
+
+if __name__ == "__main__":
+    main()
