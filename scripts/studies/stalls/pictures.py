@@ -1,9 +1,8 @@
-"""The pictures of page.md; made by report.py."""
+"""Pictures of the page."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -12,21 +11,22 @@ from matplotlib.figure import Figure
 from driple.cli.stalls_plot import COLOURS
 from driple.stalls.linkfit import LinkFit
 from driple.stalls.record import Profile
+from driple.stalls.workloads import MICRO
 from scripts.studies.kit.pictures import plain
-from scripts.studies.stalls.run import Run
+from scripts.studies.stalls.run import MODELS, RATES, Run
 
 __all__ = ["macro_picture", "micro_picture", "model_picture"]
 
 FAMILY_COLOURS = {"resnet": "#3b6ea8", "vgg": "#b5542d"}
 
 
-def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
-    """Bars of an iteration: what computes, and what waits for what."""
-    models = [model for model in options.macro if any(run.model == model for run in found)]
+def macro_picture(found: Mapping[Run, Profile]) -> Figure:
+    """Stalls of an iteration of every model."""
+    models = [model for model in MODELS if any(run.model == model for run in found)]
     figure, axes = plt.subplots(1, 2, figsize=(9, 1 + 0.4 * len(models)), sharey=True)
     for row, model in enumerate(models):
         mine = {run.rate: profile for run, profile in found.items() if run.model == model}
-        first = mine.get(options.rates[0]) or next(iter(mine.values()))
+        first = mine.get(RATES[0]) or next(iter(mine.values()))
         base = float(np.mean([*first.times[1].values()]))
         left = 0.0
         for name in ("interconnect", "prep", "fetch"):
@@ -35,10 +35,10 @@ def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Fig
             axes[0].barh(row, wide, left=left, color=COLOURS[name], height=0.7,
                          label=name if row == 0 else None)  # fmt: skip
             left += wide
-        for place, rate in enumerate(options.rates):
+        for place, rate in enumerate(RATES):
             stall = mine[rate].stalls().get("network") if rate in mine else None
             if stall is not None and (stall.pct > 0 or row == 0):
-                high = 0.8 / len(options.rates)
+                high = 0.8 / len(RATES)
                 axes[1].barh(row - 0.4 + (place + 0.5) * high, stall.pct, height=high,
                              color=COLOURS["network"], alpha=1 - 0.3 * place,
                              label=f"{rate}bit/s" if row == 0 else None)  # fmt: skip
@@ -54,13 +54,13 @@ def macro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Fig
     return figure
 
 
-def micro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Figure:
+def micro_picture(found: Mapping[Run, Profile]) -> Figure:
     """Figure 16: stalls of ResNets and VGGs of growing depth, and without some of their parts."""
     shown = [
         (run.model, profile)
-        for model in options.micro
+        for model in MICRO
         for run, profile in found.items()
-        if run.model == model and run.rate == options.rates[0] and profile.gradients is not None
+        if run.model == model and run.rate == RATES[0] and profile.gradients is not None
     ]
     names = []
     figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.3 * len(shown)), sharey=True)
@@ -78,7 +78,7 @@ def micro_picture(found: dict[Run, Profile], options: argparse.Namespace) -> Fig
                 axis.plot(ends, [row, row], color="black", linewidth=1)
     axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()
-    titles = ("interconnect stall", f"network stall, {options.rates[0]}bit/s")
+    titles = ("interconnect stall", f"network stall, {RATES[0]}bit/s")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_xlabel(f"{title}: ms of an iteration", fontsize=8)
         plain(axis)

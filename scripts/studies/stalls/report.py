@@ -1,25 +1,15 @@
-"""Measure the stalls of the built-in workloads on this machine, and make page.md of them.
+"""Make page.md and its pictures from profiles.tar.xz and rented.csv.
 
-    sudo OMP_NUM_THREADS=1 python -m scripts.studies.stalls.report
-
-The machine must be quiet: nothing else may run for the two hours or so. It needs root
-(network namespaces, clearing of caches), iproute2 and the extras `stalls` and `plot`; two cores are
-enough. Stop it at any time; the same command goes on. Profiles are kept in
-runs/stalls-report, and packed into profiles.tar.xz, of which the report is made;
-`--docs-only` makes it of the pack that is there, and needs no root.
-
-To try it in some minutes, with figures that mean nothing, add `--macro resnet18 squeezenet
-shufflenet --micro resnet18 --rates 1G 5G --repeats 1 --iterations 2 --warmup 3 --batch-size 2
---images 64 --work /tmp/stalls --docs /tmp/stalls-docs`.
+python -m scripts.studies.stalls.report
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,34 +25,41 @@ from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_o
 from driple.stalls.record import Profile, read_profile
 from driple.stalls.steps import DIFFERENCES
 from driple.stalls.workloads import MICRO
-from scripts.shipped import DOCS, ROOT
+from scripts.studies.kit.page import Parts, write_page
 from scripts.studies.kit.pictures import save
 from scripts.studies.kit.tables import markdown
 from scripts.studies.stalls.pictures import macro_picture, micro_picture, model_picture
-from scripts.studies.stalls.rented import rented_section
-from scripts.studies.stalls.run import MODELS, RATES, Run, measure, pack, runs_of
+from scripts.studies.stalls.rented import Offers, cheapest_first, picture, read_offers
+from scripts.studies.stalls.run import MODELS, PACK, RATES, Run, runs_of
 
-PACK = "stalls/profiles.tar.xz"
+HOME = Path(__file__).parent
 EXAMPLE = "resnet18"  # whose five steps are shown in full
 DEEP, WIDE = "resnet152", "vgg16"  # compared in the paper's section VI-A2
 INTERCONNECT = "loopback"
 FAST = "NVLink-V100"  # of the paper's P3 instances
+BERT, LARGE = "bert-large", ("resnet50", "vgg11", "bert-large")
+
+Profiles = Mapping[Run, Profile]
 
 
-def profiles_of(options: argparse.Namespace) -> dict[Run, Profile]:
-    """What is in the pack."""
+@cache
+def profiles() -> Profiles:
+    """All profiles of the pack with one and with two devices."""
     found = {}
     with tempfile.TemporaryDirectory() as place:
-        with tarfile.open(options.docs / PACK) as archive:
+        with tarfile.open(PACK) as archive:
             archive.extractall(place, filter="data")
-        for run in runs_of(options):
+        for run in runs_of(MODELS, MICRO, RATES):
             if (Path(place) / run.name / "profile.json").exists():
                 profile = read_profile(Path(place) / run.name)
                 if 1 in profile.times and 2 in profile.times:
                     found[run] = profile
-    if not found:
-        raise SystemExit(f"no profiles in {options.docs / PACK}; run without --docs-only")
     return found
+
+
+def of_model(found: Profiles, model: str) -> dict[str, Profile]:
+    """Profiles of a model by rate."""
+    return {run.rate: profile for run, profile in found.items() if run.model == model}
 
 
 def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
@@ -73,63 +70,43 @@ def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
     return f"{1e3 * seconds:.1f} ({1e3 * low:.1f} to {1e3 * high:.1f}) ms"
 
 
-def example_section(found: dict[Run, Profile], docs: Path) -> list[str]:
-    """A profile in full."""
-    run = next((run for run in found if run.model == EXAMPLE and 3 in run.steps), None)
-    if run is None:
-        return []
-    profile = found[run]
-    plot_profile(profile, docs / "stalls" / "example.png")
-    told = json.dumps(profile.to_dict(), indent=1).encode()
-    write_whole(docs / "stalls" / "example.json", told, error=DripleError)
-    words = " ".join(profile.about["command"])
-    host, per_epoch = profile.about["host"], profile.batches_per_epoch or 0
-    lines = [
-        f"## A profile in full: {EXAMPLE}", "",
-        f"    driple stalls run --network {run.rate} --data ... -- {words}", "",
-        f"Two processes of one core each ({host['cpu']}, {host['cores']} cores, kernel "
-        f"{host['kernel']}), {profile.about['plan']['iterations']} iterations timed in a launch. "
-        f"All figures: [example.json](stalls/example.json).", "",
-        "![where the time goes](stalls/example.png)", "",
-        "| stall | of an iteration (95 % interval) | of an epoch | share |", "|---|---|---|---|",
-    ]  # fmt: skip
-    for name, stall in profile.stalls().items():
-        lines.append(
-            f"| {name} | {interval(stall.seconds, stall.interval_s)} | "
-            f"{per_epoch * stall.seconds:.1f} s | {stall.pct:.1f} % of step {stall.base_step} |"
-        )
-    for why in profile.left_out.values():
-        lines += ["", f"Left out: {why}."]
-    lines += ["", *(f"- {line}" for line in profile.warnings()), ""]
-    wall_s = sum(launch["wall_s"] for launch in profile.launches.values())
-    return [*lines, f"The profile took {wall_s:.0f} s; the profiler itself at most "
-            f"{profile.overhead_pct():.2f} % of a launch.", ""]  # fmt: skip
+def example(found: Profiles) -> Profile:
+    """The profile that is shown in full."""
+    return next(
+        profile for run, profile in found.items() if run.model == EXAMPLE and 3 in run.steps
+    )
 
 
-def macro_section(found: dict[Run, Profile], options: argparse.Namespace) -> list[str]:
+def example_table(profile: Profile) -> list[str]:
+    """Stalls of a profile in full."""
+    per_epoch = profile.batches_per_epoch or 0
+    rows = [
+        [
+            name,
+            interval(stall.seconds, stall.interval_s),
+            f"{per_epoch * stall.seconds:.1f} s",
+            f"{stall.pct:.1f} % of step {stall.base_step}",
+        ]
+        for name, stall in profile.stalls().items()
+    ]
+    return markdown(["stall", "of an iteration (95 % interval)", "of an epoch", "share"], rows)
+
+
+def macro_table(found: Profiles) -> list[str]:
     """Section V: stalls and epochs of every model."""
     names = [difference.name for difference in DIFFERENCES if difference.name != "network"]
-    head = ["model", *names, *(f"network {rate}" for rate in options.rates), "epoch, 1 device",
+    head = ["model", *names, *(f"network {rate}" for rate in RATES), "epoch, 1 device",
             "2 devices"]  # fmt: skip
-    lines = [
-        "## All models (section V)", "",
-        "In percent, as the paper relates them: interconnect of one device's time, network of one "
-        "machine's, prep and fetch of all time on cold data. `~`: within the noise. The picture's "
-        "right half is logarithmic and leaves out what is not above zero.", "",
-        "![stalls of all models](stalls/macro.png)", "",
-    ]  # fmt: skip
     rows = []
-    for model in options.macro:
-        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
-        if not mine:
-            continue
-        first = mine.get(options.rates[0]) or next(iter(mine.values()))
+    for model in MODELS:
+        mine = of_model(found, model)
+        first = mine[RATES[0]]
         cells = [model, *(stall_cell(first, name, in_ms=False) for name in names)]
-        cells += [stall_cell(mine.get(rate), "network", in_ms=False) for rate in options.rates]
-        times, count = first.times, first.batches_per_epoch or 0
-        one, two = (float(np.mean([*times[step].values()])) for step in (1, 2))
+        cells += [stall_cell(mine.get(rate), "network", in_ms=False) for rate in RATES]
+        count = first.batches_per_epoch or 0
+        one, two = (float(np.mean([*first.times[step].values()])) for step in (1, 2))
         rows.append([*cells, f"{2 * count * one:.0f} s", f"{count * two:.0f} s"])
-    return [*lines, *markdown(head, rows), ""]
+    return markdown(head, rows)
 
 
 def stall_cell(profile: Profile | None, name: str, *, in_ms: bool) -> str:
@@ -137,36 +114,30 @@ def stall_cell(profile: Profile | None, name: str, *, in_ms: bool) -> str:
     stall = profile.stalls().get(name) if profile is not None else None
     if stall is None:
         return "-"
-    told = f"{1e3 * stall.seconds:.0f}" if in_ms else f"{stall.pct:.0f} %"
-    return f"{'~' if stall.in_noise else ''}{told}"
+    text = f"{1e3 * stall.seconds:.0f}" if in_ms else f"{stall.pct:.0f} %"
+    return f"{'~' if stall.in_noise else ''}{text}"
 
 
-def micro_section(found: dict[Run, Profile], options: argparse.Namespace) -> list[str]:
+def micro_table(found: Profiles) -> list[str]:
     """Section VI: stalls against layers and gradients."""
     head = ["model", "gradients", "MB", "one device", "interconnect",
-            *(f"network {rate}" for rate in options.rates)]  # fmt: skip
-    lines = [
-        "## Layers and gradients (section VI, figure 16)", "",
-        "![stalls of ResNets and VGGs](stalls/micro.png)", "",
-        "Pale: without residuals (nores) or batch norms (nonorm). Lines: 95 % intervals. All in ms "
-        "of an iteration; `~`: within the noise.", "",
-    ]  # fmt: skip
+            *(f"network {rate}" for rate in RATES)]  # fmt: skip
     rows = []
-    for model in options.micro:
-        mine = {run.rate: profile for run, profile in found.items() if run.model == model}
-        first = mine.get(options.rates[0])
+    for model in MICRO:
+        mine = of_model(found, model)
+        first = mine.get(RATES[0])
         if first is None or first.gradients is None:
             continue
         sizes = first.gradients["nbytes"]
         cells = [model, f"{len(sizes)}", f"{sum(sizes) / 1e6:.0f}",
                  f"{1e3 * float(np.mean([*first.times[1].values()])):.0f}",
                  stall_cell(first, "interconnect", in_ms=True)]  # fmt: skip
-        cells += [stall_cell(mine.get(rate), "network", in_ms=True) for rate in options.rates]
+        cells += [stall_cell(mine.get(rate), "network", in_ms=True) for rate in RATES]
         rows.append(cells)
-    return [*lines, *markdown(head, rows), ""]
+    return markdown(head, rows)
 
 
-def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]]:
+def fits_of(found: Profiles) -> tuple[list[LinkFit], list[Observation]]:
     """A channel for each link that three models or more were measured on."""
     # One machine's steps are the same launches at each rate: the last stands for all.
     known = {
@@ -184,51 +155,41 @@ def fits_of(found: dict[Run, Profile]) -> tuple[list[LinkFit], list[Observation]
     return fits, seen
 
 
-def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
-    """Section VI-A: the fitted numbers, their error, and the two conclusions."""
-    if not fits:
-        return []
-    lines = [
-        "## The model T = L (tau + G / (L B)) (section VI-A)", "",
-        "Fitted to the stalls of all models, with DDP's buckets. The form is the one, of four, "
-        "that is best on models that were left out.", "",
-        "![measured and predicted](stalls/model.png)", "",
-        "| link | tau | B | the link's own rate | exchange | median error on left-out models | "
-        "other forms |",
-        "|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+def fit_table(fits: Sequence[LinkFit]) -> list[str]:
+    """Section VI-A: the fitted numbers and their error."""
+    rows = []
     for fit in fits:
         one = fit.channel
-        others = ", ".join(f"{form} {error:.0f} %" for form, error in fit.errors_pct.items())
-        when = "hidden by the backward pass" if one.overlap else "after the backward pass"
-        lines.append(
-            f"| {one.name} | {1e3 * one.latency_s:.3f} ms per {one.latency_per} | "
-            f"{one.bytes_per_s / 1e6:.0f} MB/s | {own_rate(one.name)} | {when} | "
-            f"{fit.error_pct:.0f} % | {others} |"
+        rows.append(
+            [
+                one.name,
+                f"{1e3 * one.latency_s:.3f} ms per {one.latency_per}",
+                f"{one.bytes_per_s / 1e6:.0f} MB/s",
+                own_rate(one.name),
+                "hidden by the backward pass" if one.overlap else "after the backward pass",
+                f"{fit.error_pct:.0f} %",
+                ", ".join(f"{form} {error:.0f} %" for form, error in fit.errors_pct.items()),
+            ]
         )
-    lines += ["", "A form hides all of the exchange that it can, or nothing: where part is hidden, "
-              "B comes out above the link's own rate."]  # fmt: skip
-    return [*lines, "", *conclusion_lines(fits, seen), ""]
+    head = ["link", "tau", "B", "the link's own rate", "exchange",
+            "median error on left-out models", "all forms"]  # fmt: skip
+    return markdown(head, rows)
 
 
 def own_rate(link: str) -> str:
-    """What a link of that rate carries."""
+    """Bytes per second of a link of that rate."""
     return "-" if link == INTERCONNECT else f"{rate_of('--rates', link) / 8e6:.0f} MB/s"
 
 
-def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:
+def conclusions(
+    fits: Sequence[LinkFit], seen: Sequence[Observation]
+) -> tuple[list[str], dict[str, str]]:
     """The paper's two conclusions, with the fitted numbers of a deep and a wide model."""
     sizes = {item.model: item for item in seen if item.model in {DEEP, WIDE}}
-    if set(sizes) != {DEEP, WIDE}:
-        return [f"(The two conclusions need {DEEP} and {WIDE}.)"]
-    nominal = link_named(FAST).bytes_per_s
     channels = [fit.channel for fit in fits]
+    nominal = link_named(FAST).bytes_per_s
     channels.append(calibrated_channel(FAST, nominal, 2, shipped_calibration()))
-    lines = [
-        f"{FAST} is not of this machine: its numbers were fitted to published runs "
-        "([simulation.md](simulation.md)).", "",
-        "| link | model | L | G | L tau | G / B | T | measured stall |", "|---" * 8 + "|",
-    ]  # fmt: skip
+    rows = []
     total: dict[tuple[str, str], float] = {}
     for one in channels:
         for model, item in sizes.items():
@@ -237,86 +198,141 @@ def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> li
             nbytes = float(item.gradients.nbytes.sum())
             time = paper_time(per, nbytes, one.latency_s, one.bytes_per_s)
             total[one.name, model] = time
-            true = [other.stall_s for other in seen
-                    if other.model == model and other.link == one.name]  # fmt: skip
-            told = f"{1e3 * float(np.mean(true)):.0f} ms" if true else "-"
-            lines.append(
-                f"| {one.name} | {model} | {per} | {nbytes / 1e6:.0f} MB | "
-                f"{1e3 * per * one.latency_s:.1f} ms | {1e3 * nbytes / one.bytes_per_s:.0f} ms | "
-                f"{1e3 * time:.0f} ms | {told} |"
-            )
+            true = [
+                other.stall_s for other in seen if (other.model, other.link) == (model, one.name)
+            ]
+            rows.append(
+                [
+                    one.name, model, f"{per}", f"{nbytes / 1e6:.0f} MB",
+                    f"{1e3 * per * one.latency_s:.1f} ms",
+                    f"{1e3 * nbytes / one.bytes_per_s:.0f} ms", f"{1e3 * time:.0f} ms",
+                    f"{1e3 * float(np.mean(true)):.0f} ms" if true else "-",
+                ]
+            )  # fmt: skip
+    head = ["link", "model", "L", "G", "L tau", "G / B", "T", "measured stall"]
     slow = min(channels, key=lambda one: one.bytes_per_s).name
-    told = {True: "as the paper says", False: "which is not what the paper says"}
-    wide = total[slow, WIDE] / total[slow, DEEP]
-    deep = total[FAST, DEEP] / total[FAST, WIDE]
-    return [
-        *lines, "",
-        f"- Large gradients wait for bandwidth on slow links: on {slow}, {WIDE} waits {wide:.1f} "
-        f"times as long as {DEEP}, {told[wide > 1]}.",
-        f"- Deep models wait for latency on fast links: on {FAST}, {DEEP} waits {deep:.1f} times "
-        f"as long as {WIDE}, {told[deep > 1]}.",
+    return markdown(head, rows), {
+        "slow": slow,
+        "wide_ratio": f"{total[slow, WIDE] / total[slow, DEEP]:.1f}",
+        "deep_ratio": f"{total[FAST, DEEP] / total[FAST, WIDE]:.1f}",
+    }
+
+
+def rented_tables(offers: Offers) -> dict[str, list[str]]:
+    """Cost and time of an epoch, and the share of the exchange, by instance and model."""
+    cells: dict[str, Callable[[tuple[float, float, float]], str]] = {
+        "costs": lambda offer: f"{offer[0]:.2f}",
+        "hours": lambda offer: f"{offer[1]:.3g}",
+        "exchange": lambda offer: f"{offer[2]:.0f} %",
+    }
+    return {
+        name: markdown(
+            ["instance", *offers],
+            [
+                [instance, *(cell(found[instance]) for found in offers.values())]
+                for instance in cheapest_first(offers)
+            ],
+        )
+        for name, cell in cells.items()
+    }
+
+
+def findings(offers: Offers) -> list[str]:
+    """Findings of the paper's measurements, beside the simulation."""
+    small = [model for model in offers if model not in LARGE]
+
+    def cheapest(model: str, family: str) -> str:
+        names = [name for name in offers[model] if name.startswith(family)]
+        return min(names, key=lambda name: offers[model][name][0])
+
+    def count(models: Sequence[str], family: str, name: str) -> str:
+        return f"{sum(cheapest(model, family) == name for model in models)} of {len(models)} models"
+
+    def cost(model: str, name: str) -> float:
+        return offers[model][name][0]
+
+    slower = [
+        model
+        for model in small
+        if offers[model]["p2.16xlarge"][1] > offers[model]["p2.8xlarge*2"][1]
+    ]
+    less = [
+        model
+        for model in offers
+        if offers[model]["p3.16xlarge"][2] < offers[model]["p3.8xlarge"][2]
+    ]
+    on_p2 = [
+        model
+        for model in offers
+        if cost(model, cheapest(model, "p2")) < cost(model, cheapest(model, "p3"))
+    ]
+    resnet50 = offers["resnet50"]["p2.16xlarge"]
+    rows = [
+        ["V-A", "p2.xlarge is the cheapest P2 of the small models", "all",
+         count(small, "p2", "p2.xlarge")],
+        ["V-A", "p2.16xlarge is slower than two p2.8xlarge", "all small models",
+         f"{len(slower)} of {len(small)} models"],
+        ["V-A", "ResNet50 on P2: time added by the interconnect", "750 %", f"{resnet50[2]:.0f} %"],
+        ["V-A", "ResNet50 on P2: an epoch", "$41", f"${resnet50[0]:.1f}"],
+        ["V-B", "p3.2xlarge is the cheapest P3", "all", count([*offers], "p3", "p3.2xlarge")],
+        ["V-B", "p3.16xlarge has lower interconnect stalls than p3.8xlarge",
+         "most, above all the small ones", f"{len(less)} of {len(offers)} models"],
+        ["V-B", "BERT-large on p3.16xlarge, an epoch in batches of 4", "$2.1",
+         f"${cost(BERT, 'p3.16xlarge'):.2f}"],
+        ["V-C", "cheaper on P2 than on P3", "small models such as shufflenet",
+         ", ".join(on_p2) or "none"],
     ]  # fmt: skip
+    return markdown(["section", "finding", "paper", "simulated"], rows)
 
 
-def spread_of(found: dict[Run, Profile]) -> float:
-    """How much slower the slowest repetition of a step is than the fastest; the median."""
+def spread_of(found: Profiles) -> float:
+    """Slowest over fastest repetition of a step, less 1; the median over models and steps."""
     times = [[*values.values()] for one in found.values() for values in one.times.values()]
     return float(np.median([max(some) / min(some) - 1 for some in times if len(some) > 1]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "stalls-report")
-    parser.add_argument("--docs", type=Path, default=DOCS)
-    parser.add_argument("--docs-only", action="store_true", help="measure nothing")
-    parser.add_argument("--macro", nargs="*", default=list(MODELS))
-    parser.add_argument("--micro", nargs="*", default=list(MICRO))
-    parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--tries", type=int, default=4, help="of a launch that is disturbed")
-    parser.add_argument("--iterations", type=int, default=6)
-    parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--image-size", type=int, default=64)
-    parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--images", type=int, default=2048)
-    options = parser.parse_args()
-    (options.docs / "stalls").mkdir(parents=True, exist_ok=True)
-    if not options.docs_only:
-        options.work.mkdir(parents=True, exist_ok=True)
-        try:
-            measure(options)
-        finally:  # stopped with Ctrl-C, what is there is packed
-            pack(options, options.docs / PACK)
-    found = profiles_of(options)
+def parts() -> Parts:
+    """Tables and numbers of the page."""
+    found = profiles()
     fits, seen = fits_of(found)
-    save(macro_picture(found, options), options.docs / "stalls" / "macro.png")
-    save(micro_picture(found, options), options.docs / "stalls" / "micro.png")
-    if fits:
-        save(model_picture(fits), options.docs / "stalls" / "model.png")
-        write_channels(fits, options.docs / "stalls" / "links.json")
     launches = [launch for one in found.values() for launch in one.launches.values()]
-    busy, stolen = (max(launch[who] for launch in launches)
-                    for who in ("other_cores", "stolen_cores"))  # fmt: skip
-    lines = [
-        "# Where the time of distributed training goes", "",
-        "Made by `python -m scripts.studies.stalls.report`. Measured on CPUs of one machine with Gloo: two "
-        "processes of one core each, two network namespaces for two machines. Other programs used "
-        f"up to {busy:.2f} cores meanwhile, other machines up to {stolen:.2f} (a launch that more "
-        "was taken from was made again). The same step differs between repetitions by "
-        f"{100 * spread_of(found):.0f} % (median over models and steps, largest over smallest): "
-        "stalls of a few percent lie within that, and `~` marks them.", "",
-        *example_section(found, options.docs),
-        *macro_section(found, options),
-        *micro_section(found, options),
-        *model_section(fits, seen),
-        *rented_section(options.docs),
-    ]  # fmt: skip
-    missing = {run.model for run in runs_of(options)} - {run.model for run in found}
-    if missing:
-        lines += [f"Not measured yet: {', '.join(sorted(missing))}."]
-    text = "\n".join(lines).rstrip() + "\n"
-    write_whole(options.docs / "stalls.md", text.encode(), error=DripleError)
-    print(f"wrote {options.docs / 'stalls.md'}")
+    shown = example(found)
+    host = shown.about["host"]
+    links, ratios = conclusions(fits, seen)
+    return {
+        "other_cores": f"{max(launch['other_cores'] for launch in launches):.2f}",
+        "stolen_cores": f"{max(launch['stolen_cores'] for launch in launches):.2f}",
+        "spread_pct": f"{100 * spread_of(found):.0f}",
+        "host": f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}",
+        "iterations": f"{shown.about['plan']['iterations']}",
+        "command": " ".join(shown.about["command"]),
+        "wall_s": f"{sum(launch['wall_s'] for launch in shown.launches.values()):.0f}",
+        "overhead_pct": f"{shown.overhead_pct():.2f}",
+        "example": example_table(shown),
+        "macro": macro_table(found),
+        "micro": micro_table(found),
+        "fits": fit_table(fits),
+        "links": links,
+        **ratios,
+        **rented_tables(read_offers()),
+        "findings": findings(read_offers()),
+    }
+
+
+def main() -> None:
+    """Write page and pictures."""
+    found = profiles()
+    fits, _ = fits_of(found)
+    shown = example(found)
+    plot_profile(shown, HOME / "example.png")
+    text = json.dumps(shown.to_dict(), indent=1)
+    write_whole(HOME / "example.json", text.encode(), error=DripleError)
+    save(macro_picture(found), HOME / "macro.png")
+    save(micro_picture(found), HOME / "micro.png")
+    save(model_picture(fits), HOME / "model.png")
+    save(picture(read_offers()), HOME / "rented.png")
+    write_channels(fits, HOME / "links.json")
+    write_page(HOME, parts())
 
 
 if __name__ == "__main__":

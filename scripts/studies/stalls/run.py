@@ -1,4 +1,13 @@
-"""The profiles of report.py: which there are, and measuring what is not there yet.
+"""Measure the stalls of the built-in workloads on this machine, and pack the profiles.
+
+    sudo OMP_NUM_THREADS=1 python -m scripts.studies.stalls.run
+
+The machine must be quiet: nothing else may run for the two hours or so. It needs root (network
+namespaces, clearing of caches), iproute2 and the extra `stalls`; two cores are enough. Stop it at
+any time; the same command goes on. Profiles are kept in runs/stalls-report, and packed into
+profiles.tar.xz. To try it in some minutes, with numbers that mean nothing, add `--macro resnet18
+squeezenet shufflenet --micro resnet18 --rates 1G 5G --repeats 1 --iterations 2 --warmup 3
+--batch-size 2 --images 64 --work /tmp/stalls --pack /tmp/profiles.tar.xz`.
 
 What is measured (Stash, sections V and VI): the five steps for each model of Table II with one and
 two processes of a core each, and two namespaces at three rates; for the models of figure 16 the
@@ -14,7 +23,7 @@ import argparse
 import io
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +34,10 @@ from driple.files import write_whole
 from driple.stalls.profiler import profile_script
 from driple.stalls.samples import make_images, make_tokens
 from driple.stalls.steps import Plan
-from driple.stalls.workloads import MACRO, WORKLOADS
+from driple.stalls.workloads import MACRO, MICRO, WORKLOADS
+from scripts.shipped import ROOT
 
-__all__ = ["MODELS", "RATES", "Run", "measure", "pack", "runs_of"]
+PACK = Path(__file__).parent / "profiles.tar.xz"
 
 # BERT-large has 1.3 GB of gradients, 27 s of a link of 400 Mbit/s: BERT-base stands in for it.
 MODELS = tuple("bert-base" if name == "bert-large" else name for name in MACRO)
@@ -49,11 +59,11 @@ class Run:
         return f"{self.model}-{self.rate}"
 
 
-def runs_of(options: argparse.Namespace) -> Iterator[Run]:
+def runs_of(macro: Sequence[str], micro: Sequence[str], rates: Sequence[str]) -> Iterator[Run]:
     """All profiles, those of a model together; its first rate has the steps with real data."""
-    for model in dict.fromkeys([*options.macro, *options.micro]):
-        for i, rate in enumerate(options.rates):
-            whole = i == 0 and model in options.macro
+    for model in dict.fromkeys([*macro, *micro]):
+        for i, rate in enumerate(rates):
+            whole = i == 0 and model in macro
             yield Run(model, rate, (1, 2, 3, 4, 5) if whole else (1, 2, 5))
 
 
@@ -68,7 +78,7 @@ def command_of(run: Run, options: argparse.Namespace) -> list[str]:
 
 
 def data_of(run: Run, options: argparse.Namespace) -> Path:
-    """What its model is trained on."""
+    """Training data of its model."""
     name = "tokens.npy" if WORKLOADS[run.model].kind == "tokens" else "images"
     path: Path = options.work / name
     return path
@@ -82,7 +92,7 @@ def measure(options: argparse.Namespace) -> None:
     if not tokens.exists():
         make_tokens(tokens, options.images, TOKENS)
     models: dict[str, list[Run]] = {}
-    for run in runs_of(options):
+    for run in runs_of(options.macro, options.micro, options.rates):
         models.setdefault(run.model, []).append(run)
     with progress_bar() as bar:
         task = bar.add_task("measuring", total=len(models) * options.repeats)
@@ -118,14 +128,43 @@ def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> N
         profile_script(command_of(run, options), plan, folder, data=read, steps=run.steps)
 
 
-def pack(options: argparse.Namespace, target: Path) -> None:
+def pack(options: argparse.Namespace) -> None:
     """All launches in one file, without the paths of this machine; the same bytes for the same."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
-        for run in runs_of(options):
+        for run in runs_of(options.macro, options.micro, options.rates):
             for file in sorted((options.work / run.name).glob("*.json")):
                 text = file.read_text().replace(f"{options.work.resolve()}/", "").encode()
                 item = tarfile.TarInfo(f"{run.name}/{file.name}")
                 item.size = len(text)
                 archive.addfile(item, io.BytesIO(text))
-    write_whole(target, packed.getvalue(), error=DripleError)
+    write_whole(options.pack, packed.getvalue(), error=DripleError)
+
+
+def main() -> None:
+    """Measure what is missing, and pack all."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "stalls-report")
+    parser.add_argument("--pack", type=Path, default=PACK)
+    parser.add_argument("--macro", nargs="*", default=list(MODELS))
+    parser.add_argument("--micro", nargs="*", default=list(MICRO))
+    parser.add_argument("--rates", nargs="+", default=list(RATES), help="slowest first")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tries", type=int, default=4, help="tries of a launch that is disturbed")
+    parser.add_argument("--iterations", type=int, default=6)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--image-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--images", type=int, default=2048)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    try:
+        measure(options)
+    finally:  # stopped with Ctrl-C, what is there is packed
+        pack(options)
+
+
+if __name__ == "__main__":
+    main()
