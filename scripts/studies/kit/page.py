@@ -52,6 +52,11 @@ def fill(template: str, parts: Parts) -> str:
     return filled
 
 
+def places(folder: Path) -> set[str]:
+    """Names of the places in a study's template."""
+    return set(_PLACE.findall((folder / TEMPLATE).read_text(encoding="utf-8")))
+
+
 def page_of(folder: Path, parts: Parts) -> str:
     """The page of a study with these parts."""
     return fill((folder / TEMPLATE).read_text(encoding="utf-8"), parts)

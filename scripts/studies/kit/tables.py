@@ -29,6 +29,11 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def cells(line: str) -> list[str]:
+    """Cells of a line of a table."""
+    return [cell.strip() for cell in line.strip()[1:-1].split("|")]
+
+
 def read_rows(path: Path) -> list[dict[str, str]]:
     """Rows of a CSV file with a head."""
     with path.open(newline="", encoding="utf-8") as file:

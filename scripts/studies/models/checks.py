@@ -1,4 +1,4 @@
-"""What page.md and closed_forms.json are made of: closed forms against what was measured.
+"""Closed forms against measured runs: for tables.json and closed_forms.json.
 
 Zeng's tables -> fit on half of the rows, errors on the other half
 published clusters, measured CPU settings, the event simulation -> errors of each method
@@ -290,7 +290,7 @@ def _point(job: Job, setting: str, calibration: Calibration) -> tuple[Points, Pr
 
 
 def summary(errors: FloatArray) -> dict[str, float]:
-    """As in closed_forms.json."""
+    """Rows, median, mean and 90th percentile of errors, as in closed_forms.json."""
     return {
         "rows": len(errors),
         "median_pct": round(100 * float(np.median(errors)), 1),
