@@ -1,11 +1,10 @@
-"""Check the graph reader on public training graphs that nobody here wrote; make its table.
+"""Check the graph reader on public training graphs that nobody here wrote: writes results.jsonl.
 
-    python -m scripts.studies.public_graphs.run FOLDER --docs docs/public-graphs [--only ID ...] [--truth-kept]
+    python -m scripts.studies.public_graphs.run FOLDER [--only ID ...] [--truth-kept]
 
 FOLDER holds the graph files and `choice.json`: for each graph its id, project, path, commit, kind
 and file, and optionally `options` (batch, shapes and values of inputs, target) and `reason` (why
-Driple deviates). The truth comes from TensorFlow (`public_graphs_truth.py`), not from Driple.
-Rows go to DOCS/results.jsonl, the table into the page DOCS.md between its two marks.
+Driple deviates). The truth comes from TensorFlow (`truth.py`), not from Driple.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from driple.opcost import cost_of_graph
 
 TOLERANCE = 0.10
 DEFAULT_BATCH = 32
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+RESULTS = Path(__file__).parent / "results.jsonl"
 HOW = "run by TensorFlow"
 CHOSEN, HELD_OUT = "chosen", "held out"
 
@@ -185,50 +184,6 @@ def with_driple(row: Row, entry: Mapping[str, Any], folder: Path) -> Row:
     )
 
 
-def table(rows: Sequence[Row]) -> str:
-    """A table in Markdown for each group, one line per graph, and the count of right ones."""
-    heads = (
-        "project: file (commit)", "kind", "nodes (run)", "batch",
-        "sent MB", "received MB", "GFLOP", "Driple / truth", "truth", "deviation",
-    )  # fmt: skip
-    lines: list[str] = []
-    for group in (CHOSEN, HELD_OUT):
-        found = [row for row in rows if row.group == group]
-        if found:
-            right = sum(row.is_right() for row in found)
-            lines += [
-                f"### Graphs: {group}",
-                f"All three figures are within 10 % for {right} of {len(found)} graphs.",
-                "",
-                f"| {' | '.join(heads)} |",
-                f"|{'---|' * len(heads)}",
-                *(f"| {' | '.join(_cells(row))} |" for row in found),
-                "",
-            ]
-    return "\n".join(lines)
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    truth, ratios = row.truth, row.ratios()
-    figures = ("-", "-", "-")
-    if truth is not None:
-        figures = (
-            f"{truth.sent_bytes / 1e6:.3g}",
-            f"{truth.received_bytes / 1e6:.3g}",
-            f"{truth.flops / 1e9:.3g}",
-        )
-    return (
-        f"{row.project}: {row.path} ({row.commit[:7]})",
-        row.kind,
-        f"{row.num_nodes:,} ({row.num_run:,})",
-        str(row.batch),
-        *figures,
-        " / ".join(f"{ratio:.3f}" for ratio in ratios) if ratios else "refused",
-        row.how,
-        "" if row.is_right() else row.reason or row.error or "not explained",
-    )
-
-
 def read_rows(path: Path) -> dict[str, Row]:
     """Rows of an earlier run, by id; none without a file."""
     if not path.exists():
@@ -246,27 +201,17 @@ def read_rows(path: Path) -> dict[str, Row]:
     }
 
 
-def write_page(page: Path, rows: Sequence[Row]) -> None:
-    """Put the table between the marks of a page."""
-    text = page.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    write_whole(page, f"{head}{BEGIN}\n{table(rows)}\n{END}{tail}".encode(), error=DripleError)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare the graphs of a folder."""
     parser = argparse.ArgumentParser(description="Check the graph reader on public graphs.")
     parser.add_argument("folder", type=Path, help="graph files and choice.json")
-    parser.add_argument("--docs", type=Path, default=Path("docs/public-graphs"))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file of finished rows")
     parser.add_argument("--only", nargs="*", help="ids of graphs; all by default")
-    parser.add_argument(
-        "--truth-kept", action="store_true", help="keep the truth of DOCS/results.jsonl"
-    )
+    parser.add_argument("--truth-kept", action="store_true", help="keep the truth of finished rows")
     args = parser.parse_args(arguments)
     for name, value in (("CUDA_VISIBLE_DEVICES", ""), ("TF_ENABLE_ONEDNN_OPTS", "0")):
         os.environ[name] = value  # CPU only, and op types as in the graph
-    results = args.docs / "results.jsonl"
-    rows = read_rows(results)
+    rows = read_rows(args.results)
     entries = json.loads((args.folder / "choice.json").read_text())
     for entry in entries:
         if args.only and entry["id"] not in args.only:
@@ -274,14 +219,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         old = rows.get(entry["id"])
         row = old if args.truth_kept and old is not None else true_row(entry, args.folder)
         rows[entry["id"]] = with_driple(row, entry, args.folder)
-        print(" | ".join(_cells(rows[entry["id"]])), flush=True)
-        args.docs.mkdir(parents=True, exist_ok=True)
+        print(f"{entry['id']}: {rows[entry['id']].ratios()}", flush=True)
         kept = [rows[item["id"]] for item in entries if item["id"] in rows]
         lines = [json.dumps(asdict(item), sort_keys=True) for item in kept]
-        write_whole(results, "".join(f"{line}\n" for line in lines).encode(), error=DripleError)
-    page = args.docs.with_suffix(".md")
-    if page.exists():
-        write_page(page, [rows[item["id"]] for item in entries if item["id"] in rows])
+        write_whole(
+            args.results, "".join(f"{line}\n" for line in lines).encode(), error=DripleError
+        )
     return 0
 
 

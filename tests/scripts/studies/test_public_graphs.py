@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +10,14 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
 BATCH, INPUTS, HIDDEN = 8, 300, 200
 # The gradient of the input is not computed: one product forward, one for the weights.
 PRODUCT = 2 * BATCH * INPUTS * HIDDEN
 
 
 @pytest.fixture(autouse=True)
-def _scripts_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
+def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    yield
-    for name in [name for name in sys.modules if name.startswith("public_graphs")]:
-        del sys.modules[name]
 
 
 def _layer(server: str, worker: str, *, two_optimizers: bool = False) -> Any:
@@ -49,7 +42,7 @@ def _layer(server: str, worker: str, *, two_optimizers: bool = False) -> Any:
 
 
 def _run(graph: Any, **options: Any) -> Any:
-    from public_graphs_truth import run_step, train_ops
+    from scripts.studies.public_graphs.truth import run_step, train_ops
 
     return run_step(graph, train_ops(graph)[0], batch=BATCH, **options)
 
@@ -86,7 +79,7 @@ def test_a_loop_counts_as_often_as_it_turns() -> None:
             (tf.constant(0), tf.zeros([BATCH, HIDDEN])),
         )
         v1.assign_add(weights, tf.zeros([HIDDEN, HIDDEN]) + tf.reduce_sum(state), name="train")
-    from public_graphs_truth import run_step
+    from scripts.studies.public_graphs.truth import run_step
 
     truth = run_step(graph.as_graph_def(), "train")
     assert truth.by_op["MatMul"] == 5 * 2 * BATCH * HIDDEN * HIDDEN
@@ -117,7 +110,7 @@ def test_channels_first_runs_on_the_cpu_with_the_same_flops() -> None:
 
 def test_train_ops_come_with_the_largest_first() -> None:
     """Two optimizers are two train ops."""
-    from public_graphs_truth import train_ops
+    from scripts.studies.public_graphs.truth import train_ops
 
     assert train_ops(_layer("", "", two_optimizers=True)) == ["small", "train"] or train_ops(
         _layer("", "", two_optimizers=True)
@@ -126,8 +119,8 @@ def test_train_ops_come_with_the_largest_first() -> None:
 
 def test_an_input_without_a_shape_is_named() -> None:
     """The user has to give what the graph leaves open."""
-    from public_graphs_inputs import TruthError
-    from public_graphs_truth import run_step
+    from scripts.studies.public_graphs.inputs import TruthError
+    from scripts.studies.public_graphs.truth import run_step
 
     graph = _layer("", "")
     with pytest.raises(TruthError, match=r"images:0 .*has shape \[-1, 300\]; give one"):
@@ -135,9 +128,11 @@ def test_an_input_without_a_shape_is_named() -> None:
 
 
 def test_the_table_has_a_row_with_ratios(tmp_path: Path) -> None:
-    """From files and choice.json to results and a page with a table."""
+    """From files and choice.json to results and a table."""
     from google.protobuf import text_format
-    from public_graphs import BEGIN, END, main, read_rows
+
+    from scripts.studies.public_graphs.report import table
+    from scripts.studies.public_graphs.run import main, read_rows
 
     (tmp_path / "layer.pbtxt").write_text(
         text_format.MessageToString(_layer("/job:ps/task:0", "/job:worker/task:0"))
@@ -146,14 +141,12 @@ def test_the_table_has_a_row_with_ratios(tmp_path: Path) -> None:
     (tmp_path / "choice.json").write_text(
         json.dumps([about | {"id": "layer", "file": "layer.pbtxt", "options": {"batch": BATCH}}])
     )
-    docs = tmp_path / "page"
-    docs.with_suffix(".md").write_text(f"# Head\n{BEGIN}\n{END}\nTail\n")
-    assert main([str(tmp_path), "--docs", str(docs)]) == 0
-    row = read_rows(docs / "results.jsonl")["layer"]
+    results = tmp_path / "results.jsonl"
+    assert main([str(tmp_path), "--results", str(results)]) == 0
+    row = read_rows(results)["layer"]
     ratios = row.ratios()
     assert ratios is not None
     assert ratios == pytest.approx((1, 1, 1), rel=0.1)
-    page = docs.with_suffix(".md").read_text()
-    assert "| a/b: x (ccccccc) | server |" in page
-    assert "within 10 % for 1 of 1 graphs" in page
-    assert page.endswith("Tail\n")
+    lines = table([row])
+    assert lines[0] == "All three numbers are within 10 % for 1 of 1 graphs."
+    assert lines[-1].startswith("| a/b: x (ccccccc) | server |")
