@@ -1,25 +1,23 @@
-"""Every benchmark, one after another: reading, grouping, training step, predicting, the command.
+"""The main benchmarks one after another: reading, training step, predicting, throughput.
 
     python -m scripts.bench.all
 
-Run it on a machine where nothing else runs. Each part can be run alone: bench_read.py,
-bench_inspector.py, bench_predict.py, bench_throughput.py.
+Run it on a machine where nothing else runs. Each can be run alone: `python -m scripts.bench.read`.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-PARTS = ("bench_read.py", "bench_inspector.py", "bench_predict.py", "bench_throughput.py")
+PARTS = ("read", "inspector", "predict", "throughput")
 
 
 def main() -> None:
     """A process per part, so that none warms up another."""
     for part in PARTS:
         print(f"== {part}", flush=True)
-        subprocess.run([sys.executable, str(Path(__file__).with_name(part))], check=True)
+        subprocess.run([sys.executable, "-m", f"scripts.bench.{part}"], check=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from driple.graph.graphdef import message_class
 from driple.graph.pbtxt import raw_from_text
 from scripts.bench.timing import median_s
 
-EXAMPLE = Path(__file__).parents[1] / "datasets/examples/resnet50.pbtxt"
+EXAMPLE = Path(__file__).parents[2] / "datasets/examples/resnet50.pbtxt"
 ROUNDS = 5
 
 
