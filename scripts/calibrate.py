@@ -3,9 +3,10 @@ error on each run to checked_runs.json.
 
     python scripts/calibrate.py
 
-Kernels and devices first, from runs on one device, then links, from runs on clusters. Rows and
-graphs come from data/published and data/calibration. The fit is to all rows; the errors that it
-states are of fits without the model that they predict, as `driple simulate --validate` has them.
+Kernels and devices first, from runs on one device, then links, from runs on clusters. Rows come
+from datasets/published, graphs from datasets/calibration. The fit is to all rows; the errors that
+it states are of fits without the model that they predict, as `driple simulate --validate` has
+them.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from driple.simulate.validate import (
 )
 
 ROOT = Path(__file__).parents[1]
-TABLES = ROOT / "data" / "published"
-GRAPHS = ROOT / "data" / "calibration" / "graphs"
+TABLES = ROOT / "datasets" / "published"
+GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 
 

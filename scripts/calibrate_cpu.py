@@ -6,7 +6,7 @@ What kernels of a CPU reach has little to do with those of GPUs, so a CPU gets f
 They are fitted to the measured iteration times of CPU-P1w2/ho-200M, and how active memory is seen
 to its memory utilisation: of workloads of the training and validation parts of the random split of
 seed 0 alone. With them the other CPU settings are simulated, of which no measurement is used but to
-tell the error (docs/simulation-to-real.md).
+tell the error (scripts/studies/simulation_to_real/page.md).
 """
 
 from __future__ import annotations

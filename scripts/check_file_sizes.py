@@ -1,29 +1,59 @@
-"""Refuse tracked files over 20 MB, and more than 150 MB in all.
+"""Refuse tracked files over 20 MB, a checkout over 80 MB, and a wheel over 30 MB.
 
-python scripts/check_file_sizes.py
+python scripts/check_file_sizes.py [--wheel FILE.whl]
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 MOST_BYTES = 20 * 10**6
-MOST_BYTES_IN_ALL = 150 * 10**6
+MOST_BYTES_OF_CHECKOUT = 80 * 10**6
+MOST_BYTES_OF_WHEEL = 30 * 10**6
 
 
-def main() -> int:
-    """Print what is too large; 1 if anything is."""
-    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True)
-    sizes = {
-        name: Path(name).stat().st_size
+def tracked_bytes(folder: Path) -> dict[str, int]:
+    """Sizes of the tracked files of a checkout, by name."""
+    command = ["git", "ls-files", "-z"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    return {
+        name: (folder / name).stat().st_size
         for name in listed.stdout.split("\0")
-        if name and Path(name).is_file()
+        if name and (folder / name).is_file()
     }
-    wrong = [f"{name}: {size / 1e6:.1f} MB" for name, size in sizes.items() if size > MOST_BYTES]
-    if sum(sizes.values()) > MOST_BYTES_IN_ALL:
-        wrong.append(f"all files together: {sum(sizes.values()) / 1e6:.1f} MB")
+
+
+def too_large(num_bytes: Mapping[str, int], wheel: Path | None = None) -> list[str]:
+    """What is over its limit, one line each.
+
+    Args:
+        num_bytes: sizes of the tracked files, by name.
+        wheel: built package, if it is checked too.
+    """
+    wrong = [
+        f"{name}: {size / 1e6:.1f} MB, at most {MOST_BYTES / 1e6:.0f} MB"
+        for name, size in num_bytes.items()
+        if size > MOST_BYTES
+    ]
+    whole = sum(num_bytes.values())
+    if whole > MOST_BYTES_OF_CHECKOUT:
+        limit = f"at most {MOST_BYTES_OF_CHECKOUT / 1e6:.0f} MB"
+        wrong.append(f"the checkout: {whole / 1e6:.1f} MB, {limit}")
+    if wheel is not None and (size := wheel.stat().st_size) > MOST_BYTES_OF_WHEEL:
+        wrong.append(f"{wheel}: {size / 1e6:.1f} MB, at most {MOST_BYTES_OF_WHEEL / 1e6:.0f} MB")
+    return wrong
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what is too large; 1 if anything is."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--wheel", type=Path, help="built package")
+    options = parser.parse_args(arguments)
+    wrong = too_large(tracked_bytes(Path.cwd()), options.wheel)
     for line in wrong:
         print(f"too large: {line}", file=sys.stderr)
     return 1 if wrong else 0

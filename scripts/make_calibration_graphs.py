@@ -1,4 +1,4 @@
-"""Build the graphs that the simulator is fitted and checked with: writes data/calibration/.
+"""Build the graphs that the simulator is fitted and checked with: writes datasets/calibration/.
 
     python scripts/make_calibration_graphs.py [--processes 2]
 
@@ -18,7 +18,7 @@ from driple.simulate.published import MODELS
 from driple.zoo.store import build_graphs
 from driple.zoo.workload import Workload
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "datasets"
 SETTING = Setting.parse("V100-P1w2/ho-PCIe")
 BATCH_SIZES = (32, 64)
 

@@ -9,9 +9,9 @@
     V100-P1w2_ho-PCIe/default.safetensors, paper.safetensors    trained anew on simulated labels
     <other simulated setting>/default.safetensors, ...          from those, with 320 labels
 
-All are tested on the test part of the random split of seed 0. Trainings on measured labels lie
-where `driple evaluate --work docs/evaluation` looks for them: what one has trained, the other does
-not train again. Stop it at any time, the same command goes on.
+All are tested on the test part of the random split of seed 0. Trainings on measured labels are kept
+where `driple evaluate --work datasets/evaluation` looks for them: what one has trained, the other
+does not train again. Stop it at any time, the same command goes on.
 """
 
 from __future__ import annotations

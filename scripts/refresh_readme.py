@@ -20,6 +20,7 @@ from driple.files import write_whole
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 UNSEEN = re.compile(r"(<!-- unseen families -->)\n.*?(<!-- end -->)", re.DOTALL)
+ACCURACY = ROOT / "scripts" / "studies" / "accuracy"
 EXAMPLE = "datasets/examples/resnet50.pbtxt"
 
 
@@ -32,7 +33,7 @@ def printed(arguments: str) -> str:
 
 def unseen_families() -> str:
     """How wrong the shipped inspectors are about families that were held out, in words."""
-    found = json.loads((DOCS / "accuracy" / "unseen-families.json").read_text(encoding="utf-8"))
+    found = json.loads((ACCURACY / "unseen-families.json").read_text(encoding="utf-8"))
 
     def span(method: str, name: str) -> str:
         values = [errors[method][name] for errors in found.values()]
@@ -44,7 +45,7 @@ def unseen_families() -> str:
         f"of the twelve numbers) and by {span('shipped', time)} in the iteration time (median), on "
         f"{len(found)} settings that we measured, each family held out in turn. Gradient-boosted "
         f"trees on summaries of the graphs err by {span('trees', smape)} and "
-        f"{span('trees', time)}: [docs/accuracy.md](docs/accuracy.md)."
+        f"{span('trees', time)}: [accuracy](scripts/studies/accuracy/page.md)."
     )
 
 

@@ -1,4 +1,4 @@
-"""What the reports share: the shipped data sets, where trainings lie, how pictures look."""
+"""Shipped data sets and checkpoints by setting, and the folders of trainings."""
 
 from __future__ import annotations
 
@@ -6,30 +6,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib as mpl
-
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split
 from driple.dataset.store import read_datasets
-from driple.files import replacing
 from driple.settings import Setting
 from driple.training import foldfiles
 from driple.training.config import Preset
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-FOLDS = DOCS / "evaluation"  # of `driple evaluate`, whose unfinished and finished runs lie in runs/
 DATASETS = ROOT / "datasets"
+FOLDS = DATASETS / "evaluation"  # of `driple evaluate`, whose trainings are in runs/
 SIMULATED_CPU = DATASETS / "simulated-cpu"  # the measured settings, simulated
-# First line of a page until what it shows is made again with today's reader and simulator.
-OLD_NUMBERS = (
-    "**Simulated numbers here are of an earlier reader and simulator (before decision 0020), and "
-    "will be made again with the inspectors.**"
-)
 FIRST = "CPU-P1w2/ho-200M"  # the setting with most workloads, from which transfers start
 FIRST_SIMULATED = "V100-P1w2/ho-PCIe"  # the paper's, from which transfers start
 # The paper's preset waits 1,000 epochs for a better one, which takes hours: where it is trained to
@@ -88,23 +76,3 @@ def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Pat
         preset: as it is, or with another seed.
     """
     return foldfiles.run_folder(FOLDS, dataset, mark, split, preset)
-
-
-def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
-    """A table of a report."""
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def plain(axis: plt.Axes) -> None:
-    """Small ticks, no box."""
-    axis.tick_params(labelsize=7)
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture; it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as (part,):
-        figure.savefig(part, dpi=110, format="png")
-    plt.close(figure)

@@ -82,7 +82,7 @@ def compare(
     Inspector, simulator and closed forms, with the measured value where a data set has this very
     graph on this setting. Each has a known error: in nine of ten cases the true time was within the
     range in brackets. Methods whose ranges have nothing in common are named. Which to trust when:
-    docs/models.md.
+    scripts/studies/models/page.md.
 
     Examples:
 

@@ -91,17 +91,17 @@ def evaluate(
     extremely randomised trees (forest) on whole-graph summaries; the simulator; the presets; and
     preset default of another setting, tuned on this one (transferred, with --source).
     Finished folds are kept in --work: the same command goes on where it was stopped, and prints at
-    once when all is done. The shipped folds are in docs/evaluation.
+    once when all is done. The shipped folds are in datasets/evaluation.
 
     Examples:
 
-      driple evaluate --work docs/evaluation
+      driple evaluate --work datasets/evaluation
 
       driple evaluate --dataset datasets/mine --split family --seeds 5 --against all
 
       driple evaluate --split family --seeds 5 --where trees
 
-      driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M --work docs/evaluation
+      driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M
     """
     require_training()
     from driple.dataset.store import read_dataset

@@ -89,15 +89,15 @@ def simulate(
     ] = False,
     data: Annotated[
         Path, typer.Option(help="with --validate: published measurements and graphs of a checkout")
-    ] = Path("data"),
+    ] = Path("datasets"),
 ) -> None:
     """Simulate the training job of GRAPH, step by step, on a cluster that nobody needs to own.
 
     Devices and links are those of published data sheets, and what training reaches of them was
-    fitted to published measurements: see docs/simulation.md. With --validate, the fits are made
-    again without each model and each device in turn, and say what they would have predicted of it.
-    With --all, a data set of every setting is written, by default for all known GPU settings;
-    the same command goes on where it was stopped.
+    fitted to published measurements: see scripts/studies/simulation/page.md. With --validate, the
+    fits are made again without each model and each device in turn, and say what they would have
+    predicted of it. With --all, a data set of every setting is written, by default for all known
+    GPU settings; the same command goes on where it was stopped.
 
     Examples:
 

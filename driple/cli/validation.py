@@ -18,7 +18,7 @@ __all__ = ["print_validation"]
 # Places within the folder of published data.
 _TABLES, _GRAPHS, _PAPER_GRAPHS = "published", "calibration/graphs", "calibration/paper"
 _FACTS = "driple_paper.csv"
-_WHOLE = "datasets/V100-P1w2_ho-PCIe"  # beside that folder
+_WHOLE = "V100-P1w2_ho-PCIe"  # the simulated data set of the whole catalogue
 _KINDS = {
     "single": "one device",
     "ring": "all-reduce",
@@ -78,7 +78,7 @@ def _whole_catalogue(data: Path) -> Dataset | None:
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError, MissingExtraError
 
-    folder = data.resolve().parent / _WHOLE
+    folder = data / _WHOLE
     try:
         return read_dataset(folder)
     except (DatasetError, MissingExtraError) as error:

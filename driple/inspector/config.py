@@ -39,6 +39,9 @@ _BOUNDS = {
     "members": (1, 64),
 }
 _MAX_DEPTH = 10_000
+# Presets use these, and NumPy runs them. Torch runs the others, which only studies train.
+_NUMPY_LAYERS: tuple[Layer, ...] = ("gcn",)
+_NUMPY_READOUTS: tuple[Readout, ...] = ("set2set", "max")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +114,11 @@ class InspectorConfig:
     def num_set2set_steps(self, num_groups: int) -> int:
         """Steps of set2set for graphs of `num_groups` groups."""
         return num_groups if self.set2set_steps == "m" else self.set2set_steps
+
+    @property
+    def needs_torch(self) -> bool:
+        """Whether NumPy cannot run it: it has a graph layer or readout that no preset uses."""
+        return self.layer not in _NUMPY_LAYERS or self.readout not in _NUMPY_READOUTS
 
     @property
     def readout_width(self) -> int:

@@ -2,8 +2,9 @@
 
     InspectorInput (scaled) + weights  ->  scaled targets [12]
 
-The same numbers as the torch model of `model.py` within 1e-5 (a test holds it to that), for every
-layer, update and readout, in single precision. Equations and citations stand with the torch layers.
+The same numbers as the torch model of `model.py` within 1e-5 (a test holds it to that), for GCN,
+both updates and the readouts of the presets, in single precision. Equations and citations stand
+with the torch layers; `variants.py` runs the other layers and readouts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from driple.errors import ConfigError
 from driple.inputs.builder import InspectorInput
 from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
 from driple.inspector.shapes import member_prefix
@@ -25,7 +27,6 @@ Array = npt.NDArray[np.float32]
 Weights = Mapping[str, Array]
 Conv = Callable[[Array], Array]
 
-ATTENTION_NEGATIVE_SLOPE = 0.2
 LAYER_NORM_EPSILON = 1e-5  # torch's default
 
 
@@ -44,8 +45,16 @@ def run_inspector(
         num_groups: M of the model, from which its depth follows.
         item: the scaled input; it may have fewer groups than M.
         num_tuned: repeated layers, counted from the last, that have the second set of weights.
+
+    Raises:
+        ConfigError: a layer or readout that only torch runs.
     """
-    joined = _joined(config, item)
+    if config.needs_torch:
+        raise ConfigError(
+            f"NumPy runs no inspector with graph layer {config.layer} and readout "
+            f"{config.readout}; run it by variants.torch_runner"
+        )
+    joined = _joined(item)
     if config.members == 1:
         return _run_member(weights, config, num_groups, item, joined, num_tuned=num_tuned)
     one = replace(config, members=1)
@@ -92,11 +101,7 @@ def _stage(
     weights: Weights, prefix: str, config: InspectorConfig, item: InspectorInput, joined: Array
 ) -> Callable[[Array], Array]:
     """One graph layer and its update, with what does not change between its runs made ready."""
-    place = f"{prefix}.conv"
-    if config.layer == "mpnn":
-        conv = _mpnn(weights, place, item)
-    else:
-        conv = {"gcn": _gcn, "gat": _gat, "gin": _gin}[config.layer](weights, place, joined)
+    conv = _gcn(weights, f"{prefix}.conv", joined)
     if config.update == "gru":
         return _gru(weights, f"{prefix}.gru", conv)
     if prefix == "first":
@@ -141,62 +146,10 @@ def _gcn(weights: Weights, prefix: str, mixed: Array) -> Conv:
     return lambda h: mixed @ (h @ weight) + bias
 
 
-def _gat(weights: Weights, prefix: str, adjacency: Array) -> Conv:
-    blocked = (adjacency + np.eye(len(adjacency), dtype=np.float32)) == 0
-    weight, bias = weights[f"{prefix}.weight"].T, weights[f"{prefix}.bias"]
-    source, destination = weights[f"{prefix}.source"][0], weights[f"{prefix}.destination"][0]
-
-    def conv(h: Array) -> Array:
-        projected = h @ weight
-        score = (projected @ destination)[:, None] + (projected @ source)[None, :]
-        score = _leaky_relu(score, ATTENTION_NEGATIVE_SLOPE)
-        score[blocked] = -np.inf
-        return _softmax(score) @ projected + bias
-
-    return conv
-
-
-def _gin(weights: Weights, prefix: str, adjacency: Array) -> Conv:
-    own = 1 + weights[f"{prefix}.eps"]
-
-    def conv(h: Array) -> Array:
-        hidden = np.maximum(_linear(weights, f"{prefix}.first", own * h + adjacency @ h), 0)
-        return _linear(weights, f"{prefix}.second", hidden)
-
-    return conv
-
-
-def _mpnn(weights: Weights, prefix: str, item: InspectorInput) -> Conv:
-    both = np.concatenate([item.edges, item.edges[:, ::-1]])
-    both = both[np.argsort(both[:, 0], kind="stable")]
-    destination, source = both[:, 0], both[:, 1]
-    reached, starts = np.unique(destination, return_index=True)
-    on_message = weights[f"{prefix}.message.weight"].T
-
-    def conv(h: Array) -> Array:
-        message = _linear(weights, f"{prefix}.source", h)[source]
-        message += (h @ weights[f"{prefix}.destination.weight"].T)[destination]
-        summed: Array = np.zeros((len(h), message.shape[1]), dtype=np.float32)
-        if len(reached):
-            summed[reached] = np.add.reduceat(np.maximum(message, 0), starts, axis=0)
-        return _linear(weights, f"{prefix}.root", h) + summed @ on_message
-
-    return conv
-
-
 def _readout(weights: Weights, config: InspectorConfig, num_groups: int, h: Array) -> Array:
     """All embeddings to one vector."""
-    if config.readout == "add":
-        return cast(Array, h.sum(axis=0))
-    if config.readout == "mean":
-        return cast(Array, h.mean(axis=0))
     if config.readout == "max":
         return cast(Array, h.max(axis=0))
-    if config.readout == "sort":
-        kept = h[np.argsort(-h[:, -1], kind="stable")[: config.sort_groups]]
-        padded = np.zeros((config.sort_groups, h.shape[1]), dtype=np.float32)
-        padded[: len(kept)] = kept
-        return padded.reshape(-1)
     return _set2set(weights, config.num_set2set_steps(num_groups), h)
 
 
@@ -217,12 +170,9 @@ def _set2set(weights: Weights, num_steps: int, h: Array) -> Array:
     return state
 
 
-def _joined(config: InspectorConfig, item: InspectorInput) -> Array:
-    """Which groups are joined, shape [M, M], for all layers of all members; normed for GCN."""
-    adjacency = _adjacency(item)
-    if config.layer != "gcn":
-        return adjacency
-    looped = adjacency + np.eye(item.num_groups, dtype=np.float32)
+def _joined(item: InspectorInput) -> Array:
+    """Which groups are joined, shape [M, M], normed, for all layers of all members."""
+    looped = _adjacency(item) + np.eye(item.num_groups, dtype=np.float32)
     scale = 1 / np.sqrt(looped.sum(axis=1))
     mixed: Array = looped * scale[:, None] * scale[None, :]
     return mixed

@@ -5,7 +5,7 @@
 One stage is y = LeakyReLU(A h W^T + b); h' = GRU(input h, state y). Autograd would keep twenty
 tensors per stage; here five are kept, gates that share an operand share a product, and the
 adjacency, being symmetric, serves backward as it is. `docs/decisions/0003-fused-shared-stages.md`
-has the measurements, `scripts/bench_inspector.py` repeats them.
+has the measurements, `scripts/bench/inspector.py` repeats them.
 
 Products go to oneDNN where torch offers it: on AMD processors it does twice the work per second of
 the MKL behind `torch.mm`, which holds AVX-512 back there.

@@ -9,7 +9,7 @@ clamped: `Predictor` reports what a checkpoint gives, and `predict` refuses what
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
 from driple.inspector.outdated import outdated_words
+from driple.inspector.variants import torch_runner
 from driple.opcost import GraphCost
 from driple.settings import Setting
 from driple.targets import (
@@ -197,6 +198,7 @@ class Predictor:
         Raises:
             CheckpointError: the inspector gives something that is no finite number.
             ConfigError: an input that was built with another configuration.
+            MissingExtraError: it needs torch (`variants`), which is not installed.
         """
         return self.read_and_predict(inputs)[1]
 
@@ -222,16 +224,11 @@ class Predictor:
             bases, joined = map(list, zip(*map(law.read_and_join, inputs), strict=True))
             base = np.stack(bases)
         read = [checkpoint.input_scaler.transform(item) for item in joined]
+        run = _runner(checkpoint)
         scaled = np.zeros((len(inputs), NUM_TARGETS), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # found and reported below
             for i, item in enumerate(read):
-                scaled[i] = run_inspector(
-                    checkpoint.weights,
-                    checkpoint.config,
-                    checkpoint.num_groups,
-                    item,
-                    checkpoint.num_tuned,
-                )
+                scaled[i] = run(item)
             if checkpoint.residuals is not None and read:
                 scaled += checkpoint.residuals.at([item.context for item in read])
         values = checkpoint.target_scaler.inverse(scaled, base)
@@ -241,6 +238,14 @@ class Predictor:
                 "use another checkpoint, or train it anew"
             )
         return read, values
+
+
+def _runner(checkpoint: Checkpoint) -> Callable[[InspectorInput], npt.NDArray[np.float32]]:
+    """From one scaled input to its scaled targets: by NumPy, or by torch where it has to be."""
+    weights, config, num_groups = checkpoint.weights, checkpoint.config, checkpoint.num_groups
+    if config.needs_torch:
+        return torch_runner(weights, config, num_groups, checkpoint.num_tuned)
+    return lambda item: run_inspector(weights, config, num_groups, item, checkpoint.num_tuned)
 
 
 def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = None) -> Prediction:

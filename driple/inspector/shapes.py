@@ -1,8 +1,12 @@
-"""Names and shapes of an inspector's weights, told from its configuration without torch."""
+"""Names and shapes of an inspector's weights, from its configuration.
+
+No torch is needed, but for graph layers that no preset uses (`variants.py`).
+"""
 
 from __future__ import annotations
 
 from driple.inspector.config import InspectorConfig
+from driple.inspector.variants import layer_shapes
 from driple.targets import NUM_TARGETS
 
 __all__ = ["member_prefix", "weight_shapes"]
@@ -54,24 +58,8 @@ def _stage(prefix: str, config: InspectorConfig, num_in: int) -> Shapes:
 def _conv(prefix: str, layer: str, num_in: int, num_out: int) -> Shapes:
     if layer == "gcn":
         return _linear(f"{prefix}.linear", num_in, num_out)
-    if layer == "gat":
-        return {
-            f"{prefix}.weight": (num_out, num_in),
-            f"{prefix}.source": (1, num_out),
-            f"{prefix}.destination": (1, num_out),
-            f"{prefix}.bias": (num_out,),
-        }
-    if layer == "gin":
-        first = _linear(f"{prefix}.first", num_in, num_out)
-        return {f"{prefix}.eps": (1,)} | first | _linear(f"{prefix}.second", num_out, num_out)
-    return (
-        _linear(f"{prefix}.source", num_in, num_out)
-        | _linear(f"{prefix}.root", num_in, num_out)
-        | {
-            f"{prefix}.destination.weight": (num_out, num_in),
-            f"{prefix}.message.weight": (num_out, num_out),
-        }
-    )
+    found = layer_shapes(layer, num_in, num_out)
+    return {f"{prefix}.{name}": shape for name, shape in found.items()}
 
 
 def _linear(prefix: str, num_in: int, num_out: int) -> Shapes:

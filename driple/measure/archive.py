@@ -1,13 +1,17 @@
 """Every raw sample of a campaign in a few compressed files, so that labels can be made again.
 
 <workload>.r<repeat>/samples.npz, run.json  <->  samples-0.parquet, ..., one row per run
+
+A shipped data set holds the samples of a few runs (`reduce_archive`); `num_runs` in its
+dataset.json says how many were measured.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +22,10 @@ from driple.measure.campaign import RECORD_FACTS, read_run
 from driple.measure.cluster import RunRecord
 from driple.measure.samples import Samples, differences
 
-__all__ = ["read_archive", "write_archive"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_archive", "reduce_archive", "write_archive"]
 
 # Columns are differences of counters, which a dictionary would only blow up.
 _ZSTD_LEVEL = 15
@@ -49,8 +56,6 @@ def write_archive(campaign: Path, folder: Path) -> int:
 
 def _write_runs(runs: list[Path], path: Path) -> None:
     pa = require_pyarrow(_WHAT)
-    from pyarrow import parquet  # an extra, loaded when needed
-
     rows: dict[str, list[Any]] = {
         name: []
         for name in ("run", "about", "names", "period_s", "before_ns", "spent_ns", "values")
@@ -65,16 +70,61 @@ def _write_runs(runs: list[Path], path: Path) -> None:
         rows["before_ns"].append(differences(samples.before_ns))
         rows["spent_ns"].append(samples.after_ns - samples.before_ns)
         rows["values"].append(differences(samples.values).T.ravel())
+    _write_table(pa.table(rows), path)
+
+
+def _write_table(table: pa.Table, path: Path) -> None:
+    from pyarrow import parquet  # an extra, loaded when needed
+
     integers = dict.fromkeys(("before_ns", "spent_ns", "values"), "DELTA_BINARY_PACKED")
     with told_as(MeasureError, f"write {path}"), replacing(path) as (part,):
         parquet.write_table(
-            pa.table(rows),
+            table,
             part,
             compression="zstd",
             compression_level=_ZSTD_LEVEL,
             use_dictionary=False,
             column_encoding={f"{name}.list.element": code for name, code in integers.items()},
         )
+
+
+def reduce_archive(folder: Path, runs: Collection[str]) -> int:
+    """Delete all samples but those of some runs; how many runs were deleted.
+
+    Args:
+        folder: of a data set.
+        runs: names of runs, `<workload>.r<repeat>`, that stay.
+
+    Raises:
+        MeasureError: there is no archive, it lacks one of the runs, or it cannot be written.
+    """
+    pa = require_pyarrow(_WHAT)
+    from pyarrow import parquet  # an extra, loaded when needed
+
+    files = _files(folder)
+    try:
+        whole = pa.concat_tables([parquet.read_table(file) for file in files])
+        names = whole.column("run").to_pylist()
+    except (OSError, KeyError, ValueError) as error:
+        raise MeasureError(f"{folder} holds no archive of samples ({error})") from error
+    if missing := sorted(set(runs) - set(names)):
+        raise MeasureError(f"{folder} holds no samples of {missing[0]}; name one of its runs")
+    kept = [row for row, name in enumerate(names) if name in set(runs)]
+    _write_table(whole.take(kept), files[0])
+    for file in files[1:]:
+        file.unlink()
+    return len(names) - len(kept)
+
+
+def _files(folder: Path) -> list[Path]:
+    """Files of the archive in a data set's folder, at least one."""
+    files = sorted(folder.glob(_FILES))
+    if not files:
+        raise MeasureError(
+            f"{folder} holds no samples; build it with its traces, or restore those of a shipped "
+            "data set as datasets/README.md shows"
+        )
+    return files
 
 
 def read_archive(folder: Path) -> dict[str, RunRecord]:
@@ -86,11 +136,8 @@ def read_archive(folder: Path) -> dict[str, RunRecord]:
     require_pyarrow(_WHAT)
     from pyarrow import parquet  # an extra, loaded when needed
 
-    files = sorted(folder.glob(_FILES))
-    if not files:
-        raise MeasureError(f"{folder} holds no samples; build the data set with its traces")
     records: dict[str, RunRecord] = {}
-    for file in files:
+    for file in _files(folder):
         try:
             rows = parquet.read_table(file).to_pylist()
             records |= {str(row["run"]): _record(row) for row in rows}

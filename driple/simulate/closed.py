@@ -126,7 +126,7 @@ class ClosedForms:
             return cls(exchange=exchange, errors=values["errors"], about=values["about"])
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigError(
-                f"no file of closed forms ({error}); make it again: scripts/models_report.py"
+                f"no file of closed forms ({error}); make it again: scripts/fit_closed_forms.py"
             ) from error
 
     def error_of(self, scene: Scene, method: str) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""Published iteration times of models of the zoo, read from the tables in data/published.
+"""Published iteration times of models of the zoo, read from the tables in datasets/published.
 
     CSV of each source -> PublishedRun, PublishedRun, ... of one device, a ring, or servers
 

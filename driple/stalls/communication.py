@@ -204,7 +204,7 @@ def gradients_of_job(job: Job, device: CalibratedDevice) -> Gradients:
 def calibrated_channel(
     name: str, bytes_per_s: float, workers: int, calibration: Calibration
 ) -> Channel:
-    """A link that nobody fitted: what published rings reached of it (docs/simulation.md)."""
+    """A link that nobody fitted: what published rings reached of it (study simulation)."""
     link = calibration.link(name)
     return Channel(
         name=name, latency_s=link.tensor_s, bytes_per_s=bytes_per_s * link.share_of(workers)

@@ -22,7 +22,7 @@ __all__ = ["CurvePoint", "LearningCurve", "curve_sizes", "learning_curve", "why_
 # points promises what no label brings. From 20 on no doubling changed an error over 1.4 times.
 LEAST_SIZE = 20
 WORTH_IT = 0.05  # relative gain of twice the labels below which measuring is said to be done
-# Of the 25 curves in docs/transfer/results.jsonl (decision 0008): the mean slope; what it weighs
+# Of the 25 curves in scripts/studies/transfer (decision 0008): the mean slope; what it weighs
 # against a curve's own slope, in squared doublings; and how far four of five forecasts of the next
 # doubling are off at most, in slope.
 TYPICAL_SLOPE = 0.12

@@ -12,7 +12,7 @@ import pytest
 from driple.dataset import read_dataset
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 
-PUBLISHED = ROOT / "data/published"
+PUBLISHED = ROOT / "datasets/published"
 QUICK = ("--steps", 20)
 
 
@@ -76,7 +76,7 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
 
 def test_every_graph_of_a_folder_becomes_a_data_set_of_each_setting(tmp_path: Path) -> None:
     out = tmp_path / "sets"
-    command = ("simulate", ROOT / "data/calibration/paper", "--all", "-o", out, *QUICK)
+    command = ("simulate", ROOT / "datasets/calibration/paper", "--all", "-o", out, *QUICK)
     done = driple(*command, "--setting", "V100-P1w2", "--setting", "2080Ti-P1w2")
     assert done.returncode == 0, done.stderr
     for name in ("V100-P1w2_ho-PCIe", "2080Ti-P1w2_ho-PCIe"):
@@ -89,7 +89,7 @@ def test_every_graph_of_a_folder_becomes_a_data_set_of_each_setting(tmp_path: Pa
 def little(tmp_path: Path) -> Path:
     """Published data of one source only, so that fits take seconds."""
     folder = tmp_path / "data"
-    shutil.copytree(ROOT / "data/calibration", folder / "calibration")
+    shutil.copytree(ROOT / "datasets/calibration", folder / "calibration")
     (folder / "published").mkdir()
     for file in PUBLISHED.glob("*.csv.gz"):
         with gzip.open(file, "rt") as stream:

@@ -11,7 +11,7 @@ from tests.cli.test_main import ROOT, driple, refused
 from tests.stalls.profiles import write_profile
 
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
-SCRIPT = ROOT / "scripts/bench.py"
+SCRIPT = ROOT / "scripts/check_file_sizes.py"
 TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
 
 

@@ -13,7 +13,7 @@ from driple.errors import ConfigError, MeasureError
 from driple.locks import locked
 from driple.measure import archive, network
 from driple.measure import campaign as campaign_module
-from driple.measure.archive import read_archive, write_archive
+from driple.measure.archive import read_archive, reduce_archive, write_archive
 from driple.measure.campaign import Campaign, Limits, read_run
 from driple.measure.cluster import RunPlan, RunRecord
 from driple.measure.samples import Samples
@@ -188,6 +188,26 @@ def test_archive_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (found.samples.values == expected.samples.values).all()
     assert (found.samples.before_ns == expected.samples.before_ns).all()
     assert found.step_times_ns == expected.step_times_ns
+
+
+def test_a_reduced_archive_keeps_the_named_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The samples of one run of two stay, and are the same as before."""
+    measure(tmp_path / "runs", JOBS[:2])
+    monkeypatch.setattr(archive, "_RUNS_PER_FILE", 1)
+    write_archive(tmp_path / "runs", tmp_path)
+    kept = f"{JOBS[1].file_name}.r0"
+    before = read_archive(tmp_path)[kept]
+    with pytest.raises(MeasureError, match=r"holds no samples of lenet.*; name one of its runs"):
+        reduce_archive(tmp_path, ["lenet_mnist_b9_sgd_sync.r0"])
+    assert reduce_archive(tmp_path, [kept]) == 1
+    assert [file.name for file in tmp_path.glob("*.parquet")] == ["samples-0.parquet"]
+    after = read_archive(tmp_path)
+    assert set(after) == {kept}
+    assert (after[kept].samples.values == before.samples.values).all()
+    assert (after[kept].samples.before_ns == before.samples.before_ns).all()
+    assert after[kept].step_times_ns == before.step_times_ns
 
 
 def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from driple.simulate.published import read_rows
 from driple.zoo.store import GraphStore
 from tests.zoo.test_architectures import PUBLISHED
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[2] / "datasets"
 ZENG = {row["model"]: row for row in read_rows(DATA / "published/zeng_flops.csv.gz")}
 STORES = [GraphStore.open(DATA / "calibration" / name) for name in ("graphs", "paper")]
 BATCH = 32

@@ -11,7 +11,7 @@ from driple.errors import ConfigError
 from driple.perfmodel import zeng
 from driple.simulate.published import read_rows
 
-DATA = Path(__file__).parents[2] / "data" / "published"
+DATA = Path(__file__).parents[2] / "datasets" / "published"
 FLOPS = {row["model"]: row for row in read_rows(DATA / "zeng_flops.csv.gz")}
 ROWS = read_rows(DATA / "zeng_iteration_time.csv.gz")
 CLOCKS = {"Xeon E5-2620 2.0GHz": 2.0e9, "Xeon E5-2660 2.2GHz": 2.2e9}

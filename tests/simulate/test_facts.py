@@ -17,7 +17,7 @@ from driple.targets import Targets
 from tests.simulate.jobs import net
 from tests.simulate.test_run import CALIBRATION
 
-SHIPPED = Path(__file__).parents[2] / "data" / "published" / "driple_paper.csv"
+SHIPPED = Path(__file__).parents[2] / "datasets" / "published" / "driple_paper.csv"
 NAME = "resnet56/cifar10/b512/sgd/async"
 OTHER = "resnet56/cifar10/b128/sgd/async"
 JOBS = {NAME: Job(net(512)), OTHER: Job(net(128))}

@@ -12,7 +12,7 @@ from driple.catalog import DEVICES
 from driple.errors import ConfigError
 from driple.simulate.published import read_published, read_rows
 
-DATA = Path(__file__).parents[2] / "data" / "published"
+DATA = Path(__file__).parents[2] / "datasets" / "published"
 
 
 def test_every_source_and_kind_is_there() -> None:

@@ -17,7 +17,7 @@ from driple.simulate.published import PublishedRun, read_published
 from driple.simulate.roofline import Roofline
 from driple.simulate.validate import read_graphs
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[2] / "datasets"
 TRUE = {
     False: Roofline(compute=2.0, memory=0.5, op_s=2e-5),
     True: Roofline(compute=0.4, memory=0.7, op_s=1e-5),

@@ -16,7 +16,7 @@ from driple.simulate.run import iteration_time_s, simulate, simulate_steps
 from driple.simulate.scene import scene_of
 from driple.zoo.store import GraphStore
 
-GRAPHS = GraphStore.open(Path(__file__).parents[2] / "data" / "calibration" / "graphs")
+GRAPHS = GraphStore.open(Path(__file__).parents[2] / "datasets" / "calibration" / "graphs")
 
 
 def job_of(model: str, *, synchronous: bool = False) -> Job:

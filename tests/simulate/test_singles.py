@@ -12,7 +12,7 @@ from driple.errors import ConfigError
 from driple.opcost import cost_of_op
 from driple.simulate.singles import read_ops
 
-SHIPPED = Path(__file__).parents[2] / "data" / "published"
+SHIPPED = Path(__file__).parents[2] / "datasets" / "published"
 MATMUL = "gpu,op,b,m,n,k,ms\n"
 ELEMENTWISE = "gpu,op,b,h,ms\n"
 

@@ -153,14 +153,14 @@ def test_half_precision_is_that_of_the_products() -> None:
 def test_the_limits_are_those_of_the_published_runs() -> None:
     """The least share of convolutions, and the smallest product, of all that were published."""
     shares, sizes = [], {}
-    for name, graph in GraphStore.open(ROOT / "data/calibration/graphs").graphs():
+    for name, graph in GraphStore.open(ROOT / "datasets/calibration/graphs").graphs():
         job = Workload.parse(name)
         convolutions, products, count = _products(graph)
         shares.append(convolutions / products)
         sizes[job.model] = products / count / job.batch_size
     least = min(
         sizes[run.model] * run.batch_size
-        for run in read_published(ROOT / "data/published")
+        for run in read_published(ROOT / "datasets/published")
         if run.model in sizes
     )
     assert pytest.approx(min(shares), rel=0.05) == LEAST_CONVOLUTION_SHARE

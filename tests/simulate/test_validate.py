@@ -32,7 +32,7 @@ from driple.simulate.validate import (
 from driple.zoo.store import GraphStore
 from tests.simulate.jobs import net
 
-SHIPPED = Path(__file__).parents[2] / "data" / "calibration" / "graphs"
+SHIPPED = Path(__file__).parents[2] / "datasets" / "calibration" / "graphs"
 DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
 GRAPHS = {
     (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))

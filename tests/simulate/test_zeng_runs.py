@@ -14,7 +14,7 @@ from driple.errors import ConfigError
 from driple.perfmodel.repaired import Exchange
 from driple.simulate.zeng_runs import ZengFit, as_published_s, fit_zeng, read_zeng, repaired_s
 
-TABLES = Path(__file__).parents[2] / "data" / "published"
+TABLES = Path(__file__).parents[2] / "datasets" / "published"
 RUNS = read_zeng(TABLES)
 # The authors' predictions for a GPU and a CPU together are those for two CPUs.
 OTHERS = "distributed-gpu+cpu"

@@ -20,7 +20,7 @@ from driple.training.curve import (
 )
 from driple.training.metrics import Scores
 
-RESULTS = Path(__file__).parents[2] / "docs/transfer/results.jsonl"
+RESULTS = Path(__file__).parents[2] / "scripts/studies/transfer/results.jsonl"
 
 
 def point(size: int, error: float) -> CurvePoint:
@@ -85,7 +85,7 @@ def test_too_few_labels_have_no_curve_and_say_why() -> None:
 
 
 def test_forecasts_of_measured_curves_are_better_than_a_plain_line() -> None:
-    """Errors of 80 labels from those of 20 and 40, in docs/transfer/results.jsonl.
+    """Errors of 80 labels from those of 20 and 40, in scripts/studies/transfer/results.jsonl.
 
     Less wrong than the least-squares line, on either side of the truth about as often, and within
     the range four times of five.

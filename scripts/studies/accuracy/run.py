@@ -1,0 +1,300 @@
+"""Train and score every method on every setting and split, and write down the errors.
+
+    python -m scripts.studies.accuracy.run [--run trees,forest] [--settings CPU-P1w2/ho-200M]
+        [--splits family] [--seeds 5] [--threads 2]
+
+Finished folds are read from datasets/evaluation, those of --run that are missing are made there
+(hours; datasets/README.md shows how to restore them). Stop it at any time, the same command goes
+on. The rows of the chosen settings are replaced in the CSV files of this folder, a seed of a method
+of which a fold is missing is left out; two methods are compared on the seeds that they share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import get_args
+
+from driple.dataset.example import Dataset
+from driple.dataset.lookup import read_labels
+from driple.dataset.store import read_datasets
+from driple.errors import DripleError
+from driple.files import write_whole
+from driple.settings import Setting
+from driple.targets import TARGET_NAMES
+from driple.training.arena import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind
+from driple.training.breakdown import break_down
+from driple.training.config import PRESETS, Preset
+from driple.training.evaluate import run_arena
+from driple.training.methods import TRANSFERRED, choose_methods
+from driple.training.summary import Summaries
+from scripts.shipped import (
+    FIRST,
+    FIRST_SIMULATED,
+    FOLDS,
+    SIMULATED_CPU,
+    less_patient,
+    measured_folders,
+    simulated_folders,
+)
+from scripts.studies.kit.tables import read_rows, write_rows
+
+HOME = Path(__file__).parent
+SPLITS: tuple[SplitKind, ...] = get_args(SplitKind)
+# Simulated settings that are compared beside the measured ones.
+SIMULATED = (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
+Rows = list[dict[str, object]]
+Results = Mapping[SplitKind, ArenaResult]
+
+
+def presets_of(split: SplitKind, *, measured: bool) -> Mapping[str, Preset]:
+    """Presets as they are trained; `paper` has its own patience on random splits of real labels.
+
+    With that patience, a family split of it takes twelve times an hour or more.
+    """
+    if split == "random" and measured:
+        return PRESETS
+    return {**PRESETS, "paper": less_patient(PRESETS["paper"])}
+
+
+def arenas(
+    dataset: Dataset, source: Dataset, summaries: Summaries, options: argparse.Namespace
+) -> Results:
+    """Both splits of a setting, after the missing folds of --run were made."""
+    folder = SIMULATED_CPU / Setting.parse(dataset.setting).file_name
+    labels = read_labels(folder) if folder.exists() else None
+    chosen = choose_methods(dataset, simulated=labels, source=source)
+    wanted = tuple(name for name in options.run.split(",") if name in chosen.methods)
+    found: dict[SplitKind, ArenaResult] = {}
+    for split in SPLITS:
+        for methods, stored_only in ((wanted, False), (chosen.methods, True)):
+            if not methods or (not stored_only and split not in options.splits.split(",")):
+                continue
+            found[split] = run_arena(
+                dataset,
+                ArenaConfig(
+                    methods=methods,
+                    split=split,
+                    seeds=tuple(range(options.seeds)),
+                    threads=options.threads,
+                ),
+                FOLDS,
+                presets=presets_of(split, measured=dataset.setting not in SIMULATED),
+                simulated=labels,
+                source=source,
+                summaries=summaries,
+                stored_only=stored_only,
+            )
+    return found
+
+
+def shipped_method(results: Results) -> str:
+    """The method of the shipped inspector: a transferred one, where there is a way to one."""
+    everywhere = all(TRANSFERRED in result.methods for result in results.values())
+    return TRANSFERRED if everywhere else "default"
+
+
+def error_rows(setting: str, results: Results) -> Rows:
+    """Every error of every method: mean and standard deviation over its seeds."""
+    return [
+        {
+            "setting": setting,
+            "split": split,
+            "method": method,
+            "seeds": seeds_text(tuple(row.by_seed[method])),
+            "error": row.section,
+            "target": row.name,
+            "mean": f"{spread.mean:.6g}",
+            "std": "" if spread.std is None else f"{spread.std:.6g}",
+        }
+        for split, result in results.items()
+        for row in result.rows()
+        for method, spread in row.values.items()
+    ]
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Such as `0`, `0-4`, `0,2`."""
+    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ",".join(map(str, seeds))
+
+
+def family_rows(setting: str, results: Results) -> Rows:
+    """SMAPE of the shipped inspector by family that was held out, and between two runs."""
+    method = shipped_method(results)
+    found = break_down(results["family"], method)
+    rows: Rows = []
+    for number, (target, over) in enumerate(
+        zip([*TARGET_NAMES, ALL], found.over_floor, strict=False)
+    ):
+        values = dict(zip(found.families, found.by_family[number], strict=True))
+        known = {**values, "all": over.smape_pct, "floor": over.floor_pct, "over floor": over.ratio}
+        rows += [
+            {
+                "setting": setting,
+                "method": method,
+                "target": target,
+                "family": family,
+                "smape_pct": f"{value:.6g}",
+            }
+            for family, value in known.items()
+            if value is not None
+        ]
+    return rows
+
+
+def worst_rows(setting: str, results: Results) -> Rows:
+    """The workloads with the largest errors of the shipped inspector, families held out."""
+    method = shipped_method(results)
+    return [
+        {
+            "setting": setting,
+            "method": method,
+            "workload": item.workload,
+            "smape_pct": f"{item.smape_pct:.3g}",
+            "iteration_s": f"{item.predicted_time_s:.3f} s, {item.time_s:.3f} s",
+            "worst_target": f"{item.worst_target}: {item.worst_predicted:.3g}, "
+            f"{item.worst_label:.3g}",
+            "own_runs_differ_pct": "",
+        }
+        for item in break_down(results["family"], method).worst
+    ]
+
+
+def coverage_rows(setting: str, results: Results) -> Rows:
+    """Share of labels within the intervals of the shipped inspector."""
+    method, rows = shipped_method(results), []
+    for split, result in results.items():
+        coverage = result.coverage(method)
+        if coverage is None:
+            continue
+        workloads = {name for fold in result.folds_of(method) for name in fold.predictions}
+        held = [("all", "all", len(workloads), coverage.targets, coverage.iteration_time)]
+        held += [
+            ("family", name, some.num_predictions, some.targets, some.iteration_time)
+            for name, some in coverage.by_family.items()
+        ]
+        rows += [
+            {
+                "setting": setting,
+                "split": split,
+                "method": method,
+                "part": part,
+                "name": name,
+                "predictions": num,
+                "targets_pct": f"{100 * targets:.3g}",
+                "time_pct": f"{100 * time:.3g}",
+            }
+            for part, name, num, targets, time in held
+        ]
+    return rows
+
+
+def ratio_rows(setting: str, results: Results, about: Mapping[str, object]) -> Rows:
+    """SMAPE of inspectors over that of other methods, on the seeds that both have."""
+    repeats = about.get("repeatability")
+    floors = repeats["smape_pct"] if isinstance(repeats, dict) else {}
+    floor = sum(floors[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if floors else None
+    rows: Rows = []
+    for method in dict.fromkeys((shipped_method(results), "default")):
+        random = spread_of(results["random"], (SMAPE, ALL), method)
+        time = spread_of(results["family"], (TIME, "median"), method)
+        cells = {
+            "random_to_paper": ratio(results["random"], method, "paper"),
+            "family_to_paper": ratio(results["family"], method, "paper"),
+            "random_to_floor": random / floor if random is not None and floor else None,
+            "family_to_trees": ratio(results["family"], method, "trees"),
+            "family_time_median_pct": time,
+            "time_floor_pct": floors.get("iteration_time"),
+        }
+        rows.append(
+            {
+                "setting": setting,
+                "method": method,
+                "shipped": str(method == shipped_method(results)).lower(),
+                **{name: "-" if value is None else f"{value:.3g}" for name, value in cells.items()},
+            }
+        )
+    return rows
+
+
+def spread_of(
+    result: ArenaResult, name: tuple[str, str], method: str, seeds: Iterable[int] = ()
+) -> float | None:
+    """Mean of one error over these seeds, or over all of the method; None without folds."""
+    for row in result.rows():
+        if (row.section, row.name) == name and method in row.by_seed:
+            known = row.by_seed[method]
+            values = [known[seed] for seed in tuple(seeds) or known]
+            return sum(values) / len(values) if values else None
+    return None
+
+
+def ratio(result: ArenaResult, method: str, other: str) -> float | None:
+    """SMAPE of a method over that of another; None where they share no seed."""
+    seeds = result.common_seeds((method, other))
+    pair = [spread_of(result, (SMAPE, ALL), name, seeds) for name in (method, other)]
+    if not seeds or pair[0] is None or pair[1] is None:
+        return None
+    return pair[0] / pair[1]
+
+
+def unseen(results: Results) -> dict[str, dict[str, float | None]]:
+    """Errors on held-out families, shipped and trees, for README.md; on the seeds of both."""
+    result = results["family"]
+    methods = {"shipped": shipped_method(results), "trees": "trees"}
+    seeds = result.common_seeds(tuple(methods.values()))
+    return {
+        name: {
+            "smape_pct": spread_of(result, (SMAPE, ALL), method, seeds),
+            "iteration_time_median_pct": spread_of(result, (TIME, "median"), method, seeds),
+        }
+        for name, method in methods.items()
+    }
+
+
+def replace_rows(name: str, setting: str, rows: Rows) -> None:
+    """Put the rows of a setting in place of those that a CSV file has."""
+    kept = [row for row in read_rows(HOME / name) if row["setting"] != setting]
+    write_rows(HOME / name, [*kept, *rows])
+
+
+def main() -> None:
+    """Run, and replace the rows of the chosen settings."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", default="", help="methods whose missing folds are made")
+    parser.add_argument("--settings", default="", help="these alone, instead of all")
+    parser.add_argument("--splits", default=",".join(SPLITS), help="splits that are run")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=None)
+    options = parser.parse_args()
+    folders = {**measured_folders(), **{name: simulated_folders()[name] for name in SIMULATED}}
+    asked = [name for name in options.settings.split(",") if name] or list(folders)
+    if unknown := sorted(set(asked) - set(folders)):
+        raise SystemExit(f"--settings: {unknown[0]} is none of {', '.join(folders)}")
+    sources = {name: FIRST_SIMULATED if name in SIMULATED else FIRST for name in asked}
+    wanted = dict.fromkeys([*sources.values(), *asked])
+    datasets = {item.setting: item for item in read_datasets(folders[name] for name in wanted)}
+    summaries = Summaries()
+    known = json.loads((HOME / "unseen-families.json").read_bytes())
+    for name in asked:
+        results = arenas(datasets[name], datasets[sources[name]], summaries, options)
+        replace_rows("errors.csv", name, error_rows(name, results))
+        replace_rows("families.csv", name, family_rows(name, results))
+        replace_rows("worst.csv", name, worst_rows(name, results))
+        replace_rows("coverage.csv", name, coverage_rows(name, results))
+        if name not in SIMULATED:
+            replace_rows("ratios.csv", name, ratio_rows(name, results, datasets[name].about))
+            known[name] = unseen(results)
+        print(f"{name}: {len(results)} splits", flush=True)
+    text = json.dumps(known, indent=1)
+    write_whole(HOME / "unseen-families.json", text.encode(), error=DripleError)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""How pictures of studies look, and how they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+from driple.files import replacing
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+COLOURS = ("#3b6ea8", "#b5542d", "#5a8a4f", "#8a6fb0", "#999999")
+
+
+def plain(axis: plt.Axes) -> None:
+    """Small ticks, no box."""
+    axis.tick_params(labelsize=7)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture; it appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as (part,):
+        figure.savefig(part, dpi=110, format="png")
+    plt.close(figure)

@@ -1,0 +1,68 @@
+"""Make page.md from results.jsonl.
+
+python -m scripts.studies.public_graphs.report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.tables import markdown
+from scripts.studies.public_graphs.run import CHOSEN, HELD_OUT, RESULTS, Row, read_rows
+
+HOME = Path(__file__).parent
+HEADS = (
+    "project: file (commit)", "kind", "nodes (run)", "batch", "sent MB", "received MB", "GFLOP",
+    "Driple / truth", "truth", "deviation",
+)  # fmt: skip
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Count of graphs with three right numbers, and a line for each."""
+    right = sum(row.is_right() for row in rows)
+    return [
+        f"All three numbers are within 10 % for {right} of {len(rows)} graphs.",
+        "",
+        *markdown(HEADS, [_cells(row) for row in rows]),
+    ]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    truth, ratios = row.truth, row.ratios()
+    values = ("-", "-", "-")
+    if truth is not None:
+        values = (
+            f"{truth.sent_bytes / 1e6:.3g}",
+            f"{truth.received_bytes / 1e6:.3g}",
+            f"{truth.flops / 1e9:.3g}",
+        )
+    return (
+        f"{row.project}: {row.path} ({row.commit[:7]})",
+        row.kind,
+        f"{row.num_nodes:,} ({row.num_run:,})",
+        str(row.batch),
+        *values,
+        " / ".join(f"{ratio:.3f}" for ratio in ratios) if ratios else "refused",
+        row.how,
+        "" if row.is_right() else row.reason or row.error or "not explained",
+    )
+
+
+def parts() -> Parts:
+    """Tables of the page."""
+    rows = list(read_rows(RESULTS).values())
+    return {
+        "chosen": table([row for row in rows if row.group == CHOSEN]),
+        "held_out": table([row for row in rows if row.group == HELD_OUT]),
+    }
+
+
+def main() -> None:
+    """Write the page."""
+    write_page(HOME, parts())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Fit the simulator without each model and each device, and write the errors: tables.json.
+
+    python -m scripts.studies.simulation.run
+
+Some ten minutes. The shipped inspectors of simulated settings are scored as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import pyplot as plt
+
+from driple.catalog import DEVICES
+from driple.dataset.example import Dataset, Example
+from driple.dataset.split import random_split
+from driple.dataset.store import read_dataset
+from driple.inspector.checkpoint import load_checkpoint
+from driple.inspector.predict import predict
+from driple.label.repeatability import smape_shares
+from driple.settings import KNOWN_SETTINGS, Setting
+from driple.simulate.device import shipped_calibration
+from driple.simulate.facts import Fact, check_facts, read_facts, workloads_of
+from driple.simulate.job import Job
+from driple.simulate.validate import Prediction, error_rows, validate
+from driple.zoo.store import GraphStore
+from scripts.shipped import (
+    DATASETS,
+    FIRST,
+    FIRST_SIMULATED,
+    ROOT,
+    inspector_file,
+)
+from scripts.studies.kit.pictures import plain, save
+from scripts.studies.kit.stored import write_stored
+
+FloatArray = npt.NDArray[np.float64]
+HOME = Path(__file__).parent
+TABLES = DATASETS / "published"
+CALIBRATION = DATASETS / "calibration"
+KINDS = {
+    "single": "One device",
+    "ring": "All-reduce in a ring",
+    "servers": "Parameter servers",
+}
+HELD_OUT = {"nothing": "nothing", "model": "the model", "device": "the device"}
+
+
+def error_table(rows: Sequence[dict[str, object]], kind: str) -> list[str]:
+    """Errors on one kind of cluster."""
+    lines = [
+        "| held out | source | rows | median | 90th percentile | roofline: median | 90th |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["kind"] == kind:
+            errors = " | ".join(
+                f"{row[name]:.1f} %"
+                for name in ("median_pct", "p90_pct", "roofline_median_pct", "roofline_p90_pct")
+            )
+            name = HELD_OUT[str(row["held_out"])]
+            lines.append(f"| {name} | {row['source']} | {row['rows']} | {errors} |")
+    return lines
+
+
+def summary_table(rows: Sequence[dict[str, object]]) -> list[str]:
+    """Median error on each kind of cluster."""
+    lines = ["| median error | the model held out | the device held out |", "|---|---|---|"]
+    for kind, words in KINDS.items():
+        found = [
+            float(str(row["median_pct"]))
+            for held_out in ("model", "device")
+            for row in rows
+            if (row["kind"], row["held_out"], row["source"]) == (kind, held_out, "all")
+        ]
+        lines.append(f"| {words} | {' | '.join(f'{value:.1f} %' for value in found)} |")
+    return lines
+
+
+def cpu_table() -> list[str]:
+    """How far simulated CPU settings are from the measured ones."""
+    lines = ["| setting | workloads | median | 90th percentile |", "|---|---|---|---|"]
+    errors = shipped_calibration(Setting.parse(FIRST)).errors["servers"]["settings"]
+    for name, found in errors.items():
+        lines.append(
+            f"| {name} | {found['rows']} | {found['median_pct']:.1f} % | {found['p90_pct']:.1f} % |"
+        )
+    return lines
+
+
+def by(predictions: Sequence[Prediction], what: str, kind: str = "single") -> list[str]:
+    """Errors on one kind of cluster by device or by model, where it was held out."""
+    lines = [
+        f"| {what} held out | rows | median | 90th percentile | simulated / measured, median |",
+        "|---|---|---|---|---|",
+    ]
+    some = [p for p in predictions if p.run.kind == kind and p.held_out == what]
+    for name in sorted({getattr(p.run, what) for p in some}):
+        found = [p for p in some if getattr(p.run, what) == name]
+        errors = 100 * np.array([p.error for p in found])
+        ratio = np.median([p.simulated_s / p.run.seconds for p in found])
+        lines.append(
+            f"| {name} | {len(found)} | {np.median(errors):.1f} % | "
+            f"{np.percentile(errors, 90):.1f} % | {ratio:.2f} |"
+        )
+    return lines
+
+
+def scatter(predictions: Sequence[Prediction], path: Path) -> None:
+    """Simulated against measured iteration times, the model held out."""
+    drawn, axes = plt.subplots(1, len(KINDS), figsize=(12, 4.2))
+    for axis, (kind, words) in zip(axes, KINDS.items(), strict=True):
+        some = [p for p in predictions if p.run.kind == kind and p.held_out == "model"]
+        for source in sorted({p.run.source for p in some}):
+            found = [p for p in some if p.run.source == source]
+            axis.scatter(
+                [p.run.seconds for p in found],
+                [p.simulated_s for p in found],
+                s=9,
+                alpha=0.6,
+                linewidths=0,
+                label=f"{source} ({len(found)})",
+            )
+        ends = np.array([p.run.seconds for p in some])
+        span = np.array([ends.min() / 1.3, ends.max() * 1.3])
+        axis.plot(span, span, color="#444444", linewidth=0.8)
+        for share in (0.8, 1.25):
+            axis.plot(span, share * span, color="#aaaaaa", linewidth=0.6, linestyle="--")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_title(f"{words} (dashed: 25 %)", fontsize=9)
+        axis.set_xlabel("published iteration time (s)", fontsize=8)
+        axis.legend(fontsize=7, frameon=False)
+        plain(axis)
+    axes[0].set_ylabel("simulated, the model held out (s)", fontsize=8)
+    drawn.tight_layout()
+    save(drawn, path)
+
+
+def fact_table(facts: Sequence[Fact]) -> list[str]:
+    """The figures of the Driple paper beside ours."""
+    lines = ["| section | what | paper | simulated | open in the paper |", "|---|---|---|---|---|"]
+    for fact in facts:
+        ours = "-" if fact.simulated is None else f"{fact.simulated:.3g} {fact.unit}"
+        lines.append(
+            f"| {fact.section} | {fact.what} | {fact.paper:g} {fact.unit} | {ours} | {fact.note} |"
+        )
+    return lines
+
+
+def inspectors() -> list[str]:
+    """What the shipped inspectors of simulated settings make of workloads they have not seen."""
+    lines = [
+        "| setting | preset | learned from | NRMSE | SMAPE | iteration time |",
+        "|---|---|---|---|---|---|",
+    ]
+    for setting in KNOWN_SETTINGS:
+        for file in sorted((ROOT / "checkpoints" / Setting.parse(setting).file_name).glob("*")):
+            made = load_checkpoint(file)
+            if made.provenance != "simulated":
+                continue
+            origin = made.trained_on.get("transferred_from")
+            how = f"tuned from {origin['setting']}" if isinstance(origin, dict) else "anew"
+            lines.append(
+                f"| {setting} | {made.preset} | {made.trained_on['num_train']} graphs, {how} | "
+                f"{made.metrics['test_nrmse']:.4f} | {made.metrics['test_smape_pct']:.1f} % | "
+                f"{made.metrics['test_iteration_time_mape_pct']:.1f} % |"
+            )
+    return lines
+
+
+def first_simulated() -> Dataset:
+    """The data set of the paper's first setting."""
+    return read_dataset(DATASETS / Setting.parse(FIRST_SIMULATED).file_name)
+
+
+def by_length(data: Dataset) -> dict[str, str]:
+    """SMAPE of the first setting's inspectors on short steps and on long ones, in percent."""
+    tested = [data.examples[i] for i in random_split(data.workloads, 0).test]
+    steps_s = np.array([item.iteration_time_s for item in tested])
+    default, paper = (100 * smapes(data, tested, preset) for preset in ("default", "paper"))
+    window_s = DEVICES["V100"].counter_window_s
+    short, shortest = steps_s < window_s, steps_s <= np.quantile(steps_s, 0.25)
+    longest = steps_s >= np.quantile(steps_s, 0.75)
+    return {
+        "long_pct": f"{default[~short].mean():.1f}",
+        "num_long": f"{(~short).sum()}",
+        "short_pct": f"{default[short].mean():.1f}",
+        "num_short": f"{short.sum()}",
+        "paper_short_pct": f"{paper[shortest].mean():.0f}",
+        "paper_long_pct": f"{paper[longest].mean():.0f}",
+        "default_short_pct": f"{default[shortest].mean():.0f}",
+        "default_long_pct": f"{default[longest].mean():.0f}",
+    }
+
+
+def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
+    """SMAPE of a shipped inspector on each of these workloads, as shares."""
+    made = load_checkpoint(inspector_file(data.setting, preset))
+    return np.array(
+        [
+            smape_shares(predict(item.graph, made).targets.flat, item.targets.flat).mean()
+            for item in tested
+        ]
+    )
+
+
+def main() -> None:
+    """Fit, predict, draw, and store all tables."""
+    predictions = validate(TABLES, CALIBRATION / "graphs", lambda what: print(what, flush=True))
+    facts_rows = read_facts(TABLES / "driple_paper.csv")
+    store = GraphStore.open(CALIBRATION / "paper")
+    jobs = {name: Job(store.graph(name)) for name in workloads_of(facts_rows)}
+    whole = first_simulated()
+    rows = error_rows(predictions)
+    scatter(predictions, HOME / "simulation.png")
+    tables = {
+        "summary": summary_table(rows),
+        **{kind: error_table(rows, kind) for kind in KINDS},
+        "cpu": cpu_table(),
+        "by_device": by(predictions, "device"),
+        "by_model": by(predictions, "model"),
+        "rings_by_device": by(predictions, "device", "ring"),
+        "paper": fact_table(check_facts(facts_rows, jobs, shipped_calibration(), whole)),
+        "inspectors": inspectors(),
+    }
+    write_stored(HOME / "tables.json", tables, by_length(whole))
+
+
+if __name__ == "__main__":
+    main()

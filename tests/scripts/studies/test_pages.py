@@ -1,0 +1,49 @@
+"""Pages of the studies: made of stored results, short, and without a dead link."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from scripts.studies.kit.page import MOST_WORDS, PAGE, num_words, page_of
+
+STUDIES = Path(__file__).parents[3] / "scripts/studies"
+NAMES = sorted(file.parent.name for file in STUDIES.glob(f"*/{PAGE}"))
+# These read data sets and profiles, which takes half a minute.
+SLOW = {"measured", "stalls"}
+LINK = re.compile(r"\]\(([^)#\s]+)\)")
+
+
+def test_every_study_has_a_run_a_report_and_a_page() -> None:
+    """All folders but the kit."""
+    folders = {file.parent.name for file in STUDIES.glob("*/*.py")} - {"kit"}
+    assert set(NAMES) == folders
+    for name in NAMES:
+        assert (STUDIES / name / "run.py").exists()
+        assert (STUDIES / name / "report.py").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_short_and_answers_a_question(name: str) -> None:
+    """At most 1,500 words beside tables: question, data, result, limits, in this order."""
+    text = (STUDIES / name / PAGE).read_text()
+    assert num_words(text) <= MOST_WORDS
+    heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert heads == ["Question", "Data", "Result", "Limits"]
+    for target in LINK.findall(text):
+        if not target.startswith("http"):
+            assert (STUDIES / name / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
+)
+def test_a_page_is_what_its_report_makes_of_stored_results(name: str) -> None:
+    """Nothing was changed by hand, and no result without the page."""
+    report = import_module(f"scripts.studies.{name}.report")
+    assert (STUDIES / name / PAGE).read_text() == page_of(STUDIES / name, report.parts()), (
+        f"run python -m scripts.studies.{name}.report"
+    )

@@ -1,0 +1,56 @@
+"""Thirteen numbers become a calibration of CPUs, and simulate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from driple.settings import Setting
+from driple.simulate.device import shipped_calibration
+from driple.simulate.job import Job
+from driple.simulate.run import simulate
+from tests.simulate.jobs import net
+
+
+def test_numbers_go_where_they_belong(program: ModuleType) -> None:
+    """Each of the thirteen is found in the calibration again."""
+    values = {name: (1 + i) * value for i, (name, value) in enumerate(program.START.items())}
+    made = program.calibration_of(np.log(list(values.values())), shipped_calibration())
+    core = made.devices.generations["CPU"]
+    assert core.compute == pytest.approx(values["compute"])
+    assert core.memory == pytest.approx(values["memory"])
+    assert core.start_s == pytest.approx(values["start_s"])
+    assert made.kernels.window_start == pytest.approx(values["window_start"])
+    assert values["matmul"] == pytest.approx(max(made.kernels.product))
+    assert made.apply_s_per_byte == pytest.approx(values["apply_s_per_byte"])
+    link = made.links[program.ETHERNET]
+    assert (link.share, link.tensor_s) == pytest.approx((values["link_share"], values["message_s"]))
+
+
+def test_slower_cores_take_longer(program: ModuleType) -> None:
+    """Half of the rate that products reach lengthens a step; times of before are forgotten."""
+    job = Job(net(8, sync=True))
+    start = np.log(list(program.START.values()))
+    slower = start.copy()
+    slower[list(program.START).index("compute")] -= np.log(2)
+    base = shipped_calibration()
+    (fast_s,), (slow_s,) = (program.simulated_s([job], logs, base) for logs in (start, slower))
+    assert fast_s < slow_s <= 2 * fast_s
+
+
+def test_memory_activity_makes_bursts_as_large_as_measured(program: ModuleType) -> None:
+    """Twice the simulated burst asks for twice the activity."""
+    graph, setting = net(8, sync=True), Setting.parse(program.FIRST)
+    made = replace(shipped_calibration(setting), memory_activity=1.0)
+    run = simulate(Job(graph), setting, made, num_steps=program.STEPS)
+    burst = run.targets.flat[program.MEMORY_BURST]
+    assert program.memory_activity(made, [graph], np.array([2 * burst])) == pytest.approx(2.0)
+
+
+def test_errors_are_summarised_in_percent(program: ModuleType) -> None:
+    """Median and 90th percentile of shares."""
+    found = program.summary_of([0.1, 0.2, 0.3])
+    assert found == {"rows": 3, "median_pct": 20.0, "p90_pct": 28.0}

@@ -1,0 +1,33 @@
+"""Simulating shipped graphs again, on two workloads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from driple.dataset.store import read_dataset, write_dataset
+from driple.settings import Setting
+
+DATASETS = Path(__file__).parents[2] / "datasets"
+FIRST, OTHER = "CPU-P1w2/ho-400M", "CPU-P2w2/ho-200M"
+
+
+def test_graphs_of_a_data_set_are_simulated_on_other_settings(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same workloads on each setting, with simulated labels and the same reader."""
+    name = Setting.parse(FIRST).file_name
+    whole = read_dataset(DATASETS / name)
+    small = replace(whole, examples=tuple(e for e in whole.examples if e.family == "lenet")[:2])
+    write_dataset(small, tmp_path / name)
+    monkeypatch.setattr(program, "DATASETS", tmp_path)
+    monkeypatch.setattr(program, "STEPS", 2)
+    program.simulate_all(FIRST, [OTHER], tmp_path / "out", processes=1)
+    made = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name)
+    assert made.setting == OTHER
+    assert sorted(made.workloads) == sorted(small.workloads)
+    assert {item.label_source for item in made.examples} == {"simulated"}
+    assert made.reader_version == whole.reader_version
