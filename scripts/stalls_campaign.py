@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from driple.cli.rates import rate_of
 from driple.cli.show import progress_bar
 from driple.errors import DripleError
 from driple.files import write_whole
@@ -26,6 +25,7 @@ from driple.stalls.profiler import profile_script
 from driple.stalls.samples import make_images, make_tokens
 from driple.stalls.steps import Plan
 from driple.stalls.workloads import MACRO, WORKLOADS
+from driple.units import parse_rate
 
 __all__ = ["MODELS", "RATES", "Run", "measure", "pack", "runs_of"]
 
@@ -107,7 +107,7 @@ def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> N
                 shutil.copy(options.work / runs[0].name / launch, folder / launch)
         plan = Plan(
             processes=2,
-            network_bits_per_s=rate_of("--rates", run.rate),
+            network_bits_per_s=parse_rate("--rates", run.rate),
             iterations=options.iterations,
             warmup=options.warmup,
             repeats=repeat + 1,

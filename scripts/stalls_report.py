@@ -28,7 +28,6 @@ from stalls_campaign import MODELS, RATES, Run, measure, pack, runs_of
 from stalls_pictures import macro_picture, micro_picture, model_picture
 from stalls_rented import rented_section
 
-from driple.cli.rates import rate_of
 from driple.cli.stalls_plot import plot_profile
 from driple.errors import DripleError
 from driple.files import write_whole
@@ -39,6 +38,7 @@ from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_o
 from driple.stalls.record import Profile, read_profile
 from driple.stalls.steps import DIFFERENCES
 from driple.stalls.workloads import MICRO
+from driple.units import parse_rate
 
 PACK = "stalls/profiles.tar.xz"
 EXAMPLE = "resnet18"  # whose five steps are shown in full
@@ -211,7 +211,7 @@ def model_section(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[
 
 def own_rate(link: str) -> str:
     """What a link of that rate carries."""
-    return "-" if link == INTERCONNECT else f"{rate_of('--rates', link) / 8e6:.0f} MB/s"
+    return "-" if link == INTERCONNECT else f"{parse_rate('--rates', link) / 8e6:.0f} MB/s"
 
 
 def conclusion_lines(fits: Sequence[LinkFit], seen: Sequence[Observation]) -> list[str]:

@@ -19,6 +19,7 @@ from driple.errors import ConfigError
 from driple.hardware import device_named
 from driple.settings import Setting
 from driple.stalls.plainyaml import MAX_YAML_BYTES, read_plain_yaml
+from driple.units import format_rate
 
 __all__ = ["Instance", "Price", "choose_instances", "read_instances"]
 
@@ -98,7 +99,7 @@ class Instance:
             device=self.device,
             num_servers=0,
             num_workers=self.devices * machines,
-            network=self.interconnect if machines == 1 else f"{self.network_gbps:g}G",
+            network=self.interconnect if machines == 1 else format_rate(1e9 * self.network_gbps),
         )
 
 
