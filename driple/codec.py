@@ -45,7 +45,7 @@ __all__ = ["Json", "from_json", "json_field", "to_dict", "to_json"]
 
 MAX_DEPTH = 50
 _LONGEST_SHOWN = 60  # characters of a refused value that an error repeats
-_NAME, _OPTIONAL = "driple.json_name", "driple.json_optional"
+_NAME, _OPTIONAL, _REST = "driple.json_name", "driple.json_optional", "driple.json_rest"
 _T = TypeVar("_T")
 
 
@@ -57,15 +57,19 @@ class _RefusedError(Exception):
         self.reason, self.path = reason, path
 
 
-def json_field(*, name: str | None = None, optional: bool = False) -> Mapping[str, object]:
+def json_field(
+    *, name: str | None = None, optional: bool = False, rest: bool = False
+) -> Mapping[str, object]:
     """Metadata of a dataclass field, for `dataclasses.field(metadata=...)`.
 
     Args:
         name: key in the JSON, where it is not the name of the field.
         optional: whether the key may be missing; the field's default stands for it then, and a
             field that holds its default is not written.
+        rest: whether the field, a mapping by text, holds all keys that are no other field's; they
+            are read and written beside the other fields.
     """
-    return types.MappingProxyType({_NAME: name, _OPTIONAL: optional})
+    return types.MappingProxyType({_NAME: name, _OPTIONAL: optional, _REST: rest})
 
 
 def to_dict(
@@ -164,10 +168,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [(field, getattr(value, field.name)) for field, _ in _fields_of(type(value))]
-        return {_key(field): held for field, held in fields if not _is_left_out(field, held)}
+        return _plain_fields(value)
     # Arrays and scalars of NumPy, which is not imported for this.
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _plain_fields(item: DataclassInstance) -> dict[str, Any]:
+    fields = [(field, getattr(item, field.name)) for field, _ in _fields_of(type(item))]
+    plain: dict[str, Any] = {}
+    for field, held in fields:
+        added = held if field.metadata.get(_REST) else {_key(field): held}
+        if clash := set(added) & set(plain):
+            raise _RefusedError("is given twice", str(min(clash)))
+        if not _is_left_out(field, held):
+            plain |= added
+    return plain
 
 
 def _key(field: dataclasses.Field[Any]) -> str:
@@ -216,14 +231,16 @@ def _fields_from_json(kind: Any, value: Any, depth: int) -> Any:
     if not isinstance(value, dict):
         raise _wrong("an object", value)
     fields = {_key(field): (field, hint) for field, hint in _fields_of(kind)}
-    for key in value:
-        if key not in fields:
-            raise _RefusedError(
-                f"is unknown; known are {', '.join(fields)}", str(key)[:_LONGEST_SHOWN]
-            )
-    arguments = {}
+    rest = next((key for key, (field, _) in fields.items() if field.metadata.get(_REST)), None)
+    unknown = {key: held for key, held in value.items() if key not in fields or key == rest}
+    if unknown and rest is None:
+        key = str(next(iter(unknown)))[:_LONGEST_SHOWN]
+        raise _RefusedError(f"is unknown; known are {', '.join(fields)}", key)
+    arguments: dict[str, Any] = {}
     for key, (field, hint) in fields.items():
-        if key in value:
+        if key == rest:
+            arguments[field.name] = _from_json(hint, unknown, depth)
+        elif key in value:
             arguments[field.name] = _at(key, _from_json, hint, value[key], depth - 1)
         elif not _is_optional(field):
             raise _RefusedError("is missing", key)

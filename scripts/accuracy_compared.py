@@ -97,8 +97,7 @@ class Compared:
     @property
     def _repeated_pct(self) -> dict[str, float]:
         about = next(iter(self.results.values())).dataset.about
-        values: dict[str, float] = about.get("repeatability", {}).get("smape_pct", {})
-        return values
+        return {} if about.repeatability is None else dict(about.repeatability.smape_pct)
 
 
 def seed_words(seeds: Sequence[int]) -> str:

@@ -112,7 +112,7 @@ def compare(
         )
     return Compared(
         setting=setting,
-        about=f"{len(dataset.examples)} workloads, {dataset.about.get('num_runs', 'no')} real runs",
+        about=f"{len(dataset.examples)} workloads, {dataset.about.num_runs or 'no'} real runs",
         results=results,
         left_out=chosen.left_out,
     )

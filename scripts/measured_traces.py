@@ -45,13 +45,15 @@ def traces_on(dataset: Dataset, record: RunRecord, worker: str) -> dict[str, Tra
         record: of the run.
         worker: whose traces.
     """
-    about = dataset.about
-    shares = worker_shares(Setting.parse(dataset.setting), float(about["plan"]["share"]))
+    plan, host = dataset.about.plan, dataset.about.host
+    if plan is None or host is None or host.memory_write_bytes_per_s is None:
+        raise DatasetError(f"data set {dataset.name} was not measured; give one with traces")
+    shares = worker_shares(Setting.parse(dataset.setting), plan.share)
     return traces_of_run(
         record,
         worker,
         share=shares[worker],
-        write_bytes_per_s=float(about["host"]["memory_write_bytes_per_s"]),
+        write_bytes_per_s=host.memory_write_bytes_per_s,
     )
 
 

@@ -343,9 +343,8 @@ def main() -> None:
         f"{100 * max(row.layer for row in one):+.0f} %",
         "ZHANG_MEAN": f"{errors['servers']['zhang']['mean_pct']:g} %",
         "UNFIT": str(measured[0].unfit),
-        "SERVERS_SIMULATOR": "{median_pct:g} % ({p90_pct:g} %)".format(
-            **calibration.errors["servers"]
-        ),
+        "SERVERS_SIMULATOR": f"{calibration.errors['servers'].median_pct:g} % "
+        f"({calibration.errors['servers'].p90_pct:g} %)",
         "MEGABYTES": ", ".join(
             f"{NAMES[name]} {profile.push_bytes.sum() / 1e6:.0f} MB in "
             f"{1e3 * profile.compute_s:.0f} ms"

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from shipped import DATASETS
 
+from driple.codec import to_dict
 from driple.dataset.lookup import read_labels
 from driple.errors import DripleError
 from driple.files import write_whole
@@ -47,9 +48,10 @@ def remake(folder: Path) -> int:
         times_s[workload] = np.array([iteration_time_s(record, own) for record in records])
         if not np.allclose(np.median(rows[workload], axis=0), stored[workload]):
             raise SystemExit(f"{folder.name}: the samples of {workload} give another label")
-    about["repeatability"] = repeatability(rows, times_s)
+    repeats = repeatability(rows, times_s)
+    about["repeatability"] = to_dict(repeats)
     write_whole(file, json.dumps(about, indent=2).encode() + b"\n", error=DripleError)
-    return int(about["repeatability"]["workloads"])
+    return repeats.workloads
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driple.cli.show import progress_bar
+from driple.codec import to_dict
 from driple.errors import DripleError
 from driple.measure.ballast import Ballast, speed_beside_ballast
 from driple.measure.machine import host_facts, wait_until_quiet
@@ -272,7 +273,7 @@ def measure(options: argparse.Namespace) -> None:
         wait_until_quiet(MOST_OTHER, 600)
     speed = speed_beside_ballast()
     facts = {"speed_beside_busy": speed, "seconds": options.seconds, "traced": options.traced}
-    _append(options.work, {"kind": "host", **host_facts(), **facts})
+    _append(options.work, {"kind": "host", **to_dict(host_facts()), **facts})
     give_up = time.monotonic() + 3600 * options.hours
     ballast = Ballast(set() if options.anyway else None)
     most_servers = max(case.servers for case, _ in todo)

@@ -72,6 +72,12 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Open:
+    name: str
+    others: Mapping[str, Json] = field(default_factory=dict, metadata=json_field(rest=True))
+
+
+@dataclass(frozen=True)
 class Share:
     share: float
 
@@ -131,6 +137,17 @@ def test_other_fields_must_be_there_even_with_a_default() -> None:
     del stored["pair"]
     with pytest.raises(ConfigError, match=r"^t\.json: pair is missing$"):
         from_json(Table, stored, where="t.json")
+
+
+def test_a_rest_field_holds_the_keys_of_no_other_field() -> None:
+    stored = {"name": "a", "made": "today", "others": 3, "list": [1]}
+    read = from_json(Open, stored, where="o")
+    assert read == Open("a", {"made": "today", "others": 3, "list": [1]})
+    assert to_dict(read) == stored
+    with pytest.raises(ConfigError, match=r"^o: list\[0\] is nan"):
+        from_json(Open, {"name": "a", "list": [float("nan")]}, where="o")
+    with pytest.raises(ConfigError, match=r"^result: name is given twice"):
+        to_dict(Open("a", {"name": "b"}))
 
 
 def test_arrays_of_numbers_survive_json() -> None:

@@ -315,7 +315,7 @@ def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Any]:
     offers = [
         {
             **{name: value for name, value in asdict(offer).items() if name != "error"},
-            "stated_error": None if offer.error is None else offer.error.to_json_dict(),
+            "stated_error": None if offer.error is None else offer.error.to_dict(),
         }
         for offer in answer.offers
     ]
