@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from driple.catalog import find_device, find_link, nearest_devices, shipped_hardware
 from driple.errors import SettingError
+from driple.units import find_rate
 
 __all__ = ["KNOWN_SETTINGS", "Setting"]
 
@@ -33,8 +34,6 @@ _NAME = re.compile(
 _DEVICE = re.compile(
     r"[A-Za-z0-9. ]+(?:-[A-Za-z0-9.]+)*?(?=-[PR]\d+(?:w\d+)?(?:/|$)|/|$)", re.IGNORECASE
 )
-_RATE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[MG])", re.IGNORECASE)
-_BITS_PER_S = {"M": 1e6, "G": 1e9}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,10 +85,7 @@ class Setting:
     @property
     def bits_per_s(self) -> float | None:
         """Rate of a worker's link in bit/s, if the network's name is a rate."""
-        match = _RATE.fullmatch(self.network)
-        if match is None:
-            return None
-        return float(match["number"]) * _BITS_PER_S[match["unit"].upper()]
+        return find_rate(self.network)
 
     @classmethod
     def parse(cls, text: str) -> Setting:

@@ -23,8 +23,10 @@ from scipy.optimize import minimize_scalar
 from driple.catalog import DEVICES
 from driple.errors import ConfigError
 from driple.files import write_whole
+from driple.label.provenance import TimeError
 from driple.simulate.calibrate import Fit
 from driple.simulate.checked_runs import FILE, checked_runs, runs_to_json
+from driple.simulate.device import ClusterErrors
 from driple.simulate.fits import Graphs, fit_links, prepare_runs
 from driple.simulate.kernels import kernel_times
 from driple.simulate.published import FACTS, most_passed_by_servers, read_rows
@@ -67,13 +69,13 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
     return float(minimize_scalar(off, bounds=(1.0, 5.0), method="bounded").x)
 
 
-def errors_of(told: Sequence[Prediction], kind: str) -> dict[str, object]:
+def errors_of(told: Sequence[Prediction], kind: str) -> ClusterErrors:
     """Errors on one kind of cluster, with the model held out, and with the device held out.
 
     Of rings those count whose gradients travel while later ones are computed, as in every
     simulated ring; tf_cnn_benchmarks, which sends them afterwards, only tells what links reach.
     """
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, TimeError] = {}
     for held_out in ("model", "device"):
         some = [
             item
@@ -82,17 +84,25 @@ def errors_of(told: Sequence[Prediction], kind: str) -> dict[str, object]:
             and (item.run.overlapped or kind != "ring")
         ]
         summary = summarise(some)
-        found[held_out] = {
-            "rows": summary.rows,
-            "median_pct": round(100 * summary.median, 1),
-            "p90_pct": round(100 * summary.p90, 1),
-            "devices": sorted(
-                {item.name for item in some}
-                if held_out == "device"
-                else {name for item in some for name in item.run.devices}
-            ),
-        }
-    return {**found["model"], "new_device": found["device"]}
+        devices = (
+            {item.name for item in some}
+            if held_out == "device"
+            else {name for item in some for name in item.run.devices}
+        )
+        found[held_out] = TimeError(
+            rows=summary.rows,
+            median_pct=round(100 * summary.median, 1),
+            p90_pct=round(100 * summary.p90, 1),
+            devices=tuple(sorted(devices)),
+        )
+    known = found["model"]
+    return ClusterErrors(
+        rows=known.rows,
+        median_pct=known.median_pct,
+        p90_pct=known.p90_pct,
+        devices=known.devices,
+        new_device=found["device"],
+    )
 
 
 def main() -> None:
@@ -114,7 +124,7 @@ def main() -> None:
             "rows": len(runs),
         },
     )
-    text = json.dumps(calibration.to_json_dict(), indent=1)
+    text = json.dumps(calibration.to_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=ConfigError)
     checked = runs_to_json(checked_runs(told))
     write_whole(TARGET.with_name(FILE), checked.encode(), error=ConfigError)

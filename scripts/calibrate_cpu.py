@@ -17,20 +17,21 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 from shipped import DATASETS, FIRST, ROOT, measured_datasets
 
+from driple.codec import Json
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.graph.opgraph import OpGraph
+from driple.label.provenance import TimeError
 from driple.settings import Setting
-from driple.simulate.device import ETHERNET, Calibration, shipped_calibration
+from driple.simulate.device import ETHERNET, Calibration, ClusterErrors, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
@@ -125,13 +126,13 @@ def memory_activity(
     return 1.0 / float(np.median(found / measured))  # some show no memory at all
 
 
-def errors_found(calibration: Calibration) -> dict[str, Any]:
+def errors_found(calibration: Calibration) -> ClusterErrors:
     """Errors on measured workloads that were not fitted to: in all, and on each setting.
 
     Of the first setting these are the test workloads, of the others all.
     """
     elsewhere: list[float] = []
-    settings: dict[str, dict[str, float]] = {}
+    settings: dict[str, TimeError] = {}
     for data in measured_datasets():
         setting = Setting.parse(data.setting)
         fitted = data.setting == FIRST
@@ -143,16 +144,22 @@ def errors_found(calibration: Calibration) -> dict[str, Any]:
         settings[data.setting] = summary_of(errors)
         elsewhere += [] if fitted else errors
         print(data.setting, settings[data.setting], flush=True)
-    return {**summary_of(elsewhere), "settings": settings}
+    overall = summary_of(elsewhere)
+    return ClusterErrors(
+        rows=overall.rows,
+        median_pct=overall.median_pct,
+        p90_pct=overall.p90_pct,
+        settings=settings,
+    )
 
 
-def summary_of(errors: Sequence[float]) -> dict[str, float]:
+def summary_of(errors: Sequence[float]) -> TimeError:
     """Rows, median and 90th percentile of errors given as shares."""
-    return {
-        "rows": len(errors),
-        "median_pct": round(100 * float(np.median(errors)), 2),
-        "p90_pct": round(100 * float(np.percentile(errors, 90)), 2),
-    }
+    return TimeError(
+        rows=len(errors),
+        median_pct=round(100 * float(np.median(errors)), 2),
+        p90_pct=round(100 * float(np.percentile(errors, 90)), 2),
+    )
 
 
 _JOBS: list[Job] = []
@@ -169,7 +176,7 @@ def _some(numbers: Sequence[int], logs: FloatArray, base: Calibration) -> list[f
 def write(made: Calibration) -> None:
     """Ship a calibration with the errors that it has."""
     made = replace(made, errors={"servers": errors_found(made)})
-    text = json.dumps(made.to_json_dict(), indent=1)
+    text = json.dumps(made.to_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=DripleError)
 
 
@@ -214,7 +221,7 @@ def main() -> None:
     logs = start + fit.x - 1
     errors = np.abs(np.expm1(fit.fun[: len(rows)] * NOISE))
     made = calibration_of(logs, base)
-    about = {
+    about: dict[str, Json] = {
         "made_by": "scripts/calibrate_cpu.py",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "fitted_to": f"measured iteration times of {len(rows)} workloads on {FIRST}",

@@ -12,33 +12,35 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from shipped import ROOT, SIMULATED_CPU, simulated_folders
 
+from driple.codec import to_dict, to_json
 from driple.dataset.store import ABOUT_FILE
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
+from driple.label.provenance import TimeError
 from driple.settings import Setting
 from driple.simulate.device import shipped_calibration
 from driple.simulate.scene import scene_of
 
 
-def restate(folder: Path) -> dict[str, Any]:
+def restate(folder: Path) -> TimeError | None:
     """Write the error of today's calibration into a data set, and give it."""
     file = folder / ABOUT_FILE
     about = json.loads(file.read_bytes())
     setting = Setting.parse(about["setting"])
     calibration = shipped_calibration(setting)
-    if about["calibration"] != json.loads(json.dumps(calibration.about)):
+    if about["calibration"] != to_json(calibration.about):
         raise SystemExit(
             f"{file}: made with a calibration of {about['calibration'].get('fitted')}, "
             "which is not today's; simulate it again"
         )
     error = calibration.error_of(setting, scene_of(setting).link)
-    if about["iteration_time_error"] != error:
-        about["iteration_time_error"] = error
+    stored = None if error is None else to_dict(error)
+    if about.get("iteration_time_error") != stored:
+        about["iteration_time_error"] = stored or {}
         text = json.dumps(about, indent=2) + "\n"
         write_whole(file, text.encode(), error=DripleError)
         print(f"{file.relative_to(ROOT)}: {error}")
@@ -54,8 +56,8 @@ def main() -> None:
         name = Setting.parse(setting).file_name
         for file in sorted((ROOT / "checkpoints" / name).glob("*.safetensors")):
             made = load_checkpoint(file)
-            if made.provenance == "simulated" and made.trained_on["label_error"] != error:
-                trained_on = {**made.trained_on, "label_error": error}
+            if made.provenance == "simulated" and made.trained_on.label_error != error:
+                trained_on = replace(made.trained_on, label_error=error)
                 save_checkpoint(replace(made, trained_on=trained_on), file)
                 print(file.relative_to(ROOT))
 

@@ -21,6 +21,8 @@ ROWS = (
         "errors",
         "files",
         "checks",
+        "units",
+        "codec",
         "targets",
         "settings",
         "trace",

@@ -291,7 +291,7 @@ def _as_json(item: _Compared) -> dict[str, Any]:
         "setting": item.setting.name,
         "methods": methods,
         "silent": item.silent,
-        "stated_error": item.stated.to_json_dict(),
+        "stated_error": item.stated.to_dict(),
         "disagreements": [
             {"methods": [pair.one.method, pair.other.method], "factor": pair.factor}
             for pair in disagreements(item.estimates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
+
+if TYPE_CHECKING:
+    from driple.label.provenance import Provenance
 
 __all__ = ["dataset_app"]
 
@@ -40,6 +43,7 @@ def info(
     import numpy as np
 
     from driple.cli.train import require_training
+    from driple.codec import to_dict
     from driple.dataset.store import read_dataset
     from driple.targets import TARGET_NAMES
 
@@ -54,14 +58,14 @@ def info(
                 "setting": data.setting,
                 "examples": len(data.examples),
                 "families": dict(families),
-                "about": data.about,
+                "about": to_dict(data.about),
             }
         )
         return
     print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
     print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
     _print_origin(data.about)
-    repeats = data.about.get("repeatability", {}).get("median_cv", {})
+    repeats = {} if data.about.repeatability is None else data.about.repeatability.median_cv
     rows = [
         [
             name,
@@ -73,14 +77,14 @@ def info(
     print_table(["target", "least", "median", "most", "repeatability"], rows)
 
 
-def _print_origin(about: dict[str, Any]) -> None:
-    """Number and dates of the runs, where the data set tells them."""
-    if "measured" not in about:
+def _print_origin(about: Provenance) -> None:
+    """Number and dates of the runs, where the data set holds them."""
+    if about.measured is None:
         return
-    first, last = (str(about["measured"][which])[:10] for which in ("first", "last"))
-    num_campaigns = len(about.get("origins", [about]))
+    first, last = about.measured.first[:10], about.measured.last[:10]
     print(
-        f"{about['num_runs']} runs of {num_campaigns} campaign(s), measured from {first} to {last}"
+        f"{about.num_runs} runs of {len(about.origins) or 1} campaign(s), measured from {first} to "
+        f"{last}"
     )
 
 
@@ -220,17 +224,11 @@ def build(
     """
     from driple.cli.train import require_training
     from driple.dataset.store import write_dataset
-    from driple.errors import MeasureError
+    from driple.measure.campaign import read_campaign
     from driple.measure.collect import collect_dataset
-    from driple.storedfiles import read_json
 
     require_training()
-    try:
-        about = read_json(campaign / "campaign.json")
-    except (OSError, ValueError) as error:
-        raise MeasureError(
-            f"{campaign} holds no campaign ({error}); give a folder that driple measure filled"
-        ) from error
+    about = read_campaign(campaign)
     data = collect_dataset(campaign, name=output.name, about=about, grid_s=grid_ms / 1000)
     write_dataset(data, output)
     if traces:
@@ -238,4 +236,4 @@ def build(
 
         write_archive(campaign, output)
     note(f"wrote {output}")
-    print(f"{len(data.examples)} workloads, {data.about['num_runs']} runs")
+    print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")

@@ -14,6 +14,7 @@ from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.measure.campaign import CampaignRecord
     from driple.zoo import Workload
 
 __all__ = ["measure"]
@@ -146,7 +147,7 @@ def measure(
         raise typer.Exit(1)
 
 
-def _append(about: dict[str, object], out: Path, folder: Path) -> int:
+def _append(about: CampaignRecord, out: Path, folder: Path) -> int:
     """Label the campaign's runs and merge them into the data set; its size."""
     from driple.dataset.store import read_dataset, write_dataset
     from driple.measure.collect import collect_dataset

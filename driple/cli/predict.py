@@ -105,7 +105,7 @@ def predict(
         assumed = assumptions_on(reading.graph, Setting.parse(prediction.setting))
         stated = _label_error(prediction, reading, scenes[prediction.setting])
         if json:
-            error = None if stated is None else stated.to_json_dict()
+            error = None if stated is None else stated.to_dict()
             found = {**prediction.to_json_dict(), "stated_error": error}
             found["assumptions"] = list(assumed)
             print_json({**found, **reading.to_json_dict()})
@@ -166,13 +166,13 @@ def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown
         f"graph: {prediction.num_nodes} ops, {prediction.num_edges} edges, "
         f"{prediction.num_groups} groups"
     )
-    origin = trained.get("transferred_from")
-    moved = f", transferred from {origin.get('setting')}" if isinstance(origin, dict) else ""
-    print(
-        f"checkpoint: learned from {trained.get('num_train', '?')} of "
-        f"{trained.get('num_workloads', '?')} workloads of {trained.get('data_set', '?')}{moved}"
-        f"{tested}"
+    origin = trained.transferred_from
+    moved = "" if origin is None else f", transferred from {origin.setting}"
+    part, whole, data = (
+        "?" if fact is None else fact
+        for fact in (trained.num_train, trained.num_workloads, trained.data_set)
     )
+    print(f"checkpoint: learned from {part} of {whole} workloads of {data}{moved}{tested}")
 
 
 def _why_no_level(prediction: Prediction, *, unknown: bool) -> str:

@@ -184,7 +184,7 @@ def _simulate_graph(
         stated = reading.stated_error(item, scene)
         if json:
             found = {**made.to_json_dict(), **reading.to_json_dict()}
-            print_json({**found, "stated_error": stated.to_json_dict()})
+            print_json({**found, "stated_error": stated.to_dict()})
         else:
             _print(made, calibration, graph.name)
             print(stated.sentence())

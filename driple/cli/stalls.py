@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +9,12 @@ import typer
 
 from driple.cli.extras import require_torch
 from driple.cli.numbers import finite_number, whole_number
-from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.stalls_cost import cost
 from driple.cli.stalls_links import fit, predict
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
+from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
     from driple.stalls.record import Profile
@@ -28,7 +27,6 @@ stalls_app = typer.Typer(
 )
 
 _MOST_TOKENS = 500_000_000  # 2 GB in memory
-_STEPS = re.compile(r"[1-5](,[1-5])*")
 
 stalls_app.command()(cost)
 stalls_app.command()(fit)
@@ -110,9 +108,10 @@ def run(
         from driple.cli.plot import check_picture
 
         check_picture(plot)
-    if not _STEPS.fullmatch(steps):
-        raise ConfigError(f"--steps needs numbers from 1 to 5 such as 1,2,5, got '{steps}'")
-    bits_per_s = None if network is None else rate_of("--network", network)
+    from driple.stalls.steps import STEPS
+
+    numbers = parse_whole_numbers("--steps", steps, max(STEPS))
+    bits_per_s = None if network is None else parse_rate("--network", network)
     require_torch("profiling")
     from driple.stalls.caches import check_data
     from driple.stalls.machines import Group
@@ -148,7 +147,7 @@ def run(
                 plan,
                 out,
                 data=data or [],
-                steps=[int(number) for number in steps.split(",")],
+                steps=numbers,
                 group=group,
                 progress=lambda what, done, total: bar.update(
                     task, description=what, completed=done, total=total

@@ -24,6 +24,7 @@ from driple.cli.numbers import finite_number, whole_number
 from driple.cli.show import note, print_json, print_table
 from driple.cli.source import UNKNOWN_DIMENSIONS
 from driple.errors import ConfigError
+from driple.units import parse_whole_numbers
 
 if TYPE_CHECKING:
     from driple.catalog import Instance
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from driple.stalls.cost import Offer, Refused
 
 __all__ = ["cost"]
+
+_MOST_MACHINES = 64
 
 
 @dataclass(kw_only=True, slots=True)
@@ -131,7 +134,8 @@ def cost(
     answer = _Answer(offers=_measured_offers(measured or [], known, samples, day))
     if graph is not None:
         done = {offer.name for offer in answer.offers}
-        chosen = _chosen(known, instance or [], _counts(machines), done)
+        counts = parse_whole_numbers("--machines", machines, _MOST_MACHINES)
+        chosen = _chosen(known, instance or [], counts, done)
         given = job_of(graph, options, dataset=dataset, loss=loss)
         answer.reading = given.reading
         answer.reading.show(json=json)
@@ -315,18 +319,11 @@ def _day(text: str | None) -> datetime.date | None:
         raise ConfigError(f"--on-date needs a day such as 2022-12-31, got '{text}'") from error
 
 
-def _counts(text: str) -> list[int]:
-    parts = text.split(",")
-    if not all(part.isdecimal() and 1 <= int(part) <= 64 for part in parts):
-        raise ConfigError(f"--machines needs numbers from 1 to 64 such as 1,2, got '{text}'")
-    return sorted({int(part) for part in parts})
-
-
 def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Any]:
     offers = [
         {
             **{name: value for name, value in asdict(offer).items() if name != "error"},
-            "stated_error": None if offer.error is None else offer.error.to_json_dict(),
+            "stated_error": None if offer.error is None else offer.error.to_dict(),
         }
         for offer in answer.offers
     ]
@@ -363,15 +360,16 @@ def _print(answer: _Answer, sentence: str | None) -> None:
 
 
 def _print_offers(offers: Sequence[Offer]) -> None:
-    from driple.stalls.cost import duration_text, price_text
+    from driple.stalls.cost import price_text
+    from driple.units import format_duration
 
     rows = [
         [
             offer.name,
             str(offer.devices),
-            duration_text(offer.iteration_s),
+            format_duration(offer.iteration_s),
             "-" if offer.communication_pct is None else f"{offer.communication_pct:.0f} %",
-            duration_text(offer.epoch_s),
+            format_duration(offer.epoch_s),
             "-" if offer.per_hour is None else f"{offer.per_hour:.2f}",
             "-" if offer.epoch_cost is None else price_text(offer.epoch_cost),
             _error_text(offer),

@@ -18,9 +18,9 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
-from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
+from driple.units import parse_rate
 
 if TYPE_CHECKING:
     from driple.stalls.communication import Channel
@@ -136,7 +136,7 @@ def predict(
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]
     if network is not None:
-        channels.append(channel_of(network.upper(), rate_of("--network", network) / 8))
+        channels.append(channel_of(network.upper(), parse_rate("--network", network) / 8))
     waits = [communication_stall(gradients, buckets, one, workers) for one in channels]
     # The ring crosses both links; the slower one holds it up (section IV-B2).
     network_s = None if network is None else max(waits[1] - waits[0], 0.0)

@@ -144,7 +144,8 @@ def plot_offers(offers: Sequence[Offer], path: Path) -> None:
     from matplotlib import pyplot as plt
     from matplotlib.patches import Patch
 
-    from driple.stalls.cost import duration_text, price_text
+    from driple.stalls.cost import price_text
+    from driple.units import format_duration
 
     rows = range(len(offers))
     figure, (time, cost) = plt.subplots(
@@ -167,7 +168,7 @@ def plot_offers(offers: Sequence[Offer], path: Path) -> None:
     cost.barh(rows, dollars, color=COLOURS["interconnect"])
     for row, offer in zip(rows, offers, strict=True):
         time.annotate(
-            f" {duration_text(offer.epoch_s)}", (lengths[row], row), va="center", fontsize=7
+            f" {format_duration(offer.epoch_s)}", (lengths[row], row), va="center", fontsize=7
         )
         price = "no price" if offer.epoch_cost is None else price_text(offer.epoch_cost)
         cost.annotate(f" {price}", (dollars[row], row), va="center", fontsize=7)

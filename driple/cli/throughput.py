@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +11,10 @@ import typer
 from driple.checks import check_choice, check_number
 from driple.cli.extras import require_numba
 from driple.cli.numbers import MOST_SEED, finite_number, whole_number
-from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.throughput_profile import import_, platform, profile
 from driple.errors import ConfigError
+from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
     from driple.throughput.curve import Prices
@@ -123,7 +122,7 @@ def predict(
     from driple.throughput.curve import Prices, knee, throughput_curve
     from driple.throughput.jobtrace import read_job_trace
     from driple.throughput.order import ORDERS
-    from driple.throughput.scaling import Cluster, job_of_trace, simulate_workers
+    from driple.throughput.scaling import MOST_WORKERS, Cluster, job_of_trace, simulate_workers
     from driple.throughput.servers import with_servers
 
     for picture in (plot, timeline):
@@ -131,7 +130,7 @@ def predict(
             check_picture(picture)
     check_choice("--order", order, ORDERS)
     check_choice("--placement", placement, STRATEGIES)
-    numbers = _numbers(workers)
+    numbers = parse_whole_numbers("--workers", workers, MOST_WORKERS)
     profiled = read_job_trace(trace)
     if ps is not None:
         profiled = with_servers(profiled, ps, cast("Any", placement))
@@ -140,7 +139,7 @@ def predict(
         num_workers=numbers[-1],
         bytes_per_s=profiled.bytes_per_s
         if bandwidth is None
-        else rate_of("--bandwidth", bandwidth) / 8,
+        else parse_rate("--bandwidth", bandwidth) / 8,
         window_bytes=window_mb * 1e6 if flow_control else None,
         order=cast("Any", order),
         synchronous=sync,
@@ -190,22 +189,6 @@ def _show_chunks(
 
         write_chrome_trace(job, made.chunks, chrome_trace)
         note(f"wrote {chrome_trace}: {len(made.chunks)} events; open it in ui.perfetto.dev")
-
-
-def _numbers(text: str) -> list[int]:
-    """Numbers of workers from `1-4,8`, in order, each once."""
-    from driple.throughput.scaling import MOST_WORKERS
-
-    found: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,7})(?:\s*-\s*(\d{1,7}))?\s*", part)
-        if match is None:
-            raise ConfigError(f"--workers needs numbers such as 4, 1-16 or 1,2,4,8, got '{text}'")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if not 1 <= low <= high <= MOST_WORKERS:
-            raise ConfigError(f"--workers must be 1 to {MOST_WORKERS}, in order, got '{part}'")
-        found |= set(range(low, high + 1))
-    return sorted(found)
 
 
 def _factors(text: str) -> tuple[float, ...]:

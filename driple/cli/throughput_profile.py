@@ -10,9 +10,9 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import finite_number, whole_number
-from driple.cli.rates import rate_of
 from driple.cli.show import note, print_json
 from driple.errors import ConfigError
+from driple.units import parse_rate
 
 if TYPE_CHECKING:
     from driple.throughput.jobtrace import JobTrace
@@ -58,7 +58,7 @@ def platform(
         check_picture(plot)
     check_number("--share", share, above=0)
     with TurnCluster(1, 1) as cluster:
-        found = measure_platform(cluster, rate_of("--rate", rate), share).to_dict()
+        found = measure_platform(cluster, parse_rate("--rate", rate), share).to_dict()
     if json:
         print_json(found)
     else:
@@ -164,7 +164,7 @@ def import_(
     made = read_recorded(
         files,
         batch_size=batch_size,
-        bytes_per_s=rate_of("--bandwidth", bandwidth) / 8,
+        bytes_per_s=parse_rate("--bandwidth", bandwidth) / 8,
         step_s=step_seconds,
     )
     _write(made, known, output)

@@ -160,7 +160,7 @@ def _check_new(checkpoint: Checkpoint, data: Dataset) -> None:
     if checkpoint.setting != data.setting:
         return
     who = f"the inspector is of {checkpoint.setting} already, and has learned from"
-    if checkpoint.trained_on.get("fingerprint") == fingerprint(data):
+    if checkpoint.trained_on.fingerprint == fingerprint(data):
         raise ConfigError(
             f"--from and --to: {who} data set {data.name} itself; use it as it is (driple "
             "predict), or name another setting or data set"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -20,10 +21,10 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
-from driple.cli.ranges import rates_of, shares_of, wholes_of
 from driple.cli.show import note, print_json, print_table
 from driple.cli.spread import Spread
 from driple.errors import ConfigError
+from driple.units import format_rate, parse_rates, parse_shares, parse_whole_numbers
 
 if TYPE_CHECKING:
     from driple.graph.placement import Strategy
@@ -200,11 +201,13 @@ def _grid(wanted: Setting, bandwidth: str, workers: str, ps: str, compress: str)
     """Rates, numbers of workers and servers, and shares not sent, of all points."""
     import numpy as np
 
-    values: list[list[float]] = [
-        list(rates_of("--bandwidth", bandwidth)) or [0.0],
-        list(wholes_of("--workers", workers, _MOST_WORKERS)) or [wanted.num_workers],
-        list(wholes_of("--ps", ps, _MOST_SERVERS)) or [max(wanted.num_servers, 1)],
-        list(shares_of("--compress", compress)),
+    values: list[Sequence[float]] = [
+        [rate / 8 for rate in parse_rates("--bandwidth", bandwidth)] if bandwidth else [0.0],
+        parse_whole_numbers("--workers", workers, _MOST_WORKERS)
+        if workers
+        else [wanted.num_workers],
+        parse_whole_numbers("--ps", ps, _MOST_SERVERS) if ps else [max(wanted.num_servers, 1)],
+        parse_shares("--compress", compress),
     ]
     num_points = prod(len(some) for some in values)
     if num_points > _MOST_POINTS:
@@ -322,7 +325,7 @@ def _print(sweep: _Sweep, *, advise: bool) -> None:
     header = ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network"]
     rows = [
         [
-            f"{8 * rates[i] / 1e9:g}G",
+            format_rate(8 * rates[i]),
             f"{flat['workers'][i]:.0f}",
             f"{flat['servers'][i]:.0f}",
             f"{flat['compression'][i]:g}",
@@ -350,7 +353,7 @@ def _print(sweep: _Sweep, *, advise: bool) -> None:
         print(
             f"most steps per second of all workers, {steps_per_s[best]:.1f}: "
             f"{100 * flat['compression'][best]:.0f} % of the gradients not sent, "
-            f"{8 * rates[best] / 1e9:g}G, {flat['workers'][best]:.0f} workers, "
+            f"{format_rate(8 * rates[best])}, {flat['workers'][best]:.0f} workers, "
             f"{flat['servers'][best]:.0f} ps"
         )
     if len(shown) < len(rates):

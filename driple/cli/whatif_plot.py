@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driple.cli.plot import save_picture
+from driple.units import format_rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +74,7 @@ def plot_whatif(
         axis.plot(x, y, color="#cccccc", linewidth=1, zorder=1)
         colours = [_COLOURS[str(name)] for name in names[rows]] if names is not None else _PLAIN
         axis.scatter(x, y, c=colours, s=14, zorder=2)
-        label = f"{8 * line[0] / 1e9:g}G, {line[1]:.0f} ps"
+        label = f"{format_rate(8 * line[0])}, {line[1]:.0f} ps"
         if line[2]:
             label += f", {100 * line[2]:.0f} % less"
         ends.append((float(x[-1]), float(y[-1]), label))

@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from driple.errors import DatasetError
 from driple.graph.signature import signatures_to_json
 from driple.graph.version import READER_VERSION
 from driple.inputs.grouped import AnyGraph, GroupedGraph
+from driple.label.provenance import Provenance
 from driple.targets import NUM_TARGETS, TARGET_NAMES, Targets
 
 __all__ = [
@@ -107,8 +108,7 @@ class Dataset:
         name: name of the data set.
         setting: full name of the cluster setting of every example.
         examples: in the order in which they were added; workload names are unique.
-        about: provenance, free-form JSON: host, versions, date, sampling period, iterations,
-            repeatability, licence.
+        about: where the labels come from.
         reader_version: version of the reader that made its graphs (`driple.graph.version`); the
             oldest one if there were several.
 
@@ -120,7 +120,7 @@ class Dataset:
     name: str
     setting: str
     examples: tuple[Example, ...]
-    about: dict[str, Any] = field(default_factory=dict)
+    about: Provenance = field(default_factory=Provenance)
     reader_version: int = READER_VERSION
 
     def __post_init__(self) -> None:

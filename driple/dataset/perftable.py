@@ -22,6 +22,7 @@ from driple.errors import DatasetError, SettingError
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import ReadOptions
 from driple.graph.reader import DEFAULT_MAX_BYTES, read_graph
+from driple.label.provenance import Provenance
 from driple.settings import Setting
 from driple.targets import FIGURES, RESOURCES, Targets
 
@@ -97,7 +98,7 @@ def read_perf_table(
         name=f"{setting.file_name}-perf",
         setting=setting.name,
         examples=tuple(examples),
-        about={"source": "table of DriplePerf, imported", "file": file.name},
+        about=Provenance(source="table of DriplePerf, imported", file=file.name),
     )
 
 

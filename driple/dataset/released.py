@@ -25,6 +25,7 @@ import numpy.typing as npt
 from driple.dataset.example import Dataset, Example
 from driple.errors import DatasetError, GraphError, MissingExtraError
 from driple.inputs.grouped import GroupedGraph
+from driple.label.provenance import Provenance
 from driple.settings import Setting
 from driple.storedfiles import is_lfs_pointer, lfs_advice
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
@@ -115,12 +116,12 @@ def read_released(path: str | Path, setting: Setting) -> Dataset:
         name=f"{setting.file_name}-released",
         setting=setting.name,
         examples=tuple(examples),
-        about={
-            "source": "public Driple data set, imported",
-            "file": file.name,
-            "note": "grouped graphs without names, op types or context; iteration times derived "
-            "from the durations of the network's bursts and gaps",
-        },
+        about=Provenance(
+            source="public Driple data set, imported",
+            file=file.name,
+            note="grouped graphs without names, op types or context; iteration times derived from "
+            "the durations of the network's bursts and gaps",
+        ),
     )
 
 

@@ -14,12 +14,13 @@ even between the renames, and the folder still reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driple.codec import from_json, to_dict
 from driple.dataset.example import Dataset, Example, graph_hash
 from driple.dataset.graphtable import HASH_COLUMN, graphs_from_table, graphs_to_table
 from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_groups
@@ -28,6 +29,7 @@ from driple.errors import DatasetError
 from driple.files import replacing, told_as
 from driple.graph.version import FIRST_READER_VERSION
 from driple.inputs.grouped import AnyGraph, GroupedGraph
+from driple.label.provenance import Provenance
 from driple.storedfiles import parse_json, read_json
 from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
 
@@ -41,8 +43,9 @@ FORMAT = 2  # of the folder; raise it when an older Driple could not read what i
 ABOUT_FILE = "dataset.json"
 EXAMPLES_FILE = "examples.parquet"
 GRAPHS_FILE = "graphs.parquet"
-# Keys of dataset.json that belong to the folder; the rest is the free-form `Dataset.about`.
+# Keys of dataset.json that belong to the folder; the rest is `Dataset.about`.
 OWN_KEYS = ("format", "name", "setting", "num_examples", "num_graphs", "reader_version")
+_ERROR_KEY = "iteration_time_error"
 # Where graphs lie that several data sets share: a folder beside this one.
 SHARED_KEY = "graphs_in"
 
@@ -133,7 +136,7 @@ def _read(folder: Path, files: dict[Path, dict[str, AnyGraph]]) -> Dataset:
             name=about["name"],
             setting=about["setting"],
             examples=_examples_from_table(examples_table, graphs),
-            about={k: value for k, value in about.items() if k not in (*OWN_KEYS, SHARED_KEY)},
+            about=_provenance(folder / ABOUT_FILE, about),
             reader_version=about.get("reader_version", FIRST_READER_VERSION),
         )
     except DatasetError as error:
@@ -192,16 +195,20 @@ def _about_bytes(dataset: Dataset, num_graphs: int, graphs_in: str) -> bytes:
     own = (FORMAT, dataset.name, dataset.setting, *numbers)
     about = dict(zip(OWN_KEYS, own, strict=True))
     about |= {SHARED_KEY: graphs_in} if graphs_in else {}
-    clash = sorted({*OWN_KEYS, SHARED_KEY} & set(dataset.about))
+    stored = to_dict(dataset.about, where=f"data set {dataset.name!r}: about", error=DatasetError)
+    clash = sorted({*OWN_KEYS, SHARED_KEY} & set(stored))
     if clash:
         raise DatasetError(f"data set {dataset.name!r}: `about` must not hold {', '.join(clash)}")
-    try:
-        text = json.dumps({**about, **dataset.about}, indent=2, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise DatasetError(
-            f"data set {dataset.name!r}: `about` is not JSON ({error}); use plain numbers and text"
-        ) from error
-    return text.encode() + b"\n"
+    return json.dumps({**about, **stored}, indent=2).encode() + b"\n"
+
+
+def _provenance(file: Path, about: Mapping[str, object]) -> Provenance:
+    stored = {key: value for key, value in about.items() if key not in (*OWN_KEYS, SHARED_KEY)}
+    if stored.get(_ERROR_KEY) == {}:  # of earlier versions, where no error is known
+        del stored[_ERROR_KEY]
+    return from_json(
+        Provenance, stored, where=str(file), error=DatasetError, advice="restore the file"
+    )
 
 
 def _read_about(folder: Path) -> dict[str, Any]:

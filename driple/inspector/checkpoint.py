@@ -21,6 +21,7 @@ import numpy.typing as npt
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from driple.codec import from_json, to_dict
 from driple.errors import CheckpointError, ConfigError
 from driple.files import write_whole
 from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
@@ -29,10 +30,11 @@ from driple.inputs.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
 from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import Intervals
 from driple.inspector.law import CostLaw
-from driple.inspector.metadata import is_number, numbers_of, object_of, text_of, version_of
+from driple.inspector.metadata import numbers_of, object_of, text_of, version_of
 from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
+from driple.inspector.trained_on import TrainedOn
 from driple.storedfiles import is_lfs_pointer, lfs_advice
 from driple.targets import NUM_TARGETS, TARGET_NAMES
 
@@ -45,6 +47,7 @@ PROVENANCES = ("measured", "simulated", "published")
 MAX_FILE_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 16 * 2**20
 _METADATA_KEY = "driple"
+_TRAINED_ON = "trained_on"
 _KNOWN = "intervals.known"
 _RESIDUALS = ("residuals.learned", "residuals.coefficients")
 
@@ -86,7 +89,7 @@ class Checkpoint:
     target_scaler: TargetScaler
     setting: str
     provenance: str
-    trained_on: dict[str, object]
+    trained_on: TrainedOn
     metrics: dict[str, float]
     preset: str
     versions: dict[str, str]
@@ -229,7 +232,7 @@ def _to_metadata(checkpoint: Checkpoint) -> dict[str, object]:
         "intervals": None if checkpoint.intervals is None else checkpoint.intervals.to_dict(),
         "residuals": None if checkpoint.residuals is None else checkpoint.residuals.to_dict(),
         "law": None if checkpoint.law is None else checkpoint.law.to_dict(),
-        "trained_on": checkpoint.trained_on,
+        "trained_on": to_dict(checkpoint.trained_on, where="trained_on", error=CheckpointError),
         "metrics": checkpoint.metrics,
         "versions": checkpoint.versions,
         "reader_version": checkpoint.reader_version,
@@ -374,21 +377,14 @@ def _check_weights(
             raise CheckpointError(f"weight {name} holds NaN or infinity; train it anew")
 
 
-def _trained_on(fields: Mapping[str, object]) -> dict[str, object]:
-    """What is recorded of the training; ranges are pairs of numbers, in order."""
-    found = object_of(fields, "trained_on")
-    ranges = found.get("range", {})
-    if not isinstance(ranges, dict) or not all(map(_is_range, ranges.values())):
-        raise CheckpointError(
-            "its trained_on.range does not hold a least and a most number each; train it anew"
-        )
-    return found
-
-
-def _is_range(pair: object) -> bool:
-    return (
-        isinstance(pair, list | tuple)
-        and len(pair) == 2
-        and all(map(is_number, pair))
-        and pair[0] <= pair[1]
+def _trained_on(fields: Mapping[str, object]) -> TrainedOn:
+    """What is recorded of the training."""
+    stored = {_TRAINED_ON: object_of(fields, _TRAINED_ON)}
+    read = from_json(
+        dict[str, TrainedOn],
+        stored,
+        where="its metadata",
+        error=CheckpointError,
+        advice="train it anew",
     )
+    return read[_TRAINED_ON]

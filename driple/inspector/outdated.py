@@ -39,9 +39,9 @@ def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
     if newer:
         return "pip install -U driple gets the newer program"
     setting = checkpoint.setting
-    origin = checkpoint.trained_on.get("transferred_from")
-    if isinstance(origin, dict):
-        command = f"driple transfer --from {origin.get('setting')} --to {setting}"
+    origin = checkpoint.trained_on.transferred_from
+    if origin is not None:
+        command = f"driple transfer --from {origin.setting} --to {setting}"
     else:
         command = f"driple train --setting {setting}"
     if checkpoint.preset != "default":

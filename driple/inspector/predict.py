@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import to_dict
 from driple.errors import CheckpointError, ConfigError, PredictionError
 from driple.graph.opgraph import OpGraph
 from driple.inputs.builder import InspectorInput, build_input
@@ -23,6 +24,7 @@ from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
 from driple.inspector.outdated import outdated_words
+from driple.inspector.trained_on import TrainedOn
 from driple.inspector.variants import torch_runner
 from driple.opcost import GraphCost
 from driple.settings import Setting
@@ -82,7 +84,7 @@ class Prediction:
     num_groups: int
     unknown_op_types: dict[str, int]
     provenance: str
-    trained_on: dict[str, object]
+    trained_on: TrainedOn
     metrics: dict[str, float]
     level: float | None
     ends: FloatArray | None
@@ -163,7 +165,7 @@ class Prediction:
                 "setting": self.setting,
                 "provenance": self.provenance,
                 # The simulator's error on such clusters is over all networks, not of this graph.
-                "trained_on": {k: v for k, v in self.trained_on.items() if k != "label_error"},
+                "trained_on": to_dict(replace(self.trained_on, label_error=None)),
                 "metrics": dict(self.metrics),
                 "outdated": self.outdated,
             },
@@ -317,7 +319,7 @@ def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:
 
 
 def beyond_training(
-    trained_on: Mapping[str, object],
+    trained_on: TrainedOn,
     intervals: Intervals | None,
     facts: Mapping[str, float],
     unknown_op_types: Mapping[str, int],
@@ -336,8 +338,7 @@ def beyond_training(
         num_ops: ops among which the unknown ones were counted.
     """
     found = []
-    known = trained_on.get("range")
-    for name, (least, most) in (known if isinstance(known, dict) else {}).items():
+    for name, (least, most) in trained_on.range.items():
         value = facts.get(name)
         if value is not None and not least <= value <= most:
             found.append(

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.label.provenance import Repeatability
 from driple.targets import TARGET_NAMES
 
 __all__ = ["repeatability", "smape_shares"]
@@ -41,38 +41,33 @@ def smape_shares(one: FloatArray, other: FloatArray) -> FloatArray:
 
 def repeatability(
     targets: Mapping[str, FloatArray], times_s: Mapping[str, FloatArray]
-) -> dict[str, Any]:
+) -> Repeatability:
     """What a data set records of its repeats (`dataset.json`).
 
     Args:
         targets: shape [runs, 12] by workload; those with a single run do not count.
         times_s: shape [runs] by workload, seconds per iteration.
-
-    Returns:
-        `workloads` that ran more than once; `median_cv` of each target over them; `smape_pct`, the
-        mean SMAPE between two runs, of each target and of the iteration time; and
-        `smape_pct_by_workload`, the mean over the 12 targets. Only the first if it is 0.
     """
     repeated = {name: rows for name, rows in targets.items() if len(rows) > 1}
     if not repeated:
-        return {"workloads": 0}
+        return Repeatability()
     spreads = [_variation(rows) for rows in repeated.values()]
     between = {name: _between_runs_pct(rows) for name, rows in repeated.items()}
     by_target = np.mean(list(between.values()), axis=0)
     time_pct = np.mean([_between_runs_pct(times_s[name]) for name in repeated])
-    return {
-        "workloads": len(repeated),
-        "median_cv": dict(
+    return Repeatability(
+        workloads=len(repeated),
+        median_cv=dict(
             zip(TARGET_NAMES, np.median(spreads, axis=0).round(4).tolist(), strict=True)
         ),
-        "smape_pct": {
+        smape_pct={
             **dict(zip(TARGET_NAMES, by_target.round(2).tolist(), strict=True)),
             "iteration_time": round(float(time_pct), 2),
         },
-        "smape_pct_by_workload": {
+        smape_pct_by_workload={
             name: round(float(row.mean()), 2) for name, row in sorted(between.items())
         },
-    }
+    )
 
 
 def _variation(rows: FloatArray) -> FloatArray:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driple.codec import from_json, to_dict
 from driple.dataset.tables import require_pyarrow
 from driple.errors import MeasureError
 from driple.files import replacing, told_as
-from driple.measure.campaign import RECORD_FACTS, read_run
+from driple.measure.campaign import RunFacts, read_run
 from driple.measure.cluster import RunRecord
 from driple.measure.samples import Samples, differences
 
@@ -61,10 +62,10 @@ def _write_runs(runs: list[Path], path: Path) -> None:
         for name in ("run", "about", "names", "period_s", "before_ns", "spent_ns", "values")
     }
     for folder in runs:
-        record, about = read_run(folder)
+        record, facts = read_run(folder)
         samples = record.samples
         rows["run"].append(folder.name)
-        rows["about"].append(json.dumps(about))
+        rows["about"].append(json.dumps(to_dict(facts)))
         rows["names"].append(list(samples.names))
         rows["period_s"].append(samples.period_s)
         rows["before_ns"].append(differences(samples.before_ns))
@@ -147,7 +148,9 @@ def read_archive(folder: Path) -> dict[str, RunRecord]:
 
 
 def _record(row: dict[str, Any]) -> RunRecord:
-    about = json.loads(row["about"])
+    facts = from_json(
+        RunFacts, json.loads(row["about"]), where=f"run {row['run']}", error=MeasureError
+    )
     before_ns = np.cumsum(np.array(row["before_ns"], dtype=np.int64))
     columns = np.array(row["values"], dtype=np.int64).reshape(len(row["names"]), -1)
     samples = Samples(
@@ -157,4 +160,4 @@ def _record(row: dict[str, Any]) -> RunRecord:
         values=np.cumsum(columns, axis=1).T,
         period_s=row["period_s"],
     )
-    return RunRecord(samples=samples, **{name: about[name] for name in RECORD_FACTS})
+    return facts.record(samples)

@@ -12,41 +12,99 @@ drift of the machine's speed spreads over all. A run that something disturbed is
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import gzip
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from driple.codec import Json, from_json, json_field, to_dict
 from driple.errors import ConfigError, MeasureError
 from driple.files import told_as, write_whole
+from driple.label.provenance import Host
 from driple.locks import locked
 from driple.measure.cluster import LocalCluster, RunPlan, RunRecord, require_measurable
 from driple.measure.machine import host_facts, wait_until_quiet
-from driple.measure.samples import read_samples, write_samples
+from driple.measure.samples import Samples, read_samples, write_samples
 from driple.settings import Setting
 from driple.storedfiles import read_json
 from driple.zoo.workload import Workload
 
-__all__ = ["Campaign", "Limits", "Progress", "read_run"]
+__all__ = [
+    "Campaign",
+    "CampaignRecord",
+    "Limits",
+    "Progress",
+    "RunFacts",
+    "read_campaign",
+    "read_run",
+]
 
 FORMAT = 1
 LOCK_FILE = "campaign.lock"
+CAMPAIGN_FILE = "campaign.json"
 
-# What run.json holds of a RunRecord; the samples have a file of their own.
-RECORD_FACTS = (
-    "workload",
-    "step_times_ns",
-    "units",
-    "num_parameters",
-    "other_cores",
-    "steal_cores",
-)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CampaignRecord:
+    """What campaign.json holds.
+
+    Attributes:
+        format: number of the format.
+        setting: full name of the setting.
+        plan: how each workload is measured.
+        host: the machine that measures.
+        created: when the campaign began, ISO format.
+        versions: versions of what runs, by name; none before the first run.
+    """
+
+    format: int = FORMAT
+    setting: str
+    plan: RunPlan
+    host: Host
+    created: str
+    versions: Mapping[str, str] | None = field(default=None, metadata=json_field(optional=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFacts:
+    """What run.json holds; the samples have a file of their own.
+
+    Attributes:
+        workload, step_times_ns, units, num_parameters, other_cores, steal_cores: of `RunRecord`.
+        gap_share: share of the time that is missing in the samples; None if it is not recorded.
+        measured: when the run ended, ISO format.
+        repeat: number of the repeat, from 0; None if it is not recorded.
+        attempts: runs that it took; None if it is not recorded.
+        disturbed: whether even the best of them was over a limit.
+    """
+
+    workload: str
+    step_times_ns: dict[str, list[int]]
+    units: dict[str, float]
+    num_parameters: int
+    other_cores: float
+    steal_cores: float
+    gap_share: float | None = field(default=None, metadata=json_field(optional=True))
+    measured: str
+    repeat: int | None = field(default=None, metadata=json_field(optional=True))
+    attempts: int | None = field(default=None, metadata=json_field(optional=True))
+    disturbed: bool
+
+    def record(self, samples: Samples) -> RunRecord:
+        """The run, with its samples."""
+        return RunRecord(
+            workload=self.workload,
+            samples=samples,
+            step_times_ns=self.step_times_ns,
+            units=self.units,
+            num_parameters=self.num_parameters,
+            other_cores=self.other_cores,
+            steal_cores=self.steal_cores,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,27 +173,20 @@ class Campaign:
             "another --out",
         )
 
-    def _begin(self) -> dict[str, Any]:
+    def _begin(self) -> CampaignRecord:
         """What campaign.json holds, which is written if it is not there."""
         folder, setting, plan = self.folder, self.setting, self.plan
-        about = folder / "campaign.json"
-        mine = {"setting": setting.name, "plan": dataclasses.asdict(plan)}
-        if about.exists():
-            try:
-                found = dict(read_json(about))
-            except (OSError, ValueError, TypeError) as error:
+        file = folder / CAMPAIGN_FILE
+        if file.exists():
+            found = _read_campaign(file, "restore it, or give another --out")
+            if (found.setting, found.plan) != (setting.name, plan):
                 raise MeasureError(
-                    f"{about} cannot be read ({error}); restore it, or give another --out"
-                ) from error
-            theirs = {key: found.get(key) for key in mine}
-            if theirs != mine:
-                raise MeasureError(
-                    f"{folder} holds a campaign of another setting or plan ({theirs}); "
-                    "give another folder"
+                    f"{folder} holds a campaign of another setting or plan ({found.setting}, "
+                    f"{found.plan}); give another folder"
                 )
             return found
-        made = {"format": FORMAT, **mine, "host": host_facts(), "created": _now()}
-        _write_json(about, made)
+        made = CampaignRecord(setting=setting.name, plan=plan, host=host_facts(), created=_now())
+        _write_json(file, to_dict(made))
         return made
 
     def path(self, workload: Workload, repeat: int) -> Path:
@@ -172,8 +223,8 @@ class Campaign:
         with self._locked(), LocalCluster(self.setting, self.plan) as cluster:
             for left in self.folder.glob(".part-*"):  # of a run that was killed
                 shutil.rmtree(left)
-            self.about["versions"] = cluster.versions
-            _write_json(self.folder / "campaign.json", self.about)
+            self.about = replace(self.about, versions=cluster.versions)
+            _write_json(self.folder / CAMPAIGN_FILE, to_dict(self.about))
             for workload, repeat in todo:
                 progress(workload.name, done, len(wanted), "")
                 try:
@@ -199,7 +250,7 @@ class Campaign:
             part.mkdir()
             record = cluster.run(workload, part / "graph.pb")
             score = self.limits.disturbance(record)
-            _save(record, part, repeat=repeat, attempts=attempt + 1, disturbed=score > 1)
+            _save(record, part, (repeat, attempt + 1), disturbed=score > 1)
             if best is None or score < best[0]:
                 best = (score, part)
             if score <= 1:
@@ -212,22 +263,51 @@ class Campaign:
         return f"disturbed {best[0]:.1f}x" if best[0] > 1 else ""
 
 
-def _save(record: RunRecord, folder: Path, **extra: Any) -> None:
+def _save(
+    record: RunRecord, folder: Path, repeat_and_attempts: tuple[int, int], *, disturbed: bool
+) -> None:
     graph = folder / "graph.pb"
     packed = gzip.compress(graph.read_bytes(), mtime=0)
     write_whole(folder / "graph.pb.gz", packed, error=ConfigError)
     graph.unlink()
     write_samples(record.samples, folder / "samples.npz")
-    about = {
-        **{name: getattr(record, name) for name in RECORD_FACTS},
-        "gap_share": record.samples.disturbed_share,
-        "measured": _now(),
-        **extra,
-    }
-    _write_json(folder / "run.json", about)
+    repeat, attempts = repeat_and_attempts
+    facts = RunFacts(
+        workload=record.workload,
+        step_times_ns=record.step_times_ns,
+        units=record.units,
+        num_parameters=record.num_parameters,
+        other_cores=record.other_cores,
+        steal_cores=record.steal_cores,
+        gap_share=record.samples.disturbed_share,
+        measured=_now(),
+        repeat=repeat,
+        attempts=attempts,
+        disturbed=disturbed,
+    )
+    _write_json(folder / "run.json", to_dict(facts))
 
 
-def read_run(folder: Path) -> tuple[RunRecord, dict[str, Any]]:
+def read_campaign(folder: Path) -> CampaignRecord:
+    """The campaign of a folder.
+
+    Raises:
+        MeasureError: the folder holds none, or it is damaged.
+    """
+    return _read_campaign(folder / CAMPAIGN_FILE, "give a folder that driple measure filled")
+
+
+def _read_campaign(file: Path, advice: str) -> CampaignRecord:
+    try:
+        found = read_json(file)
+    except (OSError, ValueError) as error:
+        raise MeasureError(f"{file} cannot be read ({error}); {advice}") from error
+    return from_json(
+        CampaignRecord, found, where=f"{file} holds no campaign", error=MeasureError, advice=advice
+    )
+
+
+def read_run(folder: Path) -> tuple[RunRecord, RunFacts]:
     """A saved run and its run.json.
 
     Raises:
@@ -235,14 +315,15 @@ def read_run(folder: Path) -> tuple[RunRecord, dict[str, Any]]:
         TraceError: the samples cannot be read.
     """
     try:
-        about = read_json(folder / "run.json")
-        facts = {name: about[name] for name in RECORD_FACTS}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = read_json(folder / "run.json")
+    except (OSError, ValueError) as error:
         raise MeasureError(f"{folder} holds no whole run ({error}); measure it again") from error
-    return RunRecord(samples=read_samples(folder / "samples.npz"), **facts), about
+    where = f"{folder} holds no whole run, run.json"
+    facts = from_json(RunFacts, found, where=where, error=MeasureError, advice="measure it again")
+    return facts.record(read_samples(folder / "samples.npz")), facts
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: Json) -> None:
     write_whole(path, json.dumps(value, indent=1).encode(), error=ConfigError)
 
 

@@ -8,7 +8,6 @@ share of its own. The shares are lifted while a role builds its graph and set be
 
 from __future__ import annotations
 
-import math
 import os
 import select
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from driple.errors import MeasureError
+from driple.label.provenance import RunPlan
 from driple.measure.machine import busy_time
 from driple.measure.memory import build_alloc_counter
 from driple.measure.network import ClusterNetwork
@@ -35,37 +35,6 @@ __all__ = ["LocalCluster", "RunPlan", "RunRecord", "require_measurable"]
 
 _FIRST_PORT = 2222
 _PORTS = 20_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunPlan:
-    """How a workload is measured.
-
-    Attributes:
-        share: cores that each worker of the device `CPU` may use.
-        server_share: cores that each parameter server may use.
-        warmup: iterations that are run but not measured.
-        min_iterations: iterations measured, at least.
-        max_iterations: iterations measured, at most.
-        seconds: iterations are added until the run lasts about this long.
-        max_seconds: and taken away until it lasts at most this long; never below 10 iterations.
-        sample_period_s: seconds between two samples.
-    """
-
-    share: float = 0.4
-    server_share: float = 0.4
-    warmup: int = 4
-    min_iterations: int = 30
-    max_iterations: int = 100
-    seconds: float = 9.0
-    max_seconds: float = 16.0
-    sample_period_s: float = 0.005
-
-    def iterations(self, iteration_s: float) -> int:
-        """How many iterations to measure when one takes this long."""
-        wanted = max(self.min_iterations, math.ceil(self.seconds / iteration_s))
-        affordable = max(10, int(self.max_seconds / iteration_s))
-        return min(wanted, self.max_iterations, affordable)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

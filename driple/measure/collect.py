@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,9 @@ from driple.dataset.example import Dataset, Example
 from driple.errors import MeasureError
 from driple.graph import graph_from_graphdef_bytes
 from driple.label import Label, label_trace, targets_of
+from driple.label.provenance import Dates, Provenance
 from driple.label.repeatability import repeatability
-from driple.measure.campaign import read_run
+from driple.measure.campaign import CampaignRecord, read_run
 from driple.measure.cluster import RunRecord
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
@@ -35,11 +35,11 @@ from driple.zoo.catalogue import model_of
 __all__ = [
     "GRID_S",
     "collect_dataset",
-    "counts_of",
     "iteration_time_s",
     "labels_of_run",
     "targets_of_run",
     "traces_of_run",
+    "with_counts",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -127,57 +127,61 @@ def iteration_time_s(record: RunRecord, workers: Iterable[str]) -> float:
 
 
 def collect_dataset(
-    folder: Path, *, name: str, about: Mapping[str, Any], grid_s: float = GRID_S
+    folder: Path, *, name: str, about: CampaignRecord, grid_s: float = GRID_S
 ) -> Dataset:
     """All finished runs of a campaign as a data set.
 
     Args:
         folder: the campaign's folder.
         name: name of the data set.
-        about: the campaign's campaign.json.
+        about: what the campaign's campaign.json holds.
         grid_s: sampling period of the traces that are labelled.
 
     Raises:
-        MeasureError: the folder holds no run.
+        MeasureError: the folder holds no run, or the campaign no rate of its memory.
     """
     runs: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(folder.glob("*.r[0-9]*")):
         runs[path.name.rsplit(".r", 1)[0]].append(path)
     if not runs:
         raise MeasureError(f"{folder} holds no finished run; run driple measure first")
-    setting = Setting.parse(about["setting"])
-    shares = worker_shares(setting, float(about["plan"]["share"]))
+    setting = Setting.parse(about.setting)
+    shares = worker_shares(setting, about.plan.share)
     own = {name: shares[name] for name in own_workers(setting)}
-    write_bytes_per_s = float(about["host"]["memory_write_bytes_per_s"])
+    write_bytes_per_s = about.host.memory_write_bytes_per_s
+    if write_bytes_per_s is None:
+        raise MeasureError(f"{folder}: campaign.json has no host.memory_write_bytes_per_s")
     examples, rows, times_s = [], {}, {}
     for paths in runs.values():
         example, of_runs, times = _example(paths, setting.name, own, write_bytes_per_s, grid_s)
-        details = {**example.details, "campaign": str(about["created"])}
+        details = {**example.details, "campaign": about.created}
         examples.append(replace(example, details=details))
         rows[example.workload], times_s[example.workload] = of_runs, times
-    facts = {
-        **{key: value for key, value in about.items() if key not in ("format", "setting")},
-        "label_source": "measured",
-        "licence": "Apache-2.0",
-        "collected": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "label_grid_s": grid_s,
-        **counts_of(examples),
-        "repeatability": repeatability(rows, times_s),
-    }
-    return Dataset(name=name, setting=about["setting"], examples=tuple(examples), about=facts)
+    facts = Provenance(
+        plan=about.plan,
+        host=about.host,
+        created=about.created,
+        versions=about.versions,
+        label_source="measured",
+        licence="Apache-2.0",
+        collected=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        label_grid_s=grid_s,
+        repeatability=repeatability(rows, times_s),
+    )
+    facts = with_counts(facts, examples)
+    return Dataset(name=name, setting=about.setting, examples=tuple(examples), about=facts)
 
 
-def counts_of(examples: Sequence[Example]) -> dict[str, Any]:
-    """Runs behind the labels, and between which dates they were measured, as far as is known."""
+def with_counts(about: Provenance, examples: Sequence[Example]) -> Provenance:
+    """The provenance with the number of runs behind the labels, and their dates if known."""
     known = [item.details for item in examples if "measured" in item.details]
-    counts: dict[str, Any] = {
-        "num_runs": sum(int(item.details.get("repeats", 1)) for item in examples)
-    }
+    dates = None
     if known:
         first = min(str(details["measured"]) for details in known)
         last = max(str(details.get("measured_last", details["measured"])) for details in known)
-        counts["measured"] = {"first": first, "last": last}
-    return counts
+        dates = Dates(first=first, last=last)
+    num_runs = sum(int(item.details.get("repeats", 1)) for item in examples)
+    return replace(about, num_runs=num_runs, measured=dates)
 
 
 def _example(
@@ -198,7 +202,7 @@ def _example(
         times.append(iteration_time_s(record, shares))
         runs.append((record, run, labels))
     record, _, labels = runs[0]
-    dates = [str(run["measured"]) for _, run, _ in runs]
+    dates = [run.measured for _, run, _ in runs]
     job = Workload.parse(record.workload)
     targets = Targets(np.median(rows, axis=0).reshape(len(RESOURCES), len(FIGURES)))
     example = Example(
@@ -221,7 +225,7 @@ def _example(
             "parameters": record.num_parameters,
             "repeats": len(paths),
             "iterations": min(len(record.step_times_ns[name]) - 1 for name in shares),
-            "disturbed": bool(any(item[1]["disturbed"] for item in runs)),
+            "disturbed": any(item[1].disturbed for item in runs),
             "other_cores": max(item[0].other_cores for item in runs),
             "steal_cores": max(item[0].steal_cores for item in runs),
             "measured": min(dates),

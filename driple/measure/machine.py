@@ -7,8 +7,8 @@ import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from driple.label.provenance import Host
 from driple.measure.memory import write_bandwidth_bytes_per_s
 
 __all__ = ["BusyTime", "busy_time", "host_facts", "wait_until_quiet"]
@@ -49,15 +49,15 @@ def wait_until_quiet(max_cores: float, timeout_s: float) -> float:
             return cores
 
 
-def host_facts() -> dict[str, Any]:
-    """What a reader must know of the machine that measured; no names, no paths."""
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "kernel": platform.release(),
-        "memory_write_bytes_per_s": round(write_bandwidth_bytes_per_s()),
-    }
+def host_facts() -> Host:
+    """What a reader must know of the machine that measured."""
+    return Host(
+        cpu=_cpu_model(),
+        cores=os.cpu_count(),
+        memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        kernel=platform.release(),
+        memory_write_bytes_per_s=round(write_bandwidth_bytes_per_s()),
+    )
 
 
 def _cpu_model() -> str:

@@ -10,13 +10,16 @@ only those of its examples that are still in the data set. Each example names it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
 
 from driple.dataset.example import Dataset, Example, merge_examples
-from driple.measure.collect import counts_of
+from driple.label.provenance import Provenance, Repeatability
+from driple.measure.collect import with_counts
 
 __all__ = ["merge_campaign"]
+
+# Fields of which the data set has its own count.
+_COUNTED = ("num_workloads", "num_runs", "measured")
 
 
 def merge_campaign(dataset: Dataset, fresh: Dataset) -> Dataset:
@@ -37,47 +40,55 @@ def merge_campaign(dataset: Dataset, fresh: Dataset) -> Dataset:
         DatasetError: the two are of different settings.
     """
     merged = merge_examples(dataset, fresh.examples)
-    before = dataset.about.get("origins", [dataset.about])
-    origins = {_name(origin): origin for origin in [*before, fresh.about]}
+    before = dataset.about.origins or (dataset.about,)
+    origins = {_name(origin): origin for origin in (*before, fresh.about)}
     examples: dict[str, list[Example]] = {name: [] for name in origins}
     first = _name(before[0])
     for example in merged.examples:
         name = example.details.get("campaign")
         examples[name if name in origins else first].append(example)
     kept = [
-        {**origin, "num_workloads": len(examples[name]), **counts_of(examples[name])}
+        with_counts(replace(origin, num_workloads=len(examples[name])), examples[name])
         for name, origin in origins.items()
         if examples[name]
     ]
     return replace(merged, about=_over_all(kept, merged.examples))
 
 
-def _name(origin: dict[str, Any]) -> str:
+def _name(origin: Provenance) -> str:
     """When the campaign began; empty for data that no campaign has measured."""
-    return str(origin.get("created", ""))
+    return origin.created or ""
 
 
-def _over_all(origins: Sequence[dict[str, Any]], examples: Sequence[Example]) -> dict[str, Any]:
+def _over_all(origins: Sequence[Provenance], examples: Sequence[Example]) -> Provenance:
     """What all origins say alike, the counts over all of them, and each on its own."""
-    made_anew = ("num_workloads", "num_runs", "measured")  # the data set has its own count
-    common = {
-        key: value
-        for key, value in origins[0].items()
-        if key not in made_anew and all(origin.get(key) == value for origin in origins)
+    head = origins[0]
+    alike = {
+        field.name: getattr(head, field.name)
+        for field in fields(Provenance)
+        if field.name not in _COUNTED
+        and all(getattr(one, field.name) == getattr(head, field.name) for one in origins)
     }
-    about = {**common, **counts_of(examples)}
+    others = {
+        key: value
+        for key, value in head.others.items()
+        if all(key in one.others and one.others[key] == value for one in origins)
+    }
+    about = with_counts(Provenance(**{**alike, "others": others}), examples)
     if len(origins) == 1:
         return about
-    collected = [str(origin["collected"]) for origin in origins if "collected" in origin]
-    if collected:
-        about["collected"] = max(collected)
-    return {**about, "repeatability": _repeatability(origins), "origins": list(origins)}
+    return replace(
+        about,
+        collected=max((one.collected for one in origins if one.collected), default=None),
+        repeatability=_repeatability(origins),
+        origins=tuple(origins),
+    )
 
 
-def _repeatability(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _repeatability(origins: Sequence[Provenance]) -> Repeatability:
     """That of the only origin with repeats; of several, only the number of workloads is known."""
-    found = [origin.get("repeatability", {"workloads": 0}) for origin in origins]
-    repeated = [item for item in found if item["workloads"]]
+    found = [one.repeatability or Repeatability() for one in origins]
+    repeated = [one for one in found if one.workloads]
     if len(repeated) == 1:
-        return dict(repeated[0])
-    return {"workloads": sum(item["workloads"] for item in repeated)}
+        return repeated[0]
+    return Repeatability(workloads=sum(one.workloads for one in repeated))

@@ -26,6 +26,7 @@ from driple.dataset.store import write_dataset
 from driple.errors import DatasetError, DripleError
 from driple.files import told_as, write_whole
 from driple.graph.opgraph import OpGraph
+from driple.label.provenance import Provenance
 from driple.processes import end_with_parent
 from driple.settings import Setting
 from driple.simulate.device import Calibration, shipped_calibration
@@ -121,14 +122,14 @@ def simulate_store(
     places = []
     for setting in plan.settings:
         reached = calibration or shipped_calibration(setting)
-        about = {
-            "label_source": "simulated",
-            "licence": "Apache-2.0",
-            "steps": plan.steps_on(setting),
-            "seed": plan.seed,
-            "iteration_time_error": reached.error_of(setting, scene_of(setting).link),
-            "calibration": dict(reached.about),
-        }
+        about = Provenance(
+            label_source="simulated",
+            licence="Apache-2.0",
+            steps=plan.steps_on(setting),
+            seed=plan.seed,
+            iteration_time_error=reached.error_of(setting, scene_of(setting).link),
+            calibration=reached.about,
+        )
         made = Dataset(
             name=setting.file_name,
             setting=setting.name,
@@ -150,7 +151,7 @@ def _key(
     graphs = sorted((job, key) for job, (place, key) in store.places.items() if place == shard)
     settings = [setting.name for setting in plan.settings]
     reached = [calibration or shipped_calibration(setting) for setting in plan.settings]
-    numbers = [one.to_json_dict() for one in reached]
+    numbers = [one.to_dict() for one in reached]
     decides = [graphs, settings, plan.num_steps, plan.seed, numbers]
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
 

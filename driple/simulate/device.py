@@ -7,25 +7,27 @@ A device that nobody measured takes the efficiency of its generation's, or the n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
 from driple.catalog import DEVICES, Device, device_named, link_named
 from driple.checks import check_number
+from driple.codec import Json, from_json, json_field, to_dict
 from driple.errors import ConfigError
+from driple.label.provenance import TimeError
 from driple.settings import Setting
-from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, read_numbers
+from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
+from driple.storedfiles import parse_json
 
 __all__ = [
     "ETHERNET",
     "CalibratedDevice",
     "Calibration",
+    "ClusterErrors",
     "LinkEfficiency",
     "Reached",
     "is_cpu",
@@ -119,6 +121,38 @@ def tensor_factor(device: Device, fall: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterErrors:
+    """Errors of simulated iteration times on one kind of cluster, all of models left out of a fit.
+
+    Attributes:
+        rows: published or measured runs.
+        median_pct: median of their errors, percent.
+        p90_pct: 90th percentile, percent.
+        devices: on which the runs were.
+        new_device: of fits without the device, too; None if there are none.
+        settings: on settings that were measured here, by name.
+    """
+
+    rows: int
+    median_pct: float
+    p90_pct: float
+    devices: tuple[str, ...] = field(default=(), metadata=json_field(optional=True))
+    new_device: TimeError | None = field(default=None, metadata=json_field(optional=True))
+    settings: Mapping[str, TimeError] = field(
+        default_factory=dict, metadata=json_field(optional=True)
+    )
+
+    def error(self) -> TimeError:
+        """The error over all runs."""
+        return TimeError(
+            rows=self.rows,
+            median_pct=self.median_pct,
+            p90_pct=self.p90_pct,
+            devices=self.devices,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
     """All fitted numbers.
 
@@ -133,9 +167,7 @@ class Calibration:
             however fast its link is.
         memory_activity: how much longer memory is seen in use than its bytes take.
         errors: of simulated iteration times against published ones, by kind of cluster (`single`,
-            `ring`, `servers`): rows, median_pct, p90_pct and devices, of fits without the model;
-            under `new_device`, the same of fits without the device; under `settings`, the same on
-            settings that were measured here, by name.
+            `ring`, `servers`).
         about: sources, date.
     """
 
@@ -147,8 +179,8 @@ class Calibration:
     jitter: float
     server_bytes_per_s: float
     memory_activity: float
-    errors: Mapping[str, Mapping[str, Any]]
-    about: Mapping[str, Any]
+    errors: Mapping[str, ClusterErrors]
+    about: Mapping[str, Json]
 
     def __post_init__(self) -> None:
         for name in ("apply_s_per_byte", "jitter"):
@@ -194,8 +226,8 @@ class Calibration:
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
-    def error_of(self, setting: Setting, link: str) -> dict[str, Any]:
-        """Error of simulated iteration times on such a cluster; empty if it is not known.
+    def error_of(self, setting: Setting, link: str) -> TimeError | None:
+        """Error of simulated iteration times on such a cluster; None if it is not known.
 
         It is over all published runs, whatever network they train, and is recorded with a data set
         of many networks. `stated_error` finds the error that belongs to one answer.
@@ -212,30 +244,29 @@ class Calibration:
         """
         alone = "ring" if setting.num_workers > 1 else "single"
         kind = "servers" if setting.num_servers else alone
-        measured = self.errors.get(kind, {}).get("settings", {})
+        measured = self.errors[kind].settings if kind in self.errors else {}
         if setting.name in measured:
-            return {**measured[setting.name], "setting": setting.name}
+            return replace(measured[setting.name], setting=setting.name)
         new_link = kind == "ring" and link_kind(link) not in self.links
         found = self._error_on(kind, setting.device, new_link=new_link)
-        if kind == "servers" and "new_device" in found:
+        if kind == "servers" and found is not None and found.new_device:
             single = self._error_on("single", setting.device)
-            if single.get("p90_pct", 0.0) > found["p90_pct"]:
-                return {**single, "one_device": True}
+            if single is not None and single.p90_pct > found.p90_pct:
+                return replace(single, one_device=True)
         return found
 
-    def _error_on(self, kind: str, device: str, *, new_link: bool = False) -> dict[str, Any]:
+    def _error_on(self, kind: str, device: str, *, new_link: bool = False) -> TimeError | None:
         """Error on one kind of cluster; `new_device` if only those of other devices are known."""
-        found = dict(self.errors.get(kind, {}))
-        unseen, _ = found.pop("new_device", None), found.pop("settings", None)
-        if unseen and (new_link or device not in found["devices"]):
-            return {**unseen, "new_device": True}
-        return found
+        found = self.errors.get(kind)
+        if found is None:
+            return None
+        if found.new_device is not None and (new_link or device not in found.devices):
+            return replace(found.new_device, new_device=True)
+        return found.error()
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """As it is stored in a calibration file."""
-        plain = asdict(replace(self, devices=replace(self.devices, measured={}), links={}))
-        plain["devices"]["measured"] = _plain(self.devices.measured)
-        return {"format": FORMAT, **plain, "links": _plain(self.links)}
+        return {"format": FORMAT, **to_dict(self, where="calibration")}
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
@@ -245,23 +276,17 @@ class Calibration:
             ConfigError: not such a file.
         """
         try:
-            values = json.loads(text)
-            if values.pop("format") != FORMAT:
-                raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
-            devices = _reached(values.pop("devices"))
-            kernels = read_numbers(Kernels, values.pop("kernels"))
-            links = {
-                name: LinkEfficiency(**numbers) for name, numbers in values.pop("links").items()
-            }
-            made = cls(kernels=kernels, devices=devices, links=links, **values)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            values = parse_json(text.encode())
+        except ValueError as error:
             raise ConfigError(f"no calibration file ({error}); fit it again") from error
-        odd = [name for name in devices.measured if name not in DEVICES]
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
+        made = from_json(cls, values, where="no calibration file", advice="fit it again")
+        odd = [name for name in made.devices.measured if name not in DEVICES]
         if odd or not made.devices:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
         if ETHERNET not in made.links:
             raise ConfigError("calibration has no Ethernet among its links; fit it again")
-        _check_errors(made.errors)
         return made
 
 
@@ -283,40 +308,6 @@ def is_cpu(device: str) -> bool:
 @cache
 def _installed(name: str) -> Calibration:
     return Calibration.from_json((files("driple.simulate") / name).read_text())
-
-
-def _check_errors(errors: Mapping[str, Any]) -> None:
-    """Raise ConfigError unless the stored errors have the numbers that answers state."""
-    for kind, found in errors.items():
-        if not isinstance(found, Mapping):
-            raise ConfigError(f"calibration has {found!r} as errors of {kind}; fit it again")
-        settings = found.get("settings", {})
-        whole = [found] if set(found) - {"settings"} else []
-        new = [found["new_device"]] if "new_device" in found else []
-        for one in (*whole, *new, *settings.values()):
-            missing = {"rows", "median_pct", "p90_pct"} - set(one)
-            if missing:
-                raise ConfigError(
-                    f"calibration has errors of {kind} without {', '.join(sorted(missing))}; fit "
-                    "it again"
-                )
-        if new and "devices" not in found:
-            raise ConfigError(f"calibration has errors of {kind} without devices; fit it again")
-
-
-def _plain(items: Mapping[str, Any]) -> dict[str, Any]:
-    """Data classes by name as plain JSON."""
-    return {name: asdict(item) for name, item in items.items()}
-
-
-def _reached(values: Mapping[str, Any]) -> Reached:
-    """From plain JSON."""
-    groups = {
-        group: {name: read_numbers(DeviceEfficiency, numbers) for name, numbers in found.items()}
-        for group, found in ((key, values[key]) for key in ("measured", "generations"))
-    }
-    usual = read_numbers(DeviceEfficiency, values["usual"])
-    return Reached(**groups, usual=usual, tensor_fall=float(values["tensor_fall"]))
 
 
 def nearest_relative(device: Device, names: Iterable[str]) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,6 @@ __all__ = [
     "UnitTimes",
     "kernel_times",
     "op_times",
-    "read_numbers",
     "unit_times",
 ]
 
@@ -131,19 +129,6 @@ class Efficiency:
     device: DeviceEfficiency
     fused: bool = False
     memory_activity: float = 1.0
-
-
-def read_numbers(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """A `Kernels` or `DeviceEfficiency` from plain JSON.
-
-    Raises:
-        ConfigError: fields too many or too few, or values that are no positive numbers.
-    """
-    names = {field.name for field in fields(kind)}
-    if set(values) != names:
-        odd = ", ".join(sorted(set(values) ^ names))
-        raise ConfigError(f"efficiencies have fields too many or too few: {odd}")
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
 def _check_numbers(name: str, value: object, length: int) -> None:

@@ -10,13 +10,13 @@ published runs of that kind, it is the error on devices that were left out of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.catalog import link_named
+from driple.codec import Json, json_field, to_dict
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.opcost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
@@ -60,8 +60,8 @@ class StatedError:
         p90_pct: their 90th percentile; None without runs.
     """
 
-    num_runs: int = 0
-    runs: str
+    num_runs: int = field(default=0, metadata=json_field(name="runs"))
+    runs: str = field(metadata=json_field(name="of"))
     median_pct: float | None = None
     p90_pct: float | None = None
 
@@ -79,15 +79,9 @@ class StatedError:
             f"%, 90th percentile {self.p90_pct:.0f} %"
         )
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """As `--json` prints it."""
-        return {
-            "checked": self.num_runs > 0,
-            "runs": self.num_runs,
-            "of": self.runs,
-            "median_pct": self.median_pct,
-            "p90_pct": self.p90_pct,
-        }
+        return {"checked": self.num_runs > 0, **to_dict(self)}
 
 
 def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
@@ -278,17 +272,18 @@ def _summary(runs: Sequence[CheckedRun], words: str) -> StatedError:
 
 def _on_cpu(setting: Setting, calibration: Calibration) -> StatedError:
     """Settings of CPUs were measured here, with the workloads of the catalogue."""
-    measured = calibration.errors.get("servers", {}).get("settings", {})
+    servers = calibration.errors.get("servers")
+    measured = {} if servers is None else servers.settings
     if setting.name not in measured:
         return StatedError(
             runs=f"settings of CPUs that were measured are {', '.join(sorted(measured))}"
         )
     found = measured[setting.name]
     return StatedError(
-        num_runs=int(found["rows"]),
+        num_runs=found.rows,
         runs=f"workloads of the catalogue, measured on {setting.name}",
-        median_pct=float(found["median_pct"]),
-        p90_pct=float(found["p90_pct"]),
+        median_pct=found.median_pct,
+        p90_pct=found.p90_pct,
     )
 
 

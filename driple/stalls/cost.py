@@ -25,11 +25,11 @@ from driple.stalls.instances import instance_setting
 from driple.stalls.memory import LeastMemory, device_memory_bytes
 from driple.stalls.record import Profile
 from driple.stalls.workloads import IMAGENET_SAMPLES
+from driple.units import HOUR_S, format_duration, format_size
 
 __all__ = [
     "Offer",
     "Refused",
-    "duration_text",
     "measured_offer",
     "price_text",
     "recommendation",
@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 _STEPS = 20
-_MINUTE_S, _HOUR_S = 60.0, 3600.0
 _MOST_NAMED = 3  # instances that a recommendation advises against
 _SAME_SPEED, _TWICE = 1.05, 2.0  # ratios of times
 _WHOLE_PRICE = 100.0  # from here on without cents
@@ -119,7 +118,7 @@ def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1
         return None
     reason = (
         f"each device needs {least.sentence()}, a {instance.device} of {instance.name} has "
-        f"{there / 2**30:.3g} GiB"
+        f"{format_size(there)}"
     )
     return Refused(name=_named(instance, machines), reason=reason)
 
@@ -269,7 +268,7 @@ def _offer(
         iteration_s=iteration_s,
         communication_pct=communication_pct,
         epoch_s=epoch_s,
-        epoch_cost=None if per_hour is None else epoch_s / _HOUR_S * per_hour,
+        epoch_cost=None if per_hour is None else epoch_s / HOUR_S * per_hour,
         per_hour=per_hour,
         provenance=provenance,
         setting=setting,
@@ -279,18 +278,6 @@ def _offer(
 
 def _named(instance: Instance, machines: int) -> str:
     return instance.name if machines == 1 else f"{instance.name}*{machines}"
-
-
-def duration_text(seconds: float) -> str:
-    """Three digits in the unit that suits: ms, s, min or h."""
-    if seconds < 1:
-        return f"{1e3 * seconds:.3g} ms"
-    if seconds < _MINUTE_S:
-        return f"{seconds:.3g} s"
-    if seconds < _HOUR_S:
-        return f"{seconds / _MINUTE_S:.3g} min"
-    hours = seconds / _HOUR_S
-    return f"{hours:.3g} h" if hours < 1000 else f"{hours:,.0f} h"
 
 
 def price_text(price: float) -> str:
@@ -341,7 +328,7 @@ def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> 
 def _in_time(priced: Sequence[tuple[float, Offer]], deadline_h: float) -> str:
     """The cheapest within the deadline."""
     check_number("--deadline", deadline_h, above=0)
-    in_time = [pair for pair in priced if pair[1].epoch_s <= deadline_h * _HOUR_S]
+    in_time = [pair for pair in priced if pair[1].epoch_s <= deadline_h * HOUR_S]
     if not in_time:
         _, first = min(priced, key=lambda pair: pair[1].epoch_s)
         return (
@@ -384,4 +371,4 @@ def _beaten(pair: tuple[float, Offer], priced: Sequence[tuple[float, Offer]]) ->
 
 def _epoch_text(offer: Offer) -> str:
     cost = "" if offer.epoch_cost is None else f" for ${price_text(offer.epoch_cost)}"
-    return f"an epoch in {duration_text(offer.epoch_s)}{cost}"
+    return f"an epoch in {format_duration(offer.epoch_s)}{cost}"

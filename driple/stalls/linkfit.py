@@ -32,6 +32,7 @@ from driple.stalls.communication import (
 )
 from driple.stalls.record import Profile
 from driple.storedfiles import read_json
+from driple.units import format_rate
 
 __all__ = ["LinkFit", "Observation", "fit_link", "observations_of", "read_channels",
            "write_channels"]  # fmt: skip
@@ -122,7 +123,7 @@ def observations_of(profile: Profile, model: str, interconnect: str) -> list[Obs
     rate = plan["network_bits_per_s"]
     links = {2: interconnect}
     if rate is not None:
-        links[5] = f"{rate / 1e9:g}G" if rate >= 1e9 else f"{rate / 1e6:g}M"
+        links[5] = format_rate(rate)
     return [
         Observation(
             model=model,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.checks import check_whole
+from driple.codec import to_dict
 from driple.errors import ConfigError, MeasureError
 from driple.files import told_as, write_whole
 from driple.measure.machine import busy_time, host_facts
@@ -290,7 +291,7 @@ class _Run:
             "data": [str(place) for place in self.data],
         }
         if not (self.folder / "profile.json").exists():
-            host = {"devices": len(self.gpus) or "CPU", **host_facts()}
+            host = {"devices": len(self.gpus) or "CPU", **to_dict(host_facts())}
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             return {"format": FORMAT, **mine, "host": host, "created": now}
         about = read_profile(self.folder).about

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import ConfigError
+from driple.label.provenance import Repeatability
 from driple.label.repeatability import smape_shares
 from driple.targets import TARGET_NAMES
 from driple.training.arena import ALL, ArenaResult
@@ -170,11 +171,11 @@ def break_down(result: ArenaResult, method: str) -> Breakdown:
         *_with_mean(_mean(errors, weights, everywhere)),
         100 * np.average(time_errors, weights=weights),
     ]
-    repeat = result.dataset.about.get("repeatability", {})
+    repeat = result.dataset.about.repeatability or Repeatability()
     simulated = all(item.label_source == "simulated" for item in result.dataset.examples)
     evidence = _Evidence(
         families={item.workload: item.family for item in result.dataset.examples},
-        repeats_pct=repeat.get("smape_pct_by_workload", {}),
+        repeats_pct=repeat.smape_pct_by_workload,
         time_floor_pct=0.0 if simulated else _floor(repeat, TIME_NAME),
         simulated=simulated,
         leanings={
@@ -239,10 +240,10 @@ def _with_mean(values: FloatArray) -> FloatArray:
     return np.append(values, values.mean())
 
 
-def _floor(repeat: Mapping[str, Any], name: str) -> float | None:
-    """SMAPE between two runs, percent."""
-    known = repeat.get("smape_pct")
-    if known is None:
+def _floor(repeat: Repeatability, name: str) -> float | None:
+    """SMAPE between two runs, percent; None if no workload ran twice."""
+    known = repeat.smape_pct
+    if not known:
         return None
     if name == ALL:
         return float(np.mean([known[target] for target in TARGET_NAMES]))

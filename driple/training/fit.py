@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from driple.dataset.example import Dataset, Example
 from driple.errors import ConfigError
 from driple.inspector.residuals import Residuals
+from driple.inspector.trained_on import TrainedOn
 from driple.locks import locked
 from driple.training.config import TrainConfig
 from driple.training.metrics import Scores, score
@@ -191,7 +192,7 @@ def metrics_of(scores: dict[str, Scores]) -> dict[str, float]:
 
 def trained_on_facts(
     dataset: Dataset, mark: str, examples: list[Example], fitted: Fitted
-) -> dict[str, Any]:
+) -> TrainedOn:
     """What a checkpoint records of the data it saw: set, sizes, sources, range of the graphs.
 
     Of simulated labels it also records how far the simulator is from published iteration times.
@@ -205,18 +206,17 @@ def trained_on_facts(
     facts = fitted.prepared.parts["train"].facts
     common = set.intersection(*(set(some) for some in facts))
     ranges = {name: [some[name] for some in facts] for name in sorted(common)}
-    error = dataset.about.get("iteration_time_error")
-    return {
-        "data_set": dataset.name,
-        "fingerprint": mark,
-        "num_workloads": len(dataset.examples),
-        "num_train": len(examples),
-        "label_sources": sorted({example.label_source for example in dataset.examples}),
-        "range": {name: [min(values), max(values)] for name, values in ranges.items()},
-        "epochs": len(fitted.history),
-        "best_epoch": fitted.best_epoch,
-        **({"label_error": error} if error else {}),
-    }
+    return TrainedOn(
+        data_set=dataset.name,
+        fingerprint=mark,
+        num_workloads=len(dataset.examples),
+        num_train=len(examples),
+        label_sources=tuple(sorted({example.label_source for example in dataset.examples})),
+        range={name: (min(values), max(values)) for name, values in ranges.items()},
+        epochs=len(fitted.history),
+        best_epoch=fitted.best_epoch,
+        label_error=dataset.about.iteration_time_error,
+    )
 
 
 def _residuals(prepared: Prepared, outputs: dict[str, FloatArray]) -> Residuals | None:

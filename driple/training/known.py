@@ -11,7 +11,7 @@ does (`runfiles.py`); without it the split is taken to be that of seed 0, as of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from driple.dataset.lookup import read_labels
 from driple.dataset.split import random_split
 from driple.errors import DatasetError
 from driple.inspector.checkpoint import Checkpoint
+from driple.inspector.trained_on import Source, TrainedOn
 from driple.training.runfiles import CONFIG_FILE
 
 __all__ = ["USUAL_SEED", "Known", "known_tests"]
@@ -60,35 +61,35 @@ def known_tests(
         own = _of_usual_seed(facts, roots)
     if own is None:
         return None
-    origin = facts.get("transferred_from")
-    if isinstance(origin, Mapping) and (earlier := _of_usual_seed(origin, roots)):
+    origin = facts.transferred_from
+    if origin is not None and (earlier := _of_usual_seed(origin, roots)):
         own, recorded = own | earlier, False  # what it started from had learned, too
     names = set(tested)
     return Known(tested=len(names), learned=len(names & own), recorded=recorded)
 
 
-def _recorded(file: Path, facts: Mapping[str, object]) -> set[str] | None:
+def _recorded(file: Path, facts: TrainedOn) -> set[str] | None:
     """The training part in the folder of the run, if the file still lies there."""
     try:
         run = json.loads((file.parent / CONFIG_FILE).read_bytes())["run"]
         mark, names = run["data_set"]["fingerprint"], {str(name) for name in run["split"]["train"]}
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    same = mark == facts.get("fingerprint") and len(names) == facts.get("num_train")
+    same = mark == facts.fingerprint and len(names) == facts.num_train
     return names if same else None
 
 
-def _of_usual_seed(facts: Mapping[str, object], roots: Sequence[Path]) -> set[str] | None:
+def _of_usual_seed(facts: TrainedOn | Source, roots: Sequence[Path]) -> set[str] | None:
     """The training part that seed 0 gives; all workloads if the part that was used is larger."""
     for root in roots:
         try:
-            names = tuple(read_labels(root / Path(str(facts.get("data_set"))).name).targets)
+            names = tuple(read_labels(root / Path(str(facts.data_set)).name).targets)
             train = random_split(names, USUAL_SEED).train
         except DatasetError:
             continue
-        if len(names) != facts.get("num_workloads"):
+        if len(names) != facts.num_workloads:
             continue
-        used = facts.get("num_train", len(train))
-        fits = isinstance(used, int) and used <= len(train)
+        used = facts.num_train if isinstance(facts, TrainedOn) else None
+        fits = used is None or used <= len(train)
         return {names[i] for i in train} if fits else set(names)
     return None

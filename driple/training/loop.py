@@ -10,7 +10,7 @@ and the same log as one that was left alone, on the same machine with the same n
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -170,8 +170,8 @@ def train(
         input_scaler=prepared.input_scaler,
         target_scaler=prepared.target_scaler,
         setting=dataset.setting,
-        provenance=max(facts["label_sources"], key=DIRECTNESS.index),
-        trained_on={**facts, "seed": preset.train.seed, "date": options.date},
+        provenance=max(facts.label_sources, key=DIRECTNESS.index),
+        trained_on=replace(facts, seed=preset.train.seed, date=options.date),
         metrics=metrics_of(fitted.scores),
         preset=preset.name,
         versions=library_versions(),

@@ -16,17 +16,19 @@ import hashlib
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
 from torch import nn
 
+from driple.codec import to_dict
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import ConfigError, DatasetError
 from driple.inputs import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
+from driple.inspector.trained_on import Source
 from driple.training.align import align_layer, aligned_lines
 from driple.training.calibrate import carried_over, folds_of
 from driple.training.config import Preset
@@ -100,7 +102,7 @@ def transfer(
     def tune(part: Split, place: Path) -> Fitted:
         model = tuned_model(checkpoint, config)
         run = {
-            "transfer": {"from": source, **asdict(config)},
+            "transfer": {"from": to_dict(source), **asdict(config)},
             **describe_data(dataset, part, mark),
         }
         return fit(
@@ -142,13 +144,10 @@ def transfer(
         law=fitted.prepared.law,
         residuals=fitted.residuals,
         setting=dataset.setting,
-        provenance=max(facts["label_sources"], key=DIRECTNESS.index),
-        trained_on={
-            **facts,
-            "seed": config.train.seed,
-            "date": options.date,
-            "transferred_from": source,
-        },
+        provenance=max(facts.label_sources, key=DIRECTNESS.index),
+        trained_on=replace(
+            facts, seed=config.train.seed, date=options.date, transferred_from=source
+        ),
         metrics=metrics_of(fitted.scores),
         intervals=intervals,
         versions=library_versions(),
@@ -250,19 +249,19 @@ def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig)
     )
 
 
-def _identity(checkpoint: Checkpoint) -> dict[str, Any]:
+def _identity(checkpoint: Checkpoint) -> Source:
     """What tells one pre-trained inspector from another."""
     digest = hashlib.sha256()
     for name in sorted(checkpoint.weights):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(checkpoint.weights[name], dtype="<f4").tobytes())
-    return {
-        "setting": checkpoint.setting,
-        "preset": checkpoint.preset,
-        "weights": digest.hexdigest()[:16],
-        "data_set": checkpoint.trained_on.get("data_set"),
-        "num_workloads": checkpoint.trained_on.get("num_workloads"),
-    }
+    return Source(
+        setting=checkpoint.setting,
+        preset=checkpoint.preset,
+        weights=digest.hexdigest()[:16],
+        data_set=checkpoint.trained_on.data_set,
+        num_workloads=checkpoint.trained_on.num_workloads,
+    )
 
 
 def _check_data(checkpoint: Checkpoint, dataset: Dataset) -> None:

@@ -31,6 +31,7 @@ from driple.inspector.ensemble import make_inspector
 from driple.inspector.model import GroupBatch, Inspector, make_batch
 from driple.inspector.predict import Predictor
 from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.inspector.trained_on import TrainedOn
 from driple.training.config import preset_named
 from scripts.bench.timing import median_s
 
@@ -131,7 +132,7 @@ def random_checkpoint() -> Checkpoint:
         target_scaler=TargetScaler.fit(np.ones((1, 12)), "max"),
         setting="random",
         provenance="simulated",
-        trained_on={},
+        trained_on=TrainedOn(),
         metrics={},
         preset="paper",
         versions={},

@@ -69,8 +69,8 @@ def test_an_inspector_learns_from_an_imported_data_set(
     checkpoint = load_checkpoint(trained(imported, tmp_path / "run", "--preset", preset))
     assert checkpoint.setting == SETTING
     assert checkpoint.provenance == "published"
-    assert checkpoint.trained_on["num_workloads"] == 12
-    assert checkpoint.trained_on["num_train"] == 7
+    assert checkpoint.trained_on.num_workloads == 12
+    assert checkpoint.trained_on.num_train == 7
 
 
 def test_a_table_of_dripleperf_becomes_a_data_set_that_trains(tmp_path: Path) -> None:

@@ -60,14 +60,14 @@ def test_inspectors_come_from_the_first_by_transfer(setting: str, preset: str) -
     """With 320 labels, as in the paper (section 4.2.1)."""
     folder = ROOT / "checkpoints" / Setting.parse(setting).file_name
     trained = load_checkpoint(folder / f"{preset}.safetensors").trained_on
-    origin = trained.get("transferred_from")
+    origin = trained.transferred_from
     if setting == FIRST:
         assert origin is None
-        assert trained["num_train"] == 832 - 2 * 166
+        assert trained.num_train == 832 - 2 * 166
     else:
-        assert isinstance(origin, dict)
-        assert origin["setting"] == FIRST
-        assert trained["num_train"] == 240  # 80 more validate
+        assert origin is not None
+        assert origin.setting == FIRST
+        assert trained.num_train == 240  # 80 more validate
 
 
 def test_an_inspector_of_v100_is_transferred_to_2080ti(tmp_path: Path) -> None:

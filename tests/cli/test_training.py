@@ -112,8 +112,8 @@ def test_shipped_checkpoints_belong_to_the_shipped_data(preset: str) -> None:
     checkpoint = load_checkpoint(ROOT / f"checkpoints/CPU-P1w2_ho-200M/{preset}.safetensors")
     dataset = read_dataset(DATASET)
     assert checkpoint.setting == dataset.setting
-    assert checkpoint.trained_on["data_set"] == dataset.name
-    assert checkpoint.trained_on["num_workloads"] == len(dataset.examples)
+    assert checkpoint.trained_on.data_set == dataset.name
+    assert checkpoint.trained_on.num_workloads == len(dataset.examples)
     assert 0 < checkpoint.metrics["test_nrmse"] < 1
 
 

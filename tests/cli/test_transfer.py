@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         for item in found.examples[::3]
     )
-    write_dataset(Dataset(name="slow", setting=SETTING, examples=examples, about={}), place)
+    write_dataset(Dataset(name="slow", setting=SETTING, examples=examples), place)
     return place
 
 
@@ -158,7 +158,7 @@ def test_a_source_without_a_record_is_told_of_by_the_seed(
 ) -> None:
     """If its data set is not there either; with the usual seed nothing is amiss."""
     checkpoint, file = _checkpoint("CPU-P1w2", None)
-    lost = replace(checkpoint, trained_on={**checkpoint.trained_on, "data_set": "lost"})
+    lost = replace(checkpoint, trained_on=replace(checkpoint.trained_on, data_set="lost"))
     assert _note_known(lost, file, ["a"], 0) is None
     assert capsys.readouterr().err == ""
     assert _note_known(lost, file, ["a"], 2) is None
@@ -175,7 +175,7 @@ def test_a_setting_is_not_carried_to_itself(
     assert not (tmp_path / "a").exists()
     checkpoint, _ = _checkpoint("CPU-P1w2", None)
     found = read_dataset(ROOT / "datasets/CPU-P1w2_ho-200M")
-    data = Dataset(name="few", setting=found.setting, examples=found.examples[:3], about={})
+    data = Dataset(name="few", setting=found.setting, examples=found.examples[:3])
     _check_new(replace(checkpoint, provenance="simulated"), data)
     assert capsys.readouterr().err == ""
     _check_new(checkpoint, data)

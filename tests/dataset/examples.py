@@ -10,6 +10,7 @@ from driple.dataset import Dataset, Example
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
 from driple.inputs import GroupedGraph
+from driple.label.provenance import Provenance
 from driple.targets import Targets
 
 SETTING = "CPU-P1w2/ho-200M"
@@ -78,7 +79,10 @@ def synthetic_dataset(num_workloads: int = 12) -> Dataset:
         name = f"{family}{num_nodes}/b{batch_size}"
         examples.append(example(name, num_nodes=num_nodes, batch_size=batch_size, family=family))
     return Dataset(
-        name="synthetic", setting=SETTING, examples=tuple(examples), about={"licence": "none"}
+        name="synthetic",
+        setting=SETTING,
+        examples=tuple(examples),
+        about=Provenance(licence="none"),
     )
 
 

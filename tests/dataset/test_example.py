@@ -9,6 +9,7 @@ import pytest
 
 from driple.dataset import Dataset, fingerprint, graph_hash, merge_examples
 from driple.errors import DatasetError
+from driple.label.provenance import Provenance
 from driple.targets import Targets
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
@@ -119,7 +120,7 @@ def test_graph_hash_ignores_the_layout_of_arrays() -> None:
 def test_fingerprint_sees_labels_and_not_the_order() -> None:
     """The order of rows and the provenance change nothing; a label does."""
     dataset = synthetic_dataset(4)
-    turned = replace(dataset, examples=dataset.examples[::-1], about={})
+    turned = replace(dataset, examples=dataset.examples[::-1], about=Provenance())
     assert fingerprint(turned) == fingerprint(dataset)
     changed = merge_examples(dataset, [replace(dataset.examples[0], iteration_time_s=1.0)])
     assert fingerprint(changed) != fingerprint(dataset)

@@ -21,6 +21,7 @@ from driple.errors import DatasetError
 from driple.graph import READER_VERSION
 from driple.graph.opgraph import LAYOUTS, Layout, OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
+from driple.label.provenance import Provenance
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
 NAMES = ("dataset.json", "examples.parquet", "graphs.parquet")
@@ -202,11 +203,14 @@ def test_a_full_disk_leaves_the_old_set(folder: Path, monkeypatch: pytest.Monkey
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
-@pytest.mark.parametrize("about", [{"x": float("nan")}, {"x": {1, 2}}, {"format": 3}])
+@pytest.mark.parametrize("about", [{"x": float("nan")}, {"label_source": "y"}, {"format": 3}])
 def test_provenance_must_be_json(tmp_path: Path, about: dict[str, Any]) -> None:
     """What is not JSON, or would hide a field of the folder, is refused before any writing."""
     with pytest.raises(DatasetError, match="about"):
-        write_dataset(replace(synthetic_dataset(2), about=about), tmp_path / "d")
+        write_dataset(
+            replace(synthetic_dataset(2), about=Provenance(others=about, label_source="x")),
+            tmp_path / "d",
+        )
     assert not (tmp_path / "d").exists()
 
 

@@ -11,6 +11,7 @@ from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
 from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.inspector.trained_on import TrainedOn
 
 SETTING = "V100-P1w2/ho-PCIe"
 
@@ -78,7 +79,7 @@ def checkpoint_of(
         target_scaler=target_scaler or unscaled,
         setting=SETTING,
         provenance="measured",
-        trained_on={"dataset": "test", "num_workloads": 3},
+        trained_on=TrainedOn(num_workloads=3, others={"dataset": "test"}),
         metrics={"nrmse": 0.125},
         preset="paper",
         versions={"driple": "0.1.0"},

@@ -19,6 +19,7 @@ from driple.inspector import checkpoint as module
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.predict import Predictor
+from driple.inspector.trained_on import TrainedOn
 
 from .examples import checkpoint_of, random_input, random_inspector
 
@@ -236,7 +237,7 @@ def test_what_could_not_be_loaded_is_not_saved(checkpoint: Checkpoint, tmp_path:
         replace(checkpoint, weights=bad_weights),
         replace(checkpoint, weights={}),
         replace(checkpoint, metrics={"nrmse": float("nan")}),
-        replace(checkpoint, trained_on={"folder": tmp_path}),
+        replace(checkpoint, trained_on=TrainedOn(others={"share": float("nan")})),
         replace(checkpoint, provenance="guessed"),
         replace(checkpoint, num_groups=0),
     ):
@@ -307,4 +308,4 @@ def test_ranges_that_are_none_are_refused(ranges: object) -> None:
     with pytest.raises(CheckpointError, match=r"trained_on\.range"):
         module._trained_on(fields)
     assert module._trained_on({"trained_on": {"range": {"a": [1, 2.5]}}})
-    assert module._trained_on({"trained_on": {}}) == {}
+    assert module._trained_on({"trained_on": {}}) == TrainedOn()

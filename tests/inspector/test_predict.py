@@ -24,6 +24,7 @@ from driple.inspector.intervals import Intervals
 from driple.inspector.model import make_batch
 from driple.inspector.predict import Predictor, predict
 from driple.inspector.scaling import InputScaler, TargetScaler
+from driple.inspector.trained_on import Source, TrainedOn
 from driple.targets import RESOURCES
 
 from .examples import (
@@ -220,7 +221,7 @@ def test_another_version_is_named_and_claims_no_share() -> None:
         old.outdated
     )
     assert old.outdated.endswith(f"driple train --setting {SETTING} --preset paper")
-    moved = {"transferred_from": {"setting": "CPU-P1w2/ho-200M"}}
+    moved = TrainedOn(transferred_from=Source(setting="CPU-P1w2/ho-200M"))
     both = replace(checkpoint, reader_version=1, features_version=1, trained_on=moved)
     words = predict(graph, both).outdated
     assert "with reader version 1 and features version 1" in words

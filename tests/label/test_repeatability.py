@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from driple.label.provenance import Repeatability
 from driple.label.repeatability import repeatability, smape_shares
 from driple.targets import TARGET_NAMES
 
@@ -20,24 +21,24 @@ def test_two_runs_by_hand() -> None:
         {"a": runs(1.0, 3.0), "b": runs(2.0, 2.0), "c": runs(5.0)},
         {"a": np.array([1.0, 1.0]), "b": np.array([1.0, 3.0]), "c": np.array([1.0])},
     )
-    assert found["workloads"] == 2
-    assert [found["smape_pct"][name] for name in TARGET_NAMES] == [50.0] * 12
-    assert found["smape_pct"]["iteration_time"] == 50.0
-    assert found["smape_pct_by_workload"] == {"a": 100.0, "b": 0.0}
+    assert found.workloads == 2
+    assert [found.smape_pct[name] for name in TARGET_NAMES] == [50.0] * 12
+    assert found.smape_pct["iteration_time"] == 50.0
+    assert found.smape_pct_by_workload == {"a": 100.0, "b": 0.0}
     # Deviations are sqrt(2) / 2 and 0; their median is half of the first.
-    assert found["median_cv"][TARGET_NAMES[0]] == pytest.approx(np.sqrt(2) / 4, abs=1e-4)
+    assert found.median_cv[TARGET_NAMES[0]] == pytest.approx(np.sqrt(2) / 4, abs=1e-4)
 
 
 def test_every_pair_of_runs_counts() -> None:
     """1, 1 and 3: one pair is equal, two differ by 100 %."""
     times_s = {"a": np.array([1.0, 1.0, 3.0])}
     found = repeatability({"a": runs(1.0, 1.0, 3.0)}, times_s)
-    assert found["smape_pct_by_workload"]["a"] == pytest.approx(200 / 3, abs=0.01)
+    assert found.smape_pct_by_workload["a"] == pytest.approx(200 / 3, abs=0.01)
 
 
 def test_nothing_ran_twice() -> None:
     """No spread is made up."""
-    assert repeatability({"a": runs(1.0)}, {"a": np.array([1.0])}) == {"workloads": 0}
+    assert repeatability({"a": runs(1.0)}, {"a": np.array([1.0])}) == Repeatability()
 
 
 def test_normal_runs_differ_by_a_known_multiple_of_their_deviation() -> None:
@@ -46,7 +47,7 @@ def test_normal_runs_differ_by_a_known_multiple_of_their_deviation() -> None:
     rows = 1 + variation * np.random.default_rng(0).standard_normal((400, 12))
     found = repeatability({"a": rows}, {"a": rows[:, 0]})
     expected = 100 * variation * 2 / np.sqrt(np.pi)
-    assert found["smape_pct_by_workload"]["a"] == pytest.approx(expected, rel=0.03)
+    assert found.smape_pct_by_workload["a"] == pytest.approx(expected, rel=0.03)
 
 
 def test_zeros_are_equal() -> None:

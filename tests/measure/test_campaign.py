@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from driple.errors import ConfigError, MeasureError
+from driple.label.provenance import Host
 from driple.locks import locked
 from driple.measure import archive, network
 from driple.measure import campaign as campaign_module
@@ -73,7 +74,7 @@ def fake_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster.runs, FakeCluster.noise, FakeCluster.broken = [], [], set()
     monkeypatch.setattr(campaign_module, "LocalCluster", FakeCluster)
     monkeypatch.setattr(campaign_module, "wait_until_quiet", lambda *_: 0.0)
-    monkeypatch.setattr(campaign_module, "host_facts", lambda: {"memory_write_bytes_per_s": 1e9})
+    monkeypatch.setattr(campaign_module, "host_facts", lambda: Host(memory_write_bytes_per_s=10**9))
 
 
 def measure(
@@ -117,11 +118,11 @@ def test_disturbed_runs_are_done_again_and_the_best_is_kept(tmp_path: Path) -> N
     FakeCluster.noise = [0.9, 0.5, 0.7, 0.6]
     measure(tmp_path, JOBS[:1], limits=Limits(tries=4, other_cores=0.2))
     _record, about = read_run(tmp_path / f"{JOBS[0].file_name}.r0")
-    assert (about["other_cores"], about["disturbed"]) == (0.5, True)
+    assert (about.other_cores, about.disturbed) == (0.5, True)
     FakeCluster.noise = [0.9, 0.1]
     measure(tmp_path, JOBS[1:2], limits=Limits(tries=4, other_cores=0.2))
     _record, about = read_run(tmp_path / f"{JOBS[1].file_name}.r0")
-    assert (about["other_cores"], about["disturbed"], about["attempts"]) == (0.1, False, 2)
+    assert (about.other_cores, about.disturbed, about.attempts) == (0.1, False, 2)
 
 
 def test_a_failing_workload_does_not_stop_the_others_but_three_in_a_row_do(tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from driple.errors import MeasureError
+from driple.label.provenance import Host
+from driple.measure.campaign import CampaignRecord
 from driple.measure.cluster import RunPlan
 from driple.measure.collect import collect_dataset
 from driple.zoo import Workload
@@ -17,15 +17,14 @@ from tests.measure.runs import run_folder
 JOB = Workload.parse("lenet/mnist/b2/sgd/async")
 
 
-def about(setting: str) -> dict[str, Any]:
+def about(setting: str) -> CampaignRecord:
     """What a campaign's campaign.json says."""
-    return {
-        "format": 1,
-        "setting": setting,
-        "plan": asdict(RunPlan()),
-        "host": {"memory_write_bytes_per_s": 1e9},
-        "created": "2026-03-01T00:00:00+00:00",
-    }
+    return CampaignRecord(
+        setting=setting,
+        plan=RunPlan(),
+        host=Host(memory_write_bytes_per_s=10**9),
+        created="2026-03-01T00:00:00+00:00",
+    )
 
 
 def test_labels_of_a_mixed_cluster_are_those_of_the_settings_own_worker(tmp_path: Path) -> None:
@@ -58,7 +57,8 @@ def test_repeats_are_recorded_run_by_run(tmp_path: Path) -> None:
     for job, repeat in ((JOB, 0), (JOB, 1), (once, 0)):
         run_folder(tmp_path, job, repeat, "2026-03-01T00:00")
     data = collect_dataset(tmp_path, name="set", about=about("CPU-P1w2/ho-200M"))
-    found = data.about["repeatability"]
-    assert found["workloads"] == 1
-    assert found["smape_pct_by_workload"] == {JOB.name: 0.0}
-    assert found["smape_pct"]["iteration_time"] == 0.0
+    found = data.about.repeatability
+    assert found is not None
+    assert found.workloads == 1
+    assert found.smape_pct_by_workload == {JOB.name: 0.0}
+    assert found.smape_pct["iteration_time"] == 0.0

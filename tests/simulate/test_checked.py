@@ -10,6 +10,7 @@ import pytest
 
 from driple.graph import OpGraph, read_graph
 from driple.inspector.predict import Prediction
+from driple.inspector.trained_on import TrainedOn
 from driple.settings import Setting
 from driple.simulate.checked import allowed_error, compared
 from driple.simulate.closed import shipped_closed_forms
@@ -45,7 +46,7 @@ def prediction_of(
         num_groups=5,
         unknown_op_types={},
         provenance=provenance,
-        trained_on={},
+        trained_on=TrainedOn(),
         metrics={},
         level=0.9,
         ends=np.stack([np.full(13, step_s / 2.1), np.full(13, step_s * 2.1)], axis=1),

@@ -96,7 +96,7 @@ def test_figures_over_the_whole_catalogue_come_from_its_data_set() -> None:
         )
         for i, (name, pattern) in enumerate([(NAME, "BIB"), (OTHER, "I")])
     )
-    whole = Dataset(name="V100-P1w2_ho-PCIe", setting=V100, examples=examples, about={})
+    whole = Dataset(name="V100-P1w2_ho-PCIe", setting=V100, examples=examples)
     rows = [
         row(workload="all", kind="pattern share", quantity="device_util.I", unit="%"),
         row(workload="all", kind="range", quantity="net_tx.burst_amount", unit="MB/s"),
@@ -117,7 +117,7 @@ def test_rows_of_an_unknown_kind_are_refused(changed: dict[str, str]) -> None:
             targets=Targets(np.ones((4, 3))), iteration_time_s=1.0, label_source="simulated",
             details={},
         )  # fmt: skip
-        whole = Dataset(name="x", setting=V100, examples=(example,), about={})
+        whole = Dataset(name="x", setting=V100, examples=(example,))
     with pytest.raises(ConfigError, match="figures of the paper"):
         check_facts([row(**changed)], JOBS, CALIBRATION, whole, num_steps=20)
 

@@ -9,14 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.codec import to_dict
 from driple.dataset import graph_hash, read_dataset, read_datasets
 from driple.dataset.graphtable import graphs_to_table
 from driple.dataset.tables import write_table
 from driple.errors import ConfigError, DatasetError, GraphError, SettingError
+from driple.label.provenance import TimeError
 from driple.settings import Setting
 from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import Calibration, LinkEfficiency, Reached, shipped_calibration
+from driple.simulate.device import (
+    Calibration,
+    ClusterErrors,
+    LinkEfficiency,
+    Reached,
+    shipped_calibration,
+)
 from driple.simulate.job import Job
 from driple.simulate.run import Simulation, simulate
 from driple.targets import TARGET_NAMES
@@ -40,7 +48,7 @@ CALIBRATION = Calibration(
     jitter=0.01,
     server_bytes_per_s=1e9,
     memory_activity=1.5,
-    errors={"servers": {"rows": 20, "median_pct": 8.0, "p90_pct": 20.0}},
+    errors={"servers": ClusterErrors(rows=20, median_pct=8.0, p90_pct=20.0)},
     about={"source": "made up"},
 )
 
@@ -174,10 +182,12 @@ def test_odd_input_is_refused() -> None:
 
 
 def test_a_calibration_comes_back_from_its_file() -> None:
-    text = json.dumps(CALIBRATION.to_json_dict())
+    text = json.dumps(CALIBRATION.to_dict())
     assert Calibration.from_json(text) == CALIBRATION
-    assert CALIBRATION.error_of(Setting.parse("V100"), "PCIe3")["rows"] == 20
-    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe"), "PCIe3") == {}
+    found = CALIBRATION.error_of(Setting.parse("V100"), "PCIe3")
+    assert found is not None
+    assert found.rows == 20
+    assert CALIBRATION.error_of(Setting.parse("V100-R1/ho-PCIe"), "PCIe3") is None
     for odd in (
         "{}",
         "[]",
@@ -192,22 +202,31 @@ def test_a_calibration_comes_back_from_its_file() -> None:
 def test_the_error_that_is_stated_is_the_nearest_that_was_checked() -> None:
     """One of the setting, of the device, of other devices; never less than a device's by itself."""
     p90s = {"one": 20.0, "new": 40.0, "servers": 10.0, "small": 5.0, "here": 30.0}
-    of = {name: {"rows": 9, "median_pct": p90 / 4, "p90_pct": p90} for name, p90 in p90s.items()}
+    of = {
+        name: TimeError(rows=9, median_pct=p90 / 4, p90_pct=p90, devices=("V100",))
+        for name, p90 in p90s.items()
+    }
+    one = ClusterErrors(
+        rows=9, median_pct=5.0, p90_pct=p90s["one"], devices=("V100",), new_device=of["new"]
+    )
     errors = {
-        "single": {**of["one"], "devices": ["V100"], "new_device": of["new"]},
-        "ring": {**of["one"], "devices": ["V100"], "new_device": of["new"]},
-        "servers": {
-            **of["servers"],
-            "devices": ["GTX1060"],
-            "new_device": of["small"],
-            "settings": {"CPU-P1w3/ho-200M": of["here"]},
-        },
+        "single": one,
+        "ring": one,
+        "servers": ClusterErrors(
+            rows=9,
+            median_pct=2.5,
+            p90_pct=p90s["servers"],
+            devices=("GTX1060",),
+            new_device=of["small"],
+            settings={"CPU-P1w3/ho-200M": of["here"]},
+        ),
     }
     calibration = replace(CALIBRATION, errors=errors)
 
     def stated(setting: str, link: str = "PCIe3") -> tuple[float, set[str]]:
         found = calibration.error_of(Setting.parse(setting), link)
-        return found["p90_pct"], set(found) & {"new_device", "one_device", "setting"}
+        assert found is not None
+        return found.p90_pct, set(to_dict(found)) & {"new_device", "one_device", "setting"}
 
     assert stated("GTX1060-P1w2/ho-1G") == (10.0, set())
     assert stated("V100-P1w2/ho-1G") == (20.0, {"one_device"})
@@ -266,7 +285,8 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
         assert {item.label_source for item in data.examples} == {"simulated"}
         assert {item.family for item in data.examples} == {"resnet", "alexnet"}
         assert not (folder / "graphs.parquet").exists()
-        assert data.about["iteration_time_error"]["median_pct"] == 8.0
+        assert data.about.iteration_time_error is not None
+        assert data.about.iteration_time_error.median_pct == 8.0
         job = next(item for item in data.examples if item.family == "alexnet")
         made = simulate(Job(net(32)), setting, CALIBRATION, num_steps=20)
         assert dict(zip(TARGET_NAMES, job.targets.flat, strict=True)) == pytest.approx(

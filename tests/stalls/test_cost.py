@@ -16,7 +16,6 @@ from driple.stalls.communication import bucketed, calibrated_channel, communicat
 from driple.stalls.communication import gradients_of_job as gradients_of
 from driple.stalls.cost import (
     Offer,
-    duration_text,
     price_text,
     recommendation,
     simulated_offer,
@@ -139,17 +138,6 @@ def test_what_is_faster_for_more_is_not_advised_against() -> None:
         "Rent cheap: an epoch in 10 h for $1.00, the cheapest; the fastest is fast: an epoch in "
         "1 h for $9.00."
     )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0000123, "0.0123 ms"), (0.5, "500 ms"), (59, "59 s"), (61, "1.02 min"),
-        (3600, "1 h"), (360_000, "100 h"), (4e6, "1,111 h"),
-    ],
-)  # fmt: skip
-def test_no_duration_is_nothing(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(

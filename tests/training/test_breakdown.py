@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from driple.dataset import Dataset
 from driple.errors import ConfigError
+from driple.label.provenance import Provenance, Repeatability
 from driple.targets import TARGET_NAMES
 from driple.training.arena import ALL, ArenaConfig, ArenaResult, Fold
 from driple.training.breakdown import break_down
@@ -18,16 +18,16 @@ from driple.training.metrics import score
 from tests.dataset.examples import synthetic_dataset
 
 DATASET = synthetic_dataset(6)
-REPEATS = {
-    "workloads": 2,
-    "smape_pct": {**dict.fromkeys(TARGET_NAMES, 5.0), "iteration_time": 4.0},
-    "smape_pct_by_workload": {DATASET.workloads[0]: 60.0, "elsewhere": 20.0},
-}
+REPEATS = Repeatability(
+    workloads=2,
+    smape_pct={**dict.fromkeys(TARGET_NAMES, 5.0), "iteration_time": 4.0},
+    smape_pct_by_workload={DATASET.workloads[0]: 60.0, "elsewhere": 20.0},
+)
 
 
-def result_of(factors: dict[str, list[float]], about: dict[str, Any] | None = None) -> ArenaResult:
+def result_of(factors: dict[str, list[float]], about: Provenance | None = None) -> ArenaResult:
     """Every workload predicted as its label times a factor, one for each seed."""
-    data: Dataset = replace(DATASET, about={"repeatability": REPEATS} if about is None else about)
+    data: Dataset = replace(DATASET, about=about or Provenance(repeatability=REPEATS))
     labels = {item.workload: item.targets.flat for item in data.examples}
     folds = []
     for seed in range(max(map(len, factors.values()))):
@@ -108,9 +108,9 @@ def test_the_reason_follows_from_the_repeats() -> None:
     assert worst[third].repeat_smape_pct is None
 
 
-def about_repeats(of: dict[str, float]) -> dict[str, Any]:
+def about_repeats(of: dict[str, float]) -> Provenance:
     """What a data set records, with these workloads as those that ran more than once."""
-    return {"repeatability": {**REPEATS, "smape_pct_by_workload": of}}
+    return Provenance(repeatability=replace(REPEATS, smape_pct_by_workload=of))
 
 
 def test_a_family_that_leans_is_the_model() -> None:
@@ -157,7 +157,9 @@ def test_repeats_of_the_family_count_before_those_of_others() -> None:
 
 def test_without_repeats_there_is_no_floor() -> None:
     """Nothing is divided by, and no reason is made up."""
-    found = break_down(result_of({DATASET.workloads[0]: [3.0]}, about={}), "made up")
+    found = break_down(
+        result_of({DATASET.workloads[0]: [3.0]}, about=Provenance(licence="none")), "made up"
+    )
     assert {row.floor_pct for row in found.over_floor} == {None}
     assert {row.ratio for row in found.over_floor} == {None}
     assert found.worst[0].reason == "unknown: nothing ran more than once"
@@ -172,7 +174,7 @@ def test_simulated_labels_have_no_noise() -> None:
     )
     factors = dict(zip(chain, ([1.2], [1.3], [3.0]), strict=True))
     factors |= dict(zip(branch, ([0.9], [1.1], [0.4]), strict=True))
-    result = result_of(factors, about={})
+    result = result_of(factors, about=Provenance(licence="none"))
     examples = tuple(replace(item, label_source="simulated") for item in DATASET.examples)
     result = replace(result, dataset=replace(result.dataset, examples=examples))
     reasons = {item.workload: item.reason for item in break_down(result, "made up").worst}

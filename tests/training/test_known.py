@@ -12,6 +12,7 @@ import pytest
 from driple.dataset import write_dataset
 from driple.dataset.split import random_split
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
+from driple.inspector.trained_on import Source, TrainedOn
 from driple.training.known import Known, known_tests
 from tests.dataset.examples import synthetic_dataset
 
@@ -29,7 +30,7 @@ def source(**facts: Any) -> Checkpoint:
     """An inspector that tells this of its training."""
     some = load_checkpoint(ROOT / "checkpoints/CPU-P1w2_ho-200M/default.safetensors")
     usual = {"data_set": "old", "num_workloads": 30, "num_train": 18, "fingerprint": "f"}
-    return replace(some, trained_on={**usual, **facts})
+    return replace(some, trained_on=TrainedOn(**{**usual, **facts}))
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_an_inspector_knows_what_it_was_transferred_from_knew(
     """Its own labels, and those of the inspector before it."""
     run = {"data_set": {"fingerprint": "f"}, "split": {"train": ["mine"]}}
     (tmp_path / "config.json").write_text(json.dumps({"run": run}))
-    origin = {"data_set": "old", "num_workloads": 30}
+    origin = Source(data_set="old", num_workloads=30)
     carried = source(data_set="new", num_train=1, transferred_from=origin)
     known = known_tests(carried, tmp_path / "c.safetensors", {"mine", *parts(1)[1]}, roots)
     assert known == Known(tested=7, learned=1 + len(parts(0)[0] & parts(1)[1]), recorded=False)

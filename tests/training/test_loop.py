@@ -20,6 +20,7 @@ from driple.errors import ConfigError, DatasetError
 from driple.inputs import build_input
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import Predictor
+from driple.label.provenance import Provenance, TimeError
 from driple.targets import Targets
 from driple.training import runfiles
 from driple.training.config import Preset
@@ -71,7 +72,7 @@ def assert_same_run(one: Path, other: Path) -> None:
         assert array.tobytes() == wanted[name].tobytes(), name
     a, b = (load_checkpoint(folder / "checkpoint.safetensors") for folder in (one, other))
     assert all(a.weights[name].tobytes() == b.weights[name].tobytes() for name in a.weights)
-    assert (a.metrics, a.trained_on["best_epoch"]) == (b.metrics, b.trained_on["best_epoch"])
+    assert (a.metrics, a.trained_on.best_epoch) == (b.metrics, b.trained_on.best_epoch)
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +304,7 @@ def test_a_run_writes_down_what_it_is(finished: Path) -> None:
     ]
     checkpoint = load_checkpoint(finished / "checkpoint.safetensors")
     assert (checkpoint.setting, checkpoint.provenance) == (DATASET.setting, "measured")
-    assert checkpoint.trained_on["num_train"] == len(SPLIT.train)
+    assert checkpoint.trained_on.num_train == len(SPLIT.train)
 
 
 @pytest.mark.parametrize("part", ["validation", "test"])
@@ -339,19 +340,19 @@ def test_mixed_labels_are_called_by_the_least_direct(tmp_path: Path) -> None:
     dataset = merge_examples(DATASET, [replace(DATASET.examples[0], label_source="simulated")])
     result = train(dataset, SPLIT, small_preset(max_epochs=1), tmp_path, options=ONE_THREAD)
     assert result.checkpoint.provenance == "simulated"
-    assert result.checkpoint.trained_on["label_sources"] == ["measured", "simulated"]
+    assert result.checkpoint.trained_on.label_sources == ("measured", "simulated")
 
 
 def test_the_error_of_simulated_labels_goes_with_the_checkpoint(
     finished: Path, tmp_path: Path
 ) -> None:
     """What the data set says of its simulator; nothing where labels are measured."""
-    error = {"rows": 20, "median_pct": 8.0, "p90_pct": 20.0}
-    dataset = replace(DATASET, about={"iteration_time_error": error})
+    error = TimeError(rows=20, median_pct=8.0, p90_pct=20.0)
+    dataset = replace(DATASET, about=Provenance(iteration_time_error=error))
     result = train(dataset, SPLIT, small_preset(max_epochs=1), tmp_path, options=ONE_THREAD)
-    assert result.checkpoint.trained_on["label_error"] == error
+    assert result.checkpoint.trained_on.label_error == error
     measured = load_checkpoint(finished / "checkpoint.safetensors")
-    assert "label_error" not in measured.trained_on
+    assert measured.trained_on.label_error is None
 
 
 def test_progress_counts_graphs_and_epochs(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def slower(dataset: Dataset, factor: float, setting: str = SETTING) -> Dataset:
         )
         for item in dataset.examples
     )
-    return Dataset(name="slower", setting=setting, examples=examples, about={})
+    return Dataset(name="slower", setting=setting, examples=examples)
 
 
 NEW = slower(OLD, 1.7)
@@ -202,9 +202,9 @@ def test_a_transfer_learns_the_new_setting(pretrained: Checkpoint, tmp_path: Pat
     untuned = (np.sqrt(np.square(before - truth).mean(axis=0)) / largest).mean()
     assert result.scores["test"].mean_nrmse < 0.8 * untuned
     assert result.checkpoint.setting == SETTING
-    origin = result.checkpoint.trained_on["transferred_from"]
-    assert isinstance(origin, dict)
-    assert origin["setting"] == pretrained.setting
+    origin = result.checkpoint.trained_on.transferred_from
+    assert origin is not None
+    assert origin.setting == pretrained.setting
 
 
 def test_servers_are_those_of_the_new_setting(pretrained: Checkpoint, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_second_transfer_keeps_the_tuned_layers(pretrained: Checkpoint, tmp_pa
 
 def test_what_cannot_be_transferred_is_refused(pretrained: Checkpoint, tmp_path: Path) -> None:
     """Too few labels, other graphs, nothing to tune, odd options; nothing is written."""
-    few = Dataset(name="few", setting=SETTING, examples=NEW.examples[:19], about={})
+    few = Dataset(name="few", setting=SETTING, examples=NEW.examples[:19])
     with pytest.raises(DatasetError, match="19 labels, a transfer needs 20"):
         transfer(pretrained, few, SPLIT, TransferConfig(), tmp_path / "a", options=ONE_THREAD)
 
@@ -274,7 +274,7 @@ def test_what_cannot_be_transferred_is_refused(pretrained: Checkpoint, tmp_path:
         return replace(graph, op_types=tuple(f"Other{kind}" for kind in graph.op_types))
 
     others = tuple(replace(item, graph=renamed(item.graph)) for item in NEW.examples)
-    alien = Dataset(name="alien", setting=SETTING, examples=others, about={})
+    alien = Dataset(name="alien", setting=SETTING, examples=others)
     with pytest.raises(DatasetError, match="does not know the op types"):
         transfer(pretrained, alien, SPLIT, TransferConfig(), tmp_path / "a", options=ONE_THREAD)
     assert not (tmp_path / "a").exists()

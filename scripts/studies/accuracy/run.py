@@ -193,10 +193,9 @@ def coverage_rows(setting: str, results: Results) -> Rows:
     return rows
 
 
-def ratio_rows(setting: str, results: Results, about: Mapping[str, object]) -> Rows:
+def ratio_rows(setting: str, results: Results, about: DatasetAbout) -> Rows:
     """SMAPE of inspectors over that of other methods, on the seeds that both have."""
-    repeats = about.get("repeatability")
-    floors = repeats["smape_pct"] if isinstance(repeats, dict) else {}
+    floors = about.repeatability.smape_pct if about.repeatability else {}
     floor = sum(floors[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if floors else None
     rows: Rows = []
     for method in dict.fromkeys((shipped_method(results), "default")):

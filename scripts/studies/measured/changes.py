@@ -46,8 +46,8 @@ def ratios_to_first(
 
 def variation(dataset: Dataset, target: str) -> float:
     """Median coefficient of variation of the workloads measured repeatedly; NaN if none was."""
-    known = dataset.about.get("repeatability", {}).get("median_cv", {})
-    return float(known.get(target, np.nan))
+    repeats = dataset.about.repeatability
+    return float("nan") if repeats is None else repeats.median_cv.get(target, float("nan"))
 
 
 @dataclass(frozen=True, kw_only=True)

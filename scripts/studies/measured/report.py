@@ -16,8 +16,10 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from driple.dataset.example import Dataset, Example
+from driple.label.provenance import Repeatability, RunPlan
 from driple.measure.archive import read_archive
 from driple.measure.campaign import Limits
+from driple.measure.collect import GRID_S
 from driple.measure.network import Port
 from driple.measure.shares import own_workers, worker_shares
 from driple.settings import Setting
@@ -48,13 +50,13 @@ def settings_table(datasets: list[Dataset]) -> list[str]:
     """What each setting is: devices as shares of a core, servers, network."""
     rows = []
     for dataset in datasets:
-        setting, plan = Setting.parse(dataset.setting), dataset.about["plan"]
-        shares = worker_shares(setting, float(plan["share"])).values()
+        setting, plan = Setting.parse(dataset.setting), dataset.about.plan or RunPlan()
+        shares = worker_shares(setting, plan.share).values()
         rows.append(
             [
                 setting.name,
                 ", ".join(f"{share:g}" for share in shares),
-                f"{setting.num_servers} of {plan['server_share']:g}",
+                f"{setting.num_servers} of {plan.server_share:g}",
                 setting.network.replace("M", " Mbit/s"),
             ]
         )
@@ -106,10 +108,10 @@ def pattern_table(datasets: list[Dataset]) -> list[str]:
 def repeatability_table(datasets: list[Dataset]) -> list[str]:
     """Median coefficient of variation of each target over the workloads measured repeatedly."""
     head = ["target", *(dataset.setting for dataset in datasets)]
-    spread = [dataset.about.get("repeatability", {}) for dataset in datasets]
-    rows = [["workloads repeated", *(str(s.get("workloads", 0)) for s in spread)]]
+    spread = [dataset.about.repeatability or Repeatability() for dataset in datasets]
+    rows = [["workloads repeated", *(str(s.workloads) for s in spread)]]
     for name in TARGET_NAMES:
-        cells = [f"{100 * s['median_cv'][name]:.1f} %" if "median_cv" in s else "-" for s in spread]
+        cells = [f"{100 * s.median_cv[name]:.1f} %" if s.median_cv else "-" for s in spread]
         rows.append([name, *cells])
     return markdown(head, rows)
 
@@ -181,7 +183,7 @@ def first_table(datasets: list[Dataset]) -> list[str]:
             item.setting,
             f"{len(item.examples)}",
             f"{len({example.family for example in item.examples})}",
-            f"{item.about['num_runs']}",
+            f"{item.about.num_runs}",
             f"{len(disturbed(item))}",
             f"{seen.least_s:.1f} to {seen.most_s:.1f} s",
             f"{seen.rate_mb_per_s:g} MB/s",
@@ -231,7 +233,7 @@ def change_parts(datasets: list[Dataset], changes: Changes) -> dict[str, str]:
         next(
             iter(
                 worker_shares(
-                    Setting.parse(name), float(datasets[0].about["plan"]["share"])
+                    Setting.parse(name), (datasets[0].about.plan or RunPlan()).share
                 ).values()
             )
         )
@@ -266,7 +268,7 @@ def trace_parts(datasets: list[Dataset]) -> dict[str, str]:
     """Lengths of traces, and how near samples and bursts come to the rate of a link."""
     first, facts = datasets[0], read_facts()
     seen = facts[first.setting]
-    grid_s = float(first.about["label_grid_s"])
+    grid_s = first.about.label_grid_s or GRID_S
     wider, narrower = wider_amounts(first)
     longest_s = max(item.iteration_time_s for data in datasets for item in data.examples)
     highest = max(column(first, name, "burst_amount").max() for name in NETWORK)

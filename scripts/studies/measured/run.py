@@ -57,13 +57,15 @@ def traces_on(dataset: Dataset, record: RunRecord, worker: str) -> dict[str, Tra
         record: of the run.
         worker: whose traces.
     """
-    about = dataset.about
-    shares = worker_shares(Setting.parse(dataset.setting), float(about["plan"]["share"]))
+    plan, host = dataset.about.plan, dataset.about.host
+    if plan is None or host is None or host.memory_write_bytes_per_s is None:
+        raise DatasetError(f"data set {dataset.name} was not measured; give one with traces")
+    shares = worker_shares(Setting.parse(dataset.setting), plan.share)
     return traces_of_run(
         record,
         worker,
         share=shares[worker],
-        write_bytes_per_s=float(about["host"]["memory_write_bytes_per_s"]),
+        write_bytes_per_s=host.memory_write_bytes_per_s,
     )
 
 
@@ -79,9 +81,9 @@ def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
         raise DatasetError(f"{dataset.setting}: its links have no rate; measured settings do")
     rate_mb_per_s = setting.bits_per_s / 8e6
     records = read_archive(home / setting.file_name)
-    if len(records) < int(dataset.about["num_runs"]):
+    if len(records) < (dataset.about.num_runs or 0):
         raise DatasetError(
-            f"{dataset.setting} has samples of {len(records)} of {dataset.about['num_runs']} runs; "
+            f"{dataset.setting} has samples of {len(records)} of {dataset.about.num_runs} runs; "
             "restore all of them as datasets/README.md shows"
         )
     lengths_s, highest = [], []

@@ -289,7 +289,7 @@ def error_numbers(errors: Errors) -> dict[str, str]:
     servers = shipped_calibration().errors["servers"]
     return {
         "zhang_mean": f"{errors['servers']['zhang']['mean_pct']:g} %",
-        "servers_simulator": f"{servers['median_pct']:g} % ({servers['p90_pct']:g} %)",
+        "servers_simulator": f"{servers.median_pct:g} % ({servers.p90_pct:g} %)",
         **{
             f"{kind}_{method}".lower().replace("-", "_"): f"{values['median_pct']:g} % "
             f"({values['p90_pct']:g} %)"

@@ -83,10 +83,10 @@ def summary_table(rows: Sequence[dict[str, object]]) -> list[str]:
 def cpu_table() -> list[str]:
     """How far simulated CPU settings are from the measured ones."""
     lines = ["| setting | workloads | median | 90th percentile |", "|---|---|---|---|"]
-    errors = shipped_calibration(Setting.parse(FIRST)).errors["servers"]["settings"]
+    errors = shipped_calibration(Setting.parse(FIRST)).errors["servers"].settings
     for name, found in errors.items():
         lines.append(
-            f"| {name} | {found['rows']} | {found['median_pct']:.1f} % | {found['p90_pct']:.1f} % |"
+            f"| {name} | {found.rows} | {found.median_pct:.1f} % | {found.p90_pct:.1f} % |"
         )
     return lines
 
@@ -162,10 +162,10 @@ def inspectors() -> list[str]:
             made = load_checkpoint(file)
             if made.provenance != "simulated":
                 continue
-            origin = made.trained_on.get("transferred_from")
-            how = f"tuned from {origin['setting']}" if isinstance(origin, dict) else "anew"
+            origin = made.trained_on.transferred_from
+            how = "anew" if origin is None else f"tuned from {origin.setting}"
             lines.append(
-                f"| {setting} | {made.preset} | {made.trained_on['num_train']} graphs, {how} | "
+                f"| {setting} | {made.preset} | {made.trained_on.num_train} graphs, {how} | "
                 f"{made.metrics['test_nrmse']:.4f} | {made.metrics['test_smape_pct']:.1f} % | "
                 f"{made.metrics['test_iteration_time_mape_pct']:.1f} % |"
             )

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from driple.catalog import link_named
-from driple.cli.rates import rate_of
 from driple.cli.stalls_plot import plot_profile
 from driple.errors import DripleError
 from driple.files import write_whole
@@ -25,6 +24,7 @@ from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_o
 from driple.stalls.record import Profile, read_profile
 from driple.stalls.steps import DIFFERENCES
 from driple.stalls.workloads import MICRO
+from driple.units import parse_rate
 from scripts.studies.kit.page import Parts, write_page
 from scripts.studies.kit.pictures import save
 from scripts.studies.kit.tables import markdown
@@ -178,7 +178,7 @@ def fit_table(fits: Sequence[LinkFit]) -> list[str]:
 
 def own_rate(link: str) -> str:
     """Bytes per second of a link of that rate."""
-    return "-" if link == INTERCONNECT else f"{rate_of('--rates', link) / 8e6:.0f} MB/s"
+    return "-" if link == INTERCONNECT else f"{parse_rate('--rates', link) / 8e6:.0f} MB/s"
 
 
 def conclusions(

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from driple.cli.rates import rate_of
 from driple.cli.show import progress_bar
 from driple.errors import DripleError
 from driple.files import write_whole
@@ -35,6 +34,7 @@ from driple.stalls.profiler import profile_script
 from driple.stalls.samples import make_images, make_tokens
 from driple.stalls.steps import Plan
 from driple.stalls.workloads import MACRO, MICRO, WORKLOADS
+from driple.units import parse_rate
 from scripts.shipped import ROOT
 
 PACK = Path(__file__).parent / "profiles.tar.xz"
@@ -117,7 +117,7 @@ def measure_once(runs: list[Run], repeat: int, options: argparse.Namespace) -> N
                 shutil.copy(options.work / runs[0].name / launch, folder / launch)
         plan = Plan(
             processes=2,
-            network_bits_per_s=rate_of("--rates", run.rate),
+            network_bits_per_s=parse_rate("--rates", run.rate),
             iterations=options.iterations,
             warmup=options.warmup,
             repeats=repeat + 1,

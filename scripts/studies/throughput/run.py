@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driple.cli.rates import rate_of
 from driple.cli.show import progress_bar
+from driple.codec import to_dict
 from driple.errors import DripleError
 from driple.measure.ballast import Ballast, speed_beside_ballast
 from driple.measure.machine import host_facts, wait_until_quiet
@@ -45,6 +45,7 @@ from driple.measure.platform import measure_platform
 from driple.measure.profile import read_steps
 from driple.measure.turns import Turn, TurnCluster, TurnJob
 from driple.throughput.jobtrace import write_job_trace
+from driple.units import parse_rate
 from driple.zoo.workload import Workload
 
 __all__ = ["CASES", "LOOKED_AT", "SERVER_SHARE", "WORKER_SHARES", "Case", "read_runs", "trace_file"]
@@ -188,7 +189,7 @@ def _measure_case(
         workload=Workload.parse(case.workload),
         num_servers=case.servers,
         num_workers=max(case.workers),
-        bits_per_s=rate_of("rate", case.rate),
+        bits_per_s=parse_rate("rate", case.rate),
         server_share=SERVER_SHARE / case.servers,
         worker_share=share,
     )
@@ -272,7 +273,7 @@ def measure(options: argparse.Namespace) -> None:
         wait_until_quiet(MOST_OTHER, 600)
     speed = speed_beside_ballast()
     facts = {"speed_beside_busy": speed, "seconds": options.seconds, "traced": options.traced}
-    _append(options.work, {"kind": "host", **host_facts(), **facts})
+    _append(options.work, {"kind": "host", **to_dict(host_facts()), **facts})
     give_up = time.monotonic() + 3600 * options.hours
     ballast = Ballast(set() if options.anyway else None)
     most_servers = max(case.servers for case, _ in todo)
@@ -284,7 +285,7 @@ def measure(options: argparse.Namespace) -> None:
     ):
         known = {run["rate"] for run in runs if run["kind"] == "platform"}
         for rate in sorted({case.rate for case, _ in todo} - known):
-            made = measure_platform(cluster, rate_of("rate", rate), WORKER_SHARES[4])
+            made = measure_platform(cluster, parse_rate("rate", rate), WORKER_SHARES[4])
             _append(options.work, {"kind": "platform", "rate": rate, **made.to_dict()})
         task = bar.add_task("measuring", total=len(todo))
         for case, number in todo:

@@ -1,0 +1,373 @@
+"""Frozen dataclasses to plain JSON values and back: the only converter of the package.
+
+    dataclass  --to_dict-->  {"field": JSON value}  --from_json(Kind, ...)-->  checked dataclass
+
+Fields may be numbers, text, bool, None, Literal, Enum, date, datetime, Path, NumPy arrays of
+numbers, tuples, lists, mappings, other dataclasses and unions of these; `object` is any JSON value.
+Reading converts by the declared types alone: nothing is looked up by name and nothing is run.
+A field must be in the JSON even if it has a default, except where `json_field(optional=True)` says
+otherwise. Unions of dataclasses are told apart by their Literal fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import math
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from driple.errors import ConfigError, DripleError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+else:
+    Json = object  # as a declared type: any JSON value
+
+__all__ = ["Json", "from_json", "json_field", "to_dict", "to_json"]
+
+MAX_DEPTH = 50
+_LONGEST_SHOWN = 60  # characters of a refused value that an error repeats
+_NAME, _OPTIONAL, _REST = "driple.json_name", "driple.json_optional", "driple.json_rest"
+_T = TypeVar("_T")
+
+
+class _RefusedError(Exception):
+    """A value does not fit; `path` leads to it and grows from the inside out."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.path = reason, path
+
+
+def json_field(
+    *, name: str | None = None, optional: bool = False, rest: bool = False
+) -> Mapping[str, object]:
+    """Metadata of a dataclass field, for `dataclasses.field(metadata=...)`.
+
+    Args:
+        name: key in the JSON, where it is not the name of the field.
+        optional: whether the key may be missing; the field's default stands for it then, and a
+            field that holds its default is not written.
+        rest: whether the field, a mapping by text, holds all keys that are no other field's; they
+            are read and written beside the other fields.
+    """
+    return types.MappingProxyType({_NAME: name, _OPTIONAL: optional, _REST: rest})
+
+
+def to_dict(
+    item: DataclassInstance, *, where: str = "result", error: type[DripleError] = ConfigError
+) -> dict[str, Json]:
+    """The fields of a dataclass as JSON values, in the order of their declaration.
+
+    Raises:
+        DripleError: of the type `error`: a number is not finite, or nesting is over 50 deep.
+    """
+    return cast("dict[str, Json]", to_json(item, where=where, error=error))
+
+
+def to_json(
+    value: object, *, where: str = "result", error: type[DripleError] = ConfigError
+) -> Json:
+    """Any value that a field may hold, as a JSON value.
+
+    Raises:
+        DripleError: of the type `error`: a number is not finite, or nesting is over 50 deep.
+    """
+    try:
+        return _to_json(value, MAX_DEPTH)
+    except _RefusedError as refused:
+        raise error(_sentence(refused, where)) from refused
+
+
+def from_json(
+    kind: type[_T],
+    value: object,
+    *,
+    where: str,
+    error: type[DripleError] = ConfigError,
+    advice: str = "",
+) -> _T:
+    """A value of the declared type from parsed JSON.
+
+    Args:
+        kind: a dataclass, or any other type that a field may have, such as `dict[str, Row]`.
+        value: as `json.loads` gives it.
+        where: what holds the value, such as the file's name; the error begins with it.
+        error: type of the error.
+        advice: end of the error, such as "restore the file".
+
+    Raises:
+        DripleError: of the type `error`, in one line with the path of the field: a field is
+            missing, unknown or of the wrong type, a number is not finite, nesting is over 50 deep,
+            or a dataclass refuses its values.
+    """
+    try:
+        made: _T = _from_json(kind, value, MAX_DEPTH)
+    except _RefusedError as refused:
+        raise error(_sentence(refused, where, advice)) from refused
+    return made
+
+
+def _sentence(refused: _RefusedError, where: str, advice: str = "") -> str:
+    place = f"{where}: {refused.path}" if refused.path else where
+    return f"{place} {refused.reason}{advice and '; '}{advice}"
+
+
+def _at(step: str, convert: Callable[..., Any], *arguments: Any) -> Any:
+    """What `convert` returns; the path of a refusal begins with this step."""
+    try:
+        return convert(*arguments)
+    except _RefusedError as refused:
+        joint = "." if refused.path and not refused.path.startswith("[") else ""
+        refused.path = f"{step}{joint}{refused.path}"
+        raise
+
+
+def _to_json(value: Any, depth: int) -> Json:
+    value = _plain(value)
+    if depth == 0:
+        raise _RefusedError(f"is nested over {MAX_DEPTH} deep")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _RefusedError(f"is {value}, which JSON cannot hold")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key: _at(key, _to_json, item, depth - 1)
+            for key, item in ((str(_plain(key)), item) for key, item in value.items())
+        }
+    if isinstance(value, list | tuple):
+        return [_at(f"[{i}]", _to_json, item, depth - 1) for i, item in enumerate(value)]
+    raise TypeError(f"codec does not convert {type(value).__qualname__}")
+
+
+def _plain(value: Any) -> Any:
+    """One level of a value in types that JSON knows; keys and items are not converted yet."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, datetime.date):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain_fields(value)
+    # Arrays and scalars of NumPy, which is not imported for this.
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _plain_fields(item: DataclassInstance) -> dict[str, Any]:
+    fields = [(field, getattr(item, field.name)) for field, _ in _fields_of(type(item))]
+    plain: dict[str, Any] = {}
+    for field, held in fields:
+        added = held if field.metadata.get(_REST) else {_key(field): held}
+        if clash := set(added) & set(plain):
+            raise _RefusedError("is given twice", str(min(clash)))
+        if not _is_left_out(field, held):
+            plain |= added
+    return plain
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get(_NAME) or field.name)
+
+
+def _is_optional(field: dataclasses.Field[Any]) -> bool:
+    return bool(field.metadata.get(_OPTIONAL))
+
+
+def _is_left_out(field: dataclasses.Field[Any], value: object) -> bool:
+    if not _is_optional(field):
+        return False
+    factory: Any = field.default_factory
+    default = field.default if factory is dataclasses.MISSING else factory()
+    return value is default or (type(value) is type(default) and bool(value == default))
+
+
+@cache
+def _fields_of(kind: type[DataclassInstance]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
+    """The fields that `__init__` takes, each with its declared type."""
+    hints = get_type_hints(kind)
+    return tuple((field, hints[field.name]) for field in dataclasses.fields(kind) if field.init)
+
+
+def _from_json(kind: Any, value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise _RefusedError(f"is nested over {MAX_DEPTH} deep")
+    if kind in _SCALARS:
+        return _SCALARS[kind](value)
+    if kind is object:
+        return _to_json(value, depth)
+    if dataclasses.is_dataclass(kind):
+        return _fields_from_json(kind, value, depth)
+    if isinstance(kind, enum.EnumType):
+        return kind(_one_of([member.value for member in list[enum.Enum](kind)], value))
+    origin, arguments = get_origin(kind), get_args(kind)
+    is_array = getattr(origin, "__module__", "") == "numpy"
+    read = _array_from_json if is_array else _CONTAINERS.get(origin)
+    if read is None:
+        raise TypeError(f"codec does not convert {kind}")
+    return read(arguments, value, depth)
+
+
+def _fields_from_json(kind: Any, value: Any, depth: int) -> Any:
+    if not isinstance(value, dict):
+        raise _wrong("an object", value)
+    fields = {_key(field): (field, hint) for field, hint in _fields_of(kind)}
+    rest = next((key for key, (field, _) in fields.items() if field.metadata.get(_REST)), None)
+    unknown = {key: held for key, held in value.items() if key not in fields or key == rest}
+    if unknown and rest is None:
+        key = str(next(iter(unknown)))[:_LONGEST_SHOWN]
+        raise _RefusedError(f"is unknown; known are {', '.join(fields)}", key)
+    arguments: dict[str, Any] = {}
+    for key, (field, hint) in fields.items():
+        if key == rest:
+            arguments[field.name] = _from_json(hint, unknown, depth)
+        elif key in value:
+            arguments[field.name] = _at(key, _from_json, hint, value[key], depth - 1)
+        elif not _is_optional(field):
+            raise _RefusedError("is missing", key)
+    try:
+        return kind(**arguments)
+    except DripleError as error:
+        raise _RefusedError(f"cannot be: {error}") from error
+
+
+def _union_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> Any:
+    if value is None and types.NoneType in kinds:
+        return None
+    kinds = tuple(kind for kind in kinds if kind is not types.NoneType)
+    refusals = []
+    for kind in kinds:
+        try:
+            if _tags_fit(kind, value):
+                return _from_json(kind, value, depth)
+        except _RefusedError as refused:
+            refusals.append(refused)
+    if len(refusals) == 1:
+        raise refusals[0]
+    raise _wrong(" or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds), value)
+
+
+def _tags_fit(kind: Any, value: Any) -> bool:
+    """Whether the Literal fields of a dataclass allow a value; True for all other types."""
+    if not (dataclasses.is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict)):
+        return True
+    return all(
+        value.get(_key(field)) in get_args(hint)
+        for field, hint in _fields_of(kind)
+        if get_origin(hint) is Literal and _key(field) in value
+    )
+
+
+def _tuple_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _wrong("a list", value)
+    if kinds[1:] == (...,):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        raise _RefusedError(f"must be a list of {len(kinds)}, got {len(value)}")
+    return tuple(
+        _at(f"[{i}]", _from_json, kind, item, depth - 1)
+        for i, (kind, item) in enumerate(zip(kinds, value, strict=True))
+    )
+
+
+def _mapping_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise _wrong("an object", value)
+    made = {}
+    for text, item in value.items():
+        step = str(text)[:_LONGEST_SHOWN]
+        key = int(text) if kinds[0] is int and str(text).isdecimal() else text
+        made[_at(step, _from_json, kinds[0], key, depth - 1)] = _at(
+            step, _from_json, kinds[1], item, depth - 1
+        )
+    return made
+
+
+def _array_from_json(kinds: tuple[Any, ...], value: Any, _depth: int) -> Any:
+    """An array of numbers, which has the declared type; ragged lists and text are refused."""
+    import numpy as np
+
+    wanted = np.dtype(get_args(kinds[1])[0])
+    refused = _RefusedError(f"must be a list of finite numbers that fit {wanted}, of one length")
+    try:
+        read = np.array(value if isinstance(value, list) else None)
+        made = read.astype(wanted)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise refused from error
+    is_number = read.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf") or read.size == 0
+    if not (is_number and np.isfinite(made).all() and (wanted.kind == "f" or (made == read).all())):
+        raise refused
+    return made
+
+
+def _one_of(allowed: Iterable[Any], value: Any) -> Any:
+    choices = list(allowed)
+    for choice in choices:
+        if type(choice) is type(value) and choice == value:
+            return choice
+    raise _wrong(f"one of {', '.join(map(str, choices))}", value)
+
+
+def _wrong(needed: str, value: object) -> _RefusedError:
+    shown = repr(value)
+    dots = "..." if len(shown) > _LONGEST_SHOWN else ""
+    return _RefusedError(f"must be {needed}, got {shown[:_LONGEST_SHOWN]}{dots}")
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+        raise _wrong("a finite number", value)
+    return float(value)
+
+
+def _exactly(kind: type, needed: str, parse: Callable[[Any], Any] | None = None) -> Any:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise _wrong(needed, value)
+        try:
+            return value if parse is None else parse(value)
+        except ValueError as error:
+            raise _wrong(needed, value) from error
+
+    return read
+
+
+_SCALARS: Mapping[Any, Callable[[Any], Any]] = {
+    bool: _exactly(bool, "true or false"),
+    int: _exactly(int, "a whole number"),
+    float: _number,
+    str: _exactly(str, "text"),
+    datetime.date: _exactly(str, "a date such as 2026-11-25", datetime.date.fromisoformat),
+    datetime.datetime: _exactly(str, "a time in ISO format", datetime.datetime.fromisoformat),
+    Path: _exactly(str, "a path", Path),
+}
+_CONTAINERS: Mapping[Any, Callable[[tuple[Any, ...], Any, int], Any]] = {
+    Union: _union_from_json,
+    types.UnionType: _union_from_json,
+    Literal: lambda choices, value, _: _one_of(choices, value),
+    tuple: _tuple_from_json,
+    Sequence: lambda kinds, value, depth: _tuple_from_json((*kinds, ...), value, depth),
+    list: lambda kinds, value, depth: list(_tuple_from_json((*kinds, ...), value, depth)),
+    dict: _mapping_from_json,
+    Mapping: _mapping_from_json,
+}

@@ -1,0 +1,236 @@
+"""Quantities as people write and read them: the only place that parses what a user types.
+
+    "400Gb/s", "10G", "1.5GB/s"  parse_rate           -> bit/s      format_rate      -> "400G"
+    "16GiB", "80 GB"             parse_size           -> bytes      format_size      -> "16 GiB"
+    "150ms", "2h"                parse_duration       -> seconds    format_duration  -> "150 ms"
+    "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
+    "0-0.9" or "0,0.5"           parse_shares         -> [0.0, 0.1, ..., 0.9]
+
+k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in either case. In a rate,
+`b` is a bit and `B` is a byte; a rate without either is in bits.
+"""
+
+from __future__ import annotations
+
+import re
+
+from driple.checks import check_number
+from driple.errors import ConfigError
+
+__all__ = [
+    "HOUR_S",
+    "find_rate",
+    "format_duration",
+    "format_rate",
+    "format_size",
+    "parse_duration",
+    "parse_rate",
+    "parse_rates",
+    "parse_shares",
+    "parse_size",
+    "parse_whole_numbers",
+]
+
+MOST_BITS_PER_S = 1e15
+MOST_BYTES = 1e18
+LONGEST_S = 1e9  # 32 years
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+_BITS_PER_BYTE = 8
+_LONGEST_SHOWN = 40  # characters of a refused text that an error repeats
+
+_FACTORS = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+}
+_SECONDS = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": MINUTE_S,
+    "h": HOUR_S,
+    "d": DAY_S,
+}
+
+_NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*"
+_PREFIX = r"(?P<prefix>[kKmMgGtT][iI]?|)"
+_RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>(?:b|B|[bB]it)(?:/s|ps)|[bB]it|)")
+_SIZE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>[bB]|)")
+_DURATION = re.compile(_NUMBER + rf"(?P<unit>{'|'.join(_SECONDS)})", re.IGNORECASE)
+_WHOLE_RANGE = re.compile(r"(?P<low>[0-9]+)(?:\s*-\s*(?P<high>[0-9]+))?")
+_SHARE = r"[0-9]*\.?[0-9]+|[0-9]+\."
+_SHARE_RANGE = re.compile(rf"(?P<low>{_SHARE})\s*-\s*(?P<high>{_SHARE})")
+
+
+def find_rate(text: str) -> float | None:
+    """The rate in bit/s that a text stands for, such as `10G` or `1.5GB/s`; None if it is no rate.
+
+    Zero is a rate here: the caller has a better error for it.
+    """
+    match = _RATE.fullmatch(text.strip())
+    if match is None or not (match["prefix"] or match["unit"]):
+        return None
+    bits = _BITS_PER_BYTE if match["unit"].startswith("B") and "it" not in match["unit"] else 1
+    return float(match["number"]) * _FACTORS[match["prefix"].lower()] * bits
+
+
+def parse_rate(name: str, text: str) -> float:
+    """Bit/s from `100M`, `25G`, `400Gb/s` or `1.5GB/s`.
+
+    Args:
+        name: the flag or field, for the error.
+        text: what the user typed.
+
+    Raises:
+        ConfigError: it is no rate above 0 and up to 1e15 bit/s.
+    """
+    rate = find_rate(text)
+    if rate is None or not 0 < rate <= MOST_BITS_PER_S:
+        raise ConfigError(
+            f"{name} needs a rate above 0 and up to {MOST_BITS_PER_S:g} bit/s, such "
+            f"as 100M, 10G or 1.5GB/s, got {_shown(text)}"
+        )
+    return rate
+
+
+def parse_rates(name: str, text: str) -> list[float]:
+    """Bit/s from a list such as `1G,10G`; empty parts are left out.
+
+    Raises:
+        ConfigError: there is no rate, or a part is no rate above 0 and up to 1e15 bit/s.
+    """
+    return [parse_rate(name, part) for part in _parts(text) or [text]]
+
+
+def format_rate(bits_per_s: float) -> str:
+    """A rate as names of settings write it, such as `100M` or `25G`; `parse_rate` reads it."""
+    if bits_per_s >= _FACTORS["g"]:
+        return f"{bits_per_s / _FACTORS['g']:g}G"
+    return f"{bits_per_s / _FACTORS['m']:g}M"
+
+
+def parse_size(name: str, text: str) -> int:
+    """Bytes from `16GiB` or `80 GB`, to the nearest whole one.
+
+    Args:
+        name: the flag or field, for the error.
+        text: what the user typed; it needs a unit.
+
+    Raises:
+        ConfigError: it is no size of at least one byte and up to 1e18 bytes.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = 0
+    if match is not None and (match["prefix"] or match["unit"]):
+        size = round(float(match["number"]) * _FACTORS[match["prefix"].lower()])
+    if not 0 < size <= MOST_BYTES:
+        raise ConfigError(
+            f"{name} needs a size above 0 and up to {MOST_BYTES:g} bytes, such as 512MiB, 16GiB or "
+            f"80GB, got {_shown(text)}"
+        )
+    return size
+
+
+def format_size(num_bytes: float) -> str:
+    """Three digits in MiB, or in GiB from one GiB on."""
+    if num_bytes >= _FACTORS["gi"]:
+        return f"{num_bytes / _FACTORS['gi']:.3g} GiB"
+    return f"{num_bytes / _FACTORS['mi']:.3g} MiB"
+
+
+def parse_duration(name: str, text: str) -> float:
+    """Seconds from `150ms`, `30s`, `5min`, `2h` or `1d`.
+
+    Args:
+        name: the flag or field, for the error.
+        text: what the user typed; it needs a unit.
+
+    Raises:
+        ConfigError: it is no time above 0 and up to 1e9 s.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match["number"]) * _SECONDS[match["unit"].lower()] if match else 0.0
+    if not 0 < seconds <= LONGEST_S:
+        raise ConfigError(
+            f"{name} needs a time above 0 and up to {LONGEST_S:g} s, such as 150ms, 30s, 5min or "
+            f"2h, got {_shown(text)}"
+        )
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Three digits in the unit that suits: ms, s, min or h."""
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    if seconds < MINUTE_S:
+        return f"{seconds:.3g} s"
+    if seconds < HOUR_S:
+        return f"{seconds / MINUTE_S:.3g} min"
+    hours = seconds / HOUR_S
+    return f"{hours:.3g} h" if hours < 1000 else f"{hours:,.0f} h"
+
+
+def parse_whole_numbers(name: str, text: str, most: int) -> list[int]:
+    """Whole numbers from `1-4,8`, each once, in rising order; empty parts are left out.
+
+    Args:
+        name: the flag or field, for the error.
+        text: what the user typed.
+        most: the largest number allowed; the smallest is 1.
+
+    Raises:
+        ConfigError: there is no number, or a part is neither a number nor a rising range within 1
+            to `most`.
+    """
+    numbers: set[int] = set()
+    for part in _parts(text) or [text]:
+        match = _WHOLE_RANGE.fullmatch(part)
+        low, high = (match["low"], match["high"] or match["low"]) if match else ("", "")
+        # The length is compared first: text may hold a number of any length.
+        short = match is not None and max(len(low), len(high)) <= len(str(most))
+        if not (short and 1 <= int(low) <= int(high) <= most):
+            raise ConfigError(
+                f"{name} needs numbers from 1 to {most} such as 1, 1-{min(4, most)} or 1,2, got "
+                f"{_shown(text)}"
+            )
+        numbers.update(range(int(low), int(high) + 1))
+    return sorted(numbers)
+
+
+def parse_shares(name: str, text: str) -> list[float]:
+    """Shares from 0 to below 1, from a range `0-0.9` in steps of a tenth or a list `0,0.5`.
+
+    Raises:
+        ConfigError: no share, a share out of range, or a range that falls.
+    """
+    match = _SHARE_RANGE.fullmatch(text.strip())
+    ends = [match["low"], match["high"]] if match else text.split(",")
+    try:
+        shares = [float(end) for end in ends]
+    except ValueError as error:
+        raise ConfigError(
+            f"{name} needs shares such as 0.5, 0-0.9 or 0,0.5, got {_shown(text)}"
+        ) from error
+    for share in shares:
+        check_number(name, share, least=0, below=1)
+    if match is None:
+        return shares
+    low, high = shares
+    if low > high:
+        raise ConfigError(f"{name} needs a range that goes up, such as 0-0.9, got {_shown(text)}")
+    tenths = [round(low + step / 10, 10) for step in range(10)]
+    return [share for share in tenths if share <= high + 1e-9]
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _shown(text: str) -> str:
+    return f"'{text[:_LONGEST_SHOWN]}'"

@@ -1,0 +1,147 @@
+"""What users may type as a quantity, and how quantities are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from driple.errors import ConfigError
+from driple.units import (
+    find_rate,
+    format_duration,
+    format_rate,
+    format_size,
+    parse_duration,
+    parse_rate,
+    parse_rates,
+    parse_shares,
+    parse_size,
+    parse_whole_numbers,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "bits_per_s"),
+    [
+        ("200M", 2e8), ("10g", 1e10), (" 2.5G ", 2.5e9), ("1.6T", 1.6e12), ("500k", 5e5),
+        ("400Gb/s", 4e11), ("400Gbit/s", 4e11), ("400 Gbps", 4e11), ("200mbit", 2e8),
+        ("1.5GB/s", 1.2e10), ("900 MBps", 7.2e9), ("1GiB/s", 8 * 2**30), ("8b/s", 8.0),
+        ("1B/s", 8.0), ("10GBit/s", 1e10),
+    ],
+)  # fmt: skip
+def test_rates_are_in_bits_unless_bytes_are_written(text: str, bits_per_s: float) -> None:
+    assert parse_rate("--network", text) == pytest.approx(bits_per_s, rel=1e-12)
+    assert find_rate(text) == parse_rate("--network", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10", "G", "-1G", "10 X", "10GB", "10G/s", "1e3G", "0G", "1000001G", "nan", "٣G"]
+)
+def test_other_texts_are_no_rates(text: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^--network needs a rate above 0 .* such as 100M, .*, got '"
+    ):
+        parse_rate("--network", text)
+
+
+def test_a_rate_of_zero_is_found_so_that_its_caller_can_refuse_it() -> None:
+    assert find_rate("0G") == 0.0
+    assert find_rate("PCIe") is None
+
+
+@pytest.mark.parametrize(
+    ("bits_per_s", "text"), [(1e11, "100G"), (2.5e9, "2.5G"), (2e8, "200M"), (1e9, "1G")]
+)
+def test_a_shown_rate_reads_as_itself(bits_per_s: float, text: str) -> None:
+    assert format_rate(bits_per_s) == text
+    assert find_rate(text) == bits_per_s
+
+
+def test_lists_of_rates() -> None:
+    assert parse_rates("--bandwidth", "1G, 1GB/s,") == [1e9, 8e9]
+    with pytest.raises(ConfigError, match=r"--bandwidth needs a rate .* got 'fast'"):
+        parse_rates("--bandwidth", "1G,fast")
+    with pytest.raises(ConfigError, match=r"--bandwidth needs a rate .* got ','"):
+        parse_rates("--bandwidth", ",")
+
+
+@pytest.mark.parametrize(
+    ("text", "num_bytes"),
+    [
+        ("16GiB", 16 * 2**30), ("80 GB", 80 * 10**9), ("80gb", 80 * 10**9), ("1.5MiB", 3 * 2**19),
+        ("512M", 512 * 10**6), ("2Ti", 2 * 2**40), ("7B", 7),
+    ],
+)  # fmt: skip
+def test_sizes_are_decimal_unless_an_i_is_written(text: str, num_bytes: int) -> None:
+    assert parse_size("--memory", text) == num_bytes
+
+
+@pytest.mark.parametrize("text", ["", "16", "-1GB", "0GB", "10 XB", "0.1B", "99999999TB"])
+def test_other_texts_are_no_sizes(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--memory needs a size above 0 .* got '"):
+        parse_size("--memory", text)
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "text"), [(16 * 2**30, "16 GiB"), (2**30, "1 GiB"), (3 * 2**19, "1.5 MiB")]
+)
+def test_sizes_are_shown_in_powers_of_1024(num_bytes: int, text: str) -> None:
+    assert format_size(num_bytes) == text
+    assert parse_size("size", text) == num_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("150ms", 0.15), ("30 s", 30), ("5min", 300), ("2h", 7200), ("1D", 86400), ("20us", 2e-5)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration("--timeout", text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "5", "0s", "-1s", "1 week", "99999999d"])
+def test_other_texts_are_no_durations(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--timeout needs a time above 0 .* got '"):
+        parse_duration("--timeout", text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0000123, "0.0123 ms"), (0.5, "500 ms"), (59, "59 s"), (61, "1.02 min"),
+        (3600, "1 h"), (360_000, "100 h"), (4e6, "1,111 h"),
+    ],
+)  # fmt: skip
+def test_no_duration_is_shown_as_zero(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("1-4,8", [1, 2, 3, 4, 8]), ("4, 2,1,2", [1, 2, 4]), ("3 - 4", [3, 4]), ("5,", [5])],
+)
+def test_whole_numbers_rise_and_come_once(text: str, numbers: list[int]) -> None:
+    assert parse_whole_numbers("--workers", text, 64) == numbers
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "0", "65", "4-1", "1-65", "1.5", "1.5-3", "-1", "a", "9" * 5000]
+)
+def test_other_texts_are_no_whole_numbers(text: str) -> None:
+    with pytest.raises(ConfigError, match="--workers needs numbers from 1 to 64 such as 1, 1-4"):
+        parse_whole_numbers("--workers", text, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "shares"),
+    [
+        ("0-0.3", [0, 0.1, 0.2, 0.3]), ("0.05 - .25", [0.05, 0.15, 0.25]), ("0.5", [0.5]),
+        ("0,0.99", [0, 0.99]), ("0.5-0.5", [0.5]),
+    ],
+)  # fmt: skip
+def test_shares_come_in_tenths_or_as_listed(text: str, shares: list[float]) -> None:
+    assert parse_shares("--compress", text) == shares
+
+
+@pytest.mark.parametrize("text", ["", "1", "-0.5", "nan", "half", "0-1", "0.5-0.2", "0,,0.5"])
+def test_other_texts_are_no_shares(text: str) -> None:
+    with pytest.raises(ConfigError, match="--compress "):
+        parse_shares("--compress", text)
