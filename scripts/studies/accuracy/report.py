@@ -1,7 +1,4 @@
-"""Make page.md and its picture from the CSV files of this folder.
-
-python -m scripts.studies.accuracy.report
-"""
+"""Page and picture from the CSV files of this folder."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.tables import markdown, read_rows
 
@@ -185,11 +182,6 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and picture."""
+def pictures() -> None:
+    """Draw the picture."""
     draw(read_rows(HOME / "errors.csv"), HOME / "settings.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""Make page.md from rows.json.
-
-python -m scripts.studies.catalogue.report
-"""
+"""Page from rows.json."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 
 from driple.zoo.counts import OP_KINDS
 from scripts.studies.catalogue.run import ONE_MACHINE, ROWS, SETTINGS
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row
 from scripts.studies.kit.tables import markdown
 
@@ -76,12 +73,3 @@ def parts() -> Parts:
         "figures": figure_table(rows),
         "kinds": kind_table(served),
     }
-
-
-def main() -> None:
-    """Write the page."""
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""Make page.md and its pictures from stored results: Figures 10, 13, 14, 19 and 20 of the paper.
-
-python -m scripts.studies.design_choices.report
-"""
+"""Page and pictures from stored results: Figures 10, 13, 14, 19 and 20 of the paper."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from scripts.studies.design_choices.run import (
     longer,
 )
 from scripts.studies.design_choices.verdict import Errors, Verdict, compared, mean, spread
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, pick, read_results
 from scripts.studies.kit.tables import markdown, read_rows
 
@@ -235,8 +232,8 @@ def parts() -> Parts:
     return made
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     results = Results()
     means = {label: [m["mean"]] for label, m in mean_predictors().items()}
     by_option(together(results)[1], "One inspector of two settings", "figure-10", {})
@@ -244,8 +241,3 @@ def main() -> None:
         name = f"figure-{choice.figure}" if "." not in choice.figure else "width"
         by_option(found_errors(results)[choice.figure], choice.title, name, means)
     by_part(by_parts(), "What differs", "figure-20")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

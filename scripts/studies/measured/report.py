@@ -1,6 +1,4 @@
-"""Make page.md and its pictures: Tables 1 and 3 and Figures 2 to 6 of the paper, ours.
-
-python -m scripts.studies.measured.report
+"""Page and pictures: Tables 1 and 3 and Figures 2 to 6 of the paper, ours.
 
 All numbers come from the labels of the shipped measured data sets, the samples that they hold, and
 trace-facts.json.
@@ -24,7 +22,7 @@ from driple.settings import Setting
 from driple.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
 from driple.zoo import Workload
 from scripts.shipped import DATASETS, measured_datasets
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.tables import markdown
 from scripts.studies.measured.changes import Changes, changes_table, comparison, variation
@@ -307,8 +305,8 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     datasets = measured_datasets()
     first = datasets[0]
     folder = DATASETS / Setting.parse(first.setting).file_name
@@ -318,8 +316,3 @@ def main() -> None:
     workload = Changes.of(datasets).workload
     for resource in ("device_util", "net_tx"):
         save(comparison(datasets, workload, resource), HOME / f"settings-{resource}.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

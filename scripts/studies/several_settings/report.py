@@ -1,7 +1,4 @@
-"""Make page.md from results.jsonl.
-
-python -m scripts.studies.several_settings.report
-"""
+"""Page from results.jsonl."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.several_settings.run import RESULTS, WAYS
@@ -68,12 +65,3 @@ def parts() -> Parts:
         "by_family": by_family(rows, families),
         "families": str(len(families)),
     }
-
-
-def main() -> None:
-    """Write the page."""
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()
