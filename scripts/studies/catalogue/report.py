@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from driple.zoo.counts import OP_KINDS
 from scripts.studies.catalogue.run import ONE_MACHINE, ROWS, SETTINGS
@@ -12,7 +11,6 @@ from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row
 from scripts.studies.kit.tables import markdown
 
-HOME = Path(__file__).parent
 FIGURES = {
     "num_ops": ("ops", 1.0),
     "parameters": ("parameters, M", 1e6),

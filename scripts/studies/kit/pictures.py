@@ -1,4 +1,4 @@
-"""How pictures of studies look, and how they are written."""
+"""Style of the pictures of studies, and writing them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ SNAPSHOT_S = 10.0
 
 
 def settings_table(datasets: list[Dataset]) -> list[str]:
-    """What each setting is: devices as shares of a core, servers, network."""
+    """Devices of each setting as shares of a core, servers, network."""
     rows = []
     for dataset in datasets:
         setting, plan = Setting.parse(dataset.setting), dataset.about["plan"]
@@ -170,7 +170,7 @@ def violins(dataset: Dataset, figures: tuple[str, str], unit: str | None) -> Fig
 
 
 def first_table(datasets: list[Dataset]) -> list[str]:
-    """How much was measured on each setting, and how near the links' rates."""
+    """Amount of measurements on each setting, and samples over the rate of a link."""
     head = ["setting", "workloads", "families", "runs", "disturbed labels", "a trace lasts",
             "a link's rate", "runs with a sample over it", "highest sample"]  # fmt: skip
     facts = read_facts()
@@ -198,7 +198,7 @@ def disturbed(dataset: Dataset) -> list[Example]:
 
 
 def disturbed_parts(datasets: list[Dataset]) -> dict[str, str]:
-    """How many labels are disturbed, by how much, and from when a label counts as disturbed."""
+    """Number of disturbed labels, their disturbance, and the limits of it."""
     limits = Limits()
     found = [item for dataset in datasets for item in disturbed(dataset)]
     return {

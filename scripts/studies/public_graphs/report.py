@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.tables import markdown
 from scripts.studies.public_graphs.run import CHOSEN, HELD_OUT, RESULTS, Row, read_rows
 
-HOME = Path(__file__).parent
 HEADS = (
     "project: file (commit)", "kind", "nodes (run)", "batch", "sent MB", "received MB", "GFLOP",
     "Driple / truth", "truth", "deviation",

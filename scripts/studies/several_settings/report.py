@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -11,8 +10,6 @@ from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.several_settings.run import RESULTS, WAYS
-
-HOME = Path(__file__).parent
 
 
 def names(rows: Sequence[Row], field: str) -> list[str]:

@@ -95,7 +95,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Of its lines and its trace."""
+        """Name of its lines and of its trace."""
         model, data, batch, *_ = self.workload.split("/")
         return f"{model}-{data}-{batch}-{self.rate}-ps{self.servers}"
 
@@ -142,7 +142,7 @@ def read_runs(work: Path) -> list[dict[str, Any]]:
 
 
 def trace_file(work: Path, case: Case, repetition: int) -> Path:
-    """Where the trace of a case lies; of each repetition its own."""
+    """File of the trace of a case; each repetition has its own."""
     return work / "traces" / f"{case.name}-{repetition}.npz"
 
 
@@ -167,7 +167,7 @@ def _done(runs: list[dict[str, Any]], case: Case, repetition: int) -> bool:
 
 
 def _why_refused(turn: Turn) -> list[str]:
-    """What disturbed a run; nothing if it is sound."""
+    """Reasons to refuse a run; none if it is sound."""
     return [
         text
         for bad, text in (
