@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import plain, save
-from scripts.studies.kit.tables import markdown, read_rows
+from scripts.studies.kit.tables import least, markdown, read_rows
 
 HOME = Path(__file__).parent
 COLOURS = {
@@ -50,7 +50,7 @@ def overview(rows: Sequence[Row], split: str) -> list[str]:
             for method in COLOURS
             if (name, split, method) in smape
         }
-        best = min(found, key=lambda method, f=found: float(f[method]["mean"]))
+        best = least({method: float(row["mean"]) for method, row in found.items()})
         cells = [name, setting["floor_smape_pct"] or "-"]
         for method in COLOURS:
             if method not in found:

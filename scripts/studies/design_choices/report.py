@@ -25,7 +25,7 @@ from scripts.studies.design_choices.run import (
 from scripts.studies.design_choices.verdict import Errors, Verdict, compared, mean, spread
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, pick, read_results
-from scripts.studies.kit.tables import markdown, read_rows
+from scripts.studies.kit.tables import least, markdown, read_rows
 
 HOME = Path(__file__).parent
 USUAL = f"{BASE.train.max_epochs} epochs"
@@ -101,7 +101,7 @@ def table(found: dict[str, dict[str, Errors]], paper: str) -> list[str]:
     for option in next(iter(columns.values())):
         cells = []
         for errors in columns.values():
-            best = min(compared(errors), key=lambda name, e=errors: mean(e[name]), default="")
+            best = least({name: mean(some) for name, some in compared(errors).items()})
             text = cell(errors[option])
             cells.append(f"**{text}**" if option == best else text)
         rows.append([f"{option} (paper)" if option == paper else option, *cells])

@@ -8,7 +8,7 @@ import numpy as np
 
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
-from scripts.studies.kit.tables import markdown
+from scripts.studies.kit.tables import least, markdown
 from scripts.studies.several_settings.run import RESULTS, WAYS
 
 
@@ -29,7 +29,7 @@ def table(rows: Sequence[Row], targets: Sequence[str]) -> list[str]:
                 mean_and_std(mine, "smape_pct")[0],
                 float(np.median(times)),
             )
-        best[target] = min(WAYS, key=lambda way, t=target: values[way, t][0])
+        best[target] = least({way: values[way, target][0] for way in WAYS})
     for way in WAYS:
         cells = [way]
         for target in targets:

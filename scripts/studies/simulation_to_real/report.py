@@ -20,8 +20,8 @@ from scripts.studies.simulation_to_real.run import (
     RESULTS,
     SAME,
     SIMULATOR,
-    SIZES,
 )
+from scripts.studies.transfer.run import SIZES
 
 HOME = Path(__file__).parent
 COLOURS = {ANEW: "#999999", OTHER: "#e0b050", SAME: "#c8612c", MEASURED: "#3b6ea8"}

@@ -23,7 +23,7 @@ from driple.stalls.instances import read_instances
 from driple.stalls.traced import graph_of_workload
 from driple.stalls.workloads import MACRO, workload_named
 from scripts.studies.kit.pictures import plain
-from scripts.studies.kit.tables import read_rows, write_rows
+from scripts.studies.kit.tables import least, read_rows, write_rows
 
 FILE = Path(__file__).parent / "rented.csv"
 COLOURS = {"p2": "#9aa5b1", "g4dn": "#e0a458", "p3": "#3b6ea8", "p4": "#1f3a5f", "p5": "#b5542d"}
@@ -87,8 +87,8 @@ def picture(offers: Offers) -> Figure:
             scale.set_major_formatter(FormatStrFormatter("%g"))
             scale.set_minor_formatter(NullFormatter())
         for best, above in (
-            (min(found, key=lambda name, f=found: f[name][0]), -9),
-            (min(found, key=lambda name, f=found: f[name][1]), 6),
+            (least({name: offer[0] for name, offer in found.items()}), -9),
+            (least({name: offer[1] for name, offer in found.items()}), 6),
         ):
             axis.annotate(best, (found[best][1], found[best][0]),
                           xytext=(0, above), textcoords="offset points", fontsize=6)  # fmt: skip
