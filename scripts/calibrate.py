@@ -46,7 +46,7 @@ TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 
 
 def memory_activity(graphs: Graphs, fit: Fit) -> float:
-    """What makes ResNet-50 on a 3090, where a kernel runs all the time, use memory as NVML saw it.
+    """Factor with which ResNet-50 on a 3090 uses memory as NVML saw it; a kernel runs all the time.
 
     Published for two batch sizes, of PyTorch; least squares of the share of the time.
     """
@@ -69,17 +69,17 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
     return float(minimize_scalar(off, bounds=(1.0, 5.0), method="bounded").x)
 
 
-def errors_of(told: Sequence[Prediction], kind: str) -> ClusterErrors:
+def errors_of(predicted: Sequence[Prediction], kind: str) -> ClusterErrors:
     """Errors on one kind of cluster, with the model held out, and with the device held out.
 
     Of rings those count whose gradients travel while later ones are computed, as in every
-    simulated ring; tf_cnn_benchmarks, which sends them afterwards, only tells what links reach.
+    simulated ring; tf_cnn_benchmarks sends them afterwards, and only serves to fit the links.
     """
     found: dict[str, TimeError] = {}
     for held_out in ("model", "device"):
         some = [
             item
-            for item in told
+            for item in predicted
             if (item.run.kind, item.held_out) == (kind, held_out)
             and (item.run.overlapped or kind != "ring")
         ]
@@ -112,8 +112,8 @@ def main() -> None:
     clusters = [run for run in runs if run.kind != "single"]
     links, apply_s = fit_links(prepare_runs(clusters, fits.graphs, best))
     most = most_passed_by_servers(TABLES)
-    told = [*predict_singles(fits), *predict_clusters(fits, runs, most)]
-    errors = {kind: errors_of(told, kind) for kind in ("single", "ring", "servers")}
+    predicted = [*predict_singles(fits), *predict_clusters(fits, runs, most)]
+    errors = {kind: errors_of(predicted, kind) for kind in ("single", "ring", "servers")}
     calibration = replace(
         calibration_of(best, links, apply_s_per_byte=apply_s, role_bytes_per_s=most),
         memory_activity=memory_activity(fits.graphs, best),
@@ -126,7 +126,7 @@ def main() -> None:
     )
     text = json.dumps(calibration.to_dict(), indent=1)
     write_whole(TARGET, text.encode() + b"\n", error=ConfigError)
-    checked = runs_to_json(checked_runs(told))
+    checked = runs_to_json(checked_runs(predicted))
     write_whole(TARGET.with_name(FILE), checked.encode(), error=ConfigError)
     print(json.dumps(errors, indent=1))
     for kind, link in links.items():

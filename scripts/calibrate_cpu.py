@@ -119,7 +119,7 @@ def simulated_s(jobs: Sequence[Job], logs: FloatArray, base: Calibration) -> lis
 def memory_activity(
     calibration: Calibration, graphs: Sequence[OpGraph], measured: FloatArray
 ) -> float:
-    """What makes the median burst of memory utilisation, shape [n], as large as measured."""
+    """Factor that makes the median burst of memory utilisation, shape [n], as large as measured."""
     setting = Setting.parse(FIRST)
     made = [simulate(Job(graph), setting, calibration, num_steps=STEPS) for graph in graphs]
     found = np.array([item.targets.flat[MEMORY_BURST] for item in made])

@@ -28,7 +28,7 @@ def tracked_bytes(folder: Path) -> dict[str, int]:
 
 
 def too_large(num_bytes: Mapping[str, int], wheel: Path | None = None) -> list[str]:
-    """What is over its limit, one line each.
+    """Lines that name each file, checkout or wheel over its limit.
 
     Args:
         num_bytes: sizes of the tracked files, by name.

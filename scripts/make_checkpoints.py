@@ -86,7 +86,7 @@ def transferred(
 def ways_of(
     dataset: Dataset, preset: str, labels: str
 ) -> Iterator[tuple[str, Callable[..., Path]]]:
-    """What is made of a data set: the names of the files, and how."""
+    """Checkpoints that are made of a data set: name of the file, and the function that makes it."""
     if dataset.setting in {FIRST, FIRST_SIMULATED}:
         yield preset, anew
     elif labels == "measured":

@@ -25,14 +25,14 @@ EXAMPLE = "datasets/examples/resnet50.pbtxt"
 
 
 def printed(arguments: str) -> str:
-    """What a command of Driple writes to stdout."""
+    """Output of a command of Driple on stdout."""
     command = [sys.executable, "-m", "driple.cli.main", *arguments.split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return "\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines())
 
 
 def unseen_families() -> str:
-    """How wrong the shipped inspectors are about families that were held out, in words."""
+    """Sentence on the errors of the shipped inspectors on families that were held out."""
     found = json.loads((ACCURACY / "unseen-families.json").read_text(encoding="utf-8"))
 
     def span(method: str, name: str) -> str:

@@ -62,12 +62,12 @@ def less_patient(paper: Preset) -> Preset:
 
 
 def inspector_file(setting: str, name: str) -> Path:
-    """Where a checkpoint is shipped: of a preset, or `default-anew`."""
+    """File of a shipped checkpoint: of a preset, or `default-anew`."""
     return ROOT / "checkpoints" / Setting.parse(setting).file_name / f"{name}.safetensors"
 
 
 def run_folder(dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:
-    """Where `driple evaluate` trains a preset on a split, so that nothing is trained twice.
+    """Folder in which `driple evaluate` trains a preset on a split; nothing is trained twice.
 
     Args:
         dataset: what is learned.

@@ -1,4 +1,4 @@
-"""How long a million what-if points take, and one closed form of a graph.
+"""Time of a million what-if points, and of one closed form of a graph.
 
 python -m scripts.bench.models
 

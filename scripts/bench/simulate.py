@@ -1,4 +1,4 @@
-"""How fast steps are simulated: seconds of one core for a workload on a setting of Table 6.
+"""Speed of the simulator: seconds of one core for a workload on a setting of Table 6.
 
     python -m scripts.bench.simulate [--workloads 26] [--large]
 

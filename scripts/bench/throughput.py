@@ -1,4 +1,4 @@
-"""How fast throughput is simulated: Inception v3, 1,000 steps of each of 2 to 10 workers.
+"""Speed of the throughput simulation: Inception v3, 1,000 steps of each of 2 to 10 workers.
 
     python -m scripts.bench.throughput
 

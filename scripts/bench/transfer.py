@@ -1,4 +1,4 @@
-"""What it saves to run the frozen layers of a transfer once, in place of at every step.
+"""Time saved by running the frozen layers of a transfer once instead of at every step.
 
     python -m scripts.bench.transfer [--repeats 9] [--threads 1]
 

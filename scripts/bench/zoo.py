@@ -1,9 +1,9 @@
-"""How long the graphs of the catalogue take to build: a sample of it, with two processes.
+"""Time to build the graphs of the catalogue: a sample of it, with two processes.
 
     python -m scripts.bench.zoo [--every 12]
 
 Run it on a machine where nothing else runs. The goal for the whole catalogue is 45 minutes and
-40 MB. Every n-th workload of the sorted catalogue is built into a folder that is thrown away;
+40 MB. Every n-th workload of the sorted catalogue is built into a temporary folder;
 the whole is the sample's time times n, with --every 1 the time itself.
 """
 

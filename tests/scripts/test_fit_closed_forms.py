@@ -38,7 +38,7 @@ def test_rows_of_the_fit_and_the_first_setting_do_not_count() -> None:
 
 
 def test_the_shipped_file_is_of_this_program() -> None:
-    """Of the format that is read, fitted to every other row."""
+    """It has the format that is read, and is fitted to every other row."""
     shipped = json.loads(fit_closed_forms.SHIPPED.read_bytes())
     assert shipped["format"] == FORMAT
     assert shipped["about"]["made_by"] == "scripts/fit_closed_forms.py"

@@ -14,7 +14,7 @@ from driple.zoo.store import GraphStore
 
 
 def test_all_graphs_are_shipped(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be built is in datasets/calibration: a model in two batch sizes and precisions."""
+    """All that would be built is in datasets/calibration: two batch sizes and precisions."""
     asked: dict[str, set[str]] = {}
 
     def build(jobs: list[Any], setting: Any, folder: Path, **_: object) -> None:

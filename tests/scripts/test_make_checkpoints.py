@@ -1,4 +1,4 @@
-"""Which checkpoints are made of a data set, and that they are trained and transferred."""
+"""Checkpoints that are made of a data set are named, trained and transferred."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_names_of_the_checkpoints_of_a_setting(
 def test_all_checkpoints_are_made(
     program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two settings: trained anew, carried over, trained anew to compare."""
+    """Two settings: trained anew, carried over, trained anew to compare."""
     quick = replace(small_preset(max_epochs=2), name="default")
 
     def file_of(setting: str, name: str) -> Path:

@@ -1,7 +1,4 @@
-"""Make page.md and its picture from the CSV files of this folder.
-
-python -m scripts.studies.accuracy.report
-"""
+"""Page and picture from the CSV files of this folder."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import plain, save
-from scripts.studies.kit.tables import markdown, read_rows
+from scripts.studies.kit.tables import least, markdown, read_rows
 
 HOME = Path(__file__).parent
 COLOURS = {
@@ -53,7 +50,7 @@ def overview(rows: Sequence[Row], split: str) -> list[str]:
             for method in COLOURS
             if (name, split, method) in smape
         }
-        best = min(found, key=lambda method, f=found: float(f[method]["mean"]))
+        best = least({method: float(row["mean"]) for method, row in found.items()})
         cells = [name, setting["floor_smape_pct"] or "-"]
         for method in COLOURS:
             if method not in found:
@@ -185,11 +182,6 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and picture."""
+def pictures() -> None:
+    """Draw the picture."""
     draw(read_rows(HOME / "errors.csv"), HOME / "settings.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,21 +1,16 @@
-"""Make page.md from rows.json.
-
-python -m scripts.studies.catalogue.report
-"""
+"""Page from rows.json."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from driple.zoo.counts import OP_KINDS
 from scripts.studies.catalogue.run import ONE_MACHINE, ROWS, SETTINGS
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row
 from scripts.studies.kit.tables import markdown
 
-HOME = Path(__file__).parent
 FIGURES = {
     "num_ops": ("ops", 1.0),
     "parameters": ("parameters, M", 1e6),
@@ -76,12 +71,3 @@ def parts() -> Parts:
         "figures": figure_table(rows),
         "kinds": kind_table(served),
     }
-
-
-def main() -> None:
-    """Write the page."""
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

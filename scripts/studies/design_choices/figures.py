@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from scripts.studies.design_choices.verdict import Errors, mean
 from scripts.studies.kit.pictures import plain, save
@@ -89,7 +91,7 @@ def by_part(by: Mapping[str, Mapping[str, Errors]], title: str, name: str) -> No
     save(figure, HOME / f"{name}.png")
 
 
-def _finish(axis: plt.Axes, title: str) -> None:
+def _finish(axis: Axes, title: str) -> None:
     """An axis of errors, from 0."""
     axis.set_xlim(left=0)
     axis.locator_params(axis="x", nbins=5)
@@ -98,7 +100,7 @@ def _finish(axis: plt.Axes, title: str) -> None:
     plain(axis)
 
 
-def _legend(figure: plt.Figure, axis: plt.Axes) -> None:
+def _legend(figure: Figure, axis: Axes) -> None:
     """Each name once, below."""
     handles, labels = axis.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))

@@ -1,7 +1,4 @@
-"""Make page.md and its pictures from stored results: Figures 10, 13, 14, 19 and 20 of the paper.
-
-python -m scripts.studies.design_choices.report
-"""
+"""Page and pictures from stored results: Figures 10, 13, 14, 19 and 20 of the paper."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ from scripts.studies.design_choices.run import (
     longer,
 )
 from scripts.studies.design_choices.verdict import Errors, Verdict, compared, mean, spread
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, pick, read_results
-from scripts.studies.kit.tables import markdown, read_rows
+from scripts.studies.kit.tables import least, markdown, read_rows
 
 HOME = Path(__file__).parent
 USUAL = f"{BASE.train.max_epochs} epochs"
@@ -104,7 +101,7 @@ def table(found: dict[str, dict[str, Errors]], paper: str) -> list[str]:
     for option in next(iter(columns.values())):
         cells = []
         for errors in columns.values():
-            best = min(compared(errors), key=lambda name, e=errors: mean(e[name]), default="")
+            best = least({name: mean(some) for name, some in compared(errors).items()})
             text = cell(errors[option])
             cells.append(f"**{text}**" if option == best else text)
         rows.append([f"{option} (paper)" if option == paper else option, *cells])
@@ -235,8 +232,8 @@ def parts() -> Parts:
     return made
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     results = Results()
     means = {label: [m["mean"]] for label, m in mean_predictors().items()}
     by_option(together(results)[1], "One inspector of two settings", "figure-10", {})
@@ -244,8 +241,3 @@ def main() -> None:
         name = f"figure-{choice.figure}" if "." not in choice.figure else "width"
         by_option(found_errors(results)[choice.figure], choice.title, name, means)
     by_part(by_parts(), "What differs", "figure-20")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -200,7 +200,7 @@ class Trial:
     way: str = ""
 
     def key(self, marks: dict[str, str]) -> str:
-        """What it is, as one string; `marks` are the fingerprints of the data sets."""
+        """Key of the trial, as one string; `marks` are the fingerprints of the data sets."""
         data = [marks[name] for name in self.setting.split(" + ")]
         return json.dumps([data, BASE.config_hash(), asdict(self)], sort_keys=True)
 
@@ -238,7 +238,7 @@ def trials(first: str, second: str, figures: Collection[str] = FIGURES) -> list[
 
 
 def _together(first: str, second: str, change: Change) -> list[Trial]:
-    """What Figure 10 needs: one inspector of two settings, and one of each."""
+    """Trials of Figure 10: one inspector of two settings, and one of each."""
     found = []
     for seed in SEEDS:
         found += [

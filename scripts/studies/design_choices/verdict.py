@@ -1,4 +1,4 @@
-"""Whether labels agree with the paper on a design choice, from errors over the same seeds."""
+"""Verdict of labels on a design choice of the paper, from errors over the same seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Errors = dict[str, list[float]]  # NRMSE over seeds, by option of a choice
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether labels agree with the paper on a choice, after the longest training.
+    """Verdict of labels on a choice of the paper, after the longest training.
 
     Attributes:
         epochs: of that training, in words.
@@ -69,7 +69,7 @@ def compared(errors: Errors) -> Errors:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of one number or more; not a number without any."""
+    """Mean of one number or more; not a number without any."""
     return float(np.mean(values)) if len(values) else float("nan")
 
 

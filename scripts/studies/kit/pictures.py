@@ -1,4 +1,4 @@
-"""How pictures of studies look, and how they are written."""
+"""Style of the pictures of studies, and writing them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from driple.files import replacing
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLOURS = ("#3b6ea8", "#b5542d", "#5a8a4f", "#8a6fb0", "#999999")
 
 
-def plain(axis: plt.Axes) -> None:
+def plain(axis: Axes) -> None:
     """Small ticks, no box."""
     axis.tick_params(labelsize=7)
     axis.spines[["top", "right"]].set_visible(False)

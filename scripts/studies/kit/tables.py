@@ -29,6 +29,11 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def least(values: Mapping[str, float]) -> str:
+    """Name of the least value, the first of equal ones; empty without any."""
+    return min(values, key=values.__getitem__, default="")
+
+
 def cells(line: str) -> list[str]:
     """Cells of a line of a table."""
     return [cell.strip() for cell in line.strip()[1:-1].split("|")]

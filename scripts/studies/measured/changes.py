@@ -1,4 +1,4 @@
-"""What a change of the setting does to targets: of one workload (Figures 5 and 6) and of all."""
+"""Effect of a change of the setting on targets: of one workload (Figures 5 and 6) and of all."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Changes:
 
 
 def changes_table(datasets: Sequence[Dataset]) -> list[str]:
-    """What each change of the setting does: geometric mean, over the workloads that both settings
+    """Effect of each change of the setting: geometric mean, over the workloads that both settings
     have, of a target over the same target on the first setting.
     """
     head = ["target", *(dataset.setting for dataset in datasets[1:])]

@@ -1,6 +1,4 @@
-"""Make page.md and its pictures: Tables 1 and 3 and Figures 2 to 6 of the paper, ours.
-
-python -m scripts.studies.measured.report
+"""Page and pictures: Tables 1 and 3 and Figures 2 to 6 of the paper, ours.
 
 All numbers come from the labels of the shipped measured data sets, the samples that they hold, and
 trace-facts.json.
@@ -26,7 +24,7 @@ from driple.settings import Setting
 from driple.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
 from driple.zoo import Workload
 from scripts.shipped import DATASETS, measured_datasets
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save
 from scripts.studies.kit.tables import markdown
 from scripts.studies.measured.changes import Changes, changes_table, comparison, variation
@@ -47,7 +45,7 @@ SNAPSHOT_S = 10.0
 
 
 def settings_table(datasets: list[Dataset]) -> list[str]:
-    """What each setting is: devices as shares of a core, servers, network."""
+    """Devices of each setting as shares of a core, servers, network."""
     rows = []
     for dataset in datasets:
         setting, plan = Setting.parse(dataset.setting), dataset.about.plan or RunPlan()
@@ -174,7 +172,7 @@ def violins(dataset: Dataset, figures: tuple[str, str], unit: str | None) -> Fig
 
 
 def first_table(datasets: list[Dataset]) -> list[str]:
-    """How much was measured on each setting, and how near the links' rates."""
+    """Amount of measurements on each setting, and samples over the rate of a link."""
     head = ["setting", "workloads", "families", "runs", "disturbed labels", "a trace lasts",
             "a link's rate", "runs with a sample over it", "highest sample"]  # fmt: skip
     facts = read_facts()
@@ -202,7 +200,7 @@ def disturbed(dataset: Dataset) -> list[Example]:
 
 
 def disturbed_parts(datasets: list[Dataset]) -> dict[str, str]:
-    """How many labels are disturbed, by how much, and from when a label counts as disturbed."""
+    """Number of disturbed labels, their disturbance, and the limits of it."""
     limits = Limits()
     found = [item for dataset in datasets for item in disturbed(dataset)]
     return {
@@ -309,8 +307,8 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     datasets = measured_datasets()
     first = datasets[0]
     folder = DATASETS / Setting.parse(first.setting).file_name
@@ -320,8 +318,3 @@ def main() -> None:
     workload = Changes.of(datasets).workload
     for resource in ("device_util", "net_tx"):
         save(comparison(datasets, workload, resource), HOME / f"settings-{resource}.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

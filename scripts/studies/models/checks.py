@@ -56,7 +56,8 @@ class Halves:
 
 def error(found: npt.ArrayLike, measured: npt.ArrayLike) -> FloatArray:
     """|found - measured| / measured."""
-    return np.abs(np.asarray(found, dtype=np.float64) / np.asarray(measured) - 1)
+    off: FloatArray = np.asarray(found, dtype=np.float64) / np.asarray(measured) - 1
+    return np.abs(off)
 
 
 def held_out(fitted: Sequence[ZengRun], others: Sequence[ZengRun]) -> tuple[ZengFit, Halves]:

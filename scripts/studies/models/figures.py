@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
 from driple.perfmodel.advice import BestCompression, best_compression, communication_ratio, speed_up
-from driple.perfmodel.sweep import Compression, Points, Profile, iteration_seconds
+from driple.perfmodel.sweep import Compression, Exchange, Points, Profile, iteration_seconds
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.models.checks import Halves
 
@@ -23,6 +23,7 @@ NAMES = {"vgg16": "VGG-16", "resnet50": "ResNet-50", "alexnet": "AlexNet"}
 # The cluster of both figures: one server, two workers, a V100 each.
 WORKERS, GBIT, FAST_GBIT = 2, 10, 100
 COST = Compression(s_per_byte=0.5e-9)  # half a second for a GB to a half
+LINES: dict[Exchange, str] = {"step": "-", "layer": "--"}
 CASES = ((1, 2), (10, 2), (100, 2), (10, 8))  # Gbit/s, workers
 
 
@@ -46,7 +47,7 @@ def scalability(profiles: Mapping[str, Profile], path: Path) -> None:
     drawn, axes = plt.subplots(2, 3, figsize=(11, 6), sharex="col")
     for column, (words, x, points) in enumerate(sweeps):
         for name, profile in profiles.items():
-            for exchange, line in (("step", "-"), ("layer", "--")):
+            for exchange, line in LINES.items():
                 axes[0, column].plot(
                     x, speed_up(profile, points, exchange), line, color=COLOURS[name],
                     label=NAMES[name] if exchange == "step" else None,

@@ -76,14 +76,14 @@ def table_1(store: GraphStore) -> list[str]:
             ours = f"{made:.4e}", pct(made / theirs - 1), str(work.num_pushes)
         elif model in LAYERS:
             ours = f"{LAYERS[model]:.4e}", pct(LAYERS[model] / theirs - 1), "-"
-        told, backward = "-", "-"
+        theirs_backward, backward = "-", "-"
         if row["weights_params"]:
-            told = f"{float(row['backward_flops_per_iteration']):.4e}"
+            theirs_backward = f"{float(row['backward_flops_per_iteration']):.4e}"
             flops = zeng.backward_flops(float(row["weights_params"]), flops_per_weight=85)
             backward = f"{float(flops):.4e}"
         lines.append(
-            f"| {row['model']} | {theirs:.4e} | {ours[0]} | {ours[1]} | {told} | {backward} | "
-            f"{row['pushes_paper'] or '-'} | {ours[2]} |"
+            f"| {row['model']} | {theirs:.4e} | {ours[0]} | {ours[1]} | "
+            f"{theirs_backward} | {backward} | {row['pushes_paper'] or '-'} | {ours[2]} |"
         )
     return lines
 

@@ -74,7 +74,7 @@ class _Tensor:
 
 
 class _Graph:
-    """What the registered formulas ask of a graph: the shape of a tensor by its name."""
+    """The part of a graph that registered formulas use: the shape of a tensor by its name."""
 
     def __init__(self, op: RanOp) -> None:
         from tensorflow.python.framework.tensor_shape import TensorShape

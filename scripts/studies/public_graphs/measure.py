@@ -1,4 +1,4 @@
-"""What a step of TensorFlow cost, read from its `RunMetadata`.
+"""Cost of a step of TensorFlow, read from its `RunMetadata`.
 
 partition graphs (which op ran where, what is sent) + step statistics (shapes) -> Truth
 """
@@ -134,7 +134,7 @@ def measure(data: Any, target: str, parameters: int) -> Truth:
 
 
 def _crossing(node: Any, run: _Run) -> list[tuple[str, str, int]]:
-    """What a node sends between the worker and a server: way, tensor, bytes."""
+    """Transfers of a node between the worker and a server: way, tensor, bytes."""
     import tensorflow as tf
 
     here, there = (node.attr[f"{end}_device"].s.decode() for end in ("send", "recv"))

@@ -1,18 +1,13 @@
-"""Make page.md from results.jsonl.
-
-python -m scripts.studies.public_graphs.report
-"""
+"""Page from results.jsonl."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.tables import markdown
 from scripts.studies.public_graphs.run import CHOSEN, HELD_OUT, RESULTS, Row, read_rows
 
-HOME = Path(__file__).parent
 HEADS = (
     "project: file (commit)", "kind", "nodes (run)", "batch", "sent MB", "received MB", "GFLOP",
     "Driple / truth", "truth", "deviation",
@@ -57,12 +52,3 @@ def parts() -> Parts:
         "chosen": table([row for row in rows if row.group == CHOSEN]),
         "held_out": table([row for row in rows if row.group == HELD_OUT]),
     }
-
-
-def main() -> None:
-    """Write the page."""
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

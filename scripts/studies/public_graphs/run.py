@@ -32,7 +32,7 @@ CHOSEN, HELD_OUT = "chosen", "held out"
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What is compared, for one step.
+    """Compared numbers of one step.
 
     Attributes:
         sent_bytes: from the worker to servers; of a graph without servers, if its variables were
@@ -101,7 +101,7 @@ class Row:
         return sent, received, flops
 
     def is_right(self) -> bool:
-        """Whether all three figures are within 10 %."""
+        """Whether all three numbers are within 10 %."""
         found = self.ratios()
         return found is not None and all(abs(ratio - 1) <= TOLERANCE for ratio in found)
 

@@ -129,7 +129,7 @@ def _place(graph: Any) -> int:
 
 
 def _place_updates(graph: Any) -> None:
-    """What takes a variable by reference or handle runs where the variable is."""
+    """Ops that take a variable by reference or handle run where the variable is."""
     from tensorflow.python.framework import op_def_registry
 
     for node in graph.node:

@@ -1,21 +1,15 @@
-"""Make page.md from results.jsonl.
-
-python -m scripts.studies.several_settings.report
-"""
+"""Page from results.jsonl."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
-from scripts.studies.kit.tables import markdown
+from scripts.studies.kit.tables import least, markdown
 from scripts.studies.several_settings.run import RESULTS, WAYS
-
-HOME = Path(__file__).parent
 
 
 def names(rows: Sequence[Row], field: str) -> list[str]:
@@ -35,7 +29,7 @@ def table(rows: Sequence[Row], targets: Sequence[str]) -> list[str]:
                 mean_and_std(mine, "smape_pct")[0],
                 float(np.median(times)),
             )
-        best[target] = min(WAYS, key=lambda way, t=target: values[way, t][0])
+        best[target] = least({way: values[way, target][0] for way in WAYS})
     for way in WAYS:
         cells = [way]
         for target in targets:
@@ -68,12 +62,3 @@ def parts() -> Parts:
         "by_family": by_family(rows, families),
         "families": str(len(families)),
     }
-
-
-def main() -> None:
-    """Write the page."""
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

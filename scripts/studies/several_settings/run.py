@@ -74,7 +74,7 @@ class Bench:
         """Trees that learn from the training parts of all settings."""
         seen, labels = [], []
         for name, dataset in self.datasets.items():
-            rows = sorted(self.splits[name][family].train, key=lambda i, d=dataset: d.workloads[i])
+            rows = sorted(self.splits[name][family].train, key=dataset.workloads.__getitem__)
             seen.append(self._features(dataset)[rows])
             labels.append(dataset.targets()[rows])
         with limited_threads(self.threads):

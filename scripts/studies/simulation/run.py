@@ -81,7 +81,7 @@ def summary_table(rows: Sequence[dict[str, object]]) -> list[str]:
 
 
 def cpu_table() -> list[str]:
-    """How far simulated CPU settings are from the measured ones."""
+    """Errors of simulated CPU settings against the measured ones."""
     lines = ["| setting | workloads | median | 90th percentile |", "|---|---|---|---|"]
     errors = shipped_calibration(Setting.parse(FIRST)).errors["servers"].settings
     for name, found in errors.items():
@@ -152,7 +152,7 @@ def fact_table(facts: Sequence[Fact]) -> list[str]:
 
 
 def inspectors() -> list[str]:
-    """What the shipped inspectors of simulated settings make of workloads they have not seen."""
+    """Errors of the shipped inspectors of simulated settings on their test workloads."""
     lines = [
         "| setting | preset | learned from | NRMSE | SMAPE | iteration time |",
         "|---|---|---|---|---|---|",

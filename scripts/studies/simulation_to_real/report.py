@@ -1,7 +1,4 @@
-"""Make page.md and its picture from results.jsonl.
-
-python -m scripts.studies.simulation_to_real.report
-"""
+"""Page and picture from results.jsonl."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from scripts.shipped import FIRST
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
 from scripts.studies.kit.tables import markdown
@@ -23,8 +20,8 @@ from scripts.studies.simulation_to_real.run import (
     RESULTS,
     SAME,
     SIMULATOR,
-    SIZES,
 )
+from scripts.studies.transfer.run import SIZES
 
 HOME = Path(__file__).parent
 COLOURS = {ANEW: "#999999", OTHER: "#e0b050", SAME: "#c8612c", MEASURED: "#3b6ea8"}
@@ -100,12 +97,7 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and picture."""
+def pictures() -> None:
+    """Draw the picture."""
     rows, targets = stored()
     curves(rows, [target for target in targets if target != FIRST], HOME / "sizes.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -128,8 +128,8 @@ class Bench:
         split = random_split(self.measured.workloads, seed)
         some = [self.measured.examples[i] for i in split.test]
         if way == SIMULATOR:
-            told = {item.workload: item.targets for item in self.simulated.examples}
-            found = [told[item.workload] for item in some]
+            simulated = {item.workload: item.targets for item in self.simulated.examples}
+            found = [simulated[item.workload] for item in some]
         else:
             inspector = load_checkpoint(self._pretrained())
             found = [predict(item.graph, inspector).targets for item in some]
@@ -144,7 +144,7 @@ class Bench:
 
 
 def key_of(row: Row) -> str:
-    """What an experiment is, as one string."""
+    """Key of an experiment, as one string."""
     return json.dumps([row[name] for name in ("target", "way", "size", "seed", "marks")])
 
 

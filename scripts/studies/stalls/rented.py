@@ -23,7 +23,7 @@ from driple.stalls.instances import choose_instances, read_instances
 from driple.stalls.traced import graph_of_workload
 from driple.stalls.workloads import MACRO, workload_named
 from scripts.studies.kit.pictures import plain
-from scripts.studies.kit.tables import read_rows, write_rows
+from scripts.studies.kit.tables import least, read_rows, write_rows
 
 # Instances of the paper, and their successors.
 FAMILIES = ("p4d", "p3", "p3dn", "p2", "p4de", "p5", "p5en", "g4dn.2xlarge", "g4dn.12xlarge")
@@ -89,8 +89,8 @@ def picture(offers: Offers) -> Figure:
             scale.set_major_formatter(FormatStrFormatter("%g"))
             scale.set_minor_formatter(NullFormatter())
         for best, above in (
-            (min(found, key=lambda name, f=found: f[name][0]), -9),
-            (min(found, key=lambda name, f=found: f[name][1]), 6),
+            (least({name: offer[0] for name, offer in found.items()}), -9),
+            (least({name: offer[1] for name, offer in found.items()}), 6),
         ):
             axis.annotate(best, (found[best][1], found[best][0]),
                           xytext=(0, above), textcoords="offset points", fontsize=6)  # fmt: skip

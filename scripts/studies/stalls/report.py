@@ -1,7 +1,4 @@
-"""Make page.md and its pictures from profiles.tar.xz and rented.csv.
-
-python -m scripts.studies.stalls.report
-"""
+"""Page and pictures from profiles.tar.xz and rented.csv."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from driple.stalls.record import Profile, read_profile
 from driple.stalls.steps import DIFFERENCES
 from driple.stalls.workloads import MICRO
 from driple.units import parse_rate
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import save
 from scripts.studies.kit.tables import markdown
 from scripts.studies.stalls.pictures import macro_picture, micro_picture, model_picture
@@ -319,8 +316,8 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     found = profiles()
     fits, _ = fits_of(found)
     shown = example(found)
@@ -332,8 +329,3 @@ def main() -> None:
     save(model_picture(fits), HOME / "model.png")
     save(picture(read_offers()), HOME / "rented.png")
     write_channels(fits, HOME / "links.json")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

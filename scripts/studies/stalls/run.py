@@ -55,7 +55,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of its folder."""
         return f"{self.model}-{self.rate}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
 
 from driple.cli.throughput_plot import plot_overhead
 from scripts.studies.kit.pictures import plain, save
@@ -46,9 +47,9 @@ def draw_curves(points: Sequence[Row], methods: Sequence[str], path: Path) -> No
     for axis in axes[:, 0]:
         axis.set_ylabel("examples/s", fontsize=7)
     handles = [
-        plt.Line2D([], [], color="black", marker="o", linestyle="", markersize=3.5),
+        Line2D([], [], color="black", marker="o", linestyle="", markersize=3.5),
         *(
-            plt.Line2D([], [], color=colour)
+            Line2D([], [], color=colour)
             for method, colour in zip(methods, COLOURS, strict=True)
             if method != methods[1]
         ),

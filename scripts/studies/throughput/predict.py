@@ -129,7 +129,7 @@ def _by_method(rows: list[list[float]]) -> dict[str, float]:
 
 
 def _cpu_of_a_step(run: Row) -> float:
-    """What all workers' CPU seconds are in proportion to: those for a MB of parameters.
+    """CPU seconds of all workers for a MB of parameters.
 
     Every step fetches all of them once, so it does not matter when a run began or ended.
     """

@@ -1,7 +1,4 @@
-"""Make page.md and its pictures from runs.jsonl, points.jsonl and streams.jsonl.
-
-python -m scripts.studies.throughput.report
-"""
+"""Page and pictures from runs.jsonl, points.jsonl and streams.jsonl."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.throughput.figures import draw_curves, draw_errors, draw_overhead
@@ -138,16 +135,11 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     _, points, platforms = stored()
     draw_curves(points, METHODS, HOME / "curves.png")
     draw_errors(
         [point for point in points if point["workers"] >= FEWEST], METHODS, HOME / "errors.png"
     )
     draw_overhead(platforms, HOME / "overhead.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -96,7 +96,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Of its lines and its trace."""
+        """Name of its lines and of its trace."""
         model, data, batch, *_ = self.workload.split("/")
         return f"{model}-{data}-{batch}-{self.rate}-ps{self.servers}"
 
@@ -143,7 +143,7 @@ def read_runs(work: Path) -> list[dict[str, Any]]:
 
 
 def trace_file(work: Path, case: Case, repetition: int) -> Path:
-    """Where the trace of a case lies; of each repetition its own."""
+    """File of the trace of a case; each repetition has its own."""
     return work / "traces" / f"{case.name}-{repetition}.npz"
 
 
@@ -168,7 +168,7 @@ def _done(runs: list[dict[str, Any]], case: Case, repetition: int) -> bool:
 
 
 def _why_refused(turn: Turn) -> list[str]:
-    """What disturbed a run; nothing if it is sound."""
+    """Reasons to refuse a run; none if it is sound."""
     return [
         text
         for bad, text in (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
 
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.results import Row, mean_and_std, pick
@@ -49,7 +50,7 @@ def curves(results: list[Row], targets: list[str], labels: dict[str, int], path:
         row[1].set_yscale("log")
     for axis in axes[-1]:
         axis.set_xlabel("labels of the new setting", fontsize=8)
-    names = [plt.Line2D([], [], color=colour, label=way) for way, colour in COLOURS.items()]
+    names = [Line2D([], [], color=colour, label=way) for way, colour in COLOURS.items()]
     axes[0, 0].legend(handles=names, fontsize=8, frameon=False, loc="lower left")
     drawn.suptitle("mean over settings (thick), each setting (thin)", fontsize=9)
     drawn.tight_layout()

@@ -1,7 +1,4 @@
-"""Make page.md and its pictures from results.jsonl: Figures 11, 12, 15 and 16 of the paper.
-
-python -m scripts.studies.transfer.report
-"""
+"""Page and pictures from results.jsonl: Figures 11, 12, 15 and 16 of the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 
 from driple.training.config import preset_named
 from driple.training.transfer import transfer_config
-from scripts.studies.kit.page import Parts, write_page
+from scripts.studies.kit.page import Parts
 from scripts.studies.kit.results import Row, mean_and_std, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.transfer.figures import bars, curves
@@ -169,16 +166,11 @@ def parts() -> Parts:
     }
 
 
-def main() -> None:
-    """Write page and pictures."""
+def pictures() -> None:
+    """Draw the pictures."""
     rows, targets = stored()
     curves(rows, targets, dict.fromkeys(targets, ALL_LABELS), HOME / "sizes.png")
     for figure, title in TITLES.items():
         for preset in presets_of(figure):
             found = options(rows, preset, figure)
             bars(found, targets, f"{preset}: {title}", HOME / f"{figure}-{preset}.png")
-    write_page(HOME, parts())
-
-
-if __name__ == "__main__":
-    main()

@@ -205,7 +205,7 @@ def errors_of(scores: Scores) -> dict[str, float]:
 
 
 def key_of(fields: dict[str, object], marks: dict[str, str]) -> str:
-    """What an experiment is, as one string; `marks` are the fingerprints of the data sets."""
+    """Key of an experiment, as one string; `marks` are the fingerprints of the data sets."""
     names = Experiment.__dataclass_fields__
     return json.dumps([marks[str(fields["target"])], {name: fields[name] for name in names}])
 

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from scripts.studies.kit.page import MOST_WORDS, PAGE, num_words, page_of
+from scripts.studies.report import NAMES, main, parts_of
 
 STUDIES = Path(__file__).parents[3] / "scripts/studies"
-NAMES = sorted(file.parent.name for file in STUDIES.glob(f"*/{PAGE}"))
 # These read data sets and profiles, which takes half a minute.
 SLOW = {"measured", "stalls"}
 LINK = re.compile(r"\]\(([^)#\s]+)\)")
 
 
-def test_every_study_has_a_run_a_report_and_a_page() -> None:
+def test_every_study_has_a_program_and_a_page() -> None:
     """All folders but the kit."""
     folders = {file.parent.name for file in STUDIES.glob("*/*.py")} - {"kit"}
     assert set(NAMES) == folders
     for name in NAMES:
         assert (STUDIES / name / "run.py").exists()
-        assert (STUDIES / name / "report.py").exists()
+        assert (STUDIES / name / PAGE).exists()
+
+
+def test_an_unknown_study_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the names of those that there are; none is no study either."""
+    for arguments in (["weather"], []):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert "accuracy, catalogue" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,7 +50,6 @@ def test_a_page_is_short_and_answers_a_question(name: str) -> None:
 )
 def test_a_page_is_what_its_report_makes_of_stored_results(name: str) -> None:
     """Nothing was changed by hand, and no result without the page."""
-    report = import_module(f"scripts.studies.{name}.report")
-    assert (STUDIES / name / PAGE).read_text() == page_of(STUDIES / name, report.parts()), (
-        f"run python -m scripts.studies.{name}.report"
+    assert (STUDIES / name / PAGE).read_text() == page_of(STUDIES / name, parts_of(name)), (
+        f"run python -m scripts.studies.report {name}"
     )

@@ -1,0 +1,1 @@
+"""Programs that make shipped files, studies and benchmarks; not installed."""
