@@ -22,6 +22,7 @@ from driple.dataset.lookup import read_labels
 from driple.dataset.store import read_datasets
 from driple.errors import DripleError
 from driple.files import write_whole
+from driple.label.provenance import Provenance
 from driple.settings import Setting
 from driple.targets import TARGET_NAMES
 from driple.training.arena import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind
@@ -193,7 +194,7 @@ def coverage_rows(setting: str, results: Results) -> Rows:
     return rows
 
 
-def ratio_rows(setting: str, results: Results, about: DatasetAbout) -> Rows:
+def ratio_rows(setting: str, results: Results, about: Provenance) -> Rows:
     """SMAPE of inspectors over that of other methods, on the seeds that both have."""
     floors = about.repeatability.smape_pct if about.repeatability else {}
     floor = sum(floors[name] for name in TARGET_NAMES) / len(TARGET_NAMES) if floors else None
