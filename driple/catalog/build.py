@@ -127,21 +127,27 @@ def _device(row: Row, generations: Mapping[str, Generation], links: Mapping[str,
     )
 
 
-def _check_names(
-    devices: Mapping[str, Device] | Mapping[str, Link], rows: Mapping[str, Row]
-) -> None:
-    """Refuse two rows that are found under the same name.
+def _check_names(items: Mapping[str, Item], rows: Mapping[str, Row]) -> None:
+    """Refuse two names that are one, and an alias that is the name of another.
 
-    A name of its own wins over an alias, so that a user's device may take the alias of another.
+    A new device or link of the user's may have the alias of a shipped one for its name.
     """
     owners: dict[str, str] = {}
-    for name in devices:
+    for name in items:
         other = owners.setdefault(plain(name), name)
         if other != name:
             raise ConfigError(
                 f"{rows[name].file}: '{name}' and '{other}' are one name without blanks and "
                 "dashes; rename one"
             )
+    for name, item in items.items():
+        for alias in item.aliases:
+            other = owners.get(plain(alias), name)
+            if other != name and (rows[name].own or not rows[other].own):
+                raise ConfigError(
+                    f"aliases of {rows[name].file}, {name}: '{alias}' is the name of {other}; "
+                    "take it off"
+                )
 
 
 def build_links(rows: Mapping[str, Row]) -> dict[str, Link]:

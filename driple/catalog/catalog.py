@@ -204,7 +204,7 @@ def _number(item: Device, name: str) -> float:
 
 
 def read_catalog(paths: Iterable[Path] = ()) -> Catalog:
-    """The shipped catalogue and files of the user's own, later ones first.
+    """The shipped catalogue and files of the user's own; later files take precedence.
 
     Args:
         paths: TOML files with any of the tables `generations`, `devices`, `links`, `instances`.

@@ -138,6 +138,12 @@ def test_the_name_of_a_new_device_wins_over_an_alias(tmp_path: Path) -> None:
     assert catalog.device("a100 pcie 40gb").fp32_flops == 100e12
 
 
+def test_an_alias_that_is_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    """It would never be found."""
+    with pytest.raises(ConfigError, match="'a 100' is the name of A100; take it off"):
+        read(tmp_path, ONE_ROW + 'aliases = ["a 100"]')
+
+
 DEVICE = '[[devices]]\nname = "X"\n'
 INSTANCE = '[[instances]]\nname = "i"\ndevice = "T4"\nnum_devices = 1\ninterconnect = "PCIe"\n'
 LINK = '[[links]]\nname = "l"\n'
