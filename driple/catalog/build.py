@@ -61,7 +61,7 @@ def _generation(row: Row) -> Generation:
     return Generation(
         name=row.name,
         maker=row.text("maker"),
-        order=row.number("order") or 0.0,
+        order=row.required("order"),
         datacentre_names=row.text("datacentre_names"),
         other_names=row.text("other_names"),
         tensor_sides=int(row.number("tensor_sides") or 1),
@@ -154,7 +154,7 @@ def build_links(rows: Mapping[str, Row]) -> dict[str, Link]:
     """Links by name, in the order of the rows.
 
     Raises:
-        ConfigError: a row lacks kind or rate.
+        ConfigError: a row lacks kind, rate, or whether it is within a machine.
     """
     found = {row.name: _link(row) for row in rows.values()}
     _check_names(found, rows)
@@ -162,12 +162,12 @@ def build_links(rows: Mapping[str, Row]) -> dict[str, Link]:
 
 
 def _link(row: Row) -> Link:
-    _need(row, f"{row.file}: link {row.name}", ("kind", "bytes_per_s"))
+    _need(row, f"{row.file}: link {row.name}", ("kind", "bytes_per_s", "within_machine"))
     return Link(
         name=row.name,
         kind=row.text("kind"),
-        bytes_per_s=row.number("bytes_per_s") or 0.0,
-        within_machine=bool(row.values.get("within_machine", False)),
+        bytes_per_s=row.required("bytes_per_s"),
+        within_machine=bool(row.values["within_machine"]),
         through_host=bool(row.values.get("through_host", False)),
         generation=row.text("generation") or None,
         aliases=row.texts("aliases"),
@@ -204,7 +204,7 @@ def _instance(row: Row, device_names: Mapping[str, str]) -> Instance:
         name=row.name,
         provider=row.text("provider"),
         device=device,
-        num_devices=int(row.number("num_devices") or 0),
+        num_devices=int(row.required("num_devices")),
         interconnect=row.text("interconnect"),
         network_gbps=row.number("network_gbps"),
         network_is_burst=bool(row.values.get("network_is_burst", False)),

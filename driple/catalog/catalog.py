@@ -90,7 +90,11 @@ class Catalog:
             return known
         bits_per_s = float(rate[1]) * (1e9 if rate[2].upper() == "G" else 1e6)
         return Link(
-            name=name.upper(), kind="Ethernet", bytes_per_s=bits_per_s / 8, source=_ETHERNET_SOURCE
+            name=name.upper(),
+            kind="Ethernet",
+            bytes_per_s=bits_per_s / 8,
+            within_machine=False,
+            source=_ETHERNET_SOURCE,
         )
 
     def link(self, name: str) -> Link:

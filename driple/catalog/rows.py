@@ -97,6 +97,17 @@ class Row:
         found = self.values.get(key)
         return float(found) if isinstance(found, float | int) else None
 
+    def required(self, key: str) -> float:
+        """The value of a number that the row has.
+
+        Raises:
+            ConfigError: it does not have it.
+        """
+        found = self.number(key)
+        if found is None:
+            raise ConfigError(f"{self.file}: {self.name} has no {key}; add it")
+        return found
+
     def date(self) -> datetime.date | None:
         """The day of the row, None if it does not say."""
         found = self.values.get("date")
