@@ -61,7 +61,7 @@ def _generation(row: Row) -> Generation:
     return Generation(
         name=row.name,
         maker=row.text("maker"),
-        order=row.number("order") or 0.0,
+        order=row.required("order"),
         datacentre_names=row.text("datacentre_names"),
         other_names=row.text("other_names"),
         tensor_sides=int(row.number("tensor_sides") or 1),
@@ -127,28 +127,34 @@ def _device(row: Row, generations: Mapping[str, Generation], links: Mapping[str,
     )
 
 
-def _check_names(
-    devices: Mapping[str, Device] | Mapping[str, Link], rows: Mapping[str, Row]
-) -> None:
-    """Refuse two rows that are found under the same name.
+def _check_names(items: Mapping[str, Item], rows: Mapping[str, Row]) -> None:
+    """Refuse two names that are one, and an alias that is the name of another.
 
-    A name of its own wins over an alias, so that a user's device may take the alias of another.
+    A new device or link of the user's may have the alias of a shipped one for its name.
     """
     owners: dict[str, str] = {}
-    for name in devices:
+    for name in items:
         other = owners.setdefault(plain(name), name)
         if other != name:
             raise ConfigError(
                 f"{rows[name].file}: '{name}' and '{other}' are one name without blanks and "
                 "dashes; rename one"
             )
+    for name, item in items.items():
+        for alias in item.aliases:
+            other = owners.get(plain(alias), name)
+            if other != name and (rows[name].own or not rows[other].own):
+                raise ConfigError(
+                    f"aliases of {rows[name].file}, {name}: '{alias}' is the name of {other}; "
+                    "take it off"
+                )
 
 
 def build_links(rows: Mapping[str, Row]) -> dict[str, Link]:
     """Links by name, in the order of the rows.
 
     Raises:
-        ConfigError: a row lacks kind or rate.
+        ConfigError: a row lacks kind, rate, or whether it is within a machine.
     """
     found = {row.name: _link(row) for row in rows.values()}
     _check_names(found, rows)
@@ -156,12 +162,12 @@ def build_links(rows: Mapping[str, Row]) -> dict[str, Link]:
 
 
 def _link(row: Row) -> Link:
-    _need(row, f"{row.file}: link {row.name}", ("kind", "bytes_per_s"))
+    _need(row, f"{row.file}: link {row.name}", ("kind", "bytes_per_s", "within_machine"))
     return Link(
         name=row.name,
         kind=row.text("kind"),
-        bytes_per_s=row.number("bytes_per_s") or 0.0,
-        within_machine=bool(row.values.get("within_machine", False)),
+        bytes_per_s=row.required("bytes_per_s"),
+        within_machine=bool(row.values["within_machine"]),
         through_host=bool(row.values.get("through_host", False)),
         generation=row.text("generation") or None,
         aliases=row.texts("aliases"),
@@ -198,7 +204,7 @@ def _instance(row: Row, device_names: Mapping[str, str]) -> Instance:
         name=row.name,
         provider=row.text("provider"),
         device=device,
-        num_devices=int(row.number("num_devices") or 0),
+        num_devices=int(row.required("num_devices")),
         interconnect=row.text("interconnect"),
         network_gbps=row.number("network_gbps"),
         network_is_burst=bool(row.values.get("network_is_burst", False)),

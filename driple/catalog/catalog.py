@@ -90,7 +90,11 @@ class Catalog:
             return known
         bits_per_s = float(rate[1]) * (1e9 if rate[2].upper() == "G" else 1e6)
         return Link(
-            name=name.upper(), kind="Ethernet", bytes_per_s=bits_per_s / 8, source=_ETHERNET_SOURCE
+            name=name.upper(),
+            kind="Ethernet",
+            bytes_per_s=bits_per_s / 8,
+            within_machine=False,
+            source=_ETHERNET_SOURCE,
         )
 
     def link(self, name: str) -> Link:
@@ -204,7 +208,7 @@ def _number(item: Device, name: str) -> float:
 
 
 def read_catalog(paths: Iterable[Path] = ()) -> Catalog:
-    """The shipped catalogue and files of the user's own, later ones first.
+    """The shipped catalogue and files of the user's own; later files take precedence.
 
     Args:
         paths: TOML files with any of the tables `generations`, `devices`, `links`, `instances`.

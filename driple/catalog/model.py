@@ -259,7 +259,7 @@ class Link:
     name: str
     kind: str
     bytes_per_s: float
-    within_machine: bool = False
+    within_machine: bool
     through_host: bool = False
     generation: str | None = None
     aliases: tuple[str, ...] = ()

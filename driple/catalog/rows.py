@@ -74,12 +74,14 @@ class Row:
         values: by field, checked; texts in lists are tuples, `source` is one text.
         prices: of an instance.
         file: that it comes from, as errors name it.
+        own: whether it comes from a file of the user's.
     """
 
     name: str
     values: Mapping[str, Value]
     prices: tuple[PriceRow, ...] = ()
     file: str
+    own: bool
 
     def text(self, key: str) -> str:
         """The value of a text field, empty if the row lacks it."""
@@ -94,6 +96,17 @@ class Row:
         """The value of a number, None if the row lacks it."""
         found = self.values.get(key)
         return float(found) if isinstance(found, float | int) else None
+
+    def required(self, key: str) -> float:
+        """The value of a number that the row has.
+
+        Raises:
+            ConfigError: it does not have it.
+        """
+        found = self.number(key)
+        if found is None:
+            raise ConfigError(f"{self.file}: {self.name} has no {key}; add it")
+        return found
 
     def date(self) -> datetime.date | None:
         """The day of the row, None if it does not say."""
@@ -230,7 +243,7 @@ def _row(entry: object, number: str, table: str, source: _Source) -> Row:
             if key not in values:
                 raise ConfigError(f"{where} has no {key}")
     _check_unknown(values, where)
-    return Row(name=name, values=values, prices=prices, file=source.file)
+    return Row(name=name, values=values, prices=prices, file=source.file, own=source.own)
 
 
 def _check_unknown(values: Mapping[str, Value], where: str) -> None:
@@ -306,6 +319,10 @@ def merged(before: Mapping[str, Row], rows: Iterable[Row]) -> dict[str, Row]:
             values["source"] = f"{old.text('source')}; {row.file}"
             values.pop("date", None)
         found[row.name] = Row(
-            name=row.name, values=values, prices=row.prices or old.prices, file=row.file
+            name=row.name,
+            values=values,
+            prices=row.prices or old.prices,
+            file=row.file,
+            own=row.own,
         )
     return found

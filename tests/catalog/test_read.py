@@ -130,12 +130,20 @@ def test_generations_links_instances_and_prices_are_added(tmp_path: Path) -> Non
         "quote of our supplier",
     )
     assert catalog.instance("p3.8xlarge").num_devices == 4
-    assert list(catalog.generations)[-1] == "Rubin"
+    assert not link.through_host
+    generation = list(catalog.generations.values())[-1]
+    assert (generation.name, generation.tensor_sides) == ("Rubin", 1)
 
 
 def test_the_name_of_a_new_device_wins_over_an_alias(tmp_path: Path) -> None:
     catalog = read(tmp_path, ONE_ROW.replace("X1", "A100-PCIE-40GB"))
     assert catalog.device("a100 pcie 40gb").fp32_flops == 100e12
+
+
+def test_an_alias_that_is_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    """It would never be found."""
+    with pytest.raises(ConfigError, match="'a 100' is the name of A100; take it off"):
+        read(tmp_path, ONE_ROW + 'aliases = ["a 100"]')
 
 
 DEVICE = '[[devices]]\nname = "X"\n'
@@ -175,7 +183,7 @@ LINK = '[[links]]\nname = "l"\n'
         ('[[devices]]\nname = "a-100"\ngeneration = "Ada"', "'a-100' and 'A100' are one name"),
         ('[[generations]]\nname = "G"', "generation G has no maker, order"),
         ('[[generations]]\nname = "G"\nmaker = "m"\norder = 1\nother_names = "("', "no regular"),
-        (LINK, "link l has no kind, bytes_per_s"),
+        (LINK, "link l has no kind, bytes_per_s, within_machine"),
         (LINK + 'kind = "K"\nbytes_per_s = -1', "bytes_per_s of .*above 0 .*got -1"),
         ('[[instances]]\nname = "i"', "instance i has no device, num_devices, interconnect"),
         (INSTANCE.replace("T4", "Abacus"), "device of .*'Abacus', which is not in the catalogue"),

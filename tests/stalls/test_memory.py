@@ -10,7 +10,7 @@ from torch import nn
 
 from driple.catalog import DEVICES, Instance
 from driple.graph.opgraph import OpGraph, RemoteOps
-from driple.stalls.cost import refused_for_memory, refused_for_precision
+from driple.stalls.cost import refused_for_facts, refused_for_memory, refused_for_precision
 from driple.stalls.instances import read_instances
 from driple.stalls.memory import LeastMemory, device_memory_bytes, least_memory, optimizer_of
 from driple.stalls.traced import graph_of_step
@@ -84,6 +84,20 @@ def test_every_device_has_a_memory_and_instances_agree_with_it() -> None:
         assert own == pytest.approx(usual, rel=0.01) or own == pytest.approx(2 * usual)
 
 
+def test_what_the_catalogue_does_not_know_is_refused_by_name() -> None:
+    """One instance must not stop the answer for all others."""
+    shipped = read_instances()
+    assert refused_for_facts(shipped["p5.48xlarge"], 2) is None
+    refused = refused_for_facts(shipped["Standard_ND96isr_MI300X_v5"])
+    assert refused is not None
+    assert "does not state counter_window_s of a MI300X" in refused.reason
+    several = refused_for_facts(shipped["gpu_8x_h100_sxm5"], 2)
+    assert several is not None
+    assert several.name == "gpu_8x_h100_sxm5*2"
+    assert "its network_gbps" in several.reason
+    assert refused_for_facts(shipped["gpu_8x_h100_sxm5"]) is None
+
+
 def test_emulated_bfloat16_is_refused() -> None:
     """No run tells how slow it is; Ampere computes it."""
     refused = refused_for_precision("bfloat16 (98%), float32 (2%)", K80)
@@ -91,3 +105,6 @@ def test_emulated_bfloat16_is_refused() -> None:
     assert "K80 (Kepler) only emulates" in refused.reason
     assert refused_for_precision("float16", K80) is None
     assert refused_for_precision("bfloat16", replace(K80, device="A100")) is None
+    assert refused_for_precision("bfloat16", replace(K80, device="MI300X")) is None
+    for name in ("T4", "V100", "P100", "M60"):
+        assert refused_for_precision("bfloat16", replace(K80, device=name)) is not None

@@ -1,0 +1,88 @@
+"""Links, counter windows and generations in the simulator are those of the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from driple.catalog import DEVICES, Device
+from driple.errors import CatalogError
+from driple.settings import Setting
+from driple.simulate.device import link_kind, nearest_link, nearest_relative, shipped_calibration
+from driple.simulate.published import DEVICES_OF_RUNS
+from driple.simulate.run import simulate
+from driple.simulate.scene import copy_s_per_byte, scene_of
+from tests.simulate.jobs import net
+
+
+def without(device: Device, *names: str) -> Device:
+    """The device without some of its facts."""
+    return replace(
+        device, facts={name: fact for name, fact in device.facts.items() if name not in names}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [
+        ("5090-R4/ho-PCIe", "PCIe5-host"),
+        ("5090-P1w2/ho-PCIe", "PCIe5"),
+        ("4060Ti-P1w2/ho-PCIe", "PCIe4x8"),
+        ("A2-R2/ho-PCIe", "PCIe4x8"),
+        ("P4-R2/ho-PCIe", "PCIe3"),
+        ("B300-R2/ho-PCIe", "PCIe6"),
+        ("B200-R8/ho-NVLink", "NVLink-B200"),
+        ("A800-R8/ho-NVLink", "NVLink-A800"),
+        ("MI300X-R8/ho-InfinityFabric-MI300X", "InfinityFabric-MI300X"),
+    ],
+)
+def test_links_are_those_of_the_device(name: str, link: str) -> None:
+    """Generation, lanes and peers are fields of its row; all are within one machine."""
+    scene = scene_of(Setting.parse(name))
+    assert (scene.link, scene.num_machines) == (link, 1)
+
+
+def test_efa_joins_machines() -> None:
+    assert scene_of(Setting.parse("H100-R4/ho-EFA-v2")).num_machines == 4
+
+
+def test_a_device_without_pcie_is_refused_with_the_fact_that_it_lacks() -> None:
+    """PCIe 3 was a silent default."""
+    with pytest.raises(CatalogError, match="GB200 has no pcie_peers"):
+        scene_of(Setting.parse("GB200-R4/ho-PCIe"))
+    with pytest.raises(CatalogError, match="T4 has no pcie_generation"):
+        copy_s_per_byte(without(DEVICES["T4"], "pcie_generation"))
+
+
+def test_copies_to_a_superchip_take_its_own_link() -> None:
+    assert copy_s_per_byte(DEVICES["GH200"]) == 1 / 450e9
+    assert copy_s_per_byte(DEVICES["CPU"]) == 0.0
+
+
+def test_a_device_without_a_counter_window_is_refused() -> None:
+    setting = Setting.parse("MI300X-R1/ho-PCIe")
+    with pytest.raises(CatalogError, match="MI300X has no counter_window_s"):
+        simulate(net(8), setting, shipped_calibration(setting))
+
+
+@pytest.mark.parametrize("name", ["4090", "L4", "B200", "M60", "MI300X"])
+def test_relatives_of_new_generations_are_found(name: str) -> None:
+    """A generation without measurements was a bare ValueError; the maker counts first."""
+    measured = ["T4", "V100", "A100", "3090", "K80", "MI100"]
+    found = nearest_relative(DEVICES[name], measured)
+    assert DEVICES[found].maker == DEVICES[name].maker
+
+
+def test_new_links_take_the_efficiency_of_their_kind() -> None:
+    links = shipped_calibration().links
+    assert nearest_link("NVLink-B200", links).startswith("NVLink")
+    assert nearest_link("PCIe5x8-host", links) == "PCIe4-host"
+    assert nearest_link("InfiniBand-NDR", links) == "InfiniBand-FDR"
+    assert nearest_link("EFA-v4", links) == link_kind("800G") == link_kind("35G") == "Ethernet"
+    assert link_kind("azure-Ethernet") == "azure-Ethernet"
+
+
+def test_runs_of_new_devices_do_not_change_the_fit() -> None:
+    """Every device of the calibration is still read; the catalogue has more."""
+    assert set(shipped_calibration().devices.measured) - {"T4"} <= DEVICES_OF_RUNS < set(DEVICES)
