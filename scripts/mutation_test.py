@@ -9,7 +9,7 @@ kept, so a run that was stopped goes on; `--again` runs the survivors once more.
 
 In `scripts/mutation/`, `modules.toml` names the modules and their tests, and `equivalent.toml` the
 mutants that change nothing, with the reasons. Mutants of annotations, docstrings, decorators and
-texts are left out.
+texts are left out, and those that put None in place of a value.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 import tomllib
 import traceback
@@ -43,9 +44,12 @@ Outcome = Literal["killed", "timeout", "survived"]
 # A mutant may take as many times what the tests take as they are, and at least so long.
 _SLOWER, _LEAST_S = 5.0, 15.0
 _KILLED, _SURVIVED, _PASSED_NONE = 1, 0, 5
-# Imported once, before the processes of mutants are forked: none of them imports driple.
-_PRELOADED = ("pytest", "numpy", "hypothesis.extra.numpy", "sklearn.cluster")
-_LEFT_OUT = frozenset({"operator_string"})
+_OPTIONS = ("-p", "no:cacheprovider", "-p", "no:randomly")
+# Operators whose mutants mostly fail at once (a value or an argument becomes None), or change the
+# words of a message: they would raise the share that is noticed, and tell nothing of formulas.
+_LEFT_OUT = frozenset({"operator_string", "operator_assignment", "operator_arg_removal"})
+# Subscripts of these at the top of a module name types, which nothing looks at while it runs.
+_TYPES = frozenset({"npt.NDArray", "Callable", "Mapping", "Sequence", "dict", "list", "tuple"})
 
 
 class MutationTestError(Exception):
@@ -159,7 +163,7 @@ def _means_something_else(code: str, meaning: str) -> bool:
 
 
 def _meaning(source: str) -> str:
-    """The syntax tree without docstrings, annotations and `__all__`."""
+    """The syntax tree without docstrings, annotations, names of types and `__all__`."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(
@@ -170,12 +174,15 @@ def _meaning(source: str) -> str:
             node.annotation = ast.Constant(value=None)  # type: ignore[assignment]
         if isinstance(node, ast.FunctionDef):
             node.returns = None
-    tree.body = [
-        one
-        for one in tree.body
-        if not (isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "__all__")
-    ]
+    tree.body = [one for one in tree.body if not (isinstance(one, ast.Assign) and _is_idle(one))]
     return ast.dump(tree)
+
+
+def _is_idle(one: ast.Assign) -> bool:
+    """Whether an assignment is of `__all__`, or of a name that ends as types' names do here."""
+    name = ast.unparse(one.targets[0])
+    is_type = isinstance(one.value, ast.Subscript) and ast.unparse(one.value.value) in _TYPES
+    return name == "__all__" or is_type or name.endswith("Array")
 
 
 def _mutant(source: str, code: str) -> Mutant:
@@ -212,18 +219,91 @@ class _MutantImporter(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.source, str(self.path), "exec"), module.__dict__)  # noqa: S102
 
 
-def run_tests(module: Module, source: str, limit_s: float) -> tuple[Outcome, float]:
+def preload(module: Module) -> set[str]:
+    """Import once what the tests of a module import, but for what depends on the module itself.
+
+    Returns:
+        Names of the modules that do, and of the module: each mutant's process imports them anew.
+    """
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as listed:
+        child = os.fork()
+        if not child:
+            _list_imports(module, Path(listed.name))
+        os.waitpid(child, 0)
+        names = listed.read().split()
+    dependents = dependents_of(module.import_name, names)
+    for name in names:
+        if name not in dependents and not _is_test(name):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+    return dependents
+
+
+def _is_test(name: str) -> bool:
+    first, last = name.partition(".")[0], name.rpartition(".")[2]
+    return first in {"tests", "__main__"} or last.startswith(("test_", "conftest"))
+
+
+def _list_imports(module: Module, into: Path) -> None:
+    """Collect the tests, and write down what that imports; does not return."""
+    try:
+        import pytest
+
+        _be_silent()
+        pytest.main(["--collect-only", "-q", *_OPTIONS, *_paths(module)])
+        into.write_text("\n".join(sys.modules), encoding="utf-8")
+    finally:
+        os._exit(0)
+
+
+def dependents_of(name: str, loaded: Iterable[str]) -> set[str]:
+    """The module and those of the same package that import it, in however many steps."""
+    package = name.partition(".")[0]
+    readers: dict[str, set[str]] = {}
+    for one in loaded:
+        if one.partition(".")[0] != package:
+            continue
+        for read in _imports_of(one):
+            readers.setdefault(read, set()).add(one)
+    found, todo = {name}, [name]
+    while todo:
+        for reader in readers.get(todo.pop(), set()) - found:
+            found.add(reader)
+            todo.append(reader)
+    return found
+
+
+def _imports_of(name: str) -> set[str]:
+    """What a module may import: its packages, and all names in its import statements."""
+    parts = name.split(".")
+    found = {".".join(parts[:count]) for count in range(1, len(parts))}
+    base = ROOT.joinpath(*parts)
+    file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    if not file.is_file():
+        return found
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def run_tests(
+    module: Module, source: str, limit_s: float, fresh: Iterable[str] = ()
+) -> tuple[Outcome, float]:
     """Run the tests of a module with another source, in a process of its own.
 
     Args:
         module: whose tests run.
         source: of the module.
         limit_s: seconds after which it counts as an endless loop.
+        fresh: modules that are imported anew, of `preload`.
     """
     started = time.monotonic()
     child = os.fork()
     if not child:
-        _run_in_child(module, source)
+        _run_in_child(module, source, fresh)
     while time.monotonic() - started < limit_s:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -237,18 +317,27 @@ def run_tests(module: Module, source: str, limit_s: float) -> tuple[Outcome, flo
     return "timeout", time.monotonic() - started
 
 
-def _run_in_child(module: Module, source: str) -> None:
+def _be_silent() -> None:
+    with open(os.devnull, "w") as nothing:  # noqa: PTH123
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+
+
+def _paths(module: Module) -> list[str]:
+    return [str(ROOT / test) for test in module.tests]
+
+
+def _run_in_child(module: Module, source: str, fresh: Iterable[str]) -> None:
     """Does not return."""
     code = _KILLED
     try:
         import pytest
 
         sys.meta_path.insert(0, _MutantImporter(module.import_name, ROOT / module.file, source))
-        with open(os.devnull, "w") as nothing:  # noqa: PTH123
-            os.dup2(nothing.fileno(), 1)
-            os.dup2(nothing.fileno(), 2)
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        code = int(pytest.main([*options, *(str(ROOT / test) for test in module.tests)]))
+        for name in fresh:
+            sys.modules.pop(name, None)
+        _be_silent()
+        code = int(pytest.main(["-x", "-q", *_OPTIONS, *_paths(module)]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -270,14 +359,16 @@ def results_of(
     todo = [one for one in mutants if (module.name, one.key) not in known]
     if not todo or time.monotonic() >= until_s:
         return
-    outcome, usual_s = run_tests(module, (ROOT / module.file).read_text(encoding="utf-8"), 600.0)
+    fresh = preload(module)
+    source = (ROOT / module.file).read_text(encoding="utf-8")
+    outcome, usual_s = run_tests(module, source, 600.0, fresh)
     if outcome != "survived":
         raise MutationTestError(f"{module.name}: its tests fail as it is: {outcome}")
     limit_s = max(_LEAST_S, _SLOWER * usual_s)
     for one in todo:
         if time.monotonic() >= until_s:
             return
-        outcome, seconds = run_tests(module, one.source, limit_s)
+        outcome, seconds = run_tests(module, one.source, limit_s, fresh)
         yield Result(
             module=module.name,
             key=one.key,
@@ -366,9 +457,6 @@ def main() -> int:
     given.results.parent.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sys.path.insert(0, str(ROOT))
-    for name in _PRELOADED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
     until_s = time.monotonic() + 60 * given.minutes
     survivors = []
     for module in (listed[name] for name in names):

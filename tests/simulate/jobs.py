@@ -7,10 +7,31 @@ import numpy as np
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.calibrate import DEVICE, KERNELS
+from driple.simulate.device import Calibration, ClusterErrors, LinkEfficiency, Reached
 from driple.simulate.kernels import Efficiency
 
 FLOAT, INT = 1, 3
 EFFICIENCY = Efficiency(kernels=KERNELS, device=DEVICE)
+CALIBRATION = Calibration(
+    kernels=KERNELS,
+    devices=Reached(
+        measured={"V100": DEVICE},
+        generations={"Volta": DEVICE},
+        usual=DEVICE,
+        tensor_fall=0.5,
+    ),
+    links={
+        "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),
+        "PCIe3": LinkEfficiency(0.6, 1e-5, 0.3),
+    },
+    bridge_bytes_per_s=3e9,
+    apply_s_per_byte=2e-10,
+    jitter=0.01,
+    server_bytes_per_s=1e9,
+    memory_activity=1.5,
+    errors={"servers": ClusterErrors(rows=20, median_pct=8.0, p90_pct=20.0)},
+    about={"source": "made up"},
+)
 
 
 def net(batch_size: int, *, sync: bool = False, depth: int = 3, channels: int = 64) -> OpGraph:

@@ -14,8 +14,7 @@ from driple.simulate.facts import check_facts, read_facts, workloads_of
 from driple.simulate.job import Job
 from driple.simulate.run import simulate
 from driple.targets import Targets
-from tests.simulate.jobs import net
-from tests.simulate.test_run import CALIBRATION
+from tests.simulate.jobs import CALIBRATION, net
 
 SHIPPED = Path(__file__).parents[2] / "datasets" / "published" / "driple_paper.csv"
 NAME = "resnet56/cifar10/b512/sgd/async"

@@ -25,7 +25,9 @@ def with_traffic(
         graph,
         traffic=Traffic(
             received_bytes=np.array([n for n, _ in received], dtype=np.int64),
-            readers=np.array([[i, at] for i, (_, at) in enumerate(received)], dtype=np.int32),
+            readers=np.array(
+                [[i, at] for i, (_, at) in enumerate(received)], dtype=np.int32
+            ).reshape(-1, 2),
             sent_bytes=np.array([n for n, _ in sent], dtype=np.int64),
             senders=np.array([at for _, at in sent], dtype=np.int32),
         ),
@@ -120,3 +122,56 @@ def test_a_share_of_a_device_above_100_pct_is_refused(more: dict[str, float]) ->
     odd = OpTimes(**{name: np.full(4, value) for name, value in seconds.items()})
     with pytest.raises(SimulationError, match="segment 0 of a simulated step lasts 4 s"):
         plan_step(graph, odd, [], [])
+
+
+def test_a_node_waits_for_all_that_it_reads() -> None:
+    """0 -> 3, 1 -> 2 -> 3: the last node comes last, though its first input is done at once."""
+    graph = replace(
+        chain_graph(4),
+        edges=np.array([[0, 3], [1, 2], [2, 3]], dtype=np.int32),
+        is_control=np.zeros(3, dtype=np.bool_),
+    )
+    assert execution_order(graph).tolist() == [0, 1, 2, 3]
+    first_last = replace(graph, edges=np.array([[3, 0], [1, 2], [2, 0]], dtype=np.int32))
+    assert execution_order(first_last).tolist() == [1, 2, 3, 0]
+
+
+def test_a_given_order_is_that_of_the_step() -> None:
+    """Backwards: the gradient of the first node leaves at the end."""
+    graph = with_traffic(chain_graph(4), [(100, 3)], [(300, 0)])
+    backwards = np.arange(4)[::-1]
+    plan = plan_step(graph, times(graph), [0], [0], order=backwards)
+    assert [len(segment.sends) for segment in plan.segments] == [1]
+    assert plan.segments[0].needs == 1
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_equal_tensors_make_as_many_messages_as_are_wanted(last: bool) -> None:
+    """400 tensors in 40 messages of 10, each of which is due with its first, or last, tensor."""
+    count = 10 * MOST_MESSAGES
+    tensors = [(7, i) for i in range(count)]
+    graph = with_traffic(chain_graph(count), [] if last else tensors, tensors if last else [])
+    servers = [0] * count
+    plan = plan_step(graph, times(graph), [] if last else servers, servers if last else [])
+    made = [m for s in plan.segments for m in s.sends] if last else list(plan.pulls)
+    assert [(m.nbytes, m.tensors) for m in made] == [(70, 10)] * MOST_MESSAGES == [(70, 10)] * 40
+    seconds = times(graph).duration_s.reshape(MOST_MESSAGES, 10).sum(axis=1)
+    assert [s.duration_s for s in plan.segments] == pytest.approx(seconds)
+
+
+def test_tensors_that_nobody_reads_are_needed_at_the_end() -> None:
+    graph = with_traffic(chain_graph(3), [(100, 0), (50, 1)], [])
+    readers = graph.traffic.readers[:1]
+    graph = replace(graph, traffic=replace(graph.traffic, readers=readers))
+    plan = plan_step(graph, times(graph), [0, 0], [])
+    assert [m.nbytes for m in plan.pulls] == [100, 50]
+    assert [s.needs for s in plan.segments] == [1]
+
+
+def test_a_parameter_with_several_readers_is_due_with_the_first() -> None:
+    graph = with_traffic(chain_graph(4), [(100, 3)], [])
+    readers = np.array([[0, 3], [0, 1], [0, 2]], dtype=np.int32)
+    graph = replace(graph, traffic=replace(graph.traffic, readers=readers))
+    plan = plan_step(graph, times(graph), [0], [])
+    assert [s.needs for s in plan.segments] == [0, 1]
+    assert plan.segments[0].duration_s == pytest.approx(0.001)

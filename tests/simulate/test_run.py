@@ -16,41 +16,13 @@ from driple.dataset.tables import write_table
 from driple.errors import ConfigError, DatasetError, GraphError, SettingError
 from driple.label.provenance import TimeError
 from driple.settings import Setting
-from driple.simulate.calibrate import DEVICE, KERNELS
 from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import (
-    Calibration,
-    ClusterErrors,
-    LinkEfficiency,
-    Reached,
-    shipped_calibration,
-)
+from driple.simulate.device import Calibration, ClusterErrors, LinkEfficiency, shipped_calibration
 from driple.simulate.job import Job
 from driple.simulate.run import Simulation, simulate
 from driple.targets import TARGET_NAMES
 from driple.zoo.store import GraphStore
-from tests.simulate.jobs import net
-
-CALIBRATION = Calibration(
-    kernels=KERNELS,
-    devices=Reached(
-        measured={"V100": DEVICE},
-        generations={"Volta": DEVICE},
-        usual=DEVICE,
-        tensor_fall=0.5,
-    ),
-    links={
-        "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),
-        "PCIe3": LinkEfficiency(0.6, 1e-5, 0.3),
-    },
-    bridge_bytes_per_s=3e9,
-    apply_s_per_byte=2e-10,
-    jitter=0.01,
-    server_bytes_per_s=1e9,
-    memory_activity=1.5,
-    errors={"servers": ClusterErrors(rows=20, median_pct=8.0, p90_pct=20.0)},
-    about={"source": "made up"},
-)
+from tests.simulate.jobs import CALIBRATION, net
 
 
 def on(name: str, **more: object) -> Simulation:

@@ -23,8 +23,7 @@ from driple.simulate.plan import Message, Segment, StepPlan
 from driple.simulate.ring import RingSpec, simulate_ring
 from driple.simulate.run import simulate, targets_of_record
 from driple.targets import TARGET_NAMES
-from tests.simulate.jobs import net
-from tests.simulate.test_run import CALIBRATION
+from tests.simulate.jobs import CALIBRATION, net
 
 MB = 1e6
 RATE = 100 * MB
