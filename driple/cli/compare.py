@@ -20,7 +20,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP, UNKNOWN_DIMENSIONS
 
 if TYPE_CHECKING:
@@ -109,8 +109,6 @@ def compare(
     reading.show(json=json)
     graph = reading.graph
     job = Job(graph)
-    if not graph.is_synchronous:
-        note("the graph is of asynchronous training; the closed forms take it for synchronous")
     compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
     if reading.has_unknown:
         compared = [_without_errors(item) for item in compared]
@@ -121,10 +119,22 @@ def compare(
         plot_compared(bars, _WORDS, plot, title=Path(source).name)
         note(f"wrote {plot}")
     if json:
-        settings = [_as_json(item) for item in compared]
+        settings = [
+            {**_as_json(item), "assumptions": list(_assumptions(graph, item.setting))}
+            for item in compared
+        ]
         print_json({"job": source, **reading.to_json_dict(), "settings": settings})
     else:
+        assumed = [words for item in wanted for words in _assumptions(graph, item)]
+        print_assumptions(dict.fromkeys(assumed))
         _print(compared, Path(source).name)
+
+
+def _assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """Of all methods that answer for a setting: closed forms are of parameter servers."""
+    from driple.simulate.job import assumptions_on, closed_form_assumptions
+
+    return (closed_form_assumptions if setting.num_servers else assumptions_on)(graph, setting)
 
 
 def _compare(

@@ -17,7 +17,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
@@ -206,8 +206,6 @@ def _prepare(
         shipped_calibration(wanted).device(device)
     reading = read_source(source, wanted, options)
     reading.show(json=json)
-    if not reading.graph.is_synchronous:
-        note("the graph is of asynchronous training; the closed forms take it for synchronous")
     return wanted, Job(reading.graph), reading
 
 
@@ -223,9 +221,10 @@ def _show(
 ) -> None:
     """A table, or JSON, and a picture."""
     from driple.simulate.closed import PARTS, shipped_closed_forms
+    from driple.simulate.job import closed_form_assumptions
     from driple.simulate.scene import scene_of
 
-    scene = scene_of(setting)
+    scene, assumed = scene_of(setting), closed_form_assumptions(reading.graph, setting)
     errors: dict[str, dict[str, float]] = {form.method: {} for form in forms}
     if not reading.has_unknown:  # errors are of graphs without unknown dimensions
         shipped = shipped_closed_forms()
@@ -246,9 +245,10 @@ def _show(
             for form in forms
         }
         found = {"setting": setting.name, "provenance": "simulated", "models": models}
-        print_json({**found, **facts, **reading.to_json_dict()})
+        print_json({**found, **facts, "assumptions": list(assumed), **reading.to_json_dict()})
         return
     print(f"{Path(source).name} on {setting.name}, a synchronous iteration")
+    print_assumptions(assumed)
     rows = [[part, *(f"{form.parts_s[part]:.4f} s" for form in forms)] for part in PARTS]
     rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
     print_table(["", *(METHODS[form.method] for form in forms)], rows)

@@ -19,7 +19,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
-from driple.cli.show import note, print_json, print_targets
+from driple.cli.show import note, print_assumptions, print_json, print_targets
 
 if TYPE_CHECKING:
     from driple.cli.source import Reading
@@ -135,8 +135,7 @@ def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown
     for words in prediction.warnings:
         print(f"a guess for {prediction.setting}: {words}")
     print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
-    for assumption in assumed:
-        print(f"assumed: {assumption}")
+    print_assumptions(assumed)
     if prediction.outdated:
         print(prediction.outdated)
     ends = None if prediction.ends is None else prediction.ends.tolist()

@@ -21,7 +21,7 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.numbers import finite_number
 from driple.cli.ranges import rates_of, shares_of, wholes_of
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.spread import Spread
 from driple.errors import ConfigError
 
@@ -121,7 +121,7 @@ def whatif(
     from driple.graph.placement import STRATEGIES
     from driple.perfmodel.sweep import EXCHANGES, Compression
     from driple.settings import Setting
-    from driple.simulate.job import Job
+    from driple.simulate.job import Job, closed_form_assumptions
 
     if plot is not None:
         from driple.cli.plot import check_picture
@@ -146,6 +146,7 @@ def whatif(
         measured=measured,
         given_rates=bool(bandwidth),
     )
+    assumed = closed_form_assumptions(reading.graph, wanted)
     advise = not reading.has_unknown  # without the sizes of the graph, advice would be wrong
     if json:
         print_json(
@@ -157,10 +158,12 @@ def whatif(
                 "exchange": exchange,
                 "placement": placement,
                 "placement_messages": sweep.spread.messages(),
+                "assumptions": list(assumed),
                 **reading.to_json_dict(),
             }
         )
     else:
+        print_assumptions(assumed)
         _print(sweep, advise=advise)
         for message in sweep.spread.messages():
             print(message)

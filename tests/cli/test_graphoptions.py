@@ -188,3 +188,16 @@ def test_options_of_files_are_refused_where_there_is_no_file() -> None:
     assert "has batches of 32" in refused("model", "zeng", workload, "--batch-size", "64")
     assert "--target" in refused("stalls", "cost", "resnet18", "--target", "train")
     assert "--batch-size" in refused("simulate", "--validate", "--batch-size", "3")
+
+
+@pytest.mark.parametrize("name", ["predict", "simulate", "whatif", "compare", "model zeng"])
+def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
+    """A graph without a strategy leaves it open; methods differ in what they take it for."""
+    graph = CASES / "14_one_machine_localhost_saver.pbtxt"
+    done = answer(name, graph)
+    wanted = "asynchronous" if name in ("predict", "simulate") else "for synchronous training"
+    said = [line for line in done.stdout.splitlines() if line.startswith("assumed: ")]
+    assert any(wanted in line for line in said), done.stdout
+    found = json.loads(answer(name, graph, "--json").stdout)
+    stated = found["settings"][0] if name == "compare" else found
+    assert [f"assumed: {one}" for one in stated["assumptions"]] == said
