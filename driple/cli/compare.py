@@ -21,7 +21,7 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_assumptions, print_json, print_table
-from driple.cli.source import SOURCE_HELP, UNKNOWN_DIMENSIONS
+from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
     from driple.dataset.lookup import Found
@@ -111,7 +111,7 @@ def compare(
     job = Job(graph)
     compared = [_compare(item, graph, job, preset, steps, datasets) for item in wanted]
     if reading.has_unknown:
-        compared = [_without_errors(item) for item in compared]
+        compared = [_without_errors(item, reading.unknown_words) for item in compared]
     if plot is not None:
         from driple.cli.compare_plot import plot_compared
 
@@ -208,15 +208,15 @@ def _compare(
     )
 
 
-def _without_errors(item: _Compared) -> _Compared:
-    """The same, but for the errors of methods, which are of graphs without unknown dimensions."""
+def _without_errors(item: _Compared, unknown: str) -> _Compared:
+    """The same, but for the errors of methods, which are of graphs without unknown sizes."""
     from driple.simulate.stated_error import StatedError
 
     estimates = [
         one if one.method == "measured" else replace(one, p90=None, calibrated_s=None)
         for one in item.estimates
     ]
-    return replace(item, estimates=estimates, stated=StatedError(runs=UNKNOWN_DIMENSIONS))
+    return replace(item, estimates=estimates, stated=StatedError(runs=unknown))
 
 
 def _predicted(

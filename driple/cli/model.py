@@ -226,7 +226,7 @@ def _show(
 
     scene, assumed = scene_of(setting), closed_form_assumptions(reading.graph, setting)
     errors: dict[str, dict[str, float]] = {form.method: {} for form in forms}
-    if not reading.has_unknown:  # errors are of graphs without unknown dimensions
+    if not reading.has_unknown:  # errors are of graphs without unknown sizes
         shipped = shipped_closed_forms()
         errors = {form.method: dict(shipped.error_of(scene, form.method)) for form in forms}
     if plot is not None:
@@ -256,7 +256,7 @@ def _show(
         if not error:
             why = "no measurement of such a cluster"
             if reading.has_unknown:
-                why = "dimensions of the graph are unknown"
+                why = reading.unknown_words
             print(f"error of {METHODS[method]}: not known, {why}")
         else:
             print(

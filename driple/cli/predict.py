@@ -103,7 +103,7 @@ def predict(
             found["assumptions"] = list(assumed)
             print_json({**found, **reading.to_json_dict()})
         else:
-            _print(prediction, graph.name, assumed, unknown=reading.has_unknown)
+            _print(prediction, graph.name, assumed, unknown=reading.unknown_words)
             if (stated := _label_error(prediction, reading)) is not None:
                 print(f"labels: {stated.sentence()}")
 
@@ -130,7 +130,7 @@ def _label_error(prediction: Prediction, reading: Reading) -> StatedError | None
     return reading.stated_error(Setting.parse(prediction.setting))
 
 
-def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: bool) -> None:
+def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: str) -> None:
     trained = prediction.trained_on
     for words in prediction.warnings:
         print(f"a guess for {prediction.setting}: {words}")
@@ -165,10 +165,10 @@ def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown
     )
 
 
-def _why_no_level(prediction: Prediction, *, unknown: bool) -> str:
+def _why_no_level(prediction: Prediction, *, unknown: str) -> str:
     """Why no share of values is stated for the intervals."""
     if unknown:
-        return "with unknown dimensions counted as 1"
+        return f"{unknown} and count as 1"
     if prediction.contradiction:
         return "wide enough to hold the closed form's times too"
     return "learned from another version" if prediction.outdated else "extrapolated"

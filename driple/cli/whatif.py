@@ -164,7 +164,7 @@ def whatif(
         )
     else:
         print_assumptions(assumed)
-        _print(sweep, advise=advise)
+        _print(sweep, unknown=reading.unknown_words)
         for message in sweep.spread.messages():
             print(message)
     if plot is not None:
@@ -314,8 +314,8 @@ def _as_json(sweep: _Sweep, *, advise: bool) -> dict[str, Any]:
     return {"bottlenecks": dict(BOTTLENECKS), "columns": columns}
 
 
-def _print(sweep: _Sweep, *, advise: bool) -> None:
-    """A row for each point, or for some of very many."""
+def _print(sweep: _Sweep, *, unknown: str) -> None:
+    """A row for each point, or for some of very many; advice only if nothing is unknown."""
     import numpy as np
 
     from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
@@ -335,7 +335,7 @@ def _print(sweep: _Sweep, *, advise: bool) -> None:
         ]
         for i in shown.tolist()
     ]
-    if advise:
+    if not unknown:
         header += ["2x device", "2x worker link", "2x server link", "2x servers", "held back by"]
         some = sweep.points.at(shown)
         gains = {
@@ -345,8 +345,8 @@ def _print(sweep: _Sweep, *, advise: bool) -> None:
             rows[row] += [f"{100 * gains[name][row]:.0f} %" for name in RESOURCES]
             rows[row].append(BOTTLENECKS[str(sweep.names[i])])
     print_table(header, rows)
-    if not advise:
-        print("no advice: dimensions of the graph are unknown")
+    if unknown:
+        print(f"no advice: {unknown}")
     elif len(np.unique(flat["compression"])) > 1:
         steps_per_s = flat["workers"] / found.total_s
         best = int(steps_per_s.argmax())
