@@ -19,6 +19,7 @@ from driple.errors import ConfigError
 from driple.hardware import device_named
 from driple.settings import Setting
 from driple.stalls.plainyaml import MAX_YAML_BYTES, read_plain_yaml
+from driple.storedfiles import read_bytes
 
 __all__ = ["Instance", "Price", "choose_instances", "read_instances"]
 
@@ -116,9 +117,7 @@ def read_instances(own_files: Sequence[Path] = ()) -> dict[str, Instance]:
     found = _merged({}, shipped.read_text(encoding="utf-8"), "instances.yaml", own=False)
     for file in own_files:
         try:
-            with file.open("rb") as opened:
-                data = opened.read(MAX_YAML_BYTES + 1)
-            text = data.decode()
+            text = read_bytes(file, MAX_YAML_BYTES).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--instances {file} cannot be read ({error})") from error
         found = _merged(found, text, str(file), own=True)
