@@ -14,6 +14,7 @@ import pytest
 
 from driple.storedfiles import (
     MAX_JSON_BYTES,
+    check_regular,
     is_lfs_pointer,
     parse_json,
     read_bytes,
