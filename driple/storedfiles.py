@@ -1,6 +1,7 @@
 """Files that others wrote, read without trusting what they claim: JSON and arrays of NumPy.
 
     FILE.json --size, depth--> values          FILE.npz --sizes, types, headers--> arrays by name
+    file, or pipe with a writer --size--> bytes
 
 Whatever is wrong with the content is a ValueError whose text says what; what the system refuses is
 an OSError. Callers turn both into their own error.
@@ -8,10 +9,14 @@ an OSError. Callers turn both into their own error.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
+import os
+import stat
 import struct
+import time
 import tokenize
 import zipfile
 import zlib
@@ -22,7 +27,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["is_lfs_pointer", "lfs_advice", "parse_json", "read_json", "read_npz"]
+__all__ = [
+    "check_regular",
+    "is_lfs_pointer",
+    "lfs_advice",
+    "parse_json",
+    "read_bytes",
+    "read_json",
+    "read_npz",
+]
 
 MAX_JSON_BYTES = 64 * 2**20
 # Begin of the small text that stands for a large file in a checkout without Git LFS.
@@ -30,6 +43,65 @@ _LFS_POINTERS = (b"version https://git-lfs.github.com/spec/", b"version https://
 _PLAIN_KINDS = "biufU"  # of arrays: numbers and text, no objects
 _ARRAY_SUFFIX = ".npy"
 _DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_WRITER_WAIT_S, _POLL_S = 5.0, 0.02  # for a program that opens a pipe to write
+_CHUNK_BYTES = 1 << 20
+
+
+def read_bytes(file: Path, max_bytes: int, *, wait_s: float = _WRITER_WAIT_S) -> bytes:
+    """The content of a file, or what a program writes into a pipe; one byte more if it is larger.
+
+    Args:
+        file: to read.
+        max_bytes: that are wanted; no more than one further byte is read.
+        wait_s: seconds until some program must have opened a pipe to write.
+
+    Raises:
+        OSError: it cannot be read, is a folder, a device or a socket, or nobody writes to the pipe.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for a writer for ever.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(file))
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise OSError(errno.EINVAL, "it is a device or a socket, not a file", str(file))
+        begin = _first_bytes(descriptor, file, wait_s) if stat.S_ISFIFO(mode) else b""
+        os.set_blocking(descriptor, True)
+        pieces, size = [begin], len(begin)
+        while size <= max_bytes:
+            piece = os.read(descriptor, min(_CHUNK_BYTES, max_bytes + 1 - size))
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(descriptor)
+
+
+def check_regular(file: Path) -> None:
+    """Refuse what cannot be read at any place: pipes, devices, sockets, folders.
+
+    Raises:
+        OSError: it is one of them, or it is not there.
+    """
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(file))
+
+
+def _first_bytes(descriptor: int, file: Path, wait_s: float) -> bytes:
+    """A byte from a pipe once some program has opened it to write; empty if it is yet to write."""
+    end_s = time.monotonic() + wait_s
+    while time.monotonic() < end_s:
+        try:
+            begin = os.read(descriptor, 1)
+        except BlockingIOError:
+            return b""
+        if begin:
+            return begin
+        time.sleep(_POLL_S)
+    raise OSError(errno.EINVAL, "it is a pipe that no program writes to", str(file))
 
 
 def is_lfs_pointer(content: bytes) -> bool:
@@ -49,8 +121,7 @@ def read_json(file: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
         OSError: it cannot be read.
         ValueError: too large, no JSON, or nested too deep.
     """
-    with file.open("rb") as opened:
-        data = opened.read(max_bytes + 1)
+    data = read_bytes(file, max_bytes)
     if len(data) > max_bytes:
         raise ValueError(f"it has over {max_bytes} bytes")
     return parse_json(data)
@@ -87,11 +158,15 @@ def read_npz(file: Path, names: Iterable[str], max_bytes: int) -> dict[str, npt.
         ValueError: no such file, too large, an array is missing, holds objects, or is not as long
             as its header claims.
     """
-    with file.open("rb") as opened:
-        if is_lfs_pointer(opened.read(64)):
-            raise ValueError(lfs_advice("file of arrays"))
+    data = read_bytes(file, max_bytes)
+    if is_lfs_pointer(data):
+        raise ValueError(lfs_advice("file of arrays"))
+    if len(data) > max_bytes:
+        raise ValueError(
+            f"it has over {max_bytes / 2**20:.0f} MiB, at most {max_bytes / 2**20:.0f} are read"
+        )
     try:
-        with zipfile.ZipFile(file) as parts:
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
             total = sum(member.file_size for member in parts.infolist())
             if total > max_bytes:
                 raise ValueError(

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
+import time
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from driple.storedfiles import MAX_JSON_BYTES, is_lfs_pointer, parse_json, read_json, read_npz
+from driple.storedfiles import (
+    MAX_JSON_BYTES,
+    check_regular,
+    is_lfs_pointer,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_npz,
+)
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 
@@ -43,6 +54,48 @@ def test_a_json_file_is_read_up_to_a_size(tmp_path: Path) -> None:
     assert MAX_JSON_BYTES < 2**30
     with pytest.raises(OSError, match="No such file"):
         read_json(tmp_path / "none")
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no program writes to"):
+        read_bytes(tmp_path / "pipe", 10, wait_s=0.05)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.3])
+def test_what_a_program_writes_into_a_pipe_is_read_whole(tmp_path: Path, delay_s: float) -> None:
+    """It may open the pipe later, and write in pieces with a rest between."""
+    pipe, content = tmp_path / "pipe", bytes(range(256)) * 1000
+
+    def write() -> None:
+        time.sleep(delay_s)
+        with pipe.open("wb", buffering=0) as opened:
+            time.sleep(delay_s)
+            opened.write(content[:7])
+            time.sleep(delay_s)
+            opened.write(content[7:])
+
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=write)
+    writer.start()
+    found = read_bytes(pipe, len(content))
+    writer.join()
+    assert found == content
+
+
+def test_folders_and_devices_are_refused_and_a_large_file_is_not_read_whole(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(OSError, match="a device or a socket"):
+        read_bytes(Path("/dev/zero"), 10)
+    with pytest.raises(OSError, match="it is a folder"):
+        read_bytes(tmp_path, 10)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no regular file"):
+        check_regular(tmp_path / "pipe")
+    (tmp_path / "a").write_bytes(b"12345678")
+    assert read_bytes(tmp_path / "a", 3) == b"1234"
+    assert read_bytes(tmp_path / "a", 8) == b"12345678"
 
 
 def test_pointers_of_git_lfs() -> None:

@@ -20,8 +20,8 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
-from driple.cli.show import note, print_json, print_table
-from driple.cli.source import SOURCE_HELP, UNKNOWN_DIMENSIONS
+from driple.cli.show import note, print_assumptions, print_json, print_table
+from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
     from driple.dataset.lookup import Found
@@ -111,11 +111,9 @@ def compare(
     reading.show(json=json)
     graph = reading.graph
     job = reading.job()
-    if not graph.is_synchronous:
-        note("the graph is of asynchronous training; the closed forms take it for synchronous")
     compared = [_compare(*place, job, preset, steps, datasets) for place in places]
     if reading.has_unknown:
-        compared = [_without_errors(item) for item in compared]
+        compared = [_without_errors(item, reading.unknown_words) for item in compared]
     if plot is not None:
         from driple.cli.compare_plot import plot_compared
 
@@ -123,10 +121,22 @@ def compare(
         plot_compared(bars, _WORDS, plot, title=Path(source).name)
         note(f"wrote {plot}")
     if json:
-        settings = [_as_json(item) for item in compared]
+        settings = [
+            {**_as_json(item), "assumptions": list(_assumptions(graph, item.setting))}
+            for item in compared
+        ]
         print_json({"job": source, **reading.to_json_dict(), "settings": settings})
     else:
+        assumed = [words for item in wanted for words in _assumptions(graph, item)]
+        print_assumptions(dict.fromkeys(assumed))
         _print(compared, Path(source).name)
+
+
+def _assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """Of all methods that answer for a setting: closed forms are of parameter servers."""
+    from driple.simulate.job import assumptions_on, closed_form_assumptions
+
+    return (closed_form_assumptions if setting.num_servers else assumptions_on)(graph, setting)
 
 
 def _compare(
@@ -199,15 +209,15 @@ def _compare(
     )
 
 
-def _without_errors(item: _Compared) -> _Compared:
-    """The same, but for the errors of methods, which are of graphs without unknown dimensions."""
+def _without_errors(item: _Compared, unknown: str) -> _Compared:
+    """The same, but for the errors of methods, which are of graphs without unknown sizes."""
     from driple.simulate.stated_error import StatedError
 
     estimates = [
         one if one.method == "measured" else replace(one, p90=None, calibrated_s=None)
         for one in item.estimates
     ]
-    return replace(item, estimates=estimates, stated=StatedError(runs=UNKNOWN_DIMENSIONS))
+    return replace(item, estimates=estimates, stated=StatedError(runs=unknown))
 
 
 def _predicted(

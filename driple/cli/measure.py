@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
+_LONGEST_LIST_BYTES = 1 << 20
+
 
 def measure(
     workloads: Annotated[
@@ -167,8 +169,13 @@ def _workloads(
     from driple.zoo.names import workload_named
 
     if list_file is not None:
+        from driple.storedfiles import read_bytes
+
         try:
-            names = [*names, *list_file.read_text().split()]
+            listed = read_bytes(list_file, _LONGEST_LIST_BYTES)
+            if len(listed) > _LONGEST_LIST_BYTES:
+                raise ConfigError(f"--list {list_file} has over {_LONGEST_LIST_BYTES} bytes")
+            names = [*names, *listed.decode().split()]
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--list {list_file} cannot be read ({error})") from error
     jobs = [workload_named(name) for name in names]

@@ -18,7 +18,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
@@ -215,8 +215,6 @@ def _prepare(
         calibration.device(device)
     reading = read_source(source, wanted, options)
     reading.show(json=json)
-    if not reading.graph.is_synchronous:
-        note("the graph is of asynchronous training; the closed forms take it for synchronous")
     return _Asked(
         setting=wanted, scene=scene, calibration=calibration, job=reading.job(), reading=reading
     )
@@ -233,10 +231,12 @@ def _show(
 ) -> None:
     """A table, or JSON, and a picture."""
     from driple.simulate.closed import PARTS, shipped_closed_forms
+    from driple.simulate.job import closed_form_assumptions
 
     setting, reading = asked.setting, asked.reading
+    assumed = closed_form_assumptions(reading.graph, setting)
     errors: dict[str, dict[str, float]] = {form.method: {} for form in forms}
-    if not reading.has_unknown:  # errors are of graphs without unknown dimensions
+    if not reading.has_unknown:  # errors are of graphs without unknown sizes
         shipped = shipped_closed_forms()
         errors = {form.method: dict(shipped.error_of(asked.scene, form.method)) for form in forms}
     if plot is not None:
@@ -255,9 +255,10 @@ def _show(
             for form in forms
         }
         found = {"setting": setting.name, "provenance": "simulated", "models": models}
-        print_json({**found, **facts, **reading.to_json_dict()})
+        print_json({**found, **facts, "assumptions": list(assumed), **reading.to_json_dict()})
         return
     print(f"{Path(source).name} on {setting.name}, a synchronous iteration")
+    print_assumptions(assumed)
     rows = [[part, *(f"{form.parts_s[part]:.4f} s" for form in forms)] for part in PARTS]
     rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
     print_table(["", *(METHODS[form.method] for form in forms)], rows)
@@ -265,7 +266,7 @@ def _show(
         if not error:
             why = "no measurement of such a cluster"
             if reading.has_unknown:
-                why = "dimensions of the graph are unknown"
+                why = reading.unknown_words
             print(f"error of {METHODS[method]}: not known, {why}")
         else:
             print(

@@ -19,7 +19,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
-from driple.cli.show import note, print_json, print_targets
+from driple.cli.show import note, print_assumptions, print_json, print_targets
 
 if TYPE_CHECKING:
     from driple.cli.source import Reading
@@ -110,7 +110,7 @@ def predict(
             found["assumptions"] = list(assumed)
             print_json({**found, **reading.to_json_dict()})
         else:
-            _print(prediction, graph.name, assumed, unknown=reading.has_unknown)
+            _print(prediction, graph.name, assumed, unknown=reading.unknown_words)
             if stated is not None:
                 print(f"labels: {stated.sentence()}")
 
@@ -139,13 +139,12 @@ def _label_error(
     return reading.stated_error(Setting.parse(prediction.setting), scene)
 
 
-def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: bool) -> None:
+def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: str) -> None:
     trained = prediction.trained_on
     for words in prediction.warnings:
         print(f"a guess for {prediction.setting}: {words}")
     print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
-    for assumption in assumed:
-        print(f"assumed: {assumption}")
+    print_assumptions(assumed)
     if prediction.outdated:
         print(prediction.outdated)
     ends = None if prediction.ends is None else prediction.ends.tolist()
@@ -175,10 +174,10 @@ def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown
     print(f"checkpoint: learned from {part} of {whole} workloads of {data}{moved}{tested}")
 
 
-def _why_no_level(prediction: Prediction, *, unknown: bool) -> str:
+def _why_no_level(prediction: Prediction, *, unknown: str) -> str:
     """Why no share of values is stated for the intervals."""
     if unknown:
-        return "with unknown dimensions counted as 1"
+        return f"{unknown} and count as 1"
     if prediction.contradiction:
         return "wide enough to hold the closed form's times too"
     return "learned from another version" if prediction.outdated else "extrapolated"

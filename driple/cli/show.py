@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "note",
     "note_unknown_costs",
+    "print_assumptions",
     "print_json",
     "print_table",
     "print_targets",
@@ -43,6 +44,12 @@ def note_unknown_costs(unknown: Mapping[str, int]) -> None:
         named = [f"{op} ({n})" for op, n in unknown.items() if has_formula(op) is shapes]
         if named:
             note(f"{words}, counted without FLOPs: {', '.join(named)}")
+
+
+def print_assumptions(assumed: Iterable[str]) -> None:
+    """A line on stdout for each, before the numbers that rest on them."""
+    for words in assumed:
+        print(f"assumed: {words}")
 
 
 def print_json(value: Any) -> None:

@@ -19,6 +19,7 @@ from driple.cli.graphoptions import (
 from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.show import (
     note,
+    print_assumptions,
     print_json,
     print_table,
     print_targets,
@@ -219,8 +220,7 @@ def _simulate_all(
 
 def _print(made: Simulation, calibration: Calibration, name: str) -> None:
     print(f"{name} on {made.setting.name}: simulated")
-    for assumption in made.assumptions:
-        print(f"assumed: {assumption}")
+    print_assumptions(made.assumptions)
     print_targets(made.targets, made.iteration_time_s)
     times = [record.iteration_time_s for record in made.records]
     rows = [

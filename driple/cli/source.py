@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SOURCE_HELP",
-    "UNKNOWN_DIMENSIONS",
     "Reading",
     "read_file",
     "read_source",
@@ -33,7 +32,6 @@ __all__ = [
     "refuse_file_flags",
 ]
 
-UNKNOWN_DIMENSIONS = "dimensions of the graph are unknown"
 SOURCE_HELP = (
     "graph file (.pb, .pbtxt, also .gz), or a workload such as resnet20/cifar10/b32/sgd/sync"
 )
@@ -64,16 +62,23 @@ class Reading:
 
     @property
     def has_unknown(self) -> bool:
-        """Whether dimensions or shapes are unknown: then no price, advice or error is stated."""
-        return self.graph.report.unknown_share > 0
+        """Whether sizes or turns of loops are unknown: then no price, advice or error is stated."""
+        return self.graph.report.has_unknown
 
     @property
     def unknown_words(self) -> str:
-        """One sentence about unknown dimensions and shapes, and the options that set them."""
-        return self.graph.report.notes[0]
+        """What is unknown; empty if nothing is."""
+        return self.graph.report.unknown_words
+
+    @property
+    def options_that_set(self) -> str:
+        """The options with which a user says what is unknown."""
+        report = self.graph.report
+        sizes = ["--input NAME=SHAPE"] if report.unknown_share > 0 else []
+        return " and ".join([*sizes, *(["--loop-turns N"] if report.unknown_turns else [])])
 
     def stated_error(self, setting: Setting, scene: Scene | None = None) -> StatedError:
-        """Error of a simulated answer on a setting; not known with unknown dimensions.
+        """Error of a simulated answer on a setting; not known with unknown sizes or turns.
 
         Args:
             setting: the cluster.
@@ -82,17 +87,18 @@ class Reading:
         from driple.simulate.stated_error import StatedError, stated_error
 
         if self.has_unknown:
-            return StatedError(runs=UNKNOWN_DIMENSIONS)
+            return StatedError(runs=self.unknown_words)
         return stated_error(setting, self.graph, cost=self.cost, scene=scene)
 
     def show(self, *, json: bool) -> None:
-        """Unknown dimensions first, on stdout unless that is for JSON; the rest on stderr."""
-        if self.has_unknown:
+        """What is unknown first, on stdout unless that is for JSON; the rest on stderr."""
+        report = self.graph.report
+        for doubt in report.doubts:
             if json:
-                note(self.unknown_words)
+                note(doubt)
             else:
-                print(self.unknown_words)
-        for remark in self.graph.report.notes[int(self.has_unknown) :]:
+                print(doubt)
+        for remark in report.notes[len(report.doubts) :]:
             note(remark)
         note_unknown_costs(self.op_types_without_cost)
 
@@ -102,6 +108,7 @@ class Reading:
         return {
             "unknown_dimensions": report.unknown_dimensions,
             "unknown_share": report.unknown_share,
+            "unknown_turns": list(report.unknown_turns),
             "notes": list(report.notes),
             "op_types_without_cost": dict(self.op_types_without_cost),
         }

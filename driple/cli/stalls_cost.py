@@ -22,7 +22,6 @@ from driple.cli.graphoptions import (
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.show import note, print_json, print_table
-from driple.cli.source import UNKNOWN_DIMENSIONS
 from driple.errors import ConfigError
 from driple.units import parse_whole_numbers
 
@@ -141,7 +140,7 @@ def cost(
         answer.reading.show(json=json)
         _add_simulated(answer, given, chosen, samples=samples, day=day)
     if answer.no_price:
-        answer.offers = [_without_price(offer) for offer in answer.offers]
+        answer.offers = [_without_price(offer, answer.reading) for offer in answer.offers]
     answer.offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
     sentence = None if answer.no_price else recommendation(answer.offers, deadline)
     if json:
@@ -155,13 +154,13 @@ def cost(
         note(f"wrote {plot}")
 
 
-def _without_price(offer: Offer) -> Offer:
+def _without_price(offer: Offer, reading: Reading | None) -> Offer:
     """A simulated offer without price and known error; a measured one as it is."""
     from driple.simulate.stated_error import StatedError
 
-    if offer.provenance != "simulated":
+    if reading is None or offer.provenance != "simulated":
         return offer
-    unknown = StatedError(runs=UNKNOWN_DIMENSIONS)
+    unknown = StatedError(runs=reading.unknown_words)
     return replace(offer, per_hour=None, epoch_cost=None, error=unknown)
 
 
@@ -285,10 +284,9 @@ def _why_no_price(given: GivenJob) -> str:
     """Why the job has no price; empty if it has one."""
     if not given.reading.has_unknown:
         return ""
-    share = given.reading.graph.report.unknown_share
     return (
-        f"no price and no recommendation: {100 * share:.2g} % of the graph's nodes have unknown "
-        "dimensions or shapes, so times are too short; set them with --input NAME=SHAPE"
+        f"no price and no recommendation: {given.reading.unknown_words}, so times are too short; "
+        f"set them with {given.reading.options_that_set}"
     )
 
 

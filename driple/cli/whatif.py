@@ -21,7 +21,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
-from driple.cli.show import note, print_json, print_table
+from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.spread import Spread
 from driple.errors import ConfigError
 from driple.units import format_rate, parse_rates, parse_shares, parse_whole_numbers
@@ -122,7 +122,7 @@ def whatif(
     from driple.graph.placement import STRATEGIES
     from driple.perfmodel.sweep import EXCHANGES, Compression
     from driple.settings import Setting
-    from driple.simulate.job import Job
+    from driple.simulate.job import Job, closed_form_assumptions
 
     if plot is not None:
         from driple.cli.plot import check_picture
@@ -147,6 +147,7 @@ def whatif(
         measured=measured,
         given_rates=bool(bandwidth),
     )
+    assumed = closed_form_assumptions(reading.graph, wanted)
     advise = not reading.has_unknown  # without the sizes of the graph, advice would be wrong
     if json:
         print_json(
@@ -158,11 +159,13 @@ def whatif(
                 "exchange": exchange,
                 "placement": placement,
                 "placement_messages": sweep.spread.messages(),
+                "assumptions": list(assumed),
                 **reading.to_json_dict(),
             }
         )
     else:
-        _print(sweep, advise=advise)
+        print_assumptions(assumed)
+        _print(sweep, unknown=reading.unknown_words)
         for message in sweep.spread.messages():
             print(message)
     if plot is not None:
@@ -314,8 +317,8 @@ def _as_json(sweep: _Sweep, *, advise: bool) -> dict[str, Any]:
     return {"bottlenecks": dict(BOTTLENECKS), "columns": columns}
 
 
-def _print(sweep: _Sweep, *, advise: bool) -> None:
-    """A row for each point, or for some of very many."""
+def _print(sweep: _Sweep, *, unknown: str) -> None:
+    """A row for each point, or for some of very many; advice only if nothing is unknown."""
     import numpy as np
 
     from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
@@ -335,7 +338,7 @@ def _print(sweep: _Sweep, *, advise: bool) -> None:
         ]
         for i in shown.tolist()
     ]
-    if advise:
+    if not unknown:
         header += ["2x device", "2x worker link", "2x server link", "2x servers", "held back by"]
         some = sweep.points.at(shown)
         gains = {
@@ -345,8 +348,8 @@ def _print(sweep: _Sweep, *, advise: bool) -> None:
             rows[row] += [f"{100 * gains[name][row]:.0f} %" for name in RESOURCES]
             rows[row].append(BOTTLENECKS[str(sweep.names[i])])
     print_table(header, rows)
-    if not advise:
-        print("no advice: dimensions of the graph are unknown")
+    if unknown:
+        print(f"no advice: {unknown}")
     elif len(np.unique(flat["compression"])) > 1:
         steps_per_s = flat["workers"] / found.total_s
         best = int(steps_per_s.argmax())

@@ -24,6 +24,7 @@ from driple.graph.options import ReadOptions
 from driple.graph.reader import DEFAULT_MAX_BYTES, read_graph
 from driple.label.provenance import Provenance
 from driple.settings import Setting
+from driple.storedfiles import read_bytes
 from driple.targets import FIGURES, RESOURCES, Targets
 
 __all__ = ["read_perf_table"]
@@ -135,9 +136,10 @@ def _jobs(file: Path, setting: Setting) -> dict[str, dict[str, Row]]:
 def _rows(file: Path) -> list[tuple[int, Row]]:
     """Line numbers and cells of the table."""
     try:
-        if file.stat().st_size > MAX_FILE_BYTES:
+        data = read_bytes(file, MAX_FILE_BYTES)
+        if len(data) > MAX_FILE_BYTES:
             raise DatasetError(f"{file} is larger than {MAX_FILE_BYTES} bytes; split it")
-        text = file.read_text(encoding="utf-8-sig")
+        text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{file} cannot be read: {error}") from error
     reader = csv.DictReader(text.splitlines())

@@ -27,7 +27,7 @@ from driple.errors import DatasetError, GraphError, MissingExtraError
 from driple.inputs.grouped import GroupedGraph
 from driple.label.provenance import Provenance
 from driple.settings import Setting
-from driple.storedfiles import is_lfs_pointer, lfs_advice
+from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
 from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ def _check_torch(version: str) -> None:
 def _check_packing(file: Path) -> None:
     """Refuse a zip that unpacks to more than it is; torch.save stores tensors as they are."""
     try:
+        check_regular(file)
         with file.open("rb") as opened:
             if is_lfs_pointer(opened.read(64)):
                 raise DatasetError(f"{file} is {lfs_advice('data set')}")

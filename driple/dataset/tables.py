@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driple.errors import DatasetError, MissingExtraError
-from driple.storedfiles import is_lfs_pointer, lfs_advice
+from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +27,7 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
     from pyarrow import parquet  # an extra, loaded when needed
 
     try:
+        check_regular(file)
         with file.open("rb") as opened:
             if is_lfs_pointer(opened.read(64)):
                 raise DatasetError(f"{file} is {lfs_advice('data set')}")

@@ -29,6 +29,7 @@ from driple.graph.sizes import OutputSize, output_size, output_types
 from driple.graph.step import Step, find_step
 from driple.graph.step_ops import PRODUCTS
 from driple.graph.traffic import traffic_of
+from driple.graph.unknown_loops import loop_words, loops_in_step
 
 __all__ = ["graph_of"]
 
@@ -101,6 +102,8 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             places,
             sizes=kept_sizes,
             is_open=_open_nodes(nodes, inferred)[kept],
+            unknown_loops=loops_in_step(nodes, step.runs, executions.unknown),
+            loop_turns=options.loop_turns,
             depends_on_data=int(inferred.data_dependent[kept].sum()),
             sources=inferred.sources,
             unsized=_variables_without_shape(nodes, step.runs),
@@ -227,6 +230,8 @@ def _report(
     *,
     sizes: Sequence[OutputSize],
     is_open: npt.NDArray[np.bool_],
+    unknown_loops: tuple[str, ...],
+    loop_turns: int | None,
     depends_on_data: int,
     sources: Sequence[str],
     unsized: Sequence[str],
@@ -247,6 +252,8 @@ def _report(
             f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; set them "
             "with --batch-size N or --input NAME=32x300x300x3"
         )
+    if unknown_loops and loop_turns is None:
+        said.append(loop_words(unknown_loops, None))
     if depends_on_data:
         said.append(
             f"{depends_on_data} of {len(sizes)} ops have sizes that only the data decide (of "
@@ -271,7 +278,8 @@ def _report(
         said.append(f"{untyped} node(s) without a data type; their elements count 4 bytes")
     if dangling:
         said.append(f"{dangling} input(s) name nodes that are not in the file")
-    said += executions.notes
+    if unknown_loops and loop_turns is not None:
+        said.append(loop_words(unknown_loops, loop_turns))
     if inlined.unresolved:
         said.append(f"functions not in the file, kept as calls: {', '.join(inlined.unresolved)}")
     return ReadReport(
@@ -282,6 +290,7 @@ def _report(
         nodes_without_device=places.without_device,
         dangling_inputs=dangling,
         loops_of_unknown_length=len(executions.unknown),
+        unknown_turns=unknown_loops if loop_turns is None else (),
         unresolved_functions=inlined.unresolved,
         unknown_share=num_open / len(sizes) if sizes else 0.0,
         train_ops=step.train_ops,

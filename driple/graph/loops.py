@@ -27,7 +27,6 @@ from driple.graph.shape_call import Key
 __all__ = ["Executions", "count_executions"]
 
 _MOST = 10**9  # turns of all loops around a node
-_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,13 +37,11 @@ class Executions:
         count: shape [num_nodes], int64, 1 outside of loops.
         num_loops: loops in the graph.
         unknown: names of the loops whose length does not follow from the graph.
-        notes: one sentence about them for the user, if there are any.
     """
 
     count: npt.NDArray[np.int64]
     num_loops: int
     unknown: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def num_unknown(self) -> int:
@@ -75,7 +72,7 @@ def count_executions(
     order = list(order)
     whiles = {nodes[i].name: i for i in order if nodes[i].starts}
     if not whiles and not any(node.op in ("Enter", "RefEnter") for node in nodes):
-        return Executions(count=count, num_loops=0, unknown=(), notes=())
+        return Executions(count=count, num_loops=0, unknown=())
     frames = Frames(nodes, edges, order)
     lengths = Lengths(nodes, inputs, frames, whiles, values or {})
     for i in order:  # a loop after those that it waits for
@@ -100,7 +97,6 @@ def count_executions(
         count=count,
         num_loops=len(turns) - 1 + len(whiles),
         unknown=tuple(unknown),
-        notes=_notes(unknown, loop_turns),
     )
 
 
@@ -118,16 +114,3 @@ def _while_turns(
             here = other if length is None else max(1, length)
             total[each] = min(here * total.get(nodes[whiles[each]].loop, 1), _MOST)
     return total
-
-
-def _notes(unknown: Sequence[str], loop_turns: int | None) -> tuple[str, ...]:
-    if not unknown:
-        return ()
-    named = ", ".join(name[:60] for name in unknown[:_MOST_NAMED])
-    named += " ..." if len(unknown) > _MOST_NAMED else ""
-    if loop_turns is None:
-        return (
-            f"{len(unknown)} loop(s) of unknown length count as one turn ({named}); give their "
-            "turns with --loop-turns",
-        )
-    return (f"{len(unknown)} loop(s) of unknown length turn {loop_turns} times ({named})",)

@@ -43,13 +43,15 @@ class ReadReport:
         nodes_without_device: nodes of the file that name no device.
         dangling_inputs: inputs that name a node which is not in the file.
         loops_of_unknown_length: while-loops whose turns the graph does not fix; each counts one.
+        unknown_turns: names of those of them that run in the step and whose turns the user did not
+            give either; each counts as one turn.
         unresolved_functions: names of called functions that the library does not hold.
         unknown_share: share of the kept nodes that such dimensions affect; sizes that only data
             decide are a note.
         train_ops: names of the train ops in the graph, the largest step first.
         target: name of the train op whose step this is; empty if the graph has none.
         left_out: number of nodes that no step runs, by reason.
-        notes: one sentence for each thing a user should know, for stderr.
+        notes: one sentence for each thing a user should know; the `doubts` come first.
     """
 
     nodes_in_file: int = 0
@@ -59,12 +61,37 @@ class ReadReport:
     nodes_without_device: int = 0
     dangling_inputs: int = 0
     loops_of_unknown_length: int = 0
+    unknown_turns: tuple[str, ...] = ()
     unresolved_functions: tuple[str, ...] = ()
     unknown_share: float = 0.0
     train_ops: tuple[str, ...] = ()
     target: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether sizes or turns count as 1 since nothing fixes them: then no price or advice."""
+        return self.unknown_share > 0 or bool(self.unknown_turns)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The notes about these, with the options that set them."""
+        return self.notes[: (self.unknown_share > 0) + bool(self.unknown_turns)]
+
+    @property
+    def unknown_words(self) -> str:
+        """What is unknown, to follow `since` or a colon; empty if nothing is."""
+        found = []
+        if self.unknown_share > 0:
+            found.append(f"{100 * self.unknown_share:.2g} % of the nodes have unknown dimensions")
+        if self.unknown_turns:
+            loops = ", ".join(name[:60] for name in self.unknown_turns[:3])
+            more = ", ..." if len(self.unknown_turns) > 3 else ""
+            found.append(
+                f"the turns of {len(self.unknown_turns)} loop(s) are unknown ({loops}{more})"
+            )
+        return " and ".join(found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from driple.errors import GraphError
 from driple.graph.build import graph_of
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import ReadOptions
-from driple.storedfiles import is_lfs_pointer, lfs_advice
+from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
 
 __all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", "read_graph"]
 
@@ -86,8 +86,7 @@ def _read(file: Path, max_bytes: int) -> bytes:
     size = file.stat().st_size
     if size > max_bytes:
         raise GraphError(_too_large(f"{size} bytes", max_bytes))
-    with file.open("rb") as opened:
-        data = opened.read(max_bytes + 1)
+    data = read_bytes(file, max_bytes)
     if len(data) > max_bytes:
         raise GraphError(_too_large(f"over {max_bytes} bytes", max_bytes))
     return _gunzip(data, max_bytes) if data.startswith(_GZIP_MAGIC) else data

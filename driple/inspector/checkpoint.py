@@ -11,7 +11,6 @@ is told in one line.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
 from driple.inspector.trained_on import TrainedOn
-from driple.storedfiles import is_lfs_pointer, lfs_advice
+from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
 from driple.targets import NUM_TARGETS, TARGET_NAMES
 
 __all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
@@ -134,16 +133,15 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     """
     source = Path(path)
     try:
-        with source.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > MAX_FILE_BYTES:
-                raise CheckpointError(
-                    f"{source}: {size} bytes, no checkpoint has more than {MAX_FILE_BYTES}; "
-                    "give a checkpoint of `driple train`"
-                )
-            data = file.read(MAX_FILE_BYTES)
+        size = source.stat().st_size
+        data = b"" if size > MAX_FILE_BYTES else read_bytes(source, MAX_FILE_BYTES)
     except OSError as error:
         raise CheckpointError(f"{source}: cannot be read, {error.strerror or error}") from error
+    if max(size, len(data)) > MAX_FILE_BYTES:
+        raise CheckpointError(
+            f"{source}: {max(size, len(data))} bytes, no checkpoint has more than "
+            f"{MAX_FILE_BYTES}; give a checkpoint of `driple train`"
+        )
     try:
         return _parse(data)
     except (CheckpointError, ConfigError) as error:

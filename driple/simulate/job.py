@@ -22,7 +22,7 @@ from driple.simulate.live import executed_nodes
 from driple.simulate.optable import OpTable
 from driple.simulate.plan import OpTimes, StepPlan, execution_order, plan_step
 
-__all__ = ["Job", "OpKinds", "Program", "assumptions_on"]
+__all__ = ["Job", "OpKinds", "Program", "assumptions_on", "closed_form_assumptions"]
 
 # Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
 _ACCESSES = {
@@ -50,6 +50,12 @@ _ASSUMED: Mapping[tuple[Layout, str], str] = {
     ("servers", "alone"): f"the graph has parameter servers, this setting has none: {_ALONE}",
     ("all_reduce", "alone"): f"the graph adds up gradients of several workers: {_ALONE}",
 }
+_OPEN = "the graph does not show whether workers wait for each other"
+_ASYNCHRONOUS = f"{_OPEN}: training is asynchronous, none waits"
+_TAKEN_FOR_SYNCHRONOUS = (
+    f"{_OPEN}; the closed forms take it for synchronous training, driple simulate and driple "
+    "predict for asynchronous"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,9 +232,43 @@ def _check_length(compute_s: float, device: str) -> None:
         )
 
 
-def assumptions_on(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
-    """What a simulation of a graph assumes where the setting is not what the graph is made for."""
+def assumptions_on(
+    graph: OpGraph, setting: Setting, *, synchronous: bool | None = None
+) -> tuple[str, ...]:
+    """What a simulation assumes where a graph does not fit a setting, or leaves a choice open.
+
+    A graph that is placed on parameter servers and adds up no gradients is of asynchronous
+    training; one without servers shows neither.
+
+    Args:
+        graph: of one worker's step.
+        setting: the cluster.
+        synchronous: whether workers wait for each other, where the training program says it.
+    """
+    found = _placement(graph, setting)
+    if synchronous is None and _leaves_open(graph) and setting.num_servers:
+        found += (_ASYNCHRONOUS,) if setting.num_workers > 1 else ()
+    return found
+
+
+def closed_form_assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """What a closed form of synchronous training assumes of a graph on a setting."""
+    found = _placement(graph, setting)
+    if graph.is_synchronous:
+        return found
+    if _leaves_open(graph):
+        return (*found, _TAKEN_FOR_SYNCHRONOUS)
+    return (*found, "the graph is of asynchronous training; the closed forms take it for "
+            "synchronous")  # fmt: skip
+
+
+def _placement(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """Where variables are, if the graph is made for another kind of cluster."""
     without = "ring" if setting.num_workers > 1 else "alone"
-    kind = "servers" if setting.num_servers else without
-    found = _ASSUMED.get((graph.layout, kind))
+    found = _ASSUMED.get((graph.layout, "servers" if setting.num_servers else without))
     return (found,) if found else ()
+
+
+def _leaves_open(graph: OpGraph) -> bool:
+    """Whether nothing in the graph says if workers wait for each other."""
+    return graph.layout in ("unplaced", "one_machine") and not graph.is_synchronous

@@ -128,7 +128,7 @@ def simulate(
         traces=seen.traces,
         records=tuple(records),
         scene=scene,
-        assumptions=assumptions_on(job.graph, setting),
+        assumptions=assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
     )
 
 

@@ -97,11 +97,8 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
     """
-    unknown = graph.report.unknown_share
-    if unknown:
-        return JobKind(
-            unlike=f"{100 * unknown:.2g} % of its nodes have unknown dimensions or shapes"
-        )
+    if graph.report.has_unknown:
+        return JobKind(unlike=graph.report.unknown_words)
     flops = _product_flops(graph, cost_of_graph(graph) if cost is None else cost)
     total = sum(flops)
     if total == 0:

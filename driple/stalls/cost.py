@@ -156,7 +156,7 @@ def simulated_offer(
 ) -> Offer:
     """An epoch on an instance that nobody here has.
 
-    A graph with unknown dimensions gets no price: each counts as 1, and the time is too short.
+    A graph with unknown sizes or turns gets no price: each counts as 1, the time is too short.
 
     Args:
         job: the training job of one worker.
@@ -196,7 +196,7 @@ def simulated_offer(
         provenance="simulated",
         setting=setting.name,
         error=stated_error(setting, kind or job.graph),
-        priced=job.graph.report.unknown_share == 0,
+        priced=not job.graph.report.has_unknown,
     )
 
 

@@ -16,6 +16,7 @@ from driple.catalog.rows import Row, parse_table
 from driple.errors import ConfigError
 from driple.settings import Setting
 from driple.stalls.plainyaml import MAX_YAML_BYTES, read_plain_yaml
+from driple.storedfiles import read_bytes
 
 __all__ = ["Instance", "choose_instances", "instance_setting", "read_instances"]
 
@@ -86,9 +87,7 @@ def choose_instances(known: Mapping[str, Instance], names: Sequence[str]) -> lis
 def _rows(file: Path) -> list[Row]:
     """The rows of a user's YAML file."""
     try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_YAML_BYTES + 1)
-        text = data.decode()
+        text = read_bytes(file, MAX_YAML_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--instances {file} cannot be read ({error})") from error
     content = read_plain_yaml(text, str(file))

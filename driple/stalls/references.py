@@ -1,20 +1,25 @@
 """Functions of a user by name, for other processes and for the command line.
 
-function <-> `MODULE:NAME` or `FILE.py:NAME`
+function <-> `MODULE:NAME` or `FILE.py:NAME`;  an exception of the user's code -> one line
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from driple.errors import ConfigError
+from driple.errors import ConfigError, DripleError
 
-__all__ = ["function_named", "reference_of"]
+__all__ = ["exception_words", "function_named", "own_code", "reference_of"]
+
+_HERE = Path(__file__).resolve().parent.parent
 
 
 def reference_of(name: str, function: Callable[..., Any]) -> str:
@@ -42,12 +47,13 @@ def function_named(reference: str) -> Any:
     """The function that `MODULE:NAME` or `FILE.py:NAME` names; its file is run, but not as main.
 
     Raises:
-        ConfigError: there is no such file, module or name.
+        ConfigError: there is no such file, module or name, or importing it fails.
     """
     place, _, name = reference.rpartition(":")
     if not place:
         raise ConfigError(f"'{reference}' names no function; give FILE.py:FUNCTION")
-    found: Any = _module_of_file(Path(place)) if place.endswith(".py") else _module(place)
+    with own_code(reference):  # an import runs the file
+        found: Any = _module_of_file(Path(place)) if place.endswith(".py") else _module(place)
     for part in name.split("."):
         if not hasattr(found, part):
             raise ConfigError(f"{place} has no '{name}'; give a function at its top")
@@ -55,10 +61,59 @@ def function_named(reference: str) -> Any:
     return found
 
 
+@contextmanager
+def own_code(reference: str) -> Iterator[None]:
+    """Turn whatever the user's code raises within the block into one line that names its place.
+
+    Errors of Driple pass. A traceback of the user's code alone is had by running it in Python.
+
+    Args:
+        reference: `FILE.py:NAME` or `MODULE:NAME` that runs.
+
+    Raises:
+        ConfigError: the code raised something, or ended the program.
+    """
+    try:
+        yield
+    except DripleError:
+        raise
+    except (Exception, SystemExit) as error:  # user code may raise anything
+        raise ConfigError(
+            f"{reference} failed: {exception_words(error)}; correct it, and run again"
+        ) from error
+
+
+def exception_words(error: BaseException) -> str:
+    """Type and first line of an exception, and the line of the user's code that it comes from.
+
+    That is the last line outside of Driple and of installed packages.
+    """
+    message = (str(error).strip().splitlines() or [""])[0]
+    words = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    if isinstance(error, SyntaxError):  # the file that cannot be read is not on the stack
+        return f"{words} ({error.filename}, line {error.lineno})" if error.filename else words
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if _is_own(frame.filename)]
+    return f"{words} ({own[-1].filename}, line {own[-1].lineno})" if own else words
+
+
+def _is_own(file: str) -> bool:
+    """Whether a file is the user's: not Driple's, not of the standard library, not installed."""
+    if file.startswith("<"):
+        return False
+    library = Path(os.__file__).resolve().parent
+    path = Path(file).resolve()
+    if path.is_relative_to(_HERE) or "site-packages" in path.parts:
+        return False
+    return not path.is_relative_to(library)
+
+
 def _module(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # a module that it imports itself
         raise ConfigError(f"module {name} cannot be imported ({error})") from error
 
 
@@ -74,5 +129,9 @@ def _module_of_file(file: Path) -> Any:
     module = module_from_spec(spec)
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]  # half of a module is none
+        raise
     return module

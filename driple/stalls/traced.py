@@ -20,14 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import default_collate
 
 from driple.checks import check_whole
-from driple.errors import ConfigError, GraphError
+from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
 from driple.stalls.aten import Input, Kernel, kernels_of, tensors_in
 from driple.stalls.autocast import gpu_autocast
-from driple.stalls.references import function_named
+from driple.stalls.references import exception_words, function_named, own_code
 from driple.stalls.workloads import Workload
 
 __all__ = ["graph_of_functions", "graph_of_step", "graph_of_workload"]
@@ -81,26 +81,34 @@ def graph_of_functions(
         batch_size: samples of a device in an iteration.
 
     Raises:
-        ConfigError: there are no such functions.
+        ConfigError: there are no such functions, or they fail.
         GraphError: the step cannot be followed by shapes alone.
     """
     check_whole("--batch-size", batch_size, 1)
     with gpu_autocast():  # from the import on: a decorator may be autocast's
-        module, samples = function_named(model)(), function_named(dataset)()
+        build, build_samples = function_named(model), function_named(dataset)
         of = nn.functional.cross_entropy if loss is None else function_named(loss)
+        with own_code(model):
+            module = build()
+        with own_code(dataset):
+            samples = build_samples()
         try:
             inputs, labels = default_collate([samples[0]] * batch_size)
             inputs, labels = inputs.to("meta"), labels.to("meta")
             graph = _recorded(
                 _on_meta(module), inputs, lambda outputs: of(outputs, labels), _UPDATE
             )
-        except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
-            first = (str(error).splitlines() or [type(error).__name__])[0]
+        except DripleError:
+            raise
+        except (Exception, SystemExit) as error:  # the model, data set and loss may raise anything
             raise GraphError(
-                f"the training step of {model} cannot be read without running it ({first}); it "
-                "must not decide by values of tensors, and the data set must give pairs of tensors"
+                f"the training step of {model} cannot be read without running it: "
+                f"{exception_words(error)}; it must not decide by values of tensors, and the data "
+                "set must give pairs of tensors"
             ) from error
-    return graph, len(samples) if hasattr(samples, "__len__") else None
+    with own_code(dataset):
+        num_samples = len(samples) if hasattr(samples, "__len__") else None
+    return graph, num_samples
 
 
 def _on_meta(module: nn.Module) -> nn.Module:

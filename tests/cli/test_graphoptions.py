@@ -136,6 +136,51 @@ def test_unknown_dimensions_leave_no_price_and_no_recommendation(tmp_path: Path)
     assert {(one["per_hour"], one["epoch_cost"]) for one in found["offers"]} == {(None, None)}
 
 
+@pytest.fixture(scope="module")
+def open_loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recurrent network whose loop ends where the graph does not say."""
+    graph = tmp_path_factory.mktemp("loop") / "loop.pbtxt"
+    known = (CASES / "17b_rnn_length_constant.pbtxt").read_text()
+    graph.write_text(known.replace('op: "Less"', 'op: "MyLess"'))
+    return graph
+
+
+@pytest.mark.parametrize("name", [*ANSWERS, "graph show"])
+def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
+    name: str, open_loop: Path
+) -> None:
+    words, others = ANSWERS.get(name, (("graph", "show"), ()))
+    options = (*others, *(["--batch-size", "50"] if name == "stalls cost" else []))
+    first = driple(*words, open_loop, *options).stdout.splitlines()[0]
+    assert "while" in first
+    assert "--loop-turns N" in first
+    found = json.loads(driple(*words, open_loop, *options, "--json").stdout)
+    assert "while/while_context" in found["unknown_turns"]
+    assert any("--loop-turns N" in note for note in found["notes"])
+    known = driple(*words, open_loop, *options, "--loop-turns", "25", "--json")
+    assert json.loads(known.stdout)["unknown_turns"] == []
+
+
+def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Path) -> None:
+    priced = json.loads(answer("stalls cost", open_loop, "--batch-size", 50, "--json").stdout)
+    assert "--loop-turns" in priced["no_price"]
+    assert "--input" not in priced["no_price"]
+    assert priced["recommendation"] is None
+    assert {(one["per_hour"], one["epoch_cost"]) for one in priced["offers"]} == {(None, None)}
+    assert "loop" in priced["offers"][0]["stated_error"]["of"]
+    predicted = json.loads(answer("predict", open_loop, "--json").stdout)
+    assert predicted["interval"] is None or predicted["interval"]["level"] is None
+    assert (
+        "loop" in json.loads(answer("simulate", open_loop, "--json").stdout)["stated_error"]["of"]
+    )
+    assert "no advice: the turns of" in answer("whatif", open_loop).stdout
+    (compared,) = json.loads(answer("compare", open_loop, "--json").stdout)["settings"]
+    assert {one["interval_s"] for one in compared["methods"].values()} == {None}
+    assert "not known, the turns of" in answer("model zeng", open_loop).stdout
+    given = answer("stalls cost", open_loop, "--batch-size", 50, "--loop-turns", 25, "--json")
+    assert json.loads(given.stdout)["recommendation"]
+
+
 def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
     predicted = json.loads(answer("predict", UNKNOWN, "--json").stdout)
     assert predicted["interval"] is None or predicted["interval"]["level"] is None
@@ -149,7 +194,7 @@ def test_unknown_dimensions_leave_no_known_error_and_no_advice() -> None:
     assert not any(name.startswith("saved") for name in columns)
     (compared,) = json.loads(answer("compare", UNKNOWN, "--json").stdout)["settings"]
     assert {one["interval_s"] for one in compared["methods"].values()} == {None}
-    assert "not known, dimensions" in answer("model zeng", UNKNOWN).stdout
+    assert "% of the nodes have unknown dimensions" in answer("model zeng", UNKNOWN).stdout
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -188,3 +233,16 @@ def test_options_of_files_are_refused_where_there_is_no_file() -> None:
     assert "has batches of 32" in refused("model", "zeng", workload, "--batch-size", "64")
     assert "--target" in refused("stalls", "cost", "resnet18", "--target", "train")
     assert "--batch-size" in refused("simulate", "--validate", "--batch-size", "3")
+
+
+@pytest.mark.parametrize("name", ["predict", "simulate", "whatif", "compare", "model zeng"])
+def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
+    """A graph without a strategy leaves it open; methods differ in what they take it for."""
+    graph = CASES / "14_one_machine_localhost_saver.pbtxt"
+    done = answer(name, graph)
+    wanted = "asynchronous" if name in ("predict", "simulate") else "for synchronous training"
+    said = [line for line in done.stdout.splitlines() if line.startswith("assumed: ")]
+    assert any(wanted in line for line in said), done.stdout
+    found = json.loads(answer(name, graph, "--json").stdout)
+    stated = found["settings"][0] if name == "compare" else found
+    assert [f"assumed: {one}" for one in stated["assumptions"]] == said

@@ -14,6 +14,7 @@ from driple.graph.options import ReadOptions
 from driple.graph.pbtxt import raw_from_text
 from driple.graph.raw import Constant, RawFunction, RawGraph, RawNode
 
+CASES = Path(__file__).parent.parent / "data/cases"
 FLOAT = 'attr { key: "T" value { type: DT_FLOAT } }'
 
 
@@ -104,7 +105,19 @@ def test_a_loop_of_unknown_length_counts_one_turn_and_is_told() -> None:
     graph = graph_from_text(text)
     assert turns(graph, "a/work") == 1
     assert graph.report.loops_of_unknown_length == 1
-    assert any("unknown length" in note for note in graph.report.notes)
+    assert graph.report.has_unknown
+    assert graph.report.unknown_turns == ("a",)
+    assert any("unknown length (a)" in note for note in graph.report.doubts)
+    given = graph_from_text(text, ReadOptions(loop_turns=30)).report
+    assert (given.has_unknown, given.unknown_turns, given.doubts) == (False, (), ())
+    assert "1 loop(s) of unknown length (a) turn 30 times" in given.notes
+
+
+def test_a_loop_that_no_step_runs_leaves_no_doubt() -> None:
+    """Beside a step of known length, an evaluation loops as often as its data say."""
+    step = (CASES / "01_control.pbtxt").read_text()
+    text = "\n".join((step, const("zero", 0), op("n", "MyLength"), loop("a", "zero", "n")))
+    assert not graph_from_text(text).report.has_unknown
 
 
 @pytest.mark.parametrize(("base", "squares", "num_unknown"), [(9, 60, 1), (1, 30, 0), (1, 60, 0)])
@@ -259,17 +272,13 @@ def test_a_bound_that_an_outer_loop_changes_is_unknown() -> None:
     assert turns_of["loop/body.1/work"] == 4
 
 
-def test_loop_turns_replace_what_is_unknown_and_are_named() -> None:
+def test_loop_turns_replace_what_is_unknown() -> None:
     nodes = inline_functions(while_graph([RawNode("bound", "MyLength")], LESS, BODY)).nodes
     turns_of, found = executions_of(nodes)
     assert turns_of["loop/body.1/work"] == 1
     assert found.unknown == ("loop",)
-    assert found.notes == (
-        "1 loop(s) of unknown length count as one turn (loop); give their turns with --loop-turns",
-    )
     turns_of, found = executions_of(nodes, loop_turns=30)
     assert turns_of["loop/body.1/work"] == 30
-    assert found.notes == ("1 loop(s) of unknown length turn 30 times (loop)",)
 
 
 def test_a_list_that_a_while_fills_is_as_long_as_it_turns() -> None:

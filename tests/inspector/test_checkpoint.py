@@ -256,7 +256,7 @@ def test_a_failed_write_leaves_the_old_file(
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(CheckpointError, match="No space left"):
         save_checkpoint(checkpoint, path)
     assert path.read_bytes() == b"old"

@@ -9,7 +9,7 @@ import pytest
 from driple.graph.opgraph import Layout
 from driple.settings import Setting
 from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job, Program, assumptions_on
+from driple.simulate.job import Job, Program, assumptions_on, closed_form_assumptions
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
@@ -34,10 +34,46 @@ def test_a_setting_that_a_graph_is_not_made_for_is_an_assumption(
 ) -> None:
     graph, place = replace(net(8), layout=layout), Setting.parse(setting)
     assumed = assumptions_on(graph, place)
-    assert len(assumed) == bool(part)
-    assert all(part in one for one in assumed)
+    assert len(assumed[:1]) == bool(part)
+    assert part in (assumed or ("",))[0]
     made = simulate(graph, place, shipped_calibration(), num_steps=4)
     assert made.to_json_dict()["assumptions"] == list(assumed)
+
+
+@pytest.mark.parametrize(
+    ("layout", "setting", "sync", "is_said"),
+    [
+        ("servers", "V100-P1w2/ho-PCIe", False, False),
+        ("unplaced", "V100-P1w2/ho-PCIe", False, True),
+        ("one_machine", "V100-P1w2/ho-PCIe", False, True),
+        ("unplaced", "V100-P1w2/ho-PCIe", True, False),
+        ("unplaced", "V100-P1w1/ho-PCIe", False, False),
+        ("unplaced", "V100-R2/ho-PCIe", False, False),
+    ],
+)
+def test_workers_that_a_graph_leaves_open_are_assumed_not_to_wait(
+    layout: Layout, setting: str, sync: bool, is_said: bool
+) -> None:
+    graph, place = replace(net(8, sync=sync), layout=layout), Setting.parse(setting)
+    assert any("asynchronous" in one for one in assumptions_on(graph, place)) == is_said
+    assert not any("asynchronous" in one for one in assumptions_on(graph, place, synchronous=True))
+
+
+@pytest.mark.parametrize(
+    ("layout", "sync", "part"),
+    [
+        ("servers", False, "is of asynchronous training; the closed forms"),
+        ("unplaced", False, "does not show whether workers wait"),
+        ("servers", True, ""),
+    ],
+)
+def test_closed_forms_say_that_they_take_asynchronous_training_for_synchronous(
+    layout: Layout, sync: bool, part: str
+) -> None:
+    graph = replace(net(8, sync=sync), layout=layout)
+    found = closed_form_assumptions(graph, Setting.parse("V100-P1w2/ho-PCIe"))
+    assert bool(found) == bool(part)
+    assert part in (found or ("",))[-1]
 
 
 @pytest.mark.parametrize("layout", ["servers", "unplaced", "one_machine", "all_reduce"])

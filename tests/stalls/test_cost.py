@@ -154,7 +154,7 @@ def test_open_sizes_have_no_price(job: Job, calibration: Calibration) -> None:
     offer = offer_of(Job(graph), calibration, "p3.2xlarge")
     assert (offer.epoch_cost, offer.per_hour) == (None, None)
     assert offer.error is not None
-    assert "25 % of its nodes have unknown dimensions" in offer.error.sentence()
+    assert "25 % of the nodes have unknown dimensions" in offer.error.sentence()
 
 
 def test_each_offer_states_its_own_error(job: Job, calibration: Calibration) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from driple.errors import ConfigError
+from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.graph.opgraph import OpGraph
 from driple.opcost import PRODUCTS, cost_of_graph, kind_of
@@ -176,3 +176,62 @@ def test_shared_weights_send_one_gradient(tmp_path: Path) -> None:
     graph, _ = graph_of_functions(names[0], names[1], names[2], 2)
     assert graph.traffic.sent_bytes.tolist() == [4 * 100 * 8]
     assert graph.received_bytes == 4 * 100 * 8
+
+
+FAILING = """import torch
+def build_model():
+    return torch.nn.Linear(4, 2)
+def build_dataset():
+    return torch.utils.data.TensorDataset(torch.zeros(8, 4), torch.zeros(8, dtype=torch.long))
+def raises():
+    raise RuntimeError('boom\\nsecond line')
+def ends():
+    raise SystemExit(3)
+class Odd(torch.nn.Module):
+    def forward(self, x):
+        assert False, 'never'
+def odd():
+    model = torch.nn.Sequential(build_model(), Odd())
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset", "words"),
+    [
+        (
+            "raises",
+            "build_dataset",
+            r"own.py:raises failed: RuntimeError: boom \(.*own.py, line 7\)",
+        ),
+        ("build_model", "raises", r"own.py:raises failed: RuntimeError: boom \(.*own.py, line 7\)"),
+        ("ends", "build_dataset", r"own.py:ends failed: SystemExit: 3 \(.*own.py, line 9\)"),
+        ("odd", "build_dataset", r"AssertionError: never \(.*own.py, line 12\)"),
+    ],
+)
+def test_what_the_users_own_code_raises_is_one_line_with_its_place(
+    tmp_path: Path, model: str, dataset: str, words: str
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(FAILING)
+    with pytest.raises((ConfigError, GraphError), match=words) as raised:
+        graph_of_functions(f"{own}:{model}", f"{own}:{dataset}", None, 2)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import torch\n1 / 0\n", r"ZeroDivisionError: division by zero \(.*own.py, line 2\)"),
+        ("def build(:\n", r"SyntaxError: .* \(.*own.py, line 1\)"),
+        ("import no_such_module\n", r"No module named 'no_such_module' \(.*own.py, line 1\)"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_one_line_with_its_place(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(text)
+    for _ in range(2):  # a second try finds the same, not half of a module
+        with pytest.raises(ConfigError, match=words):
+            graph_of_functions(f"{own}:build", f"{own}:build", None, 2)
