@@ -106,6 +106,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             unsized=_variables_without_shape(nodes, step.runs),
             dangling=dangling,
             executions=executions,
+            state_bytes=_state_bytes(nodes, sizes, places),
             notes=(*notes, *inferred.notes),
         ),
         signatures=signatures,
@@ -203,6 +204,20 @@ def _shape_of_updated(
     return shapes[0]
 
 
+def _state_bytes(
+    nodes: Sequence[RawNode], sizes: Sequence[OutputSize | None], places: Places
+) -> int:
+    """Bytes of the slot variables of updates that are written as arithmetic, of what reads them."""
+    found: dict[int, int] = {}
+    if places.slots.variables.any():
+        for i, variable in enumerate(places.holder):
+            size = sizes[i]
+            if variable >= 0 and places.slots.variables[variable] and size is not None:
+                is_handle = nodes[i].op == "VarHandleOp"
+                found[variable] = max(found.get(variable, 0), 0 if is_handle else size.tensor_bytes)
+    return min(sum(found.values()), _MOST_BYTES)
+
+
 def _remote(
     nodes: Sequence[RawNode],
     sizes: Sequence[OutputSize | None],
@@ -232,6 +247,7 @@ def _report(
     unsized: Sequence[str],
     dangling: int,
     executions: Executions,
+    state_bytes: int,
     notes: tuple[str, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and say it."""
@@ -287,5 +303,6 @@ def _report(
         train_ops=step.train_ops,
         target=step.target,
         left_out=step.left_out,
+        state_bytes=state_bytes,
         notes=tuple(said),
     )

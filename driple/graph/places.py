@@ -26,6 +26,7 @@ from driple.graph.describe import DataInputs
 from driple.graph.links import Links
 from driple.graph.opgraph import Layout
 from driple.graph.raw import RawNode
+from driple.graph.slots import Slots, find_slots
 from driple.graph.step_ops import UPDATES, VARIABLES
 
 __all__ = ["Device", "Places", "parse_device", "place_nodes"]
@@ -81,9 +82,11 @@ class Places:
         fetched: shape [num_nodes], int32, the variable whose whole value a node gives, where the
             graph names no server: a worker then fetches each once a step, however often the graph
             reads it; -1 of all others.
+        slots: what belongs to updates that are written as arithmetic.
         layout: what the graph says of servers.
         without_device: nodes that name no device.
         notes: what a user should know about the choice.
+        holder: the variable whose handle, reference or value each node has, or -1.
     """
 
     kept: BoolArray
@@ -91,9 +94,23 @@ class Places:
     is_apart: BoolArray
     device: npt.NDArray[np.int32]
     fetched: npt.NDArray[np.int32]
+    slots: Slots
     layout: Layout
     without_device: int
     notes: tuple[str, ...]
+    holder: Sequence[int]
+
+    def is_state(self, source: int, target: int) -> bool:
+        """Whether an edge between machines carries the state of an optimizer or weight decay.
+
+        Where updates are arithmetic on the worker, it fetches and sends these too.
+        """
+        slots, holder = self.slots, self.holder
+        if self.is_remote[source]:
+            return holder[source] >= 0 and bool(slots.variables[holder[source]])
+        if not slots.arithmetic[source] or holder[target] < 0:
+            return False
+        return bool(slots.without_gradient[source] or slots.variables[holder[target]])
 
 
 def parse_device(text: str) -> Device:
@@ -146,9 +163,11 @@ def place_nodes(
         is_apart=placer.is_apart(kept),
         device=placer.numbers(kept),
         fetched=placer.fetched(),
+        slots=placer.slots,
         layout=placer.layout,
         without_device=sum(not node.device for node in nodes),
         notes=placer.notes,
+        holder=placer.holder,
     )
 
 
@@ -178,6 +197,7 @@ class _Placer:
         self.chosen = self._choose()
         self.devices = self._resolve()
         self.layout = self._layout()
+        self.slots = find_slots(nodes, inputs, order, runs, self.holder)
         self.is_remote = self._remote()
 
     def _mask(self, names: Iterable[str]) -> BoolArray:
@@ -310,7 +330,7 @@ class _Placer:
         variables &= self._mask(VARIABLES)
         if not variables.any():  # no training step: all of them may be trained
             variables = self._mask(VARIABLES)
-        held = variables | changes
+        held = variables | changes | self.slots.arithmetic
         for i in self.order:
             held[i] |= self.holder[i] >= 0 and variables[self.holder[i]]
             held[i] |= self.root[i] != i and variables[self.root[i]]
