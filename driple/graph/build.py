@@ -17,6 +17,7 @@ from driple.errors import GraphError
 from driple.graph.datatypes import BYTES_OF
 from driple.graph.describe import DataInputs, describe_nodes
 from driple.graph.functions import Inlined, inline_functions
+from driple.graph.holders import holders_of
 from driple.graph.infer import Inferred, infer_shapes
 from driple.graph.links import Links, edges_of, in_order
 from driple.graph.loops import Executions, count_executions
@@ -27,6 +28,7 @@ from driple.graph.places import Places, place_nodes
 from driple.graph.raw import RawGraph, RawNode
 from driple.graph.sizes import OutputSize, output_size, output_types
 from driple.graph.step import Step, find_step
+from driple.graph.step_loops import step_loops
 from driple.graph.step_ops import PRODUCTS
 from driple.graph.traffic import traffic_of
 
@@ -57,14 +59,22 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     edges, is_control, inputs, dangling = edges_of(nodes)
     order = in_order(nodes, edges)
     _mark_captured_variables(nodes, inputs)
-    inferred = infer_shapes(nodes, inputs, order, options)
-    for node, shapes in zip(nodes, inferred.shapes, strict=True):
-        node.shapes = shapes
     links = Links.of(len(nodes), edges, is_control)
     step = find_step(nodes, inputs, links, order, target=options.target, named=raw.train_ops)
+    holder = holders_of(nodes, inputs, order)
+    loops = step_loops(nodes, inputs, edges, order, runs=step.runs, holder=holder)
+    inferred = infer_shapes(nodes, inputs, order, options, stacked=loops.stacked)
+    for node, shapes in zip(nodes, inferred.shapes, strict=True):
+        node.shapes = shapes
     places = place_nodes(nodes, inputs, links, order, step.runs)
     executions = count_executions(
-        nodes, inputs, edges, order, values=inferred.values, loop_turns=options.loop_turns
+        nodes,
+        inputs,
+        edges,
+        order,
+        values=inferred.values,
+        loop_turns=options.loop_turns,
+        step_loops=loops.loops,
     )
     kept = np.flatnonzero(places.kept)
     position = np.full(len(nodes), -1, dtype=np.int32)
