@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from driple.errors import GraphError
 from driple.graph.datatypes import BOOL
 from driple.graph.options import ReadOptions
 from driple.graph.raw import RawNode, Shape
+from driple.graph.shape_call import size_at
 from driple.graph.shape_rules_basic import INPUT_OPS
 
 __all__ = ["bound_inputs", "input_positions", "scalar_inputs", "unit_batch"]
@@ -90,9 +91,20 @@ def _is_open(shapes: tuple[Shape, ...] | None) -> bool:
 
 
 def bound_inputs(
-    nodes: Sequence[RawNode], sources: Sequence[int], shapes: _Shapes, options: ReadOptions
+    nodes: Sequence[RawNode],
+    sources: Sequence[int],
+    shapes: _Shapes,
+    options: ReadOptions,
+    stacked: Collection[int] = (),
 ) -> dict[int, tuple[Shape, ...]]:
     """Shapes of the inputs that the options bind, by position.
+
+    Args:
+        nodes: all nodes.
+        sources: inputs, by position.
+        shapes: of all nodes, as far as they are known.
+        options: sizes that the user gives.
+        stacked: inputs of several steps; their batch is the second dimension, not the first.
 
     Raises:
         GraphError: no such input, or a size that differs from one that the graph fixes.
@@ -107,14 +119,14 @@ def bound_inputs(
         if i in bound:
             num_open += 1
             continue
-        known = shapes[i] or ()
-        if any(shape and shape[0] < 0 for shape in known):
-            bound[i] = tuple(_with_batch(shape, size) for shape in known)
+        known, axis = shapes[i] or (), int(i in stacked)
+        if any(size_at(shape, axis) < 0 for shape in known if shape and len(shape) > axis):
+            bound[i] = tuple(_with_batch(shape, size, axis) for shape in known)
             num_open += 1
         for shape in known:
-            if shape and shape[0] >= 0:
-                num_equal += shape[0] == size
-                fixed = fixed or (i, shape[0])
+            if size_at(shape, axis) >= 0:
+                num_equal += size_at(shape, axis) == size
+                fixed = fixed or (i, size_at(shape, axis))
     if not num_open and not num_equal and fixed is not None:
         raise GraphError(
             f"--batch-size {size}: the graph has a fixed batch of {fixed[1]}, at its input "
@@ -123,8 +135,10 @@ def bound_inputs(
     return bound
 
 
-def _with_batch(shape: Shape, size: int) -> Shape:
-    return (size, *shape[1:]) if shape and shape[0] < 0 else shape
+def _with_batch(shape: Shape, size: int, axis: int) -> Shape:
+    if not shape or len(shape) <= axis or shape[axis] >= 0:
+        return shape
+    return (*shape[:axis], size, *shape[axis + 1 :])
 
 
 def _named(

@@ -17,6 +17,7 @@ from driple.errors import GraphError
 from driple.graph.datatypes import BYTES_OF
 from driple.graph.describe import DataInputs, describe_nodes
 from driple.graph.functions import Inlined, inline_functions
+from driple.graph.holders import holders_of
 from driple.graph.infer import Inferred, infer_shapes
 from driple.graph.links import Links, edges_of, in_order
 from driple.graph.loops import Executions, count_executions
@@ -27,6 +28,7 @@ from driple.graph.places import Places, place_nodes
 from driple.graph.raw import RawGraph, RawNode
 from driple.graph.sizes import OutputSize, output_size, output_types
 from driple.graph.step import Step, find_step
+from driple.graph.step_loops import step_loops
 from driple.graph.step_ops import PRODUCTS
 from driple.graph.traffic import traffic_of
 from driple.graph.unknown_loops import loop_words, loops_in_step
@@ -58,14 +60,22 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     edges, is_control, inputs, dangling = edges_of(nodes)
     order = in_order(nodes, edges)
     _mark_captured_variables(nodes, inputs)
-    inferred = infer_shapes(nodes, inputs, order, options)
-    for node, shapes in zip(nodes, inferred.shapes, strict=True):
-        node.shapes = shapes
     links = Links.of(len(nodes), edges, is_control)
     step = find_step(nodes, inputs, links, order, target=options.target, named=raw.train_ops)
+    holder = holders_of(nodes, inputs, order)
+    loops = step_loops(nodes, inputs, edges, order, runs=step.runs, holder=holder)
+    inferred = infer_shapes(nodes, inputs, order, options, stacked=loops.stacked)
+    for node, shapes in zip(nodes, inferred.shapes, strict=True):
+        node.shapes = shapes
     places = place_nodes(nodes, inputs, links, order, step.runs)
     executions = count_executions(
-        nodes, inputs, edges, order, values=inferred.values, loop_turns=options.loop_turns
+        nodes,
+        inputs,
+        edges,
+        order,
+        values=inferred.values,
+        loop_turns=options.loop_turns,
+        step_loops=loops.loops,
     )
     kept = np.flatnonzero(places.kept)
     position = np.full(len(nodes), -1, dtype=np.int32)
@@ -109,6 +119,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             unsized=_variables_without_shape(nodes, step.runs),
             dangling=dangling,
             executions=executions,
+            state_bytes=_state_bytes(nodes, sizes, places),
             notes=(*notes, *inferred.notes),
         ),
         signatures=signatures,
@@ -206,6 +217,20 @@ def _shape_of_updated(
     return shapes[0]
 
 
+def _state_bytes(
+    nodes: Sequence[RawNode], sizes: Sequence[OutputSize | None], places: Places
+) -> int:
+    """Bytes of the slot variables of updates that are written as arithmetic, of what reads them."""
+    found: dict[int, int] = {}
+    if places.slots.variables.any():
+        for i, variable in enumerate(places.holder):
+            size = sizes[i]
+            if variable >= 0 and places.slots.variables[variable] and size is not None:
+                is_handle = nodes[i].op == "VarHandleOp"
+                found[variable] = max(found.get(variable, 0), 0 if is_handle else size.tensor_bytes)
+    return min(sum(found.values()), _MOST_BYTES)
+
+
 def _remote(
     nodes: Sequence[RawNode],
     sizes: Sequence[OutputSize | None],
@@ -237,6 +262,7 @@ def _report(
     unsized: Sequence[str],
     dangling: int,
     executions: Executions,
+    state_bytes: int,
     notes: tuple[str, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and say it."""
@@ -278,6 +304,7 @@ def _report(
         said.append(f"{untyped} node(s) without a data type; their elements count 4 bytes")
     if dangling:
         said.append(f"{dangling} input(s) name nodes that are not in the file")
+    said += executions.notes
     if unknown_loops and loop_turns is not None:
         said.append(loop_words(unknown_loops, loop_turns))
     if inlined.unresolved:
@@ -296,5 +323,6 @@ def _report(
         train_ops=step.train_ops,
         target=step.target,
         left_out=step.left_out,
+        state_bytes=state_bytes,
         notes=tuple(said),
     )

@@ -11,7 +11,7 @@ Entry point: `infer_shapes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -99,7 +99,12 @@ class Inferred:
 
 
 def infer_shapes(
-    nodes: Sequence[RawNode], inputs: DataInputs, order: Sequence[int], options: ReadOptions
+    nodes: Sequence[RawNode],
+    inputs: DataInputs,
+    order: Sequence[int],
+    options: ReadOptions,
+    *,
+    stacked: Collection[int] = (),
 ) -> Inferred:
     """Fill the shapes that a graph leaves open.
 
@@ -108,6 +113,7 @@ def infer_shapes(
         inputs: data inputs of each node, in order: position of the node read, number of its output.
         order: positions, a node after all that it reads, but for the edges back of loops.
         options: sizes that the user gives.
+        stacked: inputs of several steps, by position; their batch is the second dimension.
 
     Raises:
         GraphError: a size that the graph contradicts, or an input that it does not have.
@@ -118,7 +124,7 @@ def infer_shapes(
     numbers = [i for i in numbers if nodes[i].name not in options.inputs]
     bound: dict[int, tuple[Shape, ...]] = dict.fromkeys(numbers, ((),))
     sources = [i for i in sources if i not in bound]
-    bound |= bound_inputs(nodes, sources, first.tables.shapes, options)
+    bound |= bound_inputs(nodes, sources, first.tables.shapes, options, stacked)
     walked = _walk(nodes, inputs, order, bound) if bound else first
     unknown = _open_nodes(walked)
     open_sources = [i for i in sources if unknown[i]]

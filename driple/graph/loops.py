@@ -37,11 +37,13 @@ class Executions:
         count: shape [num_nodes], int64, 1 outside of loops.
         num_loops: loops in the graph.
         unknown: names of the loops whose length does not follow from the graph.
+        notes: sentences about loops whose turns are steps.
     """
 
     count: npt.NDArray[np.int64]
     num_loops: int
     unknown: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def num_unknown(self) -> int:
@@ -57,6 +59,7 @@ def count_executions(
     *,
     values: Mapping[Key, tuple[tuple[int, ...], tuple[int | float, ...]]] | None = None,
     loop_turns: int | None = None,
+    step_loops: frozenset[str | int] = frozenset(),
 ) -> Executions:
     """How often each node runs in one step.
 
@@ -67,6 +70,8 @@ def count_executions(
         order: positions, a node after all that it reads, but for the edges back of loops.
         values: small tensors that are known (`Inferred.values`).
         loop_turns: turns of each loop whose length does not follow; one if None.
+        step_loops: loops whose turns are steps, of which one counts: names of Whiles, numbers of
+            frames.
     """
     count = np.ones(len(nodes), dtype=np.int64)
     order = list(order)
@@ -83,25 +88,37 @@ def count_executions(
     other = loop_turns or 1
     unknown = []
     turns = [1]
+    steps: list[int | None] = []
     for frame in range(1, len(frames.parent)):  # a frame comes after the one around it
         length = lengths.of_frame(frame)
+        if frame in step_loops:
+            steps.append(length)
+            length = 1
         if length is None:
             unknown.append(frames.names[frame])
         here = other if length is None else max(1, length)
         turns.append(min(here * turns[frames.parent[frame]], _MOST))
-    total = _while_turns(nodes, whiles, lengths, other)
-    unknown += [name for name in whiles if lengths.of_while(name) is None]
+    steps += [lengths.of_while(name) for name in whiles if name in step_loops]
+    total = _while_turns(nodes, whiles, lengths, other, step_loops)
+    unknown += [
+        name for name in whiles if name not in step_loops and lengths.of_while(name) is None
+    ]
     for i, frame in enumerate(frames.of):
         count[i] = min(turns[frame] * total.get(nodes[i].loop, 1), _MOST)
     return Executions(
         count=count,
         num_loops=len(turns) - 1 + len(whiles),
         unknown=tuple(unknown),
+        notes=_step_notes(steps, loop_turns),
     )
 
 
 def _while_turns(
-    nodes: Sequence[RawNode], whiles: Mapping[str, int], lengths: Lengths, other: int
+    nodes: Sequence[RawNode],
+    whiles: Mapping[str, int],
+    lengths: Lengths,
+    other: int,
+    step_loops: frozenset[str | int],
 ) -> dict[str, int]:
     """Turns of the body of each While in a step, those of the loops around it included."""
     total: dict[str, int] = {}
@@ -110,7 +127,21 @@ def _while_turns(
         while (outer := nodes[whiles[around[-1]]].loop) in whiles and outer not in total:
             around.append(outer)
         for each in reversed(around):
-            length = lengths.of_while(each)
+            length = 1 if each in step_loops else lengths.of_while(each)
             here = other if length is None else max(1, length)
             total[each] = min(here * total.get(nodes[whiles[each]].loop, 1), _MOST)
     return total
+
+
+def _step_notes(steps: Sequence[int | None], loop_turns: int | None) -> tuple[str, ...]:
+    """What a user should know of loops whose turns are steps, from their lengths."""
+    if not steps:
+        return ()
+    number = 1
+    for length in steps:
+        if length is None and loop_turns is None:
+            return (
+                "the graph runs steps in a loop of unknown length; its numbers are of one step",
+            )
+        number = min(number * max(1, length or loop_turns or 1), _MOST)
+    return (f"the graph runs {number} steps per call; its numbers are of one step",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -51,6 +51,8 @@ class ReadReport:
         train_ops: names of the train ops in the graph, the largest step first.
         target: name of the train op whose step this is; empty if the graph has none.
         left_out: number of nodes that no step runs, by reason.
+        state_bytes: bytes of the variables that hold the states of an optimizer whose update is
+            written as arithmetic.
         notes: one sentence for each thing a user should know; the `doubts` come first.
     """
 
@@ -67,6 +69,7 @@ class ReadReport:
     train_ops: tuple[str, ...] = ()
     target: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
+    state_bytes: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -117,6 +120,10 @@ def _no_int64() -> npt.NDArray[np.int64]:
     return np.zeros(0, dtype=np.int64)
 
 
+def _no_bool() -> npt.NDArray[np.bool_]:
+    return np.zeros(0, dtype=np.bool_)
+
+
 def _no_pairs() -> npt.NDArray[np.int32]:
     return np.zeros((0, 2), dtype=np.int32)
 
@@ -132,12 +139,41 @@ class Traffic:
         readers: shape [e, 2], int32, (position in `received_bytes`, kept node that reads it).
         sent_bytes: shape [s], int64, bytes of each tensor that leaves.
         senders: shape [s], int32, kept node that made it.
+        received_states: shape [r], bool, tensors that are states of an optimizer whose update is
+            arithmetic on the worker; empty if none is.
+        sent_states: shape [s], bool, the same of tensors that leave.
     """
 
     received_bytes: npt.NDArray[np.int64] = field(default_factory=_no_int64)
     readers: npt.NDArray[np.int32] = field(default_factory=_no_pairs)
     sent_bytes: npt.NDArray[np.int64] = field(default_factory=_no_int64)
     senders: npt.NDArray[np.int32] = field(default_factory=_no_int32)
+    received_states: npt.NDArray[np.bool_] = field(default_factory=_no_bool)
+    sent_states: npt.NDArray[np.bool_] = field(default_factory=_no_bool)
+
+    def without_states(self) -> Traffic:
+        """Parameters and gradients alone, for workers that update variables themselves."""
+        found = self
+        if self.received_states.any():
+            stays = ~self.received_states
+            number = np.cumsum(stays) - 1
+            readers = self.readers[stays[self.readers[:, 0]]].copy()
+            readers[:, 0] = number[readers[:, 0]]
+            found = replace(
+                found,
+                received_bytes=self.received_bytes[stays],
+                readers=readers,
+                received_states=_no_bool(),
+            )
+        if self.sent_states.any():
+            stays = ~self.sent_states
+            found = replace(
+                found,
+                sent_bytes=self.sent_bytes[stays],
+                senders=self.senders[stays],
+                sent_states=_no_bool(),
+            )
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,9 +23,11 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.graph.describe import DataInputs
+from driple.graph.holders import HANDS_ON, PIPELINE, holders_of
 from driple.graph.links import Links
 from driple.graph.opgraph import Layout
 from driple.graph.raw import RawNode
+from driple.graph.slots import Slots, find_slots
 from driple.graph.step_ops import UPDATES, VARIABLES
 
 __all__ = ["Device", "Places", "parse_device", "place_nodes"]
@@ -38,19 +40,7 @@ _PART = re.compile(
 )
 _WORKER_JOBS = ("worker", "chief", "master", "localhost")
 _SERVER_JOB = re.compile(r"ps\d*|(?:parameter_)?servers?|evaluator|param_server")
-_PIPELINE = re.compile(
-    r".*Dataset(?:V\d+)?$|Iterator.*|.*Iterator(?:V2)?$|MakeIterator|.*Reader(?:V\d+)?$"
-    r"|ReaderRead.*|Queue.*|.*Queue(?:V\d+)?$|Decode\w*|ParseExample\w*|ParseSingle\w*|ReadFile"
-    r"|MatchingFiles|Stage|Unstage|StagePeek|RecordInput|Placeholder\w*"
-)
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
-# Ops that run where the variable, queue or iterator is whose handle or reference they take first.
-_TAKES_HANDLE = re.compile(
-    r"ReadVariableOp|Resource\w+|Assign\w*|\w*VariableOp|(?:Sparse)?Apply[A-Z]\w*|Scatter\w+"
-    r"|VarIsInitializedOp|IsVariableInitialized|DestroyResourceOp|\w*Accumulator\w+|Queue\w+"
-    r"|Iterator\w+|Reader\w+|RefIdentity|CountUpTo|StridedSliceAssign"
-)
-_HANDS_ON = frozenset({"Identity", "Enter", "RefEnter", "Switch", "RefSwitch", "RefIdentity"})
 _METADATA = frozenset({"Shape", "Size", "Rank"})
 _COLLECTIVE = re.compile(r"HorovodAll\w+|Horovod\w*Reduce\w*|Nccl\w+|_NcclReduce\w*|Collective\w+")
 _MOST_HOPS = 16  # of colocation, one node with another
@@ -81,9 +71,11 @@ class Places:
         fetched: shape [num_nodes], int32, the variable whose whole value a node gives, where the
             graph names no server: a worker then fetches each once a step, however often the graph
             reads it; -1 of all others.
+        slots: what belongs to updates that are written as arithmetic.
         layout: what the graph says of servers.
         without_device: nodes that name no device.
         notes: what a user should know about the choice.
+        holder: the variable whose handle, reference or value each node has, or -1.
     """
 
     kept: BoolArray
@@ -91,9 +83,23 @@ class Places:
     is_apart: BoolArray
     device: npt.NDArray[np.int32]
     fetched: npt.NDArray[np.int32]
+    slots: Slots
     layout: Layout
     without_device: int
     notes: tuple[str, ...]
+    holder: Sequence[int]
+
+    def is_state(self, source: int, target: int) -> bool:
+        """Whether an edge between machines carries the state of an optimizer or weight decay.
+
+        Where updates are arithmetic on the worker, it fetches and sends these too.
+        """
+        slots, holder = self.slots, self.holder
+        if self.is_remote[source]:
+            return holder[source] >= 0 and bool(slots.variables[holder[source]])
+        if not slots.arithmetic[source] or holder[target] < 0:
+            return False
+        return bool(slots.without_gradient[source] or slots.variables[holder[target]])
 
 
 def parse_device(text: str) -> Device:
@@ -146,9 +152,11 @@ def place_nodes(
         is_apart=placer.is_apart(kept),
         device=placer.numbers(kept),
         fetched=placer.fetched(),
+        slots=placer.slots,
         layout=placer.layout,
         without_device=sum(not node.device for node in nodes),
         notes=placer.notes,
+        holder=placer.holder,
     )
 
 
@@ -168,16 +176,16 @@ class _Placer:
         )  # fmt: skip
         ops = {node.op for node in nodes}
         self.ops = [node.op for node in nodes]
-        self.pipeline = self._mask({op for op in ops if _PIPELINE.fullmatch(op)})
-        self.handles = self._mask({op for op in ops if _TAKES_HANDLE.fullmatch(op)})
+        self.pipeline = self._mask({op for op in ops if PIPELINE.fullmatch(op)})
         self.root = self._roots()
-        self.holder = self._holders()
+        self.holder = holders_of(nodes, inputs, order)
         read = {text: parse_device(text) for text in {node.device for node in nodes}}
         self.own = [read[node.device] for node in nodes]
         self.notes: tuple[str, ...] = ()
         self.chosen = self._choose()
         self.devices = self._resolve()
         self.layout = self._layout()
+        self.slots = find_slots(nodes, inputs, order, runs, self.holder)
         self.is_remote = self._remote()
 
     def _mask(self, names: Iterable[str]) -> BoolArray:
@@ -198,28 +206,6 @@ class _Placer:
                 at = after
             found.append(at if node.colocated else i)
         return found
-
-    def _holders(self) -> list[int]:
-        """The variable, queue or iterator whose handle or reference a node has; or -1."""
-        holder = [-1] * len(self.nodes)
-        makes = self._mask(VARIABLES)
-        for i in self.order:
-            if makes[i] or (self.pipeline[i] and not self.inputs[i]):
-                holder[i] = i
-            elif self.inputs[i]:
-                source = self.inputs[i][0][0]
-                passes = self.ops[i] in _HANDS_ON and holder[source] >= 0
-                if self.handles[i] or (passes and self._is_handle(i, source)):
-                    holder[i] = holder[source]
-        return holder
-
-    def _is_handle(self, node: int, source: int) -> bool:
-        """Whether what a node hands on is still a handle or reference, or the first reading."""
-        kinds = self.nodes[node].types.get("T", (0,))
-        if kinds[0] == 20 or self.ops[node].startswith("Ref"):  # DT_RESOURCE
-            return True
-        # An Identity that reads a reference variable runs beside it, as Variable.value() asks.
-        return self.ops[node] == "Identity" and self.ops[source] in VARIABLES - {"VarHandleOp"}
 
     def _choose(self) -> Device:
         """The worker's device: job and task, and for GPUs kind and index."""
@@ -310,7 +296,7 @@ class _Placer:
         variables &= self._mask(VARIABLES)
         if not variables.any():  # no training step: all of them may be trained
             variables = self._mask(VARIABLES)
-        held = variables | changes
+        held = variables | changes | self.slots.arithmetic
         for i in self.order:
             held[i] |= self.holder[i] >= 0 and variables[self.holder[i]]
             held[i] |= self.root[i] != i and variables[self.root[i]]
@@ -354,7 +340,7 @@ class _Placer:
 
     def fetched(self) -> npt.NDArray[np.int32]:
         """The variable whose whole value a node gives, where no server is named."""
-        gives = self._mask(VARIABLES | _HANDS_ON | {"ReadVariableOp"})
+        gives = self._mask(VARIABLES | HANDS_ON | {"ReadVariableOp"})
         found = np.where(gives & (self.layout != "servers"), np.array(self.holder), -1)
         return found.astype(np.int32)
 

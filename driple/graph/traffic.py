@@ -41,22 +41,25 @@ def traffic_of(
         nbytes: bytes of an output of a node in a step; also given the node that reads it.
     """
     kept = places.kept
-    received, sent, readers_here = _crossings(inputs, runs, places)
+    received, sent, readers_here, states = _crossings(inputs, runs, places)
     for source in handed_on:
         sent.setdefault((source, 0, -1), -1)
     position = np.cumsum(kept) - 1
     received_bytes: list[int] = []
+    received_states: list[bool] = []
     pairs: list[tuple[int, int]] = []
-    for (source, slot, _), targets in received.items():
+    for (source, slot, there), targets in received.items():
         size = nbytes(source, slot, None if places.fetched[source] >= 0 else targets[0])
         if not size:
             continue
         for target in _nearest(targets, kept, lambda i: readers_here.get(i, ())):
             pairs.append((len(received_bytes), int(position[target])))
         received_bytes.append(size)
+        received_states.append((source, slot, there) in states)
     sent_bytes: list[int] = []
+    sent_states: list[bool] = []
     senders: list[int] = []
-    for (source, slot, _), target in sent.items():
+    for (source, slot, there), target in sent.items():
         size = nbytes(source, slot, None if target < 0 else target)
         makers = _nearest(
             [source],
@@ -66,11 +69,14 @@ def traffic_of(
         if size and makers:
             sent_bytes.append(size)
             senders.append(int(position[max(makers)]))
+            sent_states.append((source, slot, there) in states)
     return Traffic(
         received_bytes=np.array(received_bytes, dtype=np.int64),
         readers=np.array(pairs, dtype=np.int32).reshape(-1, 2),
         sent_bytes=np.array(sent_bytes, dtype=np.int64),
         senders=np.array(senders, dtype=np.int32),
+        received_states=np.array(received_states * bool(states), dtype=np.bool_),
+        sent_states=np.array(sent_states * bool(states), dtype=np.bool_),
     )
 
 
@@ -80,13 +86,18 @@ _Message = tuple[int, int, int]
 
 def _crossings(
     inputs: DataInputs, runs: npt.NDArray[np.bool_], places: Places
-) -> tuple[dict[_Message, list[int]], dict[_Message, int], dict[int, list[int]]]:
-    """Readers of each message received, a reader of each sent, readers of nodes on the worker."""
+) -> tuple[dict[_Message, list[int]], dict[_Message, int], dict[int, list[int]], set[_Message]]:
+    """Readers of each message received, a reader of each sent, readers of nodes on the worker.
+
+    Last, the messages that carry the states of an optimizer, where servers are named.
+    """
     remote, apart, device = places.is_remote, places.is_apart, places.device
+    same_as = places.slots.same_as if places.layout != "servers" else {}
     received: dict[_Message, list[int]] = {}
     sent: dict[_Message, int] = {}
     readers_here: dict[int, list[int]] = {}
     fetched: dict[_Message, tuple[int, int]] = {}  # by variable and device, the first reading
+    others: set[_Message] = set()
     for target in np.flatnonzero(runs).tolist():
         for source, slot in inputs[target]:
             if apart[target] or apart[source]:
@@ -102,8 +113,12 @@ def _crossings(
                         key = (*first, there)
                     received.setdefault(key, []).append(target)
                 else:
+                    key = (same_as.get(source, source), slot, there)
                     sent.setdefault(key, target)
-    return received, sent, readers_here
+                if not places.is_state(source, target):
+                    others.add(key)
+    states = {key for key in (*received, *sent) if key not in others}
+    return received, sent, readers_here, states if places.layout == "servers" else set()
 
 
 def _nearest(

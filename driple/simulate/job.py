@@ -6,7 +6,7 @@ OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -190,11 +190,14 @@ class Job:
         """
         key = (device, num_servers, placement)
         if key not in self._plans:
-            traffic = self.graph.traffic
+            graph = self.graph
+            if not num_servers:
+                graph = replace(graph, traffic=graph.traffic.without_states())
+            traffic = graph.traffic
             holders = place_variables(traffic.received_bytes, max(num_servers, 1), placement)
             takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
             plan = plan_step(
-                self.graph, self.times(device), holders.tolist(), takers.tolist(), self.kinds.order
+                graph, self.times(device), holders.tolist(), takers.tolist(), self.kinds.order
             )
             _check_length(plan.compute_s, device.spec.name)
             self._plans[key] = plan
@@ -212,7 +215,8 @@ class Job:
             if ops.op_type in {name, f"Resource{name}"}
         }
         name = max(found, key=lambda one: found[one], default="")
-        moved = _ACCESSES.get(name, _USUAL_ACCESSES) * self.graph.received_bytes
+        parameters_bytes = int(self.graph.traffic.without_states().received_bytes.sum())
+        moved = _ACCESSES.get(name, _USUAL_ACCESSES) * parameters_bytes
         return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
 
 

@@ -183,7 +183,7 @@ def gradients_of_job(job: Job, device: CalibratedDevice) -> Gradients:
     Raises:
         ConfigError: the graph sends no gradients.
     """
-    traffic = job.graph.traffic
+    traffic = job.graph.traffic.without_states()
     if not len(traffic.sent_bytes):
         raise ConfigError(
             "the graph sends no gradients; give the graph of a worker that trains with others, as "

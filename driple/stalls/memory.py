@@ -60,11 +60,13 @@ class LeastMemory:
 def least_memory(graph: OpGraph) -> LeastMemory:
     """A lower bound for one device that holds a whole model, as in data-parallel training."""
     states = _STATES.get(optimizer_of(graph), 0)
+    traffic = graph.traffic.without_states()
+    parameters_bytes = sum(traffic.received_bytes.tolist())
     outputs = [tensor.nbytes for op in graph.signatures for tensor in op.outputs]
     return LeastMemory(
-        parameters_bytes=graph.received_bytes,
-        gradients_bytes=graph.sent_bytes,
-        states_bytes=states * graph.received_bytes,
+        parameters_bytes=parameters_bytes,
+        gradients_bytes=sum(traffic.sent_bytes.tolist()),
+        states_bytes=max(states * parameters_bytes, graph.report.state_bytes),
         largest_tensor_bytes=max(outputs, default=0),
     )
 
