@@ -130,7 +130,8 @@ def from_json(
 
 def _sentence(refused: _RefusedError, where: str, advice: str = "") -> str:
     place = f"{where}: {refused.path}" if refused.path else where
-    return f"{place} {refused.reason}{advice and '; '}{advice}"
+    gap = "" if refused.reason.startswith(":") else " "
+    return f"{place}{gap}{refused.reason}{advice and '; '}{advice}"
 
 
 def _at(step: str, convert: Callable[..., Any], *arguments: Any) -> Any:
@@ -245,7 +246,7 @@ def _fields_from_json(kind: Any, value: Any, depth: int) -> Any:
     try:
         return kind(**arguments)
     except DripleError as error:
-        raise _RefusedError(f"cannot be: {error}") from error
+        raise _RefusedError(f": {error}") from error
 
 
 def _union_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> Any:

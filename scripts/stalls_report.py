@@ -80,13 +80,13 @@ def example_section(found: dict[Run, Profile], docs: Path) -> list[str]:
     plot_profile(profile, docs / "stalls" / "example.png")
     told = json.dumps(profile.to_dict(), indent=1).encode()
     write_whole(docs / "stalls" / "example.json", told, error=DripleError)
-    words = " ".join(profile.about["command"])
-    host, per_epoch = profile.about["host"], profile.batches_per_epoch or 0
+    words = " ".join(profile.about.command)
+    host, per_epoch = profile.about.host, profile.batches_per_epoch or 0
     lines = [
         f"## A profile in full: {EXAMPLE}", "",
         f"    driple stalls run --network {run.rate} --data ... -- {words}", "",
-        f"Two processes of one core each ({host['cpu']}, {host['cores']} cores, kernel "
-        f"{host['kernel']}), {profile.about['plan']['iterations']} iterations timed in a launch. "
+        f"Two processes of one core each ({host.cpu}, {host.cores} cores, kernel "
+        f"{host.kernel}), {profile.about.plan.iterations} iterations timed in a launch. "
         f"All figures: [example.json](stalls/example.json).", "",
         "![where the time goes](stalls/example.png)", "",
         "| stall | of an iteration (95 % interval) | of an epoch | share |", "|---|---|---|---|",
@@ -99,7 +99,7 @@ def example_section(found: dict[Run, Profile], docs: Path) -> list[str]:
     for why in profile.left_out.values():
         lines += ["", f"Left out: {why}."]
     lines += ["", *(f"- {line}" for line in profile.warnings()), ""]
-    wall_s = sum(launch["wall_s"] for launch in profile.launches.values())
+    wall_s = sum(launch.wall_s or 0.0 for launch in profile.launches.values())
     return [*lines, f"The profile took {wall_s:.0f} s; the profiler itself at most "
             f"{profile.overhead_pct():.2f} % of a launch.", ""]  # fmt: skip
 
@@ -293,7 +293,7 @@ def main() -> None:
         save(model_picture(fits), options.docs / "stalls" / "model.png")
         write_channels(fits, options.docs / "stalls" / "links.json")
     launches = [launch for one in found.values() for launch in one.launches.values()]
-    busy, stolen = (max(launch[who] for launch in launches)
+    busy, stolen = (max(getattr(launch, who) for launch in launches)
                     for who in ("other_cores", "stolen_cores"))  # fmt: skip
     lines = [
         "# Where the time of distributed training goes", "",

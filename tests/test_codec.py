@@ -229,7 +229,7 @@ def test_the_top_value_is_named_by_the_file_alone() -> None:
 
 
 def test_a_refusal_of_the_dataclass_itself_has_a_path_too() -> None:
-    with pytest.raises(DatasetError, match=r"^t: a cannot be: share must be in \[0, 1\], got 2\.0"):
+    with pytest.raises(DatasetError, match=r"^t: a: share must be in \[0, 1\], got 2\.0"):
         from_json(dict[str, Share], {"a": {"share": 2}}, where="t", error=DatasetError)
 
 
