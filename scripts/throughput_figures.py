@@ -11,6 +11,8 @@ from matplotlib import pyplot as plt
 from shipped import plain, save
 
 from driple.cli.throughput_plot import plot_overhead
+from driple.codec import from_json
+from driple.throughput.origin import PlatformRecord
 
 __all__ = ["draw_curves", "draw_errors", "draw_overhead"]
 
@@ -81,4 +83,4 @@ def draw_errors(points: Sequence[Any], methods: Sequence[str], path: Path) -> No
 def draw_overhead(platforms: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """What receiving costs, of the first link."""
     rate = sorted(platforms)[-1]
-    plot_overhead(platforms[rate], path)
+    plot_overhead(from_json(PlatformRecord, platforms[rate], where="platform"), path)
