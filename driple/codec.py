@@ -5,8 +5,8 @@
 Fields may be numbers, text, bool, None, Literal, Enum, date, datetime, Path, NumPy arrays of
 numbers, tuples, lists, mappings, other dataclasses and unions of these; `object` is any JSON value.
 Reading converts by the declared types alone: nothing is looked up by name and nothing is run.
-A field must be in the JSON even if it has a default, except where `json_field(optional=True)` says
-otherwise. Unions of dataclasses are told apart by their Literal fields.
+A field must be in the JSON even if it has a default, except where `json_field` says otherwise.
+Literal fields tell the dataclasses of a union apart.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["Json", "from_json", "json_field", "to_dict", "to_json"]
 
 MAX_DEPTH = 50
 _LONGEST_SHOWN = 60  # characters of a refused value that an error repeats
-_NAME, _OPTIONAL, _REST = "driple.json_name", "driple.json_optional", "driple.json_rest"
+_NAME, _MAY_LACK, _OPTIONAL, _REST = "json_name", "json_may_lack", "json_optional", "json_rest"
 _T = TypeVar("_T")
 
 
@@ -58,18 +58,20 @@ class _RefusedError(Exception):
 
 
 def json_field(
-    *, name: str | None = None, optional: bool = False, rest: bool = False
+    *, name: str | None = None, may_lack: bool = False, optional: bool = False, rest: bool = False
 ) -> Mapping[str, object]:
     """Metadata of a dataclass field, for `dataclasses.field(metadata=...)`.
 
     Args:
         name: key in the JSON, where it is not the name of the field.
-        optional: whether the key may be missing; the field's default stands for it then, and a
-            field that holds its default is not written.
+        may_lack: whether the key may be missing; the field's default stands for it then.
+        optional: likewise, and a field that holds its default is not written.
         rest: whether the field, a mapping by text, holds all keys that are no other field's; they
             are read and written beside the other fields.
     """
-    return types.MappingProxyType({_NAME: name, _OPTIONAL: optional, _REST: rest})
+    return types.MappingProxyType(
+        {_NAME: name, _MAY_LACK: may_lack or optional, _OPTIONAL: optional, _REST: rest}
+    )
 
 
 def to_dict(
@@ -128,7 +130,8 @@ def from_json(
 
 def _sentence(refused: _RefusedError, where: str, advice: str = "") -> str:
     place = f"{where}: {refused.path}" if refused.path else where
-    return f"{place} {refused.reason}{advice and '; '}{advice}"
+    gap = "" if refused.reason.startswith(":") else " "
+    return f"{place}{gap}{refused.reason}{advice and '; '}{advice}"
 
 
 def _at(step: str, convert: Callable[..., Any], *arguments: Any) -> Any:
@@ -189,12 +192,8 @@ def _key(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get(_NAME) or field.name)
 
 
-def _is_optional(field: dataclasses.Field[Any]) -> bool:
-    return bool(field.metadata.get(_OPTIONAL))
-
-
 def _is_left_out(field: dataclasses.Field[Any], value: object) -> bool:
-    if not _is_optional(field):
+    if not field.metadata.get(_OPTIONAL):
         return False
     factory: Any = field.default_factory
     default = field.default if factory is dataclasses.MISSING else factory()
@@ -242,12 +241,12 @@ def _fields_from_json(kind: Any, value: Any, depth: int) -> Any:
             arguments[field.name] = _from_json(hint, unknown, depth)
         elif key in value:
             arguments[field.name] = _at(key, _from_json, hint, value[key], depth - 1)
-        elif not _is_optional(field):
+        elif not field.metadata.get(_MAY_LACK):
             raise _RefusedError("is missing", key)
     try:
         return kind(**arguments)
     except DripleError as error:
-        raise _RefusedError(f"cannot be: {error}") from error
+        raise _RefusedError(f": {error}") from error
 
 
 def _union_from_json(kinds: tuple[Any, ...], value: Any, depth: int) -> Any:

@@ -45,6 +45,7 @@ class Table:
     limit: int | str = 3
     of: str = field(default="x", metadata=json_field(name="from"))
     note: str | None = field(default=None, metadata=json_field(optional=True))
+    later: int = field(default=0, metadata=json_field(may_lack=True))
     free: Json = None
 
 
@@ -129,6 +130,7 @@ def test_types_that_are_no_dataclass_are_converted_too() -> None:
 def test_an_optional_field_may_be_missing_and_is_not_written_at_its_default() -> None:
     stored = to_dict(Table(rows=()))
     assert "note" not in stored
+    assert stored.pop("later") == 0
     assert from_json(Table, stored, where="t.json").note is None
 
 
@@ -227,7 +229,7 @@ def test_the_top_value_is_named_by_the_file_alone() -> None:
 
 
 def test_a_refusal_of_the_dataclass_itself_has_a_path_too() -> None:
-    with pytest.raises(DatasetError, match=r"^t: a cannot be: share must be in \[0, 1\], got 2\.0"):
+    with pytest.raises(DatasetError, match=r"^t: a: share must be in \[0, 1\], got 2\.0"):
         from_json(dict[str, Share], {"a": {"share": 2}}, where="t", error=DatasetError)
 
 

@@ -237,7 +237,7 @@ def _print(profile: Profile) -> None:
     """Tables of steps and stalls, and what was left out."""
     from driple.stalls.steps import DIFFERENCES, STEPS
 
-    print(f"{' '.join(profile.about['command'])}: {profile.about['plan']['processes']} devices")
+    print(f"{' '.join(profile.about.command)}: {profile.about.plan.processes} devices")
     per_epoch, stalls = profile.batches_per_epoch, profile.stalls()
     rows = []
     for number, values in profile.times.items():
@@ -260,7 +260,7 @@ def _print(profile: Profile) -> None:
         rows.append([difference.name, f"{1e3 * stall.seconds:.1f} ms", interval, epoch, share])
     print()
     print_table(["stall", "of an iteration", "95 % interval", "of an epoch", "share"], rows)
-    cleared = {launch["cleared"] for launch in profile.launches.values()} - {None}
+    cleared = {one.cleared for one in profile.launches.values() if one.cleared is not None}
     if cleared:
         print(f"caches were cleared with {' and '.join(sorted(cleared))}")
     print(f"the profiler itself took at most {profile.overhead_pct():.2f} % of a launch")

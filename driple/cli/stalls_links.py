@@ -19,6 +19,7 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
 from driple.cli.show import note, print_json, print_table
+from driple.codec import to_dict
 from driple.errors import ConfigError
 from driple.units import parse_rate
 
@@ -56,14 +57,14 @@ def fit(
     by_link: dict[str, list[Observation]] = {}
     for folder in profiles:
         profile = read_profile(folder)
-        model = " ".join(profile.about["command"])
+        model = " ".join(profile.about.command)
         for seen in observations_of(profile, model, interconnect):
             by_link.setdefault(seen.link, []).append(seen)
     fits = [fit_link(seen) for seen in by_link.values()]
     if json:
         print_json({
             made.channel.name: {
-                **made.channel.to_dict(),
+                **to_dict(made.channel),
                 "left_out_error_pct": made.error_pct,
                 "errors_pct": dict(made.errors_pct),
                 "left_out_s": {model: list(pair) for model, pair in made.left_out.items()},
@@ -151,7 +152,7 @@ def predict(
         "interconnect_stall_pct": 100 * waits[0] / one_s,
         "network_stall_s": network_s,
         "network_stall_pct": None if network_s is None else 100 * network_s / (one_s + waits[0]),
-        "channels": [one.to_dict() for one in channels],
+        "channels": [to_dict(one) for one in channels],
         **given.reading.to_json_dict(),
     }
     if json:

@@ -116,7 +116,7 @@ def plot_profile(profile: Profile, path: Path) -> None:
     axis.invert_yaxis()
     axis.set_xlabel("ms of an iteration; lines: 95 % interval of the stall", fontsize=9)
     command = shorten(
-        " ".join(profile.about["command"]), 80, placeholder=" ...", break_on_hyphens=False
+        " ".join(profile.about.command), 80, placeholder=" ...", break_on_hyphens=False
     )
     axis.set_title(command, fontsize=9, loc="left", pad=22)
     axis.legend(

@@ -204,8 +204,7 @@ def _overhead_of(trace: JobTrace, given: str | None) -> Any:
     from driple.throughput.overhead import Overhead
 
     if given is None:
-        stored = trace.about.get("overhead") or {}
-        return Overhead(float(stored.get("s_per_byte", 0.0)), float(stored.get("s", 0.0)))
+        return trace.about.overhead or Overhead()
     try:
         per_mb, fixed = (float(part) for part in given.split(","))
     except ValueError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driple.cli.plot import save_picture
 
 if TYPE_CHECKING:
     from driple.throughput.compiled import CompiledJob
+    from driple.throughput.origin import PlatformRecord
     from driple.throughput.scaling import Chunk, Throughput
 
 __all__ = ["plot_curve", "plot_overhead", "plot_timeline"]
@@ -124,11 +125,11 @@ def plot_timeline(job: CompiledJob, chunks: Sequence[Chunk], step_s: float, path
     save_picture(figure, path)
 
 
-def plot_overhead(platform: Mapping[str, Any], path: Path) -> None:
+def plot_overhead(platform: PlatformRecord, path: Path) -> None:
     """Draw what receiving tensors cost, and the fitted line (figure 10 of Li et al.).
 
     Args:
-        platform: `driple.measure.platform.Platform` as a mapping.
+        platform: what was measured, with its tensors.
         path: picture to write.
 
     Raises:
@@ -140,9 +141,9 @@ def plot_overhead(platform: Mapping[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    sizes = np.array(platform["sizes"]) / 1e6
-    seconds = 1e3 * np.array(platform["overhead_s"])
-    line = platform["overhead"]
+    sizes = np.array(platform.sizes) / 1e6
+    seconds = 1e3 * np.array(platform.overhead_s)
+    line = platform.overhead
     each = np.unique(sizes)
     figure, axis = plt.subplots(figsize=(6, 3.4))
     axis.plot(sizes, seconds, "o", color="#bbbbbb", markersize=3, label="a tensor")
@@ -151,11 +152,11 @@ def plot_overhead(platform: Mapping[str, Any], path: Path) -> None:
     reach = np.array([0.0, float(each.max())])
     axis.plot(
         reach,
-        1e3 * line["s"] + 1e9 * line["s_per_byte"] * reach,
+        1e3 * line.s + 1e9 * line.s_per_byte * reach,
         color=_OTHERS[1],
         linewidth=1.2,
-        label=f"{1e3 * line['s']:.2f} ms + {1e9 * line['s_per_byte']:.2f} ms/MB, "
-        f"R$^2$ {platform['r_squared']:.2f}",
+        label=f"{1e3 * line.s:.2f} ms + {1e9 * line.s_per_byte:.2f} ms/MB, "
+        f"R$^2$ {platform.r_squared:.2f}",
     )
     axis.set_ylim(0, 1.3 * max(*typical, float(np.quantile(seconds, 0.8))))
     axis.set_xlabel("tensor (MB)", fontsize=8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from driple.units import parse_rate
 
 if TYPE_CHECKING:
     from driple.throughput.jobtrace import JobTrace
+    from driple.throughput.origin import PlatformRecord
 
 __all__ = ["import_", "platform", "profile"]
 
@@ -50,6 +51,7 @@ def platform(
     require_tensorflow("measuring a platform")
     from driple.checks import check_number
     from driple.cli.plot import check_picture
+    from driple.codec import to_dict
     from driple.files import write_whole
     from driple.measure.platform import measure_platform
     from driple.measure.turns import TurnCluster
@@ -58,19 +60,19 @@ def platform(
         check_picture(plot)
     check_number("--share", share, above=0)
     with TurnCluster(1, 1) as cluster:
-        found = measure_platform(cluster, parse_rate("--rate", rate), share).to_dict()
+        found = measure_platform(cluster, parse_rate("--rate", rate), share).record()
     if json:
-        print_json(found)
+        print_json(to_dict(found))
     else:
-        line = found["overhead"]
+        line = found.overhead
         print(
-            f"a connection gets {found['bytes_per_s'] / 1e6:.2f} of "
-            f"{found['bits_per_s'] / 8e6:.2f} MB/s\n"
-            f"receiving costs {1e3 * line['s']:.3f} ms and {1e9 * line['s_per_byte']:.3f} ms for "
-            f"each MB (R^2 {found['r_squared']:.3f}, {len(found['sizes'])} tensors)"
+            f"a connection gets {found.bytes_per_s / 1e6:.2f} of "
+            f"{parse_rate('--rate', rate) / 8e6:.2f} MB/s\n"
+            f"receiving costs {1e3 * line.s:.3f} ms and {1e9 * line.s_per_byte:.3f} ms for "
+            f"each MB (R^2 {found.r_squared:.3f}, {len(found.sizes)} tensors)"
         )
     if output is not None:
-        write_whole(output, json_.dumps(found).encode(), error=ConfigError)
+        write_whole(output, json_.dumps(to_dict(found)).encode(), error=ConfigError)
         note(f"wrote {output}")
     if plot is not None:
         from driple.cli.throughput_plot import plot_overhead
@@ -170,17 +172,17 @@ def import_(
     _write(made, known, output)
 
 
-def _write(trace: JobTrace, platform: dict[str, Any] | None, output: Path) -> None:
+def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path) -> None:
     """Write a trace, with what is known of its platform."""
     from dataclasses import replace
 
     from driple.throughput.jobtrace import write_job_trace
 
     if platform is not None:
-        about = {**trace.about, "overhead": platform["overhead"]}
-        trace = replace(trace, bytes_per_s=platform["bytes_per_s"], about=about)
+        about = replace(trace.about, overhead=platform.overhead)
+        trace = replace(trace, bytes_per_s=platform.bytes_per_s, about=about)
     write_job_trace(trace, output)
-    left_out = int(trace.about.get("left_out_steps", 0))
+    left_out = trace.about.left_out_steps
     note(
         f"wrote {output}: {trace.num_steps} steps of {len(trace.names)} ops, "
         f"{float(trace.step_s.mean()):.3f} s each, {trace.num_servers} server(s)"
@@ -188,27 +190,21 @@ def _write(trace: JobTrace, platform: dict[str, Any] | None, output: Path) -> No
     )
 
 
-def _read_platform(file: Path | None) -> dict[str, Any] | None:
+def _read_platform(file: Path | None) -> PlatformRecord | None:
     """Bandwidth and overhead of a platform's file.
 
     Raises:
         ConfigError: it cannot be read, or holds something else.
     """
+    from driple.codec import from_json
     from driple.storedfiles import read_json
+    from driple.throughput.origin import PlatformRecord
 
     if file is None:
         return None
+    advice = "make one with driple throughput platform"
     try:
         found = read_json(file)
-        line = {name: float(found["overhead"][name]) for name in ("s_per_byte", "s")}
-        per_s = float(found["bytes_per_s"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise ConfigError(
-            f"{file} is no file of a platform ({error}); make one with driple throughput platform"
-        ) from error
-    if per_s <= 0 or min(line.values()) < 0:
-        raise ConfigError(
-            f"{file} has a bandwidth of {per_s} bytes/s and an overhead of {line}; the first must "
-            "be above 0 and none below: measure it again"
-        )
-    return {"overhead": line, "bytes_per_s": per_s}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} is no file of a platform ({error}); {advice}") from error
+    return from_json(PlatformRecord, found, where=f"{file} is no file of a platform", advice=advice)

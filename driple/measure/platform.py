@@ -15,9 +15,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from driple.errors import MeasureError, TraceError
 from driple.measure.metadata import transfer_spans
 from driple.measure.processes import ANSWER_S
 from driple.measure.turns import TurnCluster
+from driple.throughput.origin import PlatformRecord
 from driple.throughput.overhead import OverheadFit, fit_overhead
 
 __all__ = ["Platform", "measure_platform"]
@@ -78,17 +78,17 @@ class Platform:
     sizes: FloatArray
     overhead_s: FloatArray
 
-    def to_dict(self) -> dict[str, Any]:
+    def record(self) -> PlatformRecord:
         """All of it, for a file."""
-        return {
-            "bits_per_s": self.bits_per_s,
-            "bytes_per_s": self.bytes_per_s,
-            "overhead": asdict(self.fit.overhead),
-            "r_squared": self.fit.r_squared,
-            "sizes": self.sizes.astype(int).tolist(),
-            "overhead_s": self.overhead_s.round(6).tolist(),
-            "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        }
+        return PlatformRecord(
+            bits_per_s=self.bits_per_s,
+            bytes_per_s=self.bytes_per_s,
+            overhead=self.fit.overhead,
+            r_squared=self.fit.r_squared,
+            sizes=tuple(self.sizes.astype(int).tolist()),
+            overhead_s=tuple(self.overhead_s.round(6).tolist()),
+            measured=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
 
 
 def measure_platform(cluster: TurnCluster, bits_per_s: float, share: float) -> Platform:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import datetime
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from driple.checks import check_whole
 from driple.errors import ConfigError, TraceError
@@ -24,6 +23,7 @@ from driple.measure.timelines import records_of_timelines
 from driple.measure.turns import TurnCluster, TurnJob
 from driple.settings import Setting
 from driple.throughput.jobtrace import JobTrace
+from driple.throughput.origin import TraceOrigin
 from driple.zoo.workload import Workload
 
 __all__ = ["profile_workload", "read_recorded", "read_steps"]
@@ -72,16 +72,16 @@ def profile_workload(
         cluster.trace(Path(name), num_steps)
         turn = cluster.turn([0.0], plan.seconds)
         cluster.close_job()
-        about: dict[str, Any] = {
-            "workload": workload.name,
-            "setting": setting.name,
-            "worker_share": plan.share,
-            "server_share": plan.server_share,
-            "provenance": "measured",
-            "versions": cluster.versions,
-            "other_cores": turn.other_cores,
-            "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        }
+        about = TraceOrigin(
+            workload=workload.name,
+            setting=setting.name,
+            worker_share=plan.share,
+            server_share=plan.server_share,
+            provenance="measured",
+            versions=cluster.versions,
+            other_cores=turn.other_cores,
+            measured=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
         return read_steps(
             Path(name),
             batch_size=workload.batch_size,
@@ -92,7 +92,7 @@ def profile_workload(
 
 
 def read_steps(
-    folder: Path, *, batch_size: int, bytes_per_s: float, step_s: float, about: Mapping[str, Any]
+    folder: Path, *, batch_size: int, bytes_per_s: float, step_s: float, about: TraceOrigin
 ) -> JobTrace:
     """The trace of the steps that `TurnCluster.trace` has left in a folder.
 
@@ -101,7 +101,7 @@ def read_steps(
         batch_size: examples of a step.
         bytes_per_s: rate of the links.
         step_s: mean seconds of a step without tracing.
-        about: what else tells where it comes from.
+        about: where it comes from.
 
     Raises:
         TraceError: a record is damaged, or holds no partition graphs or no transfers.
@@ -149,7 +149,7 @@ def read_recorded(
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
         untraced_step_s=step_s,
-        about={"files": [file.name for file in files], "provenance": "measured"},
+        about=TraceOrigin(files=tuple(file.name for file in files), provenance="measured"),
     )
 
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from driple.errors import TraceError
 from driple.graph.functions import node_of
 from driple.throughput.jobtrace import JobTrace, Resource
+from driple.throughput.origin import TraceOrigin
 
 __all__ = ["Key", "Node", "Span", "StepRecord", "job_trace_of", "task_of", "widen"]
 
@@ -96,7 +96,7 @@ def job_trace_of(
     batch_size: int,
     bytes_per_s: float,
     untraced_step_s: float | None,
-    about: Mapping[str, Any],
+    about: TraceOrigin,
 ) -> JobTrace:
     """The trace of one worker's steps.
 
@@ -109,7 +109,7 @@ def job_trace_of(
         batch_size: examples of a step.
         bytes_per_s: rate of the links, each way.
         untraced_step_s: seconds of a step without tracing, if they were measured.
-        about: what else tells where it comes from.
+        about: where it comes from.
 
     Raises:
         TraceError: the records hold no transfers, or fewer than two whole steps.
@@ -147,12 +147,12 @@ def job_trace_of(
         step_s=last_s + after_s,
         batch_size=batch_size,
         bytes_per_s=bytes_per_s,
-        about={
-            **about,
-            "traced_step_s": traced_s,
-            "untraced_step_s": untraced_step_s,
-            "left_out_steps": len(records) - len(whole),
-        },
+        about=replace(
+            about,
+            traced_step_s=traced_s,
+            untraced_step_s=untraced_step_s,
+            left_out_steps=len(records) - len(whole),
+        ),
     )
 
 

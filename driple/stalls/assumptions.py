@@ -5,9 +5,9 @@ OpGraph, batch size, samples -> Assumptions
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from driple.codec import Json, to_dict
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.opcost import PRODUCTS, cost_of_graph, kind_of
@@ -50,9 +50,9 @@ class Assumptions:
             f"per epoch ({self.samples_from})"
         )
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """As `--json` prints it."""
-        return asdict(self)
+        return to_dict(self)
 
 
 def assumptions_of(

@@ -9,17 +9,18 @@ overlap the stall is the paper's T.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.checks import check_choice, check_fields, check_number
+from driple.checks import check_choice, check_number
 from driple.errors import ConfigError
 from driple.simulate.device import CalibratedDevice, Calibration
 from driple.simulate.job import Job
 from driple.simulate.ring import RingSpec, passing
+from driple.stalls.profile_records import SeenGradients
 
 __all__ = ["Buckets", "Channel", "Gradients", "bucketed", "calibrated_channel",
            "communication_stall", "gradients_of_job", "paper_time"]  # fmt: skip
@@ -48,7 +49,7 @@ class Gradients:
     end_s: float
 
     @classmethod
-    def measured(cls, found: dict[str, Any], iteration_s: float) -> Gradients:
+    def measured(cls, found: SeenGradients, iteration_s: float) -> Gradients:
         """From a profile: one iteration with hooks, put on the mean iteration's length.
 
         Args:
@@ -58,11 +59,11 @@ class Gradients:
         Raises:
             ConfigError: it holds none.
         """
-        if not found["nbytes"]:
+        if not found.nbytes:
             raise ConfigError("the profile saw no gradients in step 1; run step 1 again")
-        ready = np.array(found["ready_s"]) * iteration_s / found["step_s"]
+        ready = np.array(found.ready_s) * iteration_s / found.step_s
         return cls(
-            nbytes=np.array(found["nbytes"], dtype=np.float64),
+            nbytes=np.array(found.nbytes, dtype=np.float64),
             ready_s=np.maximum.accumulate(ready),
             end_s=float(ready.max()),
         )
@@ -110,20 +111,6 @@ class Channel:
         check_number("latency_s of a channel", self.latency_s, least=0)
         check_number("bytes_per_s of a channel", self.bytes_per_s, above=0)
         check_choice("latency_per of a channel", self.latency_per, LATENCIES)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a file of channels holds it."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Channel:
-        """What `to_dict` gave.
-
-        Raises:
-            ConfigError: it has other fields, or values that cannot be.
-        """
-        check_fields("channel", found, cls.__dataclass_fields__)
-        return cls(**found)
 
 
 def paper_time(num_gradients: int, nbytes: float, latency_s: float, bytes_per_s: float) -> float:

@@ -227,8 +227,8 @@ def measured_offer(
         )
     launch = next(item for (number, _), item in sorted(profile.launches.items()) if number == step)
     iterations: float | None = profile.batches_per_epoch
-    if samples is not None and launch["batch_size"]:
-        iterations = samples / (launch["batch_size"] * launch["processes"])
+    if samples is not None and launch.batch_size:
+        iterations = samples / (launch.batch_size * launch.processes)
     if iterations is None:
         raise MeasureError(
             f"{profile.folder} does not tell how long an epoch is, since the script's loader has "

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from driple.codec import Json
 from driple.errors import MissingExtraError
 from driple.stalls.steps import DIFFERENCES, Difference
 
@@ -50,7 +51,7 @@ class Stall:
         """Whether it may as well be zero."""
         return self.interval_s is not None and self.interval_s[0] <= 0 <= self.interval_s[1]
 
-    def to_dict(self, batches_per_epoch: int | None) -> dict[str, Any]:
+    def to_dict(self, batches_per_epoch: int | None) -> dict[str, Json]:
         """As JSON holds it."""
         return {
             "seconds": self.seconds,

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from driple.stalls.profile_records import SeenGradients
+
 __all__ = ["GradientTimer"]
 
 
@@ -54,17 +56,17 @@ class GradientTimer:
             gradient = parameter.grad if parameter.grad is not None else parameter
             self._events.append((gradient.numel() * gradient.element_size(), _mark()))
 
-    def to_dict(self) -> dict[str, Any] | None:
+    def seen(self) -> SeenGradients | None:
         """Bytes of each gradient and when it was ready, in that order; None if none was seen."""
         if self._state != "over" or not self._events:
             return None
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-        return {
-            "nbytes": [nbytes for nbytes, _ in self._events],
-            "ready_s": [_seconds(self._begin, mark) for _, mark in self._events],
-            "step_s": _seconds(self._begin, self._end),
-        }
+        return SeenGradients(
+            nbytes=tuple(nbytes for nbytes, _ in self._events),
+            ready_s=tuple(_seconds(self._begin, mark) for _, mark in self._events),
+            step_s=_seconds(self._begin, self._end),
+        )
 
 
 def _mark() -> Any:

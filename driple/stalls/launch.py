@@ -14,12 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from driple.codec import from_json, to_dict
 from driple.errors import MeasureError
+from driple.stalls.profile_records import RankResult, WorkerJob
 from driple.stalls.steps import Plan, Step
+from driple.storedfiles import read_json
 
 __all__ = ["Launch", "Place", "cores_of_devices", "run_launch"]
 
@@ -74,20 +76,18 @@ class Launch:
         """For messages."""
         return f"step {self.step.number} ({self.step.title})"
 
-    def job(self, folder: Path) -> dict[str, Any]:
-        """What a worker must know besides its environment."""
-        return {
-            "folder": str(folder),
-            "synthetic": self.step.synthetic,
-            "time_gradients": self.step.number == 1,
-            "cores": self.cores,
-            "first_rank": self.first_rank,
-            **{
-                name: value
-                for name, value in asdict(self.plan).items()
-                if name in {"warmup", "iterations", "seed"}
-            },
-        }
+    def job(self, folder: Path) -> WorkerJob:
+        """What a worker must have beside its environment."""
+        return WorkerJob(
+            folder=str(folder),
+            synthetic=self.step.synthetic,
+            time_gradients=self.step.number == 1,
+            cores=self.cores,
+            first_rank=self.first_rank,
+            warmup=self.plan.warmup,
+            iterations=self.plan.iterations,
+            seed=self.plan.seed,
+        )
 
 
 def cores_of_devices(processes: int) -> tuple[tuple[int, ...], ...] | None:
@@ -99,7 +99,7 @@ def cores_of_devices(processes: int) -> tuple[tuple[int, ...], ...] | None:
     return tuple(tuple(mine[i * each : (i + 1) * each]) for i in range(processes))
 
 
-def run_launch(launch: Launch, folder: Path) -> list[dict[str, Any]]:
+def run_launch(launch: Launch, folder: Path) -> list[RankResult]:
     """Run the processes of this machine until all have measured.
 
     Args:
@@ -116,7 +116,7 @@ def run_launch(launch: Launch, folder: Path) -> list[dict[str, Any]]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     job = folder / "job.json"
-    job.write_text(json.dumps(launch.job(folder.resolve())), encoding="utf-8")
+    job.write_text(json.dumps(to_dict(launch.job(folder.resolve()))), encoding="utf-8")
     started: list[tuple[int, subprocess.Popen[bytes]]] = []
     try:
         for place in launch.places:
@@ -230,12 +230,13 @@ def _why(launch: Launch, folder: Path, rank: int, status: int) -> str:
     )
 
 
-def _result(launch: Launch, folder: Path, rank: int) -> dict[str, Any]:
+def _result(launch: Launch, folder: Path, rank: int) -> RankResult:
     try:
-        found: dict[str, Any] = json.loads(_result_file(folder, rank).read_text("utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
+        found = read_json(_result_file(folder, rank))
+    except (OSError, ValueError) as error:
         raise MeasureError(f"{launch.title}: rank {rank} left no result ({error})") from error
-    return {"rank": rank, **found}
+    where = f"{launch.title}: rank {rank} left no result"
+    return replace(from_json(RankResult, found, where=where, error=MeasureError), rank=rank)
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:

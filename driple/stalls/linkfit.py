@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import from_json, to_dict
 from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.simulate.solver import least_squares
@@ -117,10 +118,10 @@ def observations_of(profile: Profile, model: str, interconnect: str) -> list[Obs
     step_s = float(np.mean([*times[1].values()]))
     gradients = Gradients.measured(found, step_s)
     made = next(item for (step, _), item in sorted(profile.launches.items()) if step != 1)
-    most = made["bucket_mib"] or BUCKET_MIB
+    most = made.bucket_mib or BUCKET_MIB
     buckets = bucketed(gradients, first_mib=min(FIRST_BUCKET_MIB, most), most_mib=most)
-    plan = profile.about["plan"]
-    rate = plan["network_bits_per_s"]
+    plan = profile.about.plan
+    rate = plan.network_bits_per_s
     links = {2: interconnect}
     if rate is not None:
         links[5] = format_rate(rate)
@@ -130,7 +131,7 @@ def observations_of(profile: Profile, model: str, interconnect: str) -> list[Obs
             link=link,
             gradients=gradients,
             buckets=buckets,
-            workers=plan["processes"],
+            workers=plan.processes,
             stall_s=float(np.mean([*times[step].values()])) - step_s,
             step_s=step_s,
         )
@@ -243,7 +244,7 @@ def write_channels(fits: Sequence[LinkFit], file: Path) -> None:
         ConfigError: the file cannot be written.
     """
     links = [
-        {**fit.channel.to_dict(), "left_out_error_pct": fit.error_pct, "models": len(fit.left_out)}
+        {**to_dict(fit.channel), "left_out_error_pct": fit.error_pct, "models": len(fit.left_out)}
         for fit in fits
     ]
     text = json.dumps({"format": FORMAT, "links": links}, indent=1)
@@ -262,7 +263,11 @@ def read_channels(file: Path) -> dict[str, Channel]:
             raise ConfigError(f"{file} has format {found['format']}, this Driple reads {FORMAT}")
         extra = ("left_out_error_pct", "models")
         channels = [
-            Channel.from_dict({key: value for key, value in item.items() if key not in extra})
+            from_json(
+                Channel,
+                {key: value for key, value in item.items() if key not in extra},
+                where="channel",
+            )
             for item in found["links"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -16,12 +16,15 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from driple.codec import from_json, json_field, to_dict
 from driple.errors import MeasureError
 from driple.measure.network import ClusterNetwork, Port
 from driple.stalls.launch import Place
+from driple.stalls.profile_records import RankResult
+from driple.storedfiles import parse_json
 
 __all__ = ["Group", "free_port", "own_machine", "stand_in_machines"]
 
@@ -30,7 +33,23 @@ _LOOPBACK = "127.0.0.1"
 # How long a follower waits for the leader, which runs steps 1 to 4 meanwhile.
 _LONG = datetime.timedelta(days=2)
 
-Results = list[dict[str, Any]]
+Results = list[RankResult]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Order:
+    """What the leader has the others do: launch with this port, or stop."""
+
+    port: int = field(default=0, metadata=json_field(optional=True))
+    stop: bool = field(default=False, metadata=json_field(optional=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Answer:
+    """What the ranks of a machine measured, or why they did not."""
+
+    results: list[RankResult] = field(default_factory=list, metadata=json_field(optional=True))
+    error: str = field(default="", metadata=json_field(optional=True))
 
 
 def free_port() -> int:
@@ -138,22 +157,26 @@ class Group:
             MeasureError: a machine failed or does not answer.
         """
         number, self.orders = self.orders, self.orders + 1
-        self.store.set(f"driple/order{number}", json.dumps({"port": port}))
+        self.store.set(f"driple/order{number}", json.dumps(to_dict(_Order(port=port))))
         found = mine()
         for machine in range(1, self.size):
-            answer = self._wait(
-                f"driple/answer{number}/{machine}",
-                datetime.timedelta(seconds=timeout_s),
-                f"machine {machine}",
+            whom = f"machine {machine}"
+            answer = from_json(
+                _Answer,
+                self._wait(
+                    f"driple/answer{number}/{machine}", datetime.timedelta(seconds=timeout_s), whom
+                ),
+                where=f"the answer of {whom}",
+                error=MeasureError,
             )
-            if "error" in answer:
-                raise MeasureError(f"machine {machine}: {answer['error']}")
-            found = found + answer["results"]
+            if answer.error:
+                raise MeasureError(f"{whom}: {answer.error}")
+            found = found + answer.results
         return found
 
     def stop(self) -> None:
         """Leader: let the others go."""
-        self.store.set(f"driple/order{self.orders}", json.dumps({"stop": True}))
+        self.store.set(f"driple/order{self.orders}", json.dumps(to_dict(_Order(stop=True))))
         for machine in range(1, self.size):  # the store may live in this process
             self._wait(
                 f"driple/stopped/{machine}", datetime.timedelta(seconds=30), f"machine {machine}"
@@ -170,22 +193,26 @@ class Group:
         """
         while True:
             number = self.orders
-            order = self._wait(f"driple/order{number}", _LONG, "machine 0")
-            if order.get("stop"):
+            order = from_json(
+                _Order,
+                self._wait(f"driple/order{number}", _LONG, "machine 0"),
+                where="the order of machine 0",
+                error=MeasureError,
+            )
+            if order.stop:
                 self.store.set(f"driple/stopped/{self.rank}", json.dumps({}))
                 return number
-            answer: dict[str, Any]
             try:
-                answer = {"results": launch(int(order["port"]), number)}
+                answer = _Answer(results=launch(order.port, number))
             except MeasureError as error:
-                answer = {"error": str(error)}
-            self.store.set(f"driple/answer{number}/{self.rank}", json.dumps(answer))
+                answer = _Answer(error=str(error))
+            self.store.set(f"driple/answer{number}/{self.rank}", json.dumps(to_dict(answer)))
             self.orders += 1
 
-    def _wait(self, key: str, how_long: datetime.timedelta, whom: str) -> dict[str, Any]:
+    def _wait(self, key: str, how_long: datetime.timedelta, whom: str) -> object:
         try:
             self.store.wait([key], how_long)
-            found: dict[str, Any] = json.loads(self.store.get(key))
+            found: object = parse_json(self.store.get(key))
         except RuntimeError as error:
             raise MeasureError(
                 f"{whom} does not answer; start the same command on every machine, and again to "

@@ -23,9 +23,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
+from driple.codec import to_dict
 from driple.errors import MeasureError
 from driple.files import write_whole
 from driple.stalls.gradients import GradientTimer
+from driple.stalls.profile_records import RankResult
 
 __all__ = ["REFUSED", "Meter", "active_meter"]
 
@@ -90,7 +92,9 @@ class Meter:
         self._last_s = 0.0
         self._done = 0  # iterations of the warm-up that are over
         self._durations: list[float] = []
-        self._facts: dict[str, Any] = {}
+        self._batch_size: int | None = None
+        self._has_batch = False
+        self._batches_per_epoch: int | None = None
         self._ddp_mib: float | None = None
 
     def install(self) -> None:
@@ -168,8 +172,8 @@ class Meter:
 
     def _received(self, this: _Pass, batch: Any) -> None:
         self._current = this
-        if "batch_size" not in self._facts:
-            self._facts["batch_size"] = _rows(batch)
+        if not self._has_batch:
+            self._batch_size, self._has_batch = _rows(batch), True
 
     def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer took a step: the loader in use trains."""
@@ -204,24 +208,25 @@ class Meter:
             samples, per_epoch = None, None
         if size is not None and samples is not None and samples < size:
             self._refuse(_no_batch(loader))
-        self._facts["batch_size"] = size or self._facts.get("batch_size")
-        self._facts["batches_per_epoch"] = per_epoch
+        self._batch_size, self._has_batch = size or self._batch_size, True
+        self._batches_per_epoch = per_epoch
 
     def _finish(self) -> NoReturn:
         """Write down what was measured, when all processes are here, and end."""
         if distributed.is_initialized():
             distributed.barrier()
-        facts = {
-            **self._facts,
-            "iterations_s": self._durations,
-            "wrapped": self._ddp_mib is not None,
-            "bucket_mib": self._ddp_mib,
-            "meter_s": self._own_seconds(),
-            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
-            "backend": distributed.get_backend() if distributed.is_initialized() else None,
-            "gradients": None if self._gradients is None else self._gradients.to_dict(),
-        }
-        write_whole(self._out, json.dumps(facts).encode(), error=MeasureError)
+        result = RankResult(
+            batch_size=self._batch_size,
+            batches_per_epoch=self._batches_per_epoch,
+            iterations_s=tuple(self._durations),
+            wrapped=self._ddp_mib is not None,
+            bucket_mib=self._ddp_mib,
+            meter_s=self._own_seconds(),
+            device=torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+            backend=distributed.get_backend() if distributed.is_initialized() else None,
+            gradients=None if self._gradients is None else self._gradients.seen(),
+        )
+        write_whole(self._out, json.dumps(to_dict(result)).encode(), error=MeasureError)
         raise SystemExit(0)
 
     def _refuse(self, why: str) -> NoReturn:

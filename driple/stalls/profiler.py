@@ -17,7 +17,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,17 @@ from driple.measure.machine import busy_time, host_facts
 from driple.stalls.caches import CLEARERS, check_data, choose_clearer
 from driple.stalls.launch import Launch, cores_of_devices, run_launch
 from driple.stalls.machines import Group, free_port, own_machine, stand_in_machines
-from driple.stalls.record import FORMAT, Profile, disturbance, read_profile
+from driple.stalls.profile_records import (
+    LaunchRecord,
+    PlanRecord,
+    ProfiledHost,
+    ProfileRecord,
+    RankResult,
+)
+from driple.stalls.record import Profile, disturbance, read_profile
 from driple.stalls.steps import STEPS, Plan, Step
 
 __all__ = ["Progress", "check_command", "default_processes", "follow", "profile_script"]
-
-# What a profile that goes on may change.
-_FREE = frozenset({"repeats", "timeout_s", "tries"})
 
 # Called with what is done now, the launches done, and the launches in all.
 Progress = Callable[[str, int, int], None]
@@ -133,7 +137,7 @@ class _Run:
         left_out = {
             step.number: why for step in wanted if (why := self._obstacle(step)) is not None
         }
-        self._save_about({**about, "left_out": left_out})
+        self._save_about(replace(about, left_out=left_out))
         steps = [step for step in wanted if step.number not in left_out]
         todo = [(step, repeat) for repeat in range(self.plan.repeats) for step in steps]
         for done, (step, repeat) in enumerate(todo):
@@ -147,7 +151,7 @@ class _Run:
         """One launch, kept when it is whole; made again if others disturbed it, which it tells."""
         if not step.cold and not step.synthetic and not self.cached:
             self._launch(step)  # fills the caches, and is not kept
-        found: list[dict[str, Any]] = []
+        found: list[LaunchRecord] = []
         while len(found) < self.plan.tries and not any(disturbance(one) <= 1 for one in found):
             yield ", disturbed: again" if found else ""
             if step.cold:
@@ -155,11 +159,11 @@ class _Run:
             found.append(self._launch(step))
             self.cached = self.cached or not step.synthetic
             self._check_batch(step, found[-1])
-        kept = min(found, key=disturbance)
-        kept["cleared"] = self.clearer if step.cold else None
-        write_whole(self._file(step, repeat), json.dumps(kept).encode(), error=MeasureError)
+        kept = replace(min(found, key=disturbance), cleared=self.clearer if step.cold else None)
+        data = json.dumps(to_dict(kept)).encode()
+        write_whole(self._file(step, repeat), data, error=MeasureError)
 
-    def _launch(self, step: Step) -> dict[str, Any]:
+    def _launch(self, step: Step) -> LaunchRecord:
         """Run a step once; what its ranks measured, put together."""
         begin_s, own_s = time.monotonic(), time.process_time()
         before, children = busy_time(), _children_s()
@@ -180,12 +184,13 @@ class _Run:
         own_s = time.process_time() - own_s
         after = busy_time()
         others_s = after.busy_s - before.busy_s - (_children_s() - children) - own_s
-        return self._summary(ranks, wall_s=wall_s, own_s=own_s) | {
-            "other_cores": max(others_s / wall_s, 0.0),
-            "stolen_cores": (after.steal_s - before.steal_s) / wall_s,
-        }
+        return replace(
+            self._summary(ranks, wall_s=wall_s, own_s=own_s),
+            other_cores=max(others_s / wall_s, 0.0),
+            stolen_cores=(after.steal_s - before.steal_s) / wall_s,
+        )
 
-    def _run(self, step: Step, places: Any, master: tuple[str, int]) -> list[dict[str, Any]]:
+    def _run(self, step: Step, places: Any, master: tuple[str, int]) -> list[RankResult]:
         launch = Launch(
             command=self.command,
             step=step,
@@ -196,7 +201,7 @@ class _Run:
         )
         return run_launch(launch, self.folder / "launch")
 
-    def group_launch(self, port: int) -> list[dict[str, Any]]:
+    def group_launch(self, port: int) -> list[RankResult]:
         """This machine's part of step 5, on machines that torchrun joined."""
         if self.group is None:
             raise MeasureError("no other machines; start driple stalls run with torchrun on each")
@@ -215,31 +220,31 @@ class _Run:
         )
         return run_launch(launch, self.folder / "launch")
 
-    def _summary(
-        self, ranks: list[dict[str, Any]], *, wall_s: float, own_s: float
-    ) -> dict[str, Any]:
-        """What a launch's ranks tell together; training is as fast as its slowest rank."""
-        means = [sum(rank["iterations_s"]) / len(rank["iterations_s"]) for rank in ranks]
+    def _summary(self, ranks: list[RankResult], *, wall_s: float, own_s: float) -> LaunchRecord:
+        """All ranks together, on a quiet machine; training is as fast as its slowest rank."""
+        means = [sum(rank.iterations_s) / len(rank.iterations_s) for rank in ranks]
         slowest, first = max(means), ranks[0]
-        meter_s = max(rank["meter_s"] for rank in ranks)
+        meter_s = max(rank.meter_s for rank in ranks)
         cores = len(os.sched_getaffinity(0))
-        return {
-            "format": FORMAT,
-            "iteration_s": slowest,
-            "ranks_s": means,
-            "iterations_s": first["iterations_s"],
-            "batch_size": first.get("batch_size"),
-            "batches_per_epoch": first.get("batches_per_epoch"),
-            "processes": len(ranks),
-            "wrapped": all(rank["wrapped"] for rank in ranks),
-            "bucket_mib": first["bucket_mib"],
-            "device": first["device"],
-            "backend": first["backend"],
-            "gradients": first["gradients"],
-            "wall_s": wall_s,
-            "overhead_pct": 100 * (meter_s / slowest + own_s / (wall_s * cores)),
-            "script": _digest(self.command),
-        }
+        return LaunchRecord(
+            iteration_s=slowest,
+            ranks_s=tuple(means),
+            iterations_s=first.iterations_s,
+            batch_size=first.batch_size,
+            batches_per_epoch=first.batches_per_epoch,
+            processes=len(ranks),
+            wrapped=all(rank.wrapped for rank in ranks),
+            bucket_mib=first.bucket_mib,
+            device=first.device,
+            backend=first.backend,
+            gradients=first.gradients,
+            wall_s=wall_s,
+            overhead_pct=100 * (meter_s / slowest + own_s / (wall_s * cores)),
+            script=_digest(self.command),
+            other_cores=0.0,
+            stolen_cores=0.0,
+            cleared=None,
+        )
 
     def _obstacle(self, step: Step) -> str | None:
         """Why this machine cannot do a step; None if it can, or has."""
@@ -263,16 +268,16 @@ class _Run:
             return str(error)
         return None
 
-    def _check_batch(self, step: Step, found: dict[str, Any]) -> None:
+    def _check_batch(self, step: Step, found: LaunchRecord) -> None:
         """Every process must train on as many samples in each step."""
         for other in STEPS:
             file = self._file(STEPS[other], 0)
             if not file.exists():
                 continue
             size = json.loads(file.read_text(encoding="utf-8"))["batch_size"]
-            if size != found["batch_size"]:
+            if size != found.batch_size:
                 raise MeasureError(
-                    f"step {step.number} ({step.title}) had batches of {found['batch_size']} where "
+                    f"step {step.number} ({step.title}) had batches of {found.batch_size} where "
                     f"step {other} had {size}; the batch of a process must not depend on how many "
                     "processes there are"
                 )
@@ -280,32 +285,40 @@ class _Run:
     def _file(self, step: Step, repeat: int) -> Path:
         return self.folder / f"step{step.number}.r{repeat}.json"
 
-    def _open(self) -> dict[str, Any]:
-        """What the folder says of itself; it is made if it is not there."""
+    def _open(self) -> ProfileRecord:
+        """What profile.json holds; a new one if it is not there."""
         with told_as(ConfigError, f"make folder {self.folder}", "give another --out"):
             self.folder.mkdir(parents=True, exist_ok=True)
-        plan = asdict(self.plan)
-        mine = {
-            "command": list(self.command),
-            "plan": {k: v for k, v in plan.items() if k not in _FREE},
-            "data": [str(place) for place in self.data],
-        }
+        plan = PlanRecord(
+            processes=self.plan.processes,
+            machines=self.plan.machines,
+            network_bits_per_s=self.plan.network_bits_per_s,
+            iterations=self.plan.iterations,
+            warmup=self.plan.warmup,
+            seed=self.plan.seed,
+        )
+        data = tuple(str(place) for place in self.data)
         if not (self.folder / "profile.json").exists():
-            host = {"devices": len(self.gpus) or "CPU", **to_dict(host_facts())}
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            return {"format": FORMAT, **mine, "host": host, "created": now}
+            host = ProfiledHost.of(host_facts(), len(self.gpus))
+            return ProfileRecord(command=self.command, plan=plan, data=data, host=host, created=now)
         about = read_profile(self.folder).about
-        other = [name for name, value in mine.items() if about.get(name) != value]
+        mine = replace(about, command=self.command, plan=plan, data=data)
+        fixed = ("command", "plan", "data")
+        other = [name for name in fixed if getattr(about, name) != getattr(mine, name)]
         if other:
+            stored = to_dict(about)
             raise MeasureError(
                 f"{self.folder} holds a profile with another {' and '.join(other)} "
-                f"({', '.join(json.dumps(about.get(name)) for name in other)}); give another --out"
+                f"({', '.join(json.dumps(stored[name]) for name in other)}); give another --out"
             )
         return about
 
-    def _save_about(self, about: dict[str, Any]) -> None:
+    def _save_about(self, about: ProfileRecord) -> None:
         write_whole(
-            self.folder / "profile.json", json.dumps(about, indent=1).encode(), error=ConfigError
+            self.folder / "profile.json",
+            json.dumps(to_dict(about), indent=1).encode(),
+            error=ConfigError,
         )
 
 

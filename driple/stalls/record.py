@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from driple.errors import ConfigError, MeasureError
-from driple.stalls.checkprofile import check_about, check_launch, checked_left_out
+from driple.codec import Json, from_json, to_dict
+from driple.errors import MeasureError
 from driple.stalls.estimate import Stall, Times, stalls_of, warnings_of
+from driple.stalls.profile_records import FORMAT, LaunchRecord, ProfileRecord, SeenGradients
 from driple.stalls.steps import STEPS
 from driple.storedfiles import read_json
 
 __all__ = ["FORMAT", "Profile", "disturbance", "read_profile"]
 
-FORMAT = 2
 # Cores that others may use before a reader is told, and who they are.
 _OTHERS = {"other_cores": (0.3, "other programs used"),
            "stolen_cores": (0.1, "the hypervisor gave other machines")}  # fmt: skip
@@ -32,33 +31,36 @@ class Profile:
         folder: that holds it.
         about: what was profiled, how and where.
         launches: what each launch measured, by step and repetition.
-        left_out: why, for each step that this machine cannot do.
     """
 
     folder: Path
-    about: dict[str, Any]
-    launches: dict[tuple[int, int], dict[str, Any]]
-    left_out: dict[int, str]
+    about: ProfileRecord
+    launches: dict[tuple[int, int], LaunchRecord]
+
+    @property
+    def left_out(self) -> Mapping[int, str]:
+        """Why, for each step that this machine cannot do."""
+        return self.about.left_out
 
     @property
     def times(self) -> Times:
         """Seconds of an iteration, by step and repetition."""
         found: dict[int, dict[int, float]] = {}
         for (step, repeat), launch in sorted(self.launches.items()):
-            found.setdefault(step, {})[repeat] = launch["iteration_s"]
+            found.setdefault(step, {})[repeat] = launch.iteration_s
         return found
 
     @property
     def batches_per_epoch(self) -> int | None:
         """Iterations of an epoch with all devices; None if the script's loader has no length."""
-        found = [launch["batches_per_epoch"] for (step, _), launch in self.launches.items()
+        found = [launch.batches_per_epoch for (step, _), launch in self.launches.items()
                  if step != 1]  # fmt: skip
         return next((count for count in found if count is not None), None)
 
     @property
-    def gradients(self) -> dict[str, Any] | None:
+    def gradients(self) -> SeenGradients | None:
         """Bytes of each gradient and when it is ready, from the first launch of step 1."""
-        found = [launch["gradients"] for (step, _), launch in sorted(self.launches.items())
+        found = [launch.gradients for (step, _), launch in sorted(self.launches.items())
                  if step == 1]  # fmt: skip
         return next((one for one in found if one is not None), None)
 
@@ -70,20 +72,20 @@ class Profile:
         """What a reader must know before believing the figures."""
         lines = warnings_of(self.stalls())
         for cores, (most, who) in _OTHERS.items():
-            used = [(launch[cores], step) for (step, _), launch in self.launches.items()
-                    if launch[cores] > most]  # fmt: skip
+            used = [(getattr(launch, cores), step) for (step, _), launch in self.launches.items()
+                    if getattr(launch, cores) > most]  # fmt: skip
             if used:
                 lines.append(
                     f"{who} up to {max(used)[0]:.1f} cores during step(s) "
                     f"{', '.join(map(str, sorted({step for _, step in used})))}: do not trust "
                     "these figures; measure again on a quiet machine"
                 )
-        if any(step != 1 and not launch["wrapped"] for (step, _), launch in self.launches.items()):
+        if any(step != 1 and not launch.wrapped for (step, _), launch in self.launches.items()):
             lines.append(
                 "the script made no DistributedDataParallel: its processes may not exchange "
                 "gradients, and stalls of communication are not those of data parallelism"
             )
-        versions = {launch["script"] for launch in self.launches.values()}
+        versions = {launch.script for launch in self.launches.values()}
         if len(versions) > 1:
             lines.append(
                 "the script changed between steps; measure all of them anew with driple stalls run "
@@ -93,15 +95,15 @@ class Profile:
 
     def overhead_pct(self) -> float:
         """What the profiler itself took, at most, in percent of a launch."""
-        return max((launch["overhead_pct"] for launch in self.launches.values()), default=0.0)
+        return max((launch.overhead_pct for launch in self.launches.values()), default=0.0)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """As `driple stalls run --json` prints it."""
         per_epoch = self.batches_per_epoch
         return {
-            "command": self.about["command"],
-            "plan": self.about["plan"],
-            "host": self.about["host"],
+            "command": list(self.about.command),
+            "plan": to_dict(self.about.plan),
+            "host": to_dict(self.about.host),
             "steps": {
                 str(step): {
                     "title": STEPS[step].title,
@@ -115,14 +117,14 @@ class Profile:
             },
             "stalls": {name: stall.to_dict(per_epoch) for name, stall in self.stalls().items()},
             "left_out": {str(step): why for step, why in self.left_out.items()},
-            "warnings": self.warnings(),
+            "warnings": [*self.warnings()],
             "overhead_pct": self.overhead_pct(),
         }
 
 
-def disturbance(launch: Mapping[str, Any]) -> float:
+def disturbance(launch: LaunchRecord) -> float:
     """By how many times others used more cores during a launch than they may; 1 is the limit."""
-    return max(float(launch[cores]) / most for cores, (most, _) in _OTHERS.items())
+    return max(float(getattr(launch, cores)) / most for cores, (most, _) in _OTHERS.items())
 
 
 def read_profile(folder: Path) -> Profile:
@@ -135,10 +137,10 @@ def read_profile(folder: Path) -> Profile:
         about = read_json(folder / "profile.json")
         if not isinstance(about, dict):
             raise ValueError(f"profile.json holds {about!r:.80}, not an object")
-        launches = {}
+        found = {}
         for file in folder.glob("step*.r*.json"):
             step, repeat = file.name.removeprefix("step").removesuffix(".json").split(".r")
-            launches[int(step), int(repeat)] = read_json(file)
+            found[int(step), int(repeat)] = read_json(file)
     except (OSError, ValueError) as error:
         raise MeasureError(
             f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
@@ -149,14 +151,15 @@ def read_profile(folder: Path) -> Profile:
             f"{folder} holds a stall profile of format {about.get('format')!r}, and this version "
             f"reads {FORMAT}; measure anew with driple stalls run --out ANOTHER"
         )
-    try:
-        left_out = checked_left_out(about.get("left_out", {}))
-        check_about(about)
-        for (number, time), launch in launches.items():
-            check_launch(f"step {number}, repetition {time}", number, launch)
-    except ConfigError as error:
-        raise MeasureError(
-            f"{folder} holds a damaged stall profile: {error}; measure anew with driple stalls run "
-            "--out ANOTHER"
-        ) from error
-    return Profile(folder=folder, about=about, launches=launches, left_out=left_out)
+    damaged = f"{folder} holds a damaged stall profile"
+    advice = "measure anew with driple stalls run --out ANOTHER"
+    launches = {}
+    for (number, time), launch in found.items():
+        where = f"{damaged}: step {number}, repetition {time}"
+        if number not in STEPS:
+            raise MeasureError(f"{where}: there are steps 1 to 5; {advice}")
+        launches[number, time] = from_json(
+            LaunchRecord, launch, where=where, error=MeasureError, advice=advice
+        )
+    record = from_json(ProfileRecord, about, where=damaged, error=MeasureError, advice=advice)
+    return Profile(folder=folder, about=record, launches=launches)

@@ -6,13 +6,15 @@ would give it, while a meter times its iterations.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
+
+from driple.codec import from_json
+from driple.stalls.profile_records import WorkerJob
+from driple.storedfiles import read_json
 
 __all__ = ["main"]
 
@@ -22,27 +24,28 @@ def main(arguments: list[str]) -> None:
     from driple.measure.orphans import die_with_parent
 
     die_with_parent()
-    job: dict[str, Any] = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    file = Path(arguments[0])
+    job = from_json(WorkerJob, read_json(file), where=str(file))
     rank = int(os.environ["RANK"])
     local = int(os.environ["LOCAL_RANK"])
-    if job["cores"] is not None:
-        os.sched_setaffinity(0, job["cores"][rank - job["first_rank"]])
+    if job.cores is not None:
+        os.sched_setaffinity(0, job.cores[rank - job.first_rank])
 
     import torch
 
     from driple.stalls.meter import Meter
 
-    random.seed(job["seed"])
-    torch.manual_seed(job["seed"])
+    random.seed(job.seed)
+    torch.manual_seed(job.seed)
     if torch.cuda.is_available():
         torch.cuda.set_device(local)
     meter = Meter(
-        Path(job["folder"]) / f"rank{rank}.json",
-        synthetic=job["synthetic"],
-        warmup=job["warmup"],
-        iterations=job["iterations"],
+        Path(job.folder) / f"rank{rank}.json",
+        synthetic=job.synthetic,
+        warmup=job.warmup,
+        iterations=job.iterations,
         world_size=int(os.environ["WORLD_SIZE"]),
-        time_gradients=job["time_gradients"] and rank == 0,
+        time_gradients=job.time_gradients and rank == 0,
     )
     meter.install()
     script, *rest = arguments[2:]

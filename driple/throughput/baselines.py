@@ -50,7 +50,7 @@ def phases_of(trace: JobTrace, bytes_per_s: float) -> Phases:
     }
     serving = trace.resources == Resource.SERVER
     update_s = float((trace.end_s - trace.start_s)[:, serving].sum(axis=1).mean())
-    untraced_s = trace.about.get("untraced_step_s")
+    untraced_s = trace.about.untraced_step_s
     step_s = float(trace.step_s.mean() if untraced_s is None else untraced_s)
     down_s, up_s = (nbytes[kind] / trace.bytes_per_s for kind in nbytes)
     computing_s = max(step_s - down_s - up_s - update_s, 0.0)

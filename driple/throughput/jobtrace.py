@@ -22,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_number, check_whole
+from driple.codec import from_json, to_dict
 from driple.errors import TraceError
 from driple.files import write_whole
 from driple.storedfiles import parse_json, read_npz
+from driple.throughput.origin import TraceOrigin
 
 __all__ = ["JobTrace", "Resource", "order_of", "read_job_trace", "write_job_trace"]
 
@@ -86,7 +88,7 @@ class JobTrace:
     step_s: npt.NDArray[np.float64]
     batch_size: int
     bytes_per_s: float
-    about: Mapping[str, Any]
+    about: TraceOrigin
 
     def __post_init__(self) -> None:
         count, steps = len(self.names), self.step_s.size
@@ -183,7 +185,7 @@ def write_job_trace(trace: JobTrace, file: Path) -> None:
         "format": FORMAT,
         "batch_size": trace.batch_size,
         "bytes_per_s": trace.bytes_per_s,
-        "about": dict(trace.about),
+        "about": to_dict(trace.about, where="job trace", error=TraceError),
     }
     arrays = {
         "about": _bytes(json.dumps(about)),
@@ -228,7 +230,7 @@ def read_job_trace(file: Path) -> JobTrace:
             step_s=_seconds(arrays, "step_us"),
             batch_size=about["batch_size"],
             bytes_per_s=float(about["bytes_per_s"]),
-            about=_checked(about["about"]),
+            about=from_json(TraceOrigin, about["about"], where="job trace", error=TraceError),
         )
     except TraceError as error:
         raise TraceError(f"{file}: {error}") from error
@@ -269,18 +271,6 @@ def _seconds(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[n
     if values.dtype.kind not in "iuf":
         raise TraceError(f"job trace: {name} are no numbers; profile again")
     return values.astype(np.float64) / 1e6
-
-
-def _checked(about: Any) -> dict[str, Any]:
-    """What else the file tells; the overhead of parsing, which simulations use, is checked."""
-    told = dict(about)
-    overhead = told.get("overhead") or {}
-    if not isinstance(overhead, dict):
-        raise TraceError(f"job trace: overhead is {overhead!r}, not s_per_byte and s")
-    for name in ("s_per_byte", "s"):
-        check_number(f"its overhead's {name}", overhead.get(name, 0.0), least=0)
-    check_whole("its left_out_steps", told.get("left_out_steps", 0), 0)
-    return told
 
 
 def _bytes(text: str) -> npt.NDArray[np.uint8]:

@@ -5,11 +5,12 @@ sizes, seconds beyond the transfer -> Overhead, R^2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import json_field
 from driple.errors import TraceError
 
 __all__ = ["Overhead", "OverheadFit", "fit_overhead"]
@@ -28,8 +29,8 @@ class Overhead:
         s: beta of the paper.
     """
 
-    s_per_byte: float = 0.0
-    s: float = 0.0
+    s_per_byte: float = field(default=0.0, metadata=json_field(may_lack=True))
+    s: float = field(default=0.0, metadata=json_field(may_lack=True))
 
     def of(self, nbytes: npt.ArrayLike) -> FloatArray:
         """Seconds for tensors of these sizes."""

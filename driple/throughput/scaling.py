@@ -195,7 +195,7 @@ def job_of_trace(trace: JobTrace, overhead: Overhead) -> CompiledJob:
         TraceError: transfers alone take longer than a step.
     """
     job = compile_job(trace, overhead)
-    untraced_s = trace.about.get("untraced_step_s")
+    untraced_s = trace.about.untraced_step_s
     return job if untraced_s is None else fitted_to_step(job, trace.bytes_per_s, untraced_s)
 
 

@@ -8,16 +8,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from driple.checks import check_choice
+from driple.codec import Json, to_dict
 from driple.dataset.example import Dataset
 from driple.errors import ConfigError
 from driple.targets import TARGET_NAMES
 from driple.training.config import Preset, TrainConfig
+from driple.training.foldfiles import FoldRecord
 from driple.training.metrics import Scores, mean_scores, time_errors_pct
 from driple.training.sureness import Coverage, Sureness, coverage_of
 
@@ -117,37 +119,41 @@ class Fold:
         """Family that was held out, and seed."""
         return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
 
-    def to_json_dict(self) -> dict[str, Any]:
-        """All fields, as stored."""
-        return {
-            "method": self.method,
-            "fold": self.name,
-            "test": self.scores.to_json_dict(),
-            "validation": self.validation.to_json_dict() if self.validation else None,
-            "train_seconds": self.train_seconds,
-            "epochs": self.num_epochs,
-            "best_epoch": self.best_epoch,
-            "stopped_by": self.stopped_by,
-            "predictions": self.predictions,
-            "sureness": self.sureness.to_json_dict() if self.sureness else None,
-        }
+    def record(self, versions: Mapping[str, str]) -> FoldRecord:
+        """As it is stored.
+
+        Args:
+            versions: of what made it, by name.
+        """
+        return FoldRecord(
+            method=self.method,
+            fold=self.name,
+            test=self.scores.record(),
+            validation=None if self.validation is None else self.validation.record(),
+            train_seconds=self.train_seconds,
+            epochs=self.num_epochs,
+            best_epoch=self.best_epoch,
+            stopped_by=self.stopped_by,
+            predictions=self.predictions,
+            sureness=None if self.sureness is None else self.sureness.rounded(),
+            versions=versions,
+        )
 
     @classmethod
-    def from_json_dict(cls, stored: dict[str, Any], *, seed: int, family: str) -> Fold:
-        """The inverse of `to_json_dict`, of a fold whose place is known."""
-        validation, known = stored["validation"], stored.get("sureness")
+    def of_record(cls, stored: FoldRecord, *, seed: int, family: str) -> Fold:
+        """The inverse of `record`, of a fold whose place is known."""
         return cls(
-            method=stored["method"],
+            method=stored.method,
             seed=seed,
             family=family,
-            scores=Scores.from_json_dict(stored["test"]),
-            validation=Scores.from_json_dict(validation) if validation else None,
-            train_seconds=stored["train_seconds"],
-            num_epochs=stored["epochs"],
-            best_epoch=stored["best_epoch"],
-            stopped_by=stored["stopped_by"],
-            predictions=stored["predictions"],
-            sureness=Sureness.from_json_dict(known) if known else None,
+            scores=stored.test.scores(),
+            validation=None if stored.validation is None else stored.validation.scores(),
+            train_seconds=stored.train_seconds,
+            num_epochs=stored.epochs,
+            best_epoch=stored.best_epoch,
+            stopped_by=stored.stopped_by,
+            predictions=stored.predictions,
+            sureness=stored.sureness,
         )
 
 
@@ -351,7 +357,7 @@ class ArenaResult:
             for section, name in places
         ]
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """What was compared, the table by method, then the folds without their predictions."""
         rows = self.rows()
         return {
@@ -368,10 +374,10 @@ class ArenaResult:
             "methods": {method: self._method_json(method, rows) for method in self.methods},
         }
 
-    def _method_json(self, method: str, rows: list[TableRow]) -> dict[str, Any]:
+    def _method_json(self, method: str, rows: list[TableRow]) -> dict[str, Json]:
         folds = self.folds_of(method)
         preset, coverage = self.presets.get(method), self.coverage(method)
-        left_out = {"predictions", "sureness"}
+        left_out = {"predictions", "sureness", "versions", "format"}
         return {
             "seeds": list(self.seeds_of(method)),
             "mean": _nested({(row.section, row.name): row.values[method].mean for row in rows}),
@@ -379,16 +385,16 @@ class ArenaResult:
                 {(row.section, row.name): row.values[method].std for row in rows}
             ),
             "best_in": [f"{row.section}: {row.name}" for row in rows if row.best == method],
-            "intervals": None if coverage is None else asdict(coverage),
+            "intervals": None if coverage is None else to_dict(coverage),
             "config": preset.to_dict() if preset else None,
             "folds": [
-                {key: value for key, value in fold.to_json_dict().items() if key not in left_out}
+                {k: v for k, v in to_dict(fold.record({})).items() if k not in left_out}
                 for fold in folds
             ],
         }
 
 
-def _nested(numbers: Mapping[tuple[str, str], float | None]) -> dict[str, Any]:
+def _nested(numbers: Mapping[tuple[str, str], float | None]) -> dict[str, Json]:
     """The table's numbers of one method for JSON; a deviation over a single seed is None."""
     return {
         "nrmse": numbers[NRMSE, ALL],

@@ -31,8 +31,6 @@ from driple.training.arena import ArenaConfig, ArenaResult, Fold
 from driple.training.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
 from driple.training.config import PRESETS, Preset
 from driple.training.foldfiles import (
-    FORMAT,
-    damaged,
     fold_file,
     fold_key,
     read_fold,
@@ -216,8 +214,7 @@ class _Arena:
             made = self._trained(method, place, self.folder / "runs" / key, inform)
         else:
             made = self._fitted(method, place)
-        stored = {**made.to_json_dict(), "versions": library_versions(), "format": FORMAT}
-        write_fold(file, stored)
+        write_fold(file, made.record(library_versions()))
         return made
 
     def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
@@ -345,11 +342,8 @@ def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
     stored = read_fold(file)
     if stored is None:
         return None
-    try:
-        found = Fold.from_json_dict(stored, seed=place.seed, family=place.family)
-        return replace(found, method=method)
-    except (ValueError, KeyError, TypeError) as error:
-        raise damaged(file, error) from error
+    found = Fold.of_record(stored, seed=place.seed, family=place.family)
+    return replace(found, method=method)
 
 
 def _informer(

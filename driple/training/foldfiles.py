@@ -12,19 +12,50 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from driple.codec import from_json, json_field, to_dict
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split
 from driple.errors import ConfigError
 from driple.training.config import Preset
+from driple.training.metrics import ScoresRecord
 from driple.training.runfiles import write_file
+from driple.training.sureness import Sureness
 
-__all__ = ["FORMAT", "damaged", "fold_file", "fold_key", "read_fold", "run_folder", "write_fold"]
+__all__ = ["FORMAT", "FoldRecord", "fold_file", "fold_key", "read_fold", "run_folder", "write_fold"]
 
 FORMAT = 1  # of a fold's file; raise it when the same fold would come out otherwise
 MOST_BYTES = 64 * 2**20  # of a fold, unpacked; ours have less than 0.1 MB
+_ADVICE = "delete it, and run again"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoldRecord:
+    """A finished fold as its file holds it; the attributes are those of `arena.Fold`.
+
+    Attributes:
+        fold: family that was held out, and seed, in words.
+        test: errors on the test part.
+        epochs: number of epochs trained.
+        versions: of what made it, by name.
+        format: number of the format.
+    """
+
+    method: str
+    fold: str
+    test: ScoresRecord
+    validation: ScoresRecord | None
+    train_seconds: float
+    epochs: int
+    best_epoch: int
+    stopped_by: str
+    predictions: dict[str, list[float]]
+    # Files from before there were intervals lack it.
+    sureness: Sureness | None = field(default=None, metadata=json_field(may_lack=True))
+    versions: Mapping[str, str]
+    format: int = FORMAT
 
 
 def fold_key(dataset: Dataset, mark: str, split: Split, method: str, decides: str) -> str:
@@ -64,20 +95,20 @@ def fold_file(work_dir: Path, key: str) -> Path:
     return work_dir / "folds" / f"{key}.json.gz"
 
 
-def write_fold(file: Path, fold: Mapping[str, Any]) -> None:
+def write_fold(file: Path, fold: FoldRecord) -> None:
     """Write a finished fold; the same one gives the same bytes.
 
     Raises:
         ConfigError: it cannot be written; nothing is left half-written.
     """
-    write_file(file, gzip.compress(json.dumps(fold).encode() + b"\n", mtime=0))
+    write_file(file, gzip.compress(json.dumps(to_dict(fold)).encode() + b"\n", mtime=0))
 
 
-def read_fold(file: Path) -> dict[str, Any] | None:
+def read_fold(file: Path) -> FoldRecord | None:
     """A finished fold; None if it has to be made.
 
     Raises:
-        ConfigError: the file holds no JSON object, is damaged, or swells beyond all folds.
+        ConfigError: the file holds no fold, is damaged, or swells beyond all folds.
     """
     if not file.exists():
         return None
@@ -90,10 +121,5 @@ def read_fold(file: Path) -> dict[str, Any] | None:
         if not isinstance(fold, dict):
             raise ValueError("it holds no JSON object")
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
-        raise damaged(file, error) from error
-    return fold
-
-
-def damaged(file: Path, error: Exception) -> ConfigError:
-    """What is raised for a fold that cannot be used."""
-    return ConfigError(f"{file} is damaged ({error}); delete it, and run again")
+        raise ConfigError(f"{file} is damaged ({error}); {_ADVICE}") from error
+    return from_json(FoldRecord, fold, where=f"{file} is damaged", advice=_ADVICE)

@@ -7,18 +7,21 @@ Entry point: `score`. Pure arithmetic on arrays in the targets' own units.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.checks import check_fields
+from driple.codec import json_field
 from driple.errors import DatasetError
 from driple.label.repeatability import smape_shares
 from driple.targets import FIGURES, TARGET_NAMES, Targets, impossible_numbers
 
 __all__ = [
     "Scores",
+    "ScoresRecord",
     "mean_scores",
     "nrmse",
     "predicted_times_s",
@@ -28,6 +31,51 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoresRecord:
+    """`Scores` as folds store them: means first, then each target by name.
+
+    Attributes:
+        nrmse: mean over the 12 targets.
+        smape_pct: likewise.
+        iteration_time_mape_pct: of `Scores`.
+        num_workloads: of `Scores`.
+        num_impossible: of `Scores`; 0 in files from before they were counted.
+        nrmse_by_target: by name of the target.
+        smape_pct_by_target: likewise.
+
+    Raises:
+        ConfigError: numbers that are not of the twelve targets.
+    """
+
+    nrmse: float
+    smape_pct: float
+    iteration_time_mape_pct: float
+    num_workloads: int
+    num_impossible: int = field(default=0, metadata=json_field(may_lack=True))
+    nrmse_by_target: Mapping[str, float]
+    smape_pct_by_target: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for by_target in (self.nrmse_by_target, self.smape_pct_by_target):
+            check_fields("errors by target", by_target, TARGET_NAMES)
+
+    def scores(self) -> Scores:
+        """The scores themselves."""
+        rows = (
+            np.array([by_target[name] for name in TARGET_NAMES], dtype=np.float64)
+            for by_target in (self.nrmse_by_target, self.smape_pct_by_target)
+        )
+        nrmse_of, smape_of = rows
+        return Scores(
+            nrmse=nrmse_of,
+            smape_pct=smape_of,
+            iteration_time_mape_pct=self.iteration_time_mape_pct,
+            num_workloads=self.num_workloads,
+            num_impossible=self.num_impossible,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,38 +107,16 @@ class Scores:
         """Mean SMAPE over the 12 targets, percent."""
         return float(self.smape_pct.mean())
 
-    def to_json_dict(self) -> dict[str, object]:
-        """Means first, then each target by name."""
-        return {
-            "nrmse": self.mean_nrmse,
-            "smape_pct": self.mean_smape_pct,
-            "iteration_time_mape_pct": self.iteration_time_mape_pct,
-            "num_workloads": self.num_workloads,
-            "num_impossible": self.num_impossible,
-            "nrmse_by_target": dict(zip(TARGET_NAMES, self.nrmse.tolist(), strict=True)),
-            "smape_pct_by_target": dict(zip(TARGET_NAMES, self.smape_pct.tolist(), strict=True)),
-        }
-
-    @classmethod
-    def from_json_dict(cls, stored: dict[str, object]) -> Scores:
-        """The inverse of `to_json_dict`; KeyError or TypeError where `stored` is something else."""
-        rows = {}
-        for name in ("nrmse", "smape_pct"):
-            by_target = stored[f"{name}_by_target"]
-            if not isinstance(by_target, dict):
-                raise TypeError(f"{name}_by_target is no object")
-            rows[name] = np.array([by_target[target] for target in TARGET_NAMES], dtype=np.float64)
-        time_error, num = stored["iteration_time_mape_pct"], stored["num_workloads"]
-        impossible = stored.get("num_impossible", 0)  # written since they are counted
-        if not isinstance(time_error, int | float):
-            raise TypeError("iteration_time_mape_pct must be a number")
-        if not isinstance(num, int) or not isinstance(impossible, int):
-            raise TypeError("num_workloads and num_impossible must be whole numbers")
-        return cls(
-            **rows,
-            iteration_time_mape_pct=float(time_error),
-            num_workloads=num,
-            num_impossible=impossible,
+    def record(self) -> ScoresRecord:
+        """As it is stored and printed."""
+        return ScoresRecord(
+            nrmse=self.mean_nrmse,
+            smape_pct=self.mean_smape_pct,
+            iteration_time_mape_pct=self.iteration_time_mape_pct,
+            num_workloads=self.num_workloads,
+            num_impossible=self.num_impossible,
+            nrmse_by_target=dict(zip(TARGET_NAMES, self.nrmse.tolist(), strict=True)),
+            smape_pct_by_target=dict(zip(TARGET_NAMES, self.smape_pct.tolist(), strict=True)),
         )
 
     def sentence_on_impossible(self) -> str:

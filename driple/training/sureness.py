@@ -6,8 +6,7 @@ intervals, distances, warnings (stored with the fold) + predictions, labels  -> 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,8 @@ class Sureness:
         threshold: distance from which a graph is unlike them.
         reach: distance of the furthest graph that the half-widths come from.
         distances: by workload, to the nearest training graph.
-        warnings: by workload, in what it is outside of the training graphs.
+        warnings: by workload, in what it is outside of the training graphs; those without a
+            warning may be left out.
     """
 
     level: float
@@ -52,33 +52,17 @@ class Sureness:
             distance=self.distances[workload],
             threshold=self.threshold,
             reach=self.reach,
-            warned=bool(self.warnings[workload]),
+            warned=bool(self.warnings.get(workload)),
         )
 
-    def to_json_dict(self) -> dict[str, Any]:
-        """All fields, as stored with a fold; workloads without a warning are left out there."""
-        return {
-            "level": self.level,
-            "near": [float(f"{value:.4g}") for value in self.near],
-            "far": None if self.far is None else [float(f"{value:.4g}") for value in self.far],
-            "threshold": self.threshold,
-            "reach": self.reach,
-            "distances": {name: float(f"{value:.4g}") for name, value in self.distances.items()},
-            "warnings": {name: list(words) for name, words in self.warnings.items() if words},
-        }
-
-    @classmethod
-    def from_json_dict(cls, stored: Mapping[str, Any]) -> Sureness:
-        """The inverse of `to_json_dict`; KeyError or TypeError where it is something else."""
-        warnings = stored["warnings"]
-        return cls(
-            level=float(stored["level"]),
-            near=tuple(stored["near"]),
-            far=None if stored["far"] is None else tuple(stored["far"]),
-            threshold=float(stored["threshold"]),
-            reach=float(stored["reach"]),
-            distances=dict(stored["distances"]),
-            warnings={name: tuple(warnings.get(name, ())) for name in stored["distances"]},
+    def rounded(self) -> Sureness:
+        """As it is stored with a fold: four digits, without workloads that have no warning."""
+        return replace(
+            self,
+            near=tuple(_rounded(value) for value in self.near),
+            far=None if self.far is None else tuple(_rounded(value) for value in self.far),
+            distances={name: _rounded(value) for name, value in self.distances.items()},
+            warnings={name: words for name, words in self.warnings.items() if words},
         )
 
 
@@ -164,7 +148,7 @@ def coverage_of(
         held.append((wanted >= numbers / np.exp(half)) & (wanted <= numbers * np.exp(half)))
         widths.append(100 * np.expm1(half[:, :NUM_TARGETS]))
         smapes.append(100 * smape_shares(predicted, true))
-        warned += [bool(sureness.warnings[name]) for name in names]
+        warned += [bool(sureness.warnings.get(name)) for name in names]
         rows += [families[name] for name in names]
     inside, errors = np.concatenate(held), np.concatenate(smapes).mean(axis=1)
     flags = np.array(warned)
@@ -191,3 +175,7 @@ def _held(inside: npt.NDArray[np.bool_]) -> Held:
         targets=float(inside[:, :NUM_TARGETS].mean()),
         iteration_time=float(inside[:, NUM_TARGETS].mean()),
     )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -28,7 +28,7 @@ def main() -> None:
     """Compile, simulate on one core and on all, print."""
     begin = time.perf_counter()
     trace = read_job_trace(TRACE)
-    job = job_of_trace(trace, Overhead(**trace.about["overhead"]))
+    job = job_of_trace(trace, trace.about.overhead or Overhead())
     cluster = Cluster(num_workers=1, bytes_per_s=trace.bytes_per_s)
     print(
         f"{len(trace.names)} ops, merged to {job.num_ops}; reading, merging and loading the "

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from driple.throughput.jobtrace import read_job_trace
+from driple.throughput.overhead import Overhead
 from tests.cli.test_main import ROOT, driple, refused
 
 RECORDS = sorted((ROOT / "tests/data/throughput").glob("*.pb.gz"))
@@ -64,7 +65,7 @@ def test_a_platform_tells_bandwidth_and_overhead(trace: Path, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     found = read_job_trace(made)
     assert found.bytes_per_s == 2.4e7
-    assert found.about["overhead"] == line
+    assert found.about.overhead == Overhead(**line)
     platform.write_text('{"bytes_per_s": 2.4e7}')
     assert "throughput platform" in refused(*arguments, "--platform", platform, "-o", made)
     assert "no such" in refused(*arguments, "--platform", tmp_path / "no.json", "-o", made).lower()

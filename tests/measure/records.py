@@ -11,6 +11,7 @@ from pathlib import Path
 from driple.measure.metadata import ProfiledStep, records_of
 from driple.measure.steprecord import job_trace_of
 from driple.throughput.jobtrace import JobTrace
+from driple.throughput.origin import TraceOrigin
 
 DATA = Path(__file__).parents[1] / "data" / "throughput"
 RECORDS = [gzip.decompress(file.read_bytes()) for file in sorted(DATA.glob("lenet-*.pb.gz"))]
@@ -24,5 +25,5 @@ def traced(records: list[bytes], step_s: float | None = None) -> JobTrace:
         batch_size=32,
         bytes_per_s=1e9,
         untraced_step_s=step_s,
-        about={"from": "a test"},
+        about=TraceOrigin(others={"from": "a test"}),
     )

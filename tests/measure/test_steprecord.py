@@ -61,5 +61,5 @@ def test_a_step_without_all_transfers_is_left_out_and_no_transfer_with_it() -> N
     whole = traced(RECORDS[:2])
     assert trace.names == whole.names
     assert trace.num_steps == 2
-    assert trace.about["left_out_steps"] == 1
+    assert trace.about.left_out_steps == 1
     assert (trace.resources == Resource.UPLINK).any()

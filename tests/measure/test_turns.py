@@ -13,6 +13,7 @@ from driple.measure.platform import measure_platform
 from driple.measure.profile import read_steps
 from driple.measure.turns import FAIR_PORT, Turn, TurnCluster, TurnJob
 from driple.throughput.jobtrace import Resource
+from driple.throughput.origin import TraceOrigin
 from driple.zoo import Workload
 from tests.measure.test_cluster import needs_cluster
 
@@ -82,9 +83,9 @@ def test_workers_train_by_turns_and_the_platform_is_measured(tmp_path: Path) -> 
     assert all(len(times) > 2 for times in both.times_ns.values())
     assert both.steps_per_s(0.2) > 0
     assert both.used_cores["w1"] > 0
-    trace = read_steps(tmp_path, batch_size=8, bytes_per_s=2.5e7, step_s=0.1, about={})
+    trace = read_steps(tmp_path, batch_size=8, bytes_per_s=2.5e7, step_s=0.1, about=TraceOrigin())
     assert {Resource.DOWNLINK, Resource.UPLINK} <= set(trace.resources.tolist())
-    assert trace.about["untraced_step_s"] == 0.1
+    assert trace.about.untraced_step_s == 0.1
     assert 0.5 * 2.5e7 < platform.bytes_per_s < 1.1 * 2.5e7
     assert (platform.overhead_s > 0).all()
-    assert platform.to_dict()["overhead"]["s_per_byte"] >= 0
+    assert platform.record().overhead.s_per_byte >= 0

@@ -27,7 +27,7 @@ def test_functions_are_profiled(tmp_path: Path) -> None:
     )
     assert set(profile.times) == {2}
     assert profile.batches_per_epoch == 8
-    assert profile.launches[2, 0]["batch_size"] == 8
+    assert profile.launches[2, 0].batch_size == 8
 
 
 def test_how_other_processes_find_a_function() -> None:

@@ -1,6 +1,7 @@
 """The model of section VI-A: closed forms, limits, monotony; fits give back what made the data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_more_workers_more_latency_and_less_rate_never_help() -> None:
     assert stall(gradients, base, 1) == 0
     assert stall(gradients, base, 8) > stall(gradients, base, 2) > 0
     for worse in ({"latency_s": 2e-3}, {"bytes_per_s": 5e7}, {"overlap": False}):
-        assert stall(gradients, Channel(**{**base.to_dict(), **worse})) > stall(gradients, base)
+        assert stall(gradients, replace(base, **worse)) > stall(gradients, base)
 
 
 def test_the_papers_two_conclusions_follow_from_the_model() -> None:

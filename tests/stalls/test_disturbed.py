@@ -33,7 +33,8 @@ def run(folder: Path, tries: int) -> tuple[float, list[str]]:
         progress=lambda what, *_: told.append(what),
     )  # fmt: skip
     launch = profile.launches[2, 0]
-    return launch["stolen_cores"] * launch["wall_s"], told
+    assert launch.wall_s is not None
+    return launch.stolen_cores * launch.wall_s, told
 
 
 def test_a_disturbed_launch_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

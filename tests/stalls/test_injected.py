@@ -201,7 +201,7 @@ def test_a_slow_disk_is_a_fetch_stall(profiles: list[Profile], slow_disk: tuple[
     if slow_disk[1] == "-":
         pytest.skip("limiting a disk's rate needs root, blkio control groups and a disk")
     assert median_s(profiles, "fetch") == pytest.approx(FETCH_S, rel=WITHIN), profiles[0].warnings()
-    assert profiles[0].launches[3, 0]["cleared"] == choose_clearer([slow_disk[0]])
+    assert profiles[0].launches[3, 0].cleared == choose_clearer([slow_disk[0]])
 
 
 def test_a_slow_link_is_a_network_stall(profiles: list[Profile]) -> None:
@@ -216,9 +216,9 @@ def test_the_profile_tells_what_it_is(profile: Profile) -> None:
     """Batches, epoch, gradients, exchange and its own cost are in it; little of it waits on one."""
     assert profile.batches_per_epoch == NUM_FILES // 2 // BATCH
     assert profile.gradients is not None
-    assert profile.gradients["nbytes"] == [4 * WIDTH**2]
-    assert profile.launches[2, 0]["backend"] == "gloo"
-    assert profile.launches[2, 0]["batch_size"] == BATCH
+    assert profile.gradients.nbytes == (4 * WIDTH**2,)
+    assert profile.launches[2, 0].backend == "gloo"
+    assert profile.launches[2, 0].batch_size == BATCH
     assert profile.overhead_pct() <= 1.0
     told = profile.to_dict()
     assert json.loads(json.dumps(told)) == told
@@ -235,14 +235,14 @@ def test_done_steps_are_not_repeated(profile: Profile) -> None:
     plan = Plan(
         processes=2, network_bits_per_s=LINK_BITS_PER_S, iterations=4, warmup=3, repeats=1, tries=1
     )
-    data = [Path(place) for place in profile.about["data"]]
-    again = profile_script(profile.about["command"], plan, profile.folder, data=data)
+    data = [Path(place) for place in profile.about.data]
+    again = profile_script(profile.about.command, plan, profile.folder, data=data)
     assert again.times == profile.times
     assert not (profile.folder / "launch").exists()
     assert before == {file: file.stat().st_mtime_ns for file in before}
     other = Plan(processes=2, iterations=5, warmup=3, repeats=1, tries=1)
     with pytest.raises(MeasureError, match="another plan"):
-        profile_script(profile.about["command"], other, profile.folder, data=data)
+        profile_script(profile.about.command, other, profile.folder, data=data)
 
 
 def test_namespaces_are_gone(profile: Profile) -> None:

@@ -13,6 +13,7 @@ import pytest
 from driple.errors import MeasureError
 from driple.stalls.launch import cores_of_devices
 from driple.stalls.machines import Group, free_port, own_machine, stand_in_machines
+from driple.stalls.profile_records import RankResult, SeenGradients
 from driple.stalls.record import read_profile
 
 
@@ -29,7 +30,7 @@ class Store:
             self.changed.notify_all()
 
     def get(self, key: str) -> Any:
-        return self.values[key]
+        return self.values[key].encode()
 
     def wait(self, keys: list[str], how_long: Any) -> None:
         with self.changed:
@@ -37,6 +38,20 @@ class Store:
                 lambda: all(key in self.values for key in keys), how_long.total_seconds()
             ):
                 raise RuntimeError("wait timeout")
+
+
+def result(rank: int, order: int) -> RankResult:
+    return RankResult(
+        rank=rank,
+        batch_size=order,
+        iterations_s=(0.5, 0.25),
+        wrapped=True,
+        bucket_mib=None,
+        meter_s=1e-6,
+        device="CPU",
+        backend="gloo",
+        gradients=SeenGradients(nbytes=(4.0,), ready_s=(0.1,), step_s=0.2),
+    )
 
 
 def pair() -> tuple[Group, Group]:
@@ -50,15 +65,15 @@ def test_all_machines_launch_and_the_leader_gets_every_rank() -> None:
     leader, other = pair()
     ports: list[int] = []
 
-    def launch(port: int, number: int) -> list[dict[str, Any]]:
+    def launch(port: int, number: int) -> list[RankResult]:
         ports.append(port)
-        return [{"rank": 1, "order": number}]
+        return [result(1, number)]
 
     thread = threading.Thread(target=lambda: other.follow(launch))
     thread.start()
     for number in range(2):
-        found = leader.order(1000 + number, 10, lambda: [{"rank": 0}])
-        assert found == [{"rank": 0}, {"rank": 1, "order": number}]
+        found = leader.order(1000 + number, 10, lambda: [result(0, number)])  # noqa: B023  # called at once
+        assert found == [result(0, number), result(1, number)]
     leader.stop()
     thread.join(10)
     assert not thread.is_alive()
@@ -68,7 +83,7 @@ def test_all_machines_launch_and_the_leader_gets_every_rank() -> None:
 def test_a_machine_that_fails_is_named() -> None:
     leader, other = pair()
 
-    def launch(port: int, number: int) -> list[dict[str, Any]]:
+    def launch(port: int, number: int) -> list[RankResult]:
         raise MeasureError("the script crashed")
 
     thread = threading.Thread(target=lambda: other.follow(launch), daemon=True)
@@ -164,7 +179,7 @@ def test_torchrun_joins_two_machines(tmp_path: Path) -> None:
     told = [one.communicate(timeout=300)[0] for one in machines]
     assert [one.returncode for one in machines] == [0, 0], told
     profile = read_profile(tmp_path / "0")
-    assert profile.launches[5, 0]["processes"] == 2
-    assert len(profile.launches[5, 0]["ranks_s"]) == 2
+    assert profile.launches[5, 0].processes == 2
+    assert len(profile.launches[5, 0].ranks_s) == 2
     assert set(profile.stalls()) == {"network"}
     assert "took part in 1 launches" in told[1]

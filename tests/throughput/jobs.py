@@ -12,6 +12,7 @@ from driple.simulate.network import SharedNetwork
 from driple.throughput.compiled import CompiledJob
 from driple.throughput.jobtrace import JobTrace, Resource
 from driple.throughput.order import downlink_ranks, uses_of_downlinks
+from driple.throughput.origin import TraceOrigin
 from driple.throughput.scaling import Cluster
 
 RATE = 100e6
@@ -84,7 +85,7 @@ def trace_of(job: CompiledJob, ends: list[dict[int, tuple[float, float]]]) -> Jo
         step_s=np.array([max(end for _, end in one.values()) for one in ends]),
         batch_size=job.batch_size,
         bytes_per_s=RATE,
-        about={},
+        about=TraceOrigin(),
     )
 
 

@@ -6,10 +6,31 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError
+from driple.targets import TARGET_NAMES
 from driple.training import foldfiles
-from driple.training.foldfiles import fold_file, read_fold, write_fold
+from driple.training.foldfiles import FoldRecord, fold_file, read_fold, write_fold
+from driple.training.metrics import ScoresRecord
 
-FOLD = {"method": "mean", "predictions": {"a/b1/sgd/sync": [0.1 + 0.2, 1e-9, 123456.0]}}
+ERRORS = ScoresRecord(
+    nrmse=0.1,
+    smape_pct=10.0,
+    iteration_time_mape_pct=1 / 3,
+    num_workloads=1,
+    nrmse_by_target=dict.fromkeys(TARGET_NAMES, 0.1),
+    smape_pct_by_target=dict.fromkeys(TARGET_NAMES, 10.0),
+)
+FOLD = FoldRecord(
+    method="mean",
+    fold="seed 0",
+    test=ERRORS,
+    validation=None,
+    train_seconds=0.0,
+    epochs=0,
+    best_epoch=0,
+    stopped_by="fit",
+    predictions={"a/b1/sgd/sync": [0.1 + 0.2, 1e-9, 123456.0]},
+    versions={"numpy": "2"},
+)
 
 
 @pytest.fixture

@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from driple.errors import DatasetError
+from driple.codec import from_json, to_dict
+from driple.errors import ConfigError, DatasetError
 from driple.targets import TARGET_NAMES
-from driple.training.metrics import Scores, mean_scores, nrmse, predicted_times_s, score, smape_pct
+from driple.training.metrics import (
+    ScoresRecord,
+    mean_scores,
+    nrmse,
+    predicted_times_s,
+    score,
+    smape_pct,
+)
 
 RX_BURST, RX_IDLE = (TARGET_NAMES.index(f"net_rx.{name}_duration") for name in ("burst", "idle"))
 
@@ -98,12 +106,17 @@ def test_means_over_folds_and_json() -> None:
     mean = mean_scores([one, two])
     assert mean.mean_nrmse == pytest.approx(0.25)
     assert mean.num_workloads == 3
-    again = Scores.from_json_dict(json.loads(json.dumps(one.to_json_dict())))
-    assert again.to_json_dict() == one.to_json_dict()
-    with pytest.raises(TypeError):
-        Scores.from_json_dict(one.to_json_dict() | {"num_workloads": "many"})
-    with pytest.raises(TypeError):
-        Scores.from_json_dict(one.to_json_dict() | {"nrmse_by_target": 3})
+    stored = json.loads(json.dumps(to_dict(one.record())))
+    read = from_json(ScoresRecord, stored, where="fold")
+    assert read == one.record()
+    assert read.scores().record() == one.record()
+    for odd, message in (
+        ({"num_workloads": "many"}, "num_workloads must be a whole number"),
+        ({"nrmse_by_target": 3}, "nrmse_by_target must be an object"),
+        ({"nrmse_by_target": {}}, "missing fields"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            from_json(ScoresRecord, stored | odd, where="fold")
 
 
 def test_impossible_predictions_are_counted_and_named() -> None:
@@ -115,8 +128,8 @@ def test_impossible_predictions_are_counted_and_named() -> None:
     made = score(predicted, true, true_times_s=np.full(3, 4.0), train_labels=true)
     assert made.num_impossible == 2
     assert made.sentence_on_impossible().startswith("2 of 3 predictions are impossible")
-    assert Scores.from_json_dict(made.to_json_dict()).num_impossible == 2
-    old = {k: v for k, v in made.to_json_dict().items() if k != "num_impossible"}
-    assert Scores.from_json_dict(old).num_impossible == 0
+    stored = to_dict(made.record())
+    assert stored.pop("num_impossible") == 2
+    assert from_json(ScoresRecord, stored, where="fold").scores().num_impossible == 0
     fine = score(true, true, true_times_s=np.full(3, 4.0), train_labels=true)
     assert (fine.num_impossible, fine.sentence_on_impossible()) == (0, "")

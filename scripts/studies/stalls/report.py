@@ -294,16 +294,16 @@ def parts() -> Parts:
     fits, seen = fits_of(found)
     launches = [launch for one in found.values() for launch in one.launches.values()]
     shown = example(found)
-    host = shown.about["host"]
+    host = shown.about.host
     links, ratios = conclusions(fits, seen)
     return {
-        "other_cores": f"{max(launch['other_cores'] for launch in launches):.2f}",
-        "stolen_cores": f"{max(launch['stolen_cores'] for launch in launches):.2f}",
+        "other_cores": f"{max(launch.other_cores for launch in launches):.2f}",
+        "stolen_cores": f"{max(launch.stolen_cores for launch in launches):.2f}",
         "spread_pct": f"{100 * spread_of(found):.0f}",
-        "host": f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}",
-        "iterations": f"{shown.about['plan']['iterations']}",
-        "command": " ".join(shown.about["command"]),
-        "wall_s": f"{sum(launch['wall_s'] for launch in shown.launches.values()):.0f}",
+        "host": f"{host.cpu}, {host.cores} cores, kernel {host.kernel}",
+        "iterations": f"{shown.about.plan.iterations}",
+        "command": " ".join(shown.about.command),
+        "wall_s": f"{sum(launch.wall_s or 0.0 for launch in shown.launches.values()):.0f}",
         "overhead_pct": f"{shown.overhead_pct():.2f}",
         "example": example_table(shown),
         "macro": macro_table(found),

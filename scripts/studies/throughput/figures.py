@@ -11,6 +11,8 @@ from matplotlib import pyplot as plt
 from matplotlib.lines import Line2D
 
 from driple.cli.throughput_plot import plot_overhead
+from driple.codec import from_json
+from driple.throughput.origin import PlatformRecord
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.results import Row
 
@@ -85,4 +87,4 @@ def draw_errors(points: Sequence[Row], methods: Sequence[str], path: Path) -> No
 def draw_overhead(platforms: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Time that receiving takes on the fastest link."""
     rate = sorted(platforms)[-1]
-    plot_overhead(platforms[rate], path)
+    plot_overhead(from_json(PlatformRecord, platforms[rate], where="platform"), path)

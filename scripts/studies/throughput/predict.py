@@ -60,7 +60,7 @@ def sound_runs(runs: list[Row]) -> dict[str, dict[int, dict[int, Row]]]:
 
 def like(trace: JobTrace, platform: Mapping[str, Any], step_s: float) -> JobTrace:
     """The trace on what its links yield, its steps as long as those without tracing."""
-    about = {**trace.about, "untraced_step_s": step_s}
+    about = replace(trace.about, untraced_step_s=step_s)
     return replace(trace, bytes_per_s=platform["bytes_per_s"], about=about)
 
 

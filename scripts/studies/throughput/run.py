@@ -45,6 +45,7 @@ from driple.measure.platform import measure_platform
 from driple.measure.profile import read_steps
 from driple.measure.turns import Turn, TurnCluster, TurnJob
 from driple.throughput.jobtrace import write_job_trace
+from driple.throughput.origin import TraceOrigin
 from driple.units import parse_rate
 from driple.zoo.workload import Workload
 
@@ -209,7 +210,9 @@ def _measure_case(
                 batch_size=job.workload.batch_size,
                 bytes_per_s=job.bits_per_s / 8,
                 step_s=step_s,
-                about={"case": case.name, "repetition": repetition, "worker_share": share},
+                about=TraceOrigin(
+                    worker_share=share, others={"case": case.name, "repetition": repetition}
+                ),
             )
         write_job_trace(trace, trace_file(options.work, case, repetition))
     finally:
@@ -286,7 +289,7 @@ def measure(options: argparse.Namespace) -> None:
         known = {run["rate"] for run in runs if run["kind"] == "platform"}
         for rate in sorted({case.rate for case, _ in todo} - known):
             made = measure_platform(cluster, parse_rate("rate", rate), WORKER_SHARES[4])
-            _append(options.work, {"kind": "platform", "rate": rate, **made.to_dict()})
+            _append(options.work, {"kind": "platform", "rate": rate, **to_dict(made.record())})
         task = bar.add_task("measuring", total=len(todo))
         for case, number in todo:
             if time.monotonic() > give_up:
