@@ -8,7 +8,7 @@ import pytest
 
 from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph, Traffic
-from driple.simulate.plan import MOST_MESSAGES, OpTimes, execution_order, plan_step
+from driple.simulate.plan import MOST_MESSAGES, OpTimes, StepPlan, execution_order, plan_step
 from tests.dataset.examples import chain_graph
 
 
@@ -175,3 +175,48 @@ def test_a_parameter_with_several_readers_is_due_with_the_first() -> None:
     plan = plan_step(graph, times(graph), [0], [])
     assert [s.needs for s in plan.segments] == [0, 1]
     assert plan.segments[0].duration_s == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 400), (1, 3)])
+def test_messages_of_single_bytes(size: int, count: int) -> None:
+    """Ten tensors of a byte each where there are 400, one where there are three."""
+    graph = with_traffic(chain_graph(count), [(size, i) for i in range(count)], [])
+    plan = plan_step(graph, times(graph), [0] * count, [])
+    each = max(count // 40, 1)
+    assert [(m.nbytes, m.tensors) for m in plan.pulls] == [(each, each)] * (count // each)
+
+
+def test_tensors_that_are_due_together_travel_together() -> None:
+    """1, 100 and 100 bytes of the nodes 0, 1 and 1: what is due with its first tensor is due at 0
+    and then at 1, what is due with its last is due once, after 1.
+    """
+    tensors = [(1, 0), (100, 1), (100, 1)]
+    graph = with_traffic(chain_graph(3), tensors, tensors)
+    plan = plan_step(graph, times(graph), [0] * 3, [0] * 3)
+    assert [m.nbytes for m in plan.pulls] == [101, 100]
+    assert [[m.nbytes for m in s.sends] for s in plan.segments] == [[], [201], []]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_shares_of_100_pct_pass_and_all_above_rounding_is_refused(scale: float) -> None:
+    """However long the step: a part in 10^10 is rounding, one in 10^8 is not."""
+    graph = replace(chain_graph(4), traffic=Traffic())
+    seconds = np.full(4, scale)
+
+    def plan(excess: float) -> StepPlan:
+        busy = seconds * (1 + excess)
+        full = OpTimes(duration_s=seconds, busy_s=busy, memory_s=busy)
+        return plan_step(graph, full, [], [])
+
+    for excess in (0.0, 1e-10):
+        (segment,) = plan(excess).segments
+        assert segment.memory_s == segment.busy_s == pytest.approx(4 * scale)
+    with pytest.raises(SimulationError):
+        plan(1e-8)
+
+
+def test_a_step_that_takes_no_time_has_no_share_to_refuse() -> None:
+    """Its length is refused by the job, with the reason."""
+    graph, nothing = replace(chain_graph(4), traffic=Traffic()), np.zeros(4)
+    plan = plan_step(graph, OpTimes(duration_s=nothing, busy_s=nothing, memory_s=nothing), [], [])
+    assert plan.compute_s == 0.0

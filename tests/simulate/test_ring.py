@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from driple.errors import ConfigError
 from driple.simulate.plan import Message, Segment, StepPlan
-from driple.simulate.ring import RingSpec, simulate_ring
+from driple.simulate.ring import RingSpec, passing, simulate_ring
 
 MB = 1e6
 
@@ -101,3 +102,43 @@ def test_a_ring_that_cannot_be_is_refused() -> None:
         simulate_ring(ring(2), [plan((0.3, 50)), plan((0.3, 50), (0.1, 50))], 3)
     with pytest.raises(ConfigError, match="num_steps"):
         simulate_ring(ring(1), [plan((0.3, 50))], 0)
+
+
+def test_messages_wait_for_longer_and_shorter_ones_before_them() -> None:
+    """100, 10 and 50 MB; the third is ready after the second is through, and a pause."""
+    sizes, tensors = np.array([100, 10, 50]) * MB, np.array([1, 2, 1])
+    spec = ring(2, tensor_s=0.01)
+    begins, ends = passing(spec, sizes, tensors, np.array([0.2, 0.3, 2.0]))
+    assert begins.tolist() == pytest.approx([0.2, 1.21, 2.0])
+    assert ends.tolist() == pytest.approx([1.21, 1.33, 2.51])
+
+
+def test_meters_show_each_message_and_the_pauses_between() -> None:
+    """Nothing before the first, no pause between the first two, one before the third."""
+    made = plan((0.5, 100), (0.0, 50), (2.5, 50))
+    for record in simulate_ring(ring(2), [made] * 2, 1):
+        wanted = [(0, 0), (0.5, 100), (1.5, 100), (2.0, 0), (3.0, 100), (3.5, 0)]
+        found = [(time, rate / MB) for time, rate in record.tx]
+        assert found == [pytest.approx(pair) for pair in wanted]
+        assert record.rx == record.tx
+        assert record.step_ends_s == [pytest.approx(3.5)]
+
+
+def test_a_step_is_as_slow_as_the_drawn_factor_says() -> None:
+    """exp(normal) times as long, by default of seed 0."""
+    spec = RingSpec(bytes_per_s=100 * MB, tensor_s=0.0, update_s=(0.0,), jitter=0.3)
+    factors = np.exp(np.random.default_rng(0).normal(0.0, 0.3, 5))
+    (record,) = simulate_ring(spec, [plan((0.3, 50))], 5)
+    assert record.step_ends_s == pytest.approx(np.cumsum(0.3 * factors).tolist())
+    assert [one.end_s - one.start_s for one in record.computing] == pytest.approx(0.3 * factors)
+
+
+def test_what_takes_no_time_is_not_recorded() -> None:
+    """Neither segments nor updates; an empty message passes at no rate, which is a number."""
+    made = plan((0.0, 50), (0.0, 0))
+    for record in simulate_ring(ring(2), [made] * 2, 3):
+        assert record.computing == []
+        assert record.step_ends_s == pytest.approx([0.5, 1.0, 1.5])
+        assert np.isfinite(record.tx).all()
+    (record,) = simulate_ring(ring(1), [plan((0.3, 50))], 3)
+    assert len(record.computing) == 3
