@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
     from driple.errors import DripleError
+    from driple.estimation.checked import predict
     from driple.graph import OpGraph, read_graph
     from driple.inspector.checkpoint import Checkpoint, load_checkpoint
     from driple.inspector.predict import Prediction
-    from driple.settings import Setting
-    from driple.simulate.checked import predict
-    from driple.targets import Targets
+    from driple.trace.targets import Targets
 
 __all__ = [
     "Checkpoint",
@@ -38,10 +38,10 @@ _HOMES = {
     "DripleError": "driple.errors",
     "OpGraph": "driple.graph",
     "Prediction": "driple.inspector.predict",
-    "Setting": "driple.settings",
-    "Targets": "driple.targets",
+    "Setting": "driple.cluster.setting",
+    "Targets": "driple.trace.targets",
     "load_checkpoint": "driple.inspector.checkpoint",
-    "predict": "driple.simulate.checked",
+    "predict": "driple.estimation.checked",
     "read_graph": "driple.graph",
 }
 

@@ -20,17 +20,10 @@ from pathlib import Path
 
 from scipy.optimize import minimize_scalar
 
-from driple.catalog import DEVICES
-from driple.errors import ConfigError
-from driple.files import write_whole
-from driple.label.provenance import TimeError
-from driple.simulate.calibrate import Fit
-from driple.simulate.checked_runs import FILE, checked_runs, runs_to_json
-from driple.simulate.device import ClusterErrors
-from driple.simulate.fits import Graphs, fit_links, prepare_runs
-from driple.simulate.kernels import kernel_times
-from driple.simulate.published import FACTS, most_passed_by_servers, read_rows
-from driple.simulate.validate import (
+from driple.calibration.fit import Fit
+from driple.calibration.leave_one_out import Graphs, fit_links, prepare_runs
+from driple.calibration.published import FACTS, most_passed_by_servers, read_rows
+from driple.calibration.validate import (
     Prediction,
     calibration_of,
     load_fits,
@@ -38,6 +31,13 @@ from driple.simulate.validate import (
     predict_singles,
     summarise,
 )
+from driple.catalog import DEVICES
+from driple.errors import ConfigError
+from driple.estimation.checked_runs import FILE, checked_runs, runs_to_json
+from driple.files import write_whole
+from driple.simulate.calibration import ClusterErrors
+from driple.simulate.kernels import kernel_times
+from driple.trace.provenance import TimeError
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "datasets" / "published"

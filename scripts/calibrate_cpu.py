@@ -23,20 +23,20 @@ import numpy.typing as npt
 from scipy.optimize import least_squares
 from shipped import DATASETS, FIRST, ROOT, measured_datasets
 
+from driple.cluster.setting import Setting
 from driple.codec import Json
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.graph.opgraph import OpGraph
-from driple.label.provenance import TimeError
-from driple.settings import Setting
-from driple.simulate.device import ETHERNET, Calibration, ClusterErrors, shipped_calibration
-from driple.simulate.job import Job
+from driple.simulate.calibration import ETHERNET, Calibration, ClusterErrors, shipped_calibration
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
+from driple.simulate.prepared_job import Job
 from driple.simulate.run import simulate
-from driple.targets import TARGET_NAMES
+from driple.trace.provenance import TimeError
+from driple.trace.targets import TARGET_NAMES
 
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8

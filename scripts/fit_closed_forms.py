@@ -1,4 +1,4 @@
-"""Fit the closed forms to published runs: writes driple/simulate/closed_forms.json.
+"""Fit the closed forms to published runs: writes driple/analytic/closed_forms.json.
 
     python -m scripts.fit_closed_forms
 
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from driple.analytic.closed_forms import FORMAT, ClosedForm
+from driple.calibration.zeng_runs import ZengFit, ZengRun, read_zeng
+from driple.cluster.setting import Setting
+from driple.dataset.graph_store import GraphStore
 from driple.errors import DripleError
 from driple.files import write_whole
-from driple.settings import Setting
-from driple.simulate.closed import FORMAT, ClosedForm
-from driple.simulate.device import shipped_calibration
-from driple.simulate.zeng_runs import ZengFit, ZengRun, read_zeng
-from driple.zoo.store import GraphStore
+from driple.simulate.calibration import shipped_calibration
 from scripts.shipped import DATASETS, FIRST, ROOT
 from scripts.studies.models.checks import (
     Halves,

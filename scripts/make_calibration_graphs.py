@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from driple.settings import Setting
-from driple.simulate.facts import read_facts, workloads_of
-from driple.simulate.published import MODELS
-from driple.zoo.store import build_graphs
-from driple.zoo.workload import Workload
+from driple.calibration.paper_figures import read_facts, workloads_of
+from driple.calibration.published import MODELS
+from driple.cluster.setting import Setting
+from driple.dataset.graph_store import build_graphs
+from driple.jobs.workload import Workload
 
 DATA = Path(__file__).parents[1] / "datasets"
 SETTING = Setting.parse("V100-P1w2/ho-PCIe")

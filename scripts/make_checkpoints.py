@@ -32,16 +32,16 @@ from shipped import (
     simulated_datasets,
 )
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
 from driple.errors import DripleError
+from driple.features import Groupings
 from driple.files import write_whole
-from driple.inputs import Groupings
 from driple.inspector.checkpoint import load_checkpoint
-from driple.settings import Setting
 from driple.training.config import preset_named
-from driple.training.loop import RunOptions, train
 from driple.training.runfiles import CHECKPOINT_FILE
+from driple.training.train import RunOptions, train
 from driple.training.transfer import transfer, transfer_config
 
 TRANSFERRED_LABELS = 320  # the paper's, for every setting but the first (section 4.2.1)

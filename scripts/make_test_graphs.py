@@ -19,8 +19,8 @@ FOLDER = Path(__file__).parents[1] / "tests/data/graphs"
 PS_TRAINING = """
 import sys
 from pathlib import Path
-from driple.zoo import Workload
-from driple.zoo.training import *
+from driple.jobs import Workload
+from driple.jobs.tensorflow.training import *
 use_graph_mode()
 for name, file in (("lenet-x0.25/mnist/b8/adam/sync", "ps_training"),
                    ("nmt_small-x0.125/europarl-short/b4/sgd/async", "loops_v1")):

@@ -13,8 +13,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from driple.measure.archive import reduce_archive
-from driple.zoo.workload import Workload
+from driple.jobs.workload import Workload
+from driple.measure.testbed.archive import reduce_archive
 
 DATASETS = Path(__file__).parents[1] / "datasets"
 _COMPARED = ("resnet56-x0.5/cifar10/b12/rmsprop/async",)

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from shipped import ROOT, SIMULATED_CPU, simulated_folders
 
+from driple.cluster.setting import Setting
+from driple.cluster.topology import scene_of
 from driple.codec import to_dict, to_json
 from driple.dataset.store import ABOUT_FILE
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
-from driple.label.provenance import TimeError
-from driple.settings import Setting
-from driple.simulate.device import shipped_calibration
-from driple.simulate.scene import scene_of
+from driple.simulate.calibration import shipped_calibration
+from driple.trace.provenance import TimeError
 
 
 def restate(folder: Path) -> TimeError | None:

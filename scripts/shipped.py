@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split
 from driple.dataset.store import read_datasets
-from driple.settings import Setting
-from driple.training import foldfiles
+from driple.evaluation import foldfiles
 from driple.training.config import Preset
 
 ROOT = Path(__file__).parents[1]

@@ -25,11 +25,11 @@ from shipped import (
     simulated_folders,
 )
 
+from driple.cluster.setting import Setting
+from driple.dataset.graph_store import store_graphs
+from driple.dataset.simulated import SimulationPlan, simulate_store
 from driple.dataset.store import read_dataset
 from driple.graph.opgraph import OpGraph
-from driple.settings import Setting
-from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.zoo.store import store_graphs
 
 STEPS = 50
 SHARD = 28  # graphs

@@ -24,14 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driple.cluster.setting import Setting
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError, GraphError, PredictionError
+from driple.estimation.checked import predict
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
-from driple.settings import Setting
-from driple.simulate.checked import predict
-from driple.simulate.device import shipped_calibration
+from driple.simulate.calibration import shipped_calibration
 from driple.simulate.run import simulate
 
 BAD = 0.25  # relative error of the step time from which on an answer is bad

@@ -27,9 +27,9 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 
 # Modules whose flags are those of other programs.
 OTHER_PROGRAMS = {
-    "driple.stalls.train": "flags of the script `python -m driple.stalls.train`",
-    "driple.stalls.api": "command lines of driple.stalls.train",
-    "driple.measure.network": "flags of nsenter",
+    "driple.profiler.train": "flags of the script `python -m driple.profiler.train`",
+    "driple.profiler.api": "command lines of driple.profiler.train",
+    "driple.measure.testbed.network": "flags of nsenter",
 }
 # Flags of other programs that messages name.
 OTHER_FLAGS = {
@@ -47,11 +47,11 @@ CANNOT_PRINT = {
         _PRESETS_OWN,
     ),
     ("driple.training.transfer_config.TransferConfig", "--layers"): (("evaluate",), _PRESETS_OWN),
-    ("driple.training.tuned.TunedInspector", "--tuned-share"): (("evaluate",), _PRESETS_OWN),
-    ("driple.training.tuned.TunedInspector", "--layers"): (("evaluate",), _PRESETS_OWN),
+    ("driple.training.fine_tuning.TunedInspector", "--tuned-share"): (("evaluate",), _PRESETS_OWN),
+    ("driple.training.fine_tuning.TunedInspector", "--layers"): (("evaluate",), _PRESETS_OWN),
     ("driple.training.transfer.transfer", "--align"): (("evaluate",), _PRESETS_OWN),
     ("driple.training.transfer.transfer", "--no-align"): (("evaluate",), _PRESETS_OWN),
-    ("driple.perfmodel.advice.rate_from_measured", "--measured"): (
+    ("driple.analytic.advice.rate_from_measured", "--measured"): (
         ("compare",),
         "it gives the closed form no measured time",
     ),
@@ -242,7 +242,7 @@ def test_every_flag_in_a_message_is_one_of_the_command() -> None:
 
 def test_a_wrong_flag_is_found() -> None:
     """In a function that all commands with a graph reach, one that one of them has."""
-    place, others = ("driple.graph.reader", "read_graph"), wrong_flags()
+    place, others = ("driple.graph.tf.reader", "read_graph"), wrong_flags()
     wrong = Symbol(messages=["too large; raise the limit with --max-bytes"])
     assert len(wrong_flags({place: wrong})) == len(others) + 1
     assert wrong_flags({place: Symbol(messages=["raise it with --max-mib"])}) == others
@@ -250,7 +250,7 @@ def test_a_wrong_flag_is_found() -> None:
 
 def test_flags_after_a_command_are_those_of_that_command() -> None:
     wrong = Symbol(messages=["no data set; measure one: driple measure --learning-rate"])
-    assert wrong_flags({("driple.graph.reader", "read_graph"): wrong})
+    assert wrong_flags({("driple.graph.tf.reader", "read_graph"): wrong})
     assert list(flags_of("give --out; driple train --seed 1")) == [
         ("--out", None),
         ("--seed", "train"),

@@ -24,14 +24,14 @@ from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import Scene
     from driple.dataset.lookup import Found
+    from driple.estimation.compare import Estimate
+    from driple.estimation.stated_error import StatedError
     from driple.graph.opgraph import OpGraph
-    from driple.settings import Setting
-    from driple.simulate.compare import Estimate
-    from driple.simulate.device import Calibration
-    from driple.simulate.job import Job
-    from driple.simulate.scene import Scene
-    from driple.simulate.stated_error import StatedError
+    from driple.simulate.calibration import Calibration
+    from driple.simulate.prepared_job import Job
 
 __all__ = ["compare"]
 
@@ -93,13 +93,13 @@ def compare(
       driple compare graph.pbtxt --setting V100-P2w2 --plot compared.png --json
     """
     from driple.cli.source import read_source
-    from driple.settings import Setting
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.scene import scene_of
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import scene_of
+    from driple.simulate.calibration import shipped_calibration
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     if plot is not None:
-        from driple.cli.plot import check_picture
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
     wanted = list(dict.fromkeys(Setting.parse(name) for name in setting))
@@ -115,7 +115,7 @@ def compare(
     if reading.has_unknown:
         compared = [_without_errors(item, reading.unknown_words) for item in compared]
     if plot is not None:
-        from driple.cli.compare_plot import plot_compared
+        from driple.plot.compare import plot_compared
 
         bars = [(item.setting.name, item.estimates) for item in compared]
         plot_compared(bars, _WORDS, plot, title=Path(source).name)
@@ -134,7 +134,7 @@ def compare(
 
 def _assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
     """Of all methods that answer for a setting: closed forms are of parameter servers."""
-    from driple.simulate.job import assumptions_on, closed_form_assumptions
+    from driple.simulate.prepared_job import assumptions_on, closed_form_assumptions
 
     return (closed_form_assumptions if setting.num_servers else assumptions_on)(graph, setting)
 
@@ -149,16 +149,16 @@ def _compare(
     datasets: Path | None,
 ) -> _Compared:
     """Everything that one setting can be asked."""
-    from driple.simulate.closed import (
+    from driple.analytic.closed_forms import (
         shipped_closed_forms,
         work_of,
         zeng_published,
         zeng_repaired,
         zhang_pipeline,
     )
-    from driple.simulate.compare import Estimate, p90_of
+    from driple.estimation.compare import Estimate, p90_of
+    from driple.estimation.stated_error import stated_error
     from driple.simulate.run import simulate
-    from driple.simulate.stated_error import stated_error
 
     stated = stated_error(setting, job.graph, cost=job.cost, scene=scene)
     silent: dict[str, str] = {}
@@ -211,7 +211,7 @@ def _compare(
 
 def _without_errors(item: _Compared, unknown: str) -> _Compared:
     """The same, but for the errors of methods, which are of graphs without unknown sizes."""
-    from driple.simulate.stated_error import StatedError
+    from driple.estimation.stated_error import StatedError
 
     estimates = [
         one if one.method == "measured" else replace(one, p90=None, calibrated_s=None)
@@ -230,11 +230,11 @@ def _predicted(
     """
     from math import exp, expm1, hypot, log, log1p
 
-    from driple.cli.checkpoints import checkpoint_path
     from driple.errors import CheckpointError, PredictionError
+    from driple.estimation.checked import predict
+    from driple.estimation.compare import Estimate, p90_of
     from driple.inspector.checkpoint import load_checkpoint
-    from driple.simulate.checked import predict
-    from driple.simulate.compare import Estimate, p90_of
+    from driple.inspector.checkpoint_places import checkpoint_path
 
     try:
         file = checkpoint_path(setting, preset)
@@ -285,7 +285,7 @@ def _measured(setting: Setting, graph: OpGraph, datasets: Path | None) -> tuple[
 
 
 def _as_json(item: _Compared) -> dict[str, Any]:
-    from driple.simulate.compare import disagreements
+    from driple.estimation.compare import disagreements
 
     methods: dict[str, dict[str, Any]] = {
         one.method: {
@@ -317,7 +317,7 @@ def _ends(one: Estimate) -> list[float | None] | None:
 
 def _print(compared: list[_Compared], name: str) -> None:
     """A row for each method, a column for each setting; then who contradicts whom."""
-    from driple.simulate.compare import disagreements
+    from driple.estimation.compare import disagreements
 
     print(f"{name}: seconds of an iteration, and where it lies nine times out of ten")
     rows = []

@@ -20,7 +20,7 @@ from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 if TYPE_CHECKING:
-    from driple.label.provenance import Provenance
+    from driple.trace.provenance import Provenance
 
 __all__ = ["dataset_app"]
 
@@ -45,7 +45,7 @@ def info(
     from driple.cli.train import require_training
     from driple.codec import to_dict
     from driple.dataset.store import read_dataset
-    from driple.targets import TARGET_NAMES
+    from driple.trace.targets import TARGET_NAMES
 
     require_training()
     data = read_dataset(dataset)
@@ -103,7 +103,7 @@ def show(
     from driple.cli.train import require_training
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError
-    from driple.zoo.names import nearest_names
+    from driple.jobs.names import nearest_names
 
     require_training()
     by_name = {item.workload: item for item in read_dataset(dataset).examples}
@@ -163,11 +163,11 @@ def import_(
       driple dataset import --perf result.csv --graphs graphs --setting 2080Ti
     """
     from driple.cli.train import require_training
+    from driple.cluster.setting import Setting
     from driple.dataset.perftable import read_perf_table
     from driple.dataset.released import read_released
     from driple.dataset.store import write_dataset
     from driple.errors import ConfigError
-    from driple.settings import Setting
 
     if (file is None) == (perf is None):
         raise ConfigError("give either a .pkl file or --perf TABLE.csv")
@@ -224,15 +224,15 @@ def build(
     """
     from driple.cli.train import require_training
     from driple.dataset.store import write_dataset
-    from driple.measure.campaign import read_campaign
-    from driple.measure.collect import collect_dataset
+    from driple.measure.testbed.campaign import read_campaign
+    from driple.measure.testbed.collect import collect_dataset
 
     require_training()
     about = read_campaign(campaign)
     data = collect_dataset(campaign, name=output.name, about=about, grid_s=grid_ms / 1000)
     write_dataset(data, output)
     if traces:
-        from driple.measure.archive import write_archive
+        from driple.measure.testbed.archive import write_archive
 
         write_archive(campaign, output)
     note(f"wrote {output}")

@@ -42,7 +42,7 @@ def env(
 
 
 def _facts() -> dict[str, object]:
-    from driple.cli.checkpoints import settings_with_checkpoint
+    from driple.inspector.checkpoint_places import settings_with_checkpoint
 
     try:
         mine = version("driple")
@@ -73,7 +73,7 @@ def _facts() -> dict[str, object]:
 def _gpus() -> list[str]:
     if find_spec("pynvml") is None:
         return []
-    from driple.measure.device import gpu_names
+    from driple.measure.counters.nvml import gpu_names
 
     return gpu_names()
 

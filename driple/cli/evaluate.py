@@ -13,11 +13,11 @@ from driple.cli.train import dataset_path, dataset_roots, require_training
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.dataset.lookup import StoredLabels
-    from driple.settings import Setting
-    from driple.training.arena import ArenaConfig, ArenaResult
-    from driple.training.breakdown import Breakdown
+    from driple.evaluation.benchmark import ArenaConfig, ArenaResult
+    from driple.evaluation.error_analysis import Breakdown
 
 __all__ = ["evaluate"]
 
@@ -104,11 +104,11 @@ def evaluate(
       driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M
     """
     require_training()
+    from driple.cluster.setting import Setting
     from driple.dataset.store import read_dataset
-    from driple.settings import Setting
-    from driple.training.arena import ArenaConfig
-    from driple.training.breakdown import break_down
-    from driple.training.methods import choose_methods
+    from driple.evaluation.benchmark import ArenaConfig
+    from driple.evaluation.error_analysis import break_down
+    from driple.evaluation.methods import choose_methods
 
     if seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, got {seeds}")
@@ -166,7 +166,7 @@ def _run(
     source: Dataset | None,
 ) -> ArenaResult:
     """All folds, with a progress bar."""
-    from driple.training.evaluate import ArenaProgress, run_arena
+    from driple.evaluation.evaluate import ArenaProgress, run_arena
 
     with progress_bar() as bar:
         task = bar.add_task("evaluating", total=None)
@@ -231,7 +231,7 @@ def _note_overrides(result: ArenaResult) -> None:
 
 
 def _print_where(result: ArenaResult, found: Breakdown) -> None:
-    from driple.targets import TARGET_NAMES
+    from driple.trace.targets import TARGET_NAMES
 
     print(f"{_title(result)}; where the error of {found.method} is")
     print("\nSMAPE % by family")

@@ -21,8 +21,8 @@ from driple.cli.numbers import whole_number
 from driple.cli.show import print_json, print_table
 
 if TYPE_CHECKING:
+    from driple.graph.cost import GraphCost
     from driple.graph.opgraph import OpGraph
-    from driple.opcost import GraphCost
 
 __all__ = ["graph_app"]
 
@@ -54,7 +54,7 @@ def show(
       driple graph show datasets/examples/resnet50.pbtxt
     """
     from driple.cli.source import read_file
-    from driple.opcost import cost_of_graph
+    from driple.graph.cost import cost_of_graph
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     reading = read_file(graph, options, training=False)

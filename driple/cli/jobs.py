@@ -14,7 +14,7 @@ from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
-    from driple.simulate.job import Job
+    from driple.simulate.prepared_job import Job
 
 __all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
 
@@ -69,8 +69,8 @@ def job_of(
         GraphError: the file cannot be read, or holds no training step.
         MissingExtraError: TensorFlow or PyTorch is needed, and not installed.
     """
-    from driple.settings import Setting
-    from driple.simulate.job import Job
+    from driple.cluster.setting import Setting
+    from driple.simulate.prepared_job import Job
 
     batch_size = options.read.batch_size
     if dataset is not None or (":" in text and not Path(text).exists()):
@@ -80,19 +80,19 @@ def job_of(
             )
         refuse_file_flags(text, options)
         require_torch("a PyTorch model's graph")
-        from driple.stalls.traced import graph_of_functions
+        from driple.graph.torch.torch_graph import graph_of_functions
 
         graph, samples = graph_of_functions(text, dataset, loss, batch_size)
         return GivenJob(
             job=Job(graph), reading=reading_of(graph), batch_size=batch_size, samples=samples
         )
     if not Path(text).exists() and "/" not in text and not Path(text).suffix:
-        from driple.stalls.workloads import workload_named
+        from driple.jobs.pytorch.workloads import workload_named
 
         model = workload_named(text)
         refuse_file_flags(text, options)
         require_torch("a PyTorch model's graph")
-        from driple.stalls.traced import graph_of_workload
+        from driple.graph.torch.torch_graph import graph_of_workload
 
         size = model.batch_size if batch_size is None else batch_size
         graph = graph_of_workload(model, size)
@@ -106,6 +106,6 @@ def job_of(
 
 def _batch_size_of(name: str) -> int:
     """The batch size of a workload of the zoo."""
-    from driple.zoo import Workload
+    from driple.jobs import Workload
 
     return Workload.parse(name).batch_size

@@ -14,8 +14,8 @@ from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.measure.campaign import CampaignRecord
-    from driple.zoo import Workload
+    from driple.jobs import Workload
+    from driple.measure.testbed.campaign import CampaignRecord
 
 __all__ = ["measure"]
 
@@ -105,9 +105,9 @@ def measure(
 
       driple measure --all --first 120 --setting CPU-P2w2 --out runs/p2w2 --dataset datasets/p2w2
     """
-    from driple.measure.campaign import Campaign, Limits
-    from driple.measure.cluster import RunPlan
-    from driple.settings import Setting
+    from driple.cluster.setting import Setting
+    from driple.measure.testbed.campaign import Campaign, Limits
+    from driple.measure.testbed.cluster import RunPlan
 
     if min(repeats, repeat_every, iterations, tries, first or 1) < 1:
         raise ConfigError(
@@ -152,8 +152,8 @@ def measure(
 def _append(about: CampaignRecord, out: Path, folder: Path) -> int:
     """Label the campaign's runs and merge them into the data set; its size."""
     from driple.dataset.store import read_dataset, write_dataset
-    from driple.measure.collect import collect_dataset
-    from driple.measure.merge import merge_campaign
+    from driple.measure.testbed.collect import collect_dataset
+    from driple.measure.testbed.merge import merge_campaign
 
     fresh = collect_dataset(out, name=folder.name, about=about)
     if (folder / "dataset.json").exists():
@@ -165,8 +165,8 @@ def _append(about: CampaignRecord, out: Path, folder: Path) -> int:
 def _workloads(
     names: list[str], list_file: Path | None, *, all_: bool, first: int | None
 ) -> list[Workload]:
-    from driple.zoo import cpu_workloads
-    from driple.zoo.names import workload_named
+    from driple.jobs import cpu_workloads
+    from driple.jobs.names import workload_named
 
     if list_file is not None:
         from driple.storedfiles import read_bytes

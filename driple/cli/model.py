@@ -22,14 +22,14 @@ from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
+    from driple.analytic.closed_forms import ClosedForm
+    from driple.analytic.sweep import Exchange
     from driple.cli.graphoptions import GraphOptions
     from driple.cli.source import Reading
-    from driple.perfmodel.sweep import Exchange
-    from driple.settings import Setting
-    from driple.simulate.closed import ClosedForm
-    from driple.simulate.device import Calibration
-    from driple.simulate.job import Job
-    from driple.simulate.scene import Scene
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import Scene
+    from driple.simulate.calibration import Calibration
+    from driple.simulate.prepared_job import Job
 
 __all__ = ["METHODS", "model_app"]
 
@@ -78,7 +78,7 @@ def zeng(
 
       driple model zeng resnet50/imagenet/b64/sgd/sync --setting 2080Ti-P2w2/ho-10G --plot zeng.png
     """
-    from driple.simulate.closed import (
+    from driple.analytic.closed_forms import (
         shipped_closed_forms,
         work_of,
         zeng_published,
@@ -151,10 +151,10 @@ def zhang(
 
       driple model zhang graph.pbtxt --setting V100-P2w4/ho-10G --background 0.3 --plot zhang.png
     """
+    from driple.analytic.advice import BOTTLENECKS
+    from driple.analytic.closed_forms import work_of, zhang_pipeline
+    from driple.analytic.sweep import EXCHANGES
     from driple.checks import check_choice
-    from driple.perfmodel.advice import BOTTLENECKS
-    from driple.perfmodel.sweep import EXCHANGES
-    from driple.simulate.closed import work_of, zhang_pipeline
 
     check_choice("--exchange", exchange, EXCHANGES)
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -198,14 +198,14 @@ def _prepare(
     source: str, setting: str, plot: Path | None, options: GraphOptions, *, json: bool
 ) -> _Asked:
     """Read what was asked for; all that can be refused before the graph is read is."""
+    from driple.analytic.job_profile import link_loads
     from driple.cli.source import read_source
-    from driple.settings import Setting
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.profile import link_loads
-    from driple.simulate.scene import scene_of
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import scene_of
+    from driple.simulate.calibration import shipped_calibration
 
     if plot is not None:
-        from driple.cli.plot import check_picture
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
     wanted = Setting.parse(setting)
@@ -230,8 +230,8 @@ def _show(
     json: bool,
 ) -> None:
     """A table, or JSON, and a picture."""
-    from driple.simulate.closed import PARTS, shipped_closed_forms
-    from driple.simulate.job import closed_form_assumptions
+    from driple.analytic.closed_forms import PARTS, shipped_closed_forms
+    from driple.simulate.prepared_job import closed_form_assumptions
 
     setting, reading = asked.setting, asked.reading
     assumed = closed_form_assumptions(reading.graph, setting)
@@ -240,7 +240,7 @@ def _show(
         shipped = shipped_closed_forms()
         errors = {form.method: dict(shipped.error_of(asked.scene, form.method)) for form in forms}
     if plot is not None:
-        from driple.cli.model_plot import plot_parts
+        from driple.plot.closed_forms import plot_parts
 
         bars = [(METHODS[form.method], form.parts_s) for form in forms]
         plot_parts(bars, plot, title=f"{Path(source).name} on {setting.name}")

@@ -23,10 +23,10 @@ from driple.cli.show import note, print_assumptions, print_json, print_targets
 
 if TYPE_CHECKING:
     from driple.cli.source import Reading
+    from driple.cluster.topology import Scene
+    from driple.estimation.stated_error import StatedError
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
-    from driple.simulate.scene import Scene
-    from driple.simulate.stated_error import StatedError
 
 __all__ = ["predict"]
 
@@ -70,13 +70,13 @@ def predict(
       driple predict graph.pbtxt --plot pattern.png
     """
     from driple.cli.source import read_file
-    from driple.settings import Setting
-    from driple.simulate.checked import predict as predict_graph
-    from driple.simulate.job import assumptions_on
-    from driple.simulate.scene import known_scene
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import known_scene
+    from driple.estimation.checked import predict as predict_graph
+    from driple.simulate.prepared_job import assumptions_on
 
     if plot is not None:
-        from driple.cli.plot import check_picture, plot_predictions
+        from driple.plot.pattern import check_picture, plot_predictions
 
         check_picture(plot)
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -118,9 +118,9 @@ def predict(
 def _checkpoints(
     settings: list[str] | None, preset: str, checkpoint: Path | None
 ) -> list[Checkpoint]:
-    from driple.cli.checkpoints import checkpoint_path
+    from driple.cluster.setting import Setting
     from driple.inspector.checkpoint import load_checkpoint
-    from driple.settings import Setting
+    from driple.inspector.checkpoint_places import checkpoint_path
 
     if checkpoint is not None:
         return [load_checkpoint(checkpoint)]
@@ -132,7 +132,7 @@ def _label_error(
     prediction: Prediction, reading: Reading, scene: Scene | None
 ) -> StatedError | None:
     """Error of the simulator on such a job, if the inspector learned from simulated labels."""
-    from driple.settings import Setting
+    from driple.cluster.setting import Setting
 
     if prediction.provenance != "simulated":
         return None

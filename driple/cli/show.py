@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from driple.cli.terminal import escaped, one_line, unescaped
-from driple.targets import UNITS
+from driple.trace.targets import UNITS
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from driple.targets import Targets
+    from driple.trace.targets import Targets
 
 __all__ = [
     "note",
@@ -38,7 +38,7 @@ def note_unknown_costs(unknown: Mapping[str, int]) -> None:
     """Which ops have no formula or lack its shapes, and how many; nothing if there are none."""
     if not unknown:
         return
-    from driple.opcost import has_formula
+    from driple.graph.cost import has_formula
 
     for shapes, words in ((False, "ops without a formula"), (True, "ops whose shapes are unknown")):
         named = [f"{op} ({n})" for op, n in unknown.items() if has_formula(op) is shapes]

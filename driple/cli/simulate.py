@@ -28,7 +28,7 @@ from driple.cli.show import (
 
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
-    from driple.simulate.device import Calibration
+    from driple.simulate.calibration import Calibration
     from driple.simulate.run import Simulation
 
 __all__ = ["simulate"]
@@ -153,16 +153,16 @@ def _simulate_graph(
     """Simulate one graph on some settings, and show what came out."""
     from driple.checks import check_choice
     from driple.cli.source import read_file
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import scene_of
     from driple.errors import ConfigError
     from driple.graph.placement import STRATEGIES
-    from driple.settings import Setting
-    from driple.simulate.device import shipped_calibration
+    from driple.simulate.calibration import shipped_calibration
     from driple.simulate.run import simulate as simulate_graph
-    from driple.simulate.scene import scene_of
 
     check_choice("--placement", how["placement"], STRATEGIES)
     if plot is not None:
-        from driple.cli.timeline import check_picture, plot_timeline
+        from driple.plot.timeline import check_picture, plot_timeline
 
         check_picture(plot)
         if len(names) > 1:
@@ -195,10 +195,10 @@ def _simulate_all(
     graphs: Path, names: list[str], steps: int, seed: int, processes: int, output: Path
 ) -> None:
     """Write a data set of every setting."""
-    from driple.settings import KNOWN_SETTINGS, Setting
-    from driple.simulate.collect import SimulationPlan, simulate_store
-    from driple.simulate.device import is_cpu
-    from driple.zoo.store import GraphStore
+    from driple.cluster.setting import KNOWN_SETTINGS, Setting
+    from driple.dataset.graph_store import GraphStore
+    from driple.dataset.simulated import SimulationPlan, simulate_store
+    from driple.simulate.calibration import is_cpu
 
     wanted = tuple(Setting.parse(name) for name in names or KNOWN_SETTINGS)
     if not names:

@@ -16,12 +16,12 @@ from driple.errors import ConfigError, GraphError
 
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import Scene
+    from driple.estimation.stated_error import StatedError
+    from driple.graph.cost import GraphCost
     from driple.graph.opgraph import OpGraph
-    from driple.opcost import GraphCost
-    from driple.settings import Setting
-    from driple.simulate.job import Job
-    from driple.simulate.scene import Scene
-    from driple.simulate.stated_error import StatedError
+    from driple.simulate.prepared_job import Job
 
 __all__ = [
     "SOURCE_HELP",
@@ -56,7 +56,7 @@ class Reading:
 
     def job(self) -> Job:
         """The training job of the graph."""
-        from driple.simulate.job import Job
+        from driple.simulate.prepared_job import Job
 
         return Job(self.graph, cost=self.cost)
 
@@ -84,7 +84,7 @@ class Reading:
             setting: the cluster.
             scene: its machines, where they are known already.
         """
-        from driple.simulate.stated_error import StatedError, stated_error
+        from driple.estimation.stated_error import StatedError, stated_error
 
         if self.has_unknown:
             return StatedError(runs=self.unknown_words)
@@ -120,7 +120,7 @@ def reading_of(graph: OpGraph) -> Reading:
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
     """
-    from driple.opcost import cost_of_graph
+    from driple.graph.cost import cost_of_graph
 
     return Reading(graph=graph, cost=cost_of_graph(graph))
 
@@ -156,7 +156,7 @@ def read_source(source: str, setting: Setting, options: GraphOptions) -> Reading
         MissingExtraError: a workload, and TensorFlow is not installed.
     """
     from driple.graph import graph_from_graphdef_bytes
-    from driple.zoo.names import workload_named
+    from driple.jobs.names import workload_named
 
     if Path(source).exists():
         return read_file(Path(source), options)
@@ -173,10 +173,10 @@ def read_source(source: str, setting: Setting, options: GraphOptions) -> Reading
         )
     refuse_file_flags(source, options)
     require_tensorflow("building a workload's graph")
-    from driple.zoo.graphmode import begin_graph_mode
+    from driple.jobs.tensorflow.graphmode import begin_graph_mode
 
     begin_graph_mode()
-    from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
+    from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
     step = build_training_step(job, ClusterShape.of(setting), task=0)
     return reading_of(graph_from_graphdef_bytes(graphdef_of(step)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driple.graph.placement import Strategy
-    from driple.simulate.job import Job
+    from driple.simulate.prepared_job import Job
 
 __all__ = ["Spread"]
 
@@ -40,7 +40,7 @@ class Spread:
     @classmethod
     def of(cls, job: Job, servers: Sequence[int], placement: Strategy) -> Spread:
         """Spread the variables of a job."""
-        from driple.simulate.profile import imbalance
+        from driple.analytic.job_profile import imbalance
 
         found = tuple(imbalance(job, count, placement) for count in servers)
         greedy = tuple(imbalance(job, count, "greedy") for count in servers)

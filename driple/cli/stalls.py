@@ -17,7 +17,7 @@ from driple.errors import ConfigError
 from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
-    from driple.stalls.record import Profile
+    from driple.profiler.stall_profile import Profile
 
 __all__ = ["stalls_app"]
 
@@ -99,24 +99,29 @@ def run(
 
       driple stalls run --data images/ -- train.py --batch-size 64 --data images/
 
-      driple stalls run --network 100M --plot stalls.png -- -m driple.stalls.train resnet18
+      driple stalls run --network 100M --plot stalls.png -- -m driple.profiler.train resnet18
 
       torchrun --nnodes 2 --node-rank 0 --master-addr node0 --nproc-per-node 1
       -m driple.cli.main stalls run --steps 1,2,5 -- train.py    (node-rank 1 on the other machine)
     """
     if plot is not None:
-        from driple.cli.plot import check_picture
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    from driple.stalls.steps import STEPS
+    from driple.profiler.steps import STEPS
 
     numbers = parse_whole_numbers("--steps", steps, max(STEPS))
     bits_per_s = None if network is None else parse_rate("--network", network)
     require_torch("profiling")
-    from driple.stalls.caches import check_data
-    from driple.stalls.machines import Group
-    from driple.stalls.profiler import check_command, default_processes, follow, profile_script
-    from driple.stalls.steps import Plan
+    from driple.profiler.caches import check_data
+    from driple.profiler.machines import Group
+    from driple.profiler.steps import Plan
+    from driple.profiler.steps_runner import (
+        check_command,
+        default_processes,
+        follow,
+        profile_script,
+    )
 
     check_command(command or [])
     check_data(data or [])
@@ -170,10 +175,10 @@ def show(
 
       driple stalls show runs/stalls --plot stalls.png
     """
-    from driple.stalls.record import read_profile
+    from driple.profiler.stall_profile import read_profile
 
     if plot is not None:
-        from driple.cli.plot import check_picture
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
     _show(read_profile(profile), json=json, plot=plot)
@@ -210,7 +215,7 @@ def data_(
             f"{_MOST_TOKENS} are made; give fewer or shorter samples"
         )
     require_torch("making data")
-    from driple.stalls.samples import make_images, make_tokens
+    from driple.jobs.pytorch.samples import make_images, make_tokens
 
     if place.suffix == ".npy":
         make_tokens(place, samples, length)
@@ -227,7 +232,7 @@ def _show(profile: Profile, *, json: bool, plot: Path | None) -> None:
     for warning in profile.warnings():
         note(warning)
     if plot is not None:
-        from driple.cli.stalls_plot import plot_profile
+        from driple.plot.stalls import plot_profile
 
         plot_profile(profile, plot)
         note(f"wrote {plot}")
@@ -235,7 +240,7 @@ def _show(profile: Profile, *, json: bool, plot: Path | None) -> None:
 
 def _print(profile: Profile) -> None:
     """Tables of steps and stalls, and what was left out."""
-    from driple.stalls.steps import DIFFERENCES, STEPS
+    from driple.profiler.steps import DIFFERENCES, STEPS
 
     print(f"{' '.join(profile.about.command)}: {profile.about.plan.processes} devices")
     per_epoch, stalls = profile.batches_per_epoch, profile.stalls()

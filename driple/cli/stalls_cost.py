@@ -28,9 +28,9 @@ from driple.units import parse_whole_numbers
 if TYPE_CHECKING:
     from driple.catalog import Instance
     from driple.cli.source import Reading
-    from driple.simulate.device import Calibration
-    from driple.stalls.assumptions import Assumptions
-    from driple.stalls.cost import Offer, Refused
+    from driple.planning.assumptions import Assumptions
+    from driple.planning.cost import Offer, Refused
+    from driple.simulate.calibration import Calibration
 
 __all__ = ["cost"]
 
@@ -117,15 +117,15 @@ def cost(
 
       driple stalls cost --measured runs/stalls=p3.8xlarge --instances my.yaml --deadline 2
     """
-    from driple.stalls.cost import recommendation
-    from driple.stalls.instances import read_instances
+    from driple.planning.cost import recommendation
+    from driple.planning.instances import read_instances
 
     if graph is None and not measured:
         raise ConfigError("give a graph or a workload, or --measured FOLDER=INSTANCE")
     if graph is not None and batch_size is None and Path(graph).exists():
         raise ConfigError("a graph file does not state its batch size; give --batch-size")
     if plot is not None:
-        from driple.cli.plot import check_picture
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -148,7 +148,7 @@ def cost(
     else:
         _print(answer, sentence)
     if plot is not None:
-        from driple.cli.stalls_plot import plot_offers
+        from driple.plot.stalls import plot_offers
 
         plot_offers(answer.offers, plot)
         note(f"wrote {plot}")
@@ -156,7 +156,7 @@ def cost(
 
 def _without_price(offer: Offer, reading: Reading | None) -> Offer:
     """A simulated offer without price and known error; a measured one as it is."""
-    from driple.simulate.stated_error import StatedError
+    from driple.estimation.stated_error import StatedError
 
     if reading is None or offer.provenance != "simulated":
         return offer
@@ -171,8 +171,8 @@ def _measured_offers(
     day: datetime.date | None,
 ) -> list[Offer]:
     """From `FOLDER=INSTANCE`."""
-    from driple.stalls.cost import measured_offer
-    from driple.stalls.record import read_profile
+    from driple.planning.cost import measured_offer
+    from driple.profiler.stall_profile import read_profile
 
     offers = []
     for text in texts:
@@ -191,7 +191,7 @@ def _chosen(
     known: Mapping[str, Instance], names: Sequence[str], counts: Sequence[int], done: set[str]
 ) -> list[tuple[Instance, int]]:
     """Instances and how many of each, but for those that were measured."""
-    from driple.stalls.instances import choose_instances
+    from driple.planning.instances import choose_instances
 
     return [
         (item, count)
@@ -215,16 +215,16 @@ def _add_simulated(
         ConfigError: none of them is.
         GraphError: the graph has no training step.
     """
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.stated_error import job_kind
-    from driple.stalls.assumptions import assumptions_of
-    from driple.stalls.cost import (
+    from driple.estimation.stated_error import job_kind
+    from driple.memory.least import device_memory_bytes, least_memory
+    from driple.planning.assumptions import assumptions_of
+    from driple.planning.cost import (
         refused_for_facts,
         refused_for_memory,
         refused_for_precision,
         simulated_offer,
     )
-    from driple.stalls.memory import device_memory_bytes, least_memory
+    from driple.simulate.calibration import shipped_calibration
 
     calibration, graph = shipped_calibration(), given.job.graph
     batch_size = cast("int", given.batch_size)  # asked for where it is not known
@@ -271,7 +271,7 @@ def _add_simulated(
 
 def _samples(given: GivenJob, samples: int | None) -> tuple[int, str]:
     """Samples of an epoch, and where the number comes from."""
-    from driple.stalls.workloads import IMAGENET_SAMPLES
+    from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
 
     if samples is not None:
         return samples, "--samples"
@@ -292,9 +292,9 @@ def _why_no_price(given: GivenJob) -> str:
 
 def _doubts(calibration: Calibration, chosen: Sequence[Instance]) -> list[str]:
     """Devices and links without published runs that the simulator could be fitted to."""
-    from driple.simulate.device import nearest_link
-    from driple.simulate.scene import scene_of
-    from driple.stalls.instances import instance_setting
+    from driple.cluster.topology import scene_of
+    from driple.planning.instances import instance_setting
+    from driple.simulate.calibration import nearest_link
 
     found = []
     links = {scene_of(instance_setting(item)).link for item in chosen if item.num_devices > 1}
@@ -358,7 +358,7 @@ def _print(answer: _Answer, sentence: str | None) -> None:
 
 
 def _print_offers(offers: Sequence[Offer]) -> None:
-    from driple.stalls.cost import price_text
+    from driple.planning.cost import price_text
     from driple.units import format_duration
 
     rows = [

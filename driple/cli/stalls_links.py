@@ -24,8 +24,8 @@ from driple.errors import ConfigError
 from driple.units import parse_rate
 
 if TYPE_CHECKING:
-    from driple.stalls.communication import Channel
-    from driple.stalls.linkfit import LinkFit, Observation
+    from driple.profiler.communication import Channel
+    from driple.profiler.linkfit import LinkFit, Observation
 
 __all__ = ["fit", "predict"]
 
@@ -51,8 +51,8 @@ def fit(
 
       driple stalls fit runs/stalls/* -o links.json
     """
-    from driple.stalls.linkfit import fit_link, observations_of, write_channels
-    from driple.stalls.record import read_profile
+    from driple.profiler.linkfit import fit_link, observations_of, write_channels
+    from driple.profiler.stall_profile import read_profile
 
     by_link: dict[str, list[Observation]] = {}
     for folder in profiles:
@@ -105,16 +105,16 @@ def predict(
       driple stalls predict datasets/examples/resnet50.pbtxt --setting V100-R8/ho-NVLink
       --network 10G
     """
-    from driple.settings import Setting
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.scene import scene_of
-    from driple.stalls.communication import (
+    from driple.cluster.setting import Setting
+    from driple.cluster.topology import scene_of
+    from driple.profiler.communication import (
         bucketed,
         calibrated_channel,
         communication_stall,
         gradients_of_job,
     )
-    from driple.stalls.linkfit import read_channels
+    from driple.profiler.linkfit import read_channels
+    from driple.simulate.calibration import shipped_calibration
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     wanted = Setting.parse(setting)

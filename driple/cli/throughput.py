@@ -17,9 +17,9 @@ from driple.errors import ConfigError
 from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
-    from driple.throughput.curve import Prices
-    from driple.throughput.jobtrace import JobTrace
-    from driple.throughput.scaling import Throughput
+    from driple.async_sgd.curve import Prices
+    from driple.async_sgd.jobtrace import JobTrace
+    from driple.async_sgd.scaling import Throughput
 
 __all__ = ["throughput_app"]
 
@@ -117,13 +117,13 @@ def predict(
     from typing import cast
 
     require_numba("simulating throughput")
-    from driple.cli.plot import check_picture
+    from driple.async_sgd.curve import Prices, knee, throughput_curve
+    from driple.async_sgd.jobtrace import read_job_trace
+    from driple.async_sgd.order import ORDERS
+    from driple.async_sgd.scaling import MOST_WORKERS, Cluster, job_of_trace, simulate_workers
+    from driple.async_sgd.servers import with_servers
     from driple.graph.placement import STRATEGIES
-    from driple.throughput.curve import Prices, knee, throughput_curve
-    from driple.throughput.jobtrace import read_job_trace
-    from driple.throughput.order import ORDERS
-    from driple.throughput.scaling import MOST_WORKERS, Cluster, job_of_trace, simulate_workers
-    from driple.throughput.servers import with_servers
+    from driple.plot.pattern import check_picture
 
     for picture in (plot, timeline):
         if picture is not None:
@@ -166,7 +166,7 @@ def predict(
     else:
         _print(profiled, curve, baselines, at, prices)
     if plot is not None:
-        from driple.cli.throughput_plot import plot_curve
+        from driple.plot.throughput import plot_curve
 
         plot_curve(curve, baselines, at, plot, title=trace.name)
         note(f"wrote {plot}")
@@ -180,12 +180,12 @@ def _show_chunks(
     job: Any, made: Throughput, timeline: Path | None, chrome_trace: Path | None
 ) -> None:
     if timeline is not None:
-        from driple.cli.throughput_plot import plot_timeline
+        from driple.plot.throughput import plot_timeline
 
         plot_timeline(job, made.chunks, made.step_s, timeline)
         note(f"wrote {timeline}")
     if chrome_trace is not None:
-        from driple.throughput.chrome import write_chrome_trace
+        from driple.async_sgd.chrome import write_chrome_trace
 
         write_chrome_trace(job, made.chunks, chrome_trace)
         note(f"wrote {chrome_trace}: {len(made.chunks)} events; open it in ui.perfetto.dev")
@@ -201,7 +201,7 @@ def _factors(text: str) -> tuple[float, ...]:
 
 def _overhead_of(trace: JobTrace, given: str | None) -> Any:
     """Parsing overhead: what the user gives, else what came with the trace, else none."""
-    from driple.throughput.overhead import Overhead
+    from driple.async_sgd.overhead import Overhead
 
     if given is None:
         return trace.about.overhead or Overhead()
@@ -218,7 +218,7 @@ def _overhead_of(trace: JobTrace, given: str | None) -> Any:
 
 def _baselines(trace: JobTrace, num_workers: int, bytes_per_s: float) -> dict[str, float]:
     """Examples/s by the coarser models."""
-    from driple.throughput.baselines import cynthia, lin_queues, linear, phases_of
+    from driple.async_sgd.baselines import cynthia, lin_queues, linear, phases_of
 
     phases = phases_of(trace, bytes_per_s)
     values = (

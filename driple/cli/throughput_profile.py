@@ -15,8 +15,8 @@ from driple.errors import ConfigError
 from driple.units import parse_rate
 
 if TYPE_CHECKING:
-    from driple.throughput.jobtrace import JobTrace
-    from driple.throughput.origin import PlatformRecord
+    from driple.async_sgd.jobtrace import JobTrace
+    from driple.async_sgd.origin import PlatformRecord
 
 __all__ = ["import_", "platform", "profile"]
 
@@ -50,11 +50,11 @@ def platform(
     """
     require_tensorflow("measuring a platform")
     from driple.checks import check_number
-    from driple.cli.plot import check_picture
     from driple.codec import to_dict
     from driple.files import write_whole
-    from driple.measure.platform import measure_platform
-    from driple.measure.turns import TurnCluster
+    from driple.measure.testbed.async_cluster import TurnCluster
+    from driple.measure.testbed.link_benchmark import measure_platform
+    from driple.plot.pattern import check_picture
 
     if plot is not None:
         check_picture(plot)
@@ -75,7 +75,7 @@ def platform(
         write_whole(output, json_.dumps(to_dict(found)).encode(), error=ConfigError)
         note(f"wrote {output}")
     if plot is not None:
-        from driple.cli.throughput_plot import plot_overhead
+        from driple.plot.throughput import plot_overhead
 
         plot_overhead(found, plot)
         note(f"wrote {plot}")
@@ -112,10 +112,10 @@ def profile(
 
       driple throughput profile vgg11-x0.25/cifar10/b32/sgd/async --setting CPU-P2w1 -o v.npz
     """
-    from driple.measure.cluster import RunPlan
-    from driple.measure.profile import profile_workload
-    from driple.settings import Setting
-    from driple.zoo.names import workload_named
+    from driple.cluster.setting import Setting
+    from driple.jobs.names import workload_named
+    from driple.measure.testbed.cluster import RunPlan
+    from driple.measure.testbed.profile import profile_workload
 
     known = _read_platform(platform)
     job = workload_named(workload)
@@ -161,7 +161,7 @@ def import_(
     """
     known = _read_platform(platform)
     require_tensorflow("reading records of TensorFlow")
-    from driple.measure.profile import read_recorded
+    from driple.measure.testbed.profile import read_recorded
 
     made = read_recorded(
         files,
@@ -176,7 +176,7 @@ def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path) -> No
     """Write a trace, with what is known of its platform."""
     from dataclasses import replace
 
-    from driple.throughput.jobtrace import write_job_trace
+    from driple.async_sgd.jobtrace import write_job_trace
 
     if platform is not None:
         about = replace(trace.about, overhead=platform.overhead)
@@ -196,9 +196,9 @@ def _read_platform(file: Path | None) -> PlatformRecord | None:
     Raises:
         ConfigError: it cannot be read, or holds something else.
     """
+    from driple.async_sgd.origin import PlatformRecord
     from driple.codec import from_json
     from driple.storedfiles import read_json
-    from driple.throughput.origin import PlatformRecord
 
     if file is None:
         return None

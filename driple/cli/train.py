@@ -13,8 +13,8 @@ from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.errors import ConfigError, DatasetError, MissingExtraError
 
 if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
-    from driple.settings import Setting
 
 __all__ = ["dataset_of", "dataset_path", "dataset_roots", "require_training", "train"]
 
@@ -76,12 +76,12 @@ def train(
     from dataclasses import replace
 
     from driple.checks import check_choice
+    from driple.cluster.setting import Setting
     from driple.dataset.split import given_split, random_split
-    from driple.settings import Setting
     from driple.training.config import PRESETS, preset_named
-    from driple.training.loop import RunOptions
-    from driple.training.loop import train as train_inspector
-    from driple.training.trainer import Progress
+    from driple.training.loop import Progress
+    from driple.training.train import RunOptions
+    from driple.training.train import train as train_inspector
 
     check_choice("--preset", preset, PRESETS)
     wanted = Setting.parse(setting)
@@ -140,8 +140,8 @@ def dataset_of(setting: Setting, folder: Path | None, flag: str) -> Dataset:
         ConfigError: the data set is of another setting.
         DatasetError: there is none, or it is damaged.
     """
+    from driple.cluster.setting import Setting
     from driple.dataset.store import read_dataset
-    from driple.settings import Setting
 
     data = read_dataset(folder or dataset_path(setting))
     if Setting.parse(data.setting) != setting:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driple.cli.checkpoints import checkpoint_path
 from driple.cli.numbers import MOST_SEED, MOST_THREADS, finite_number, whole_number
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.errors import ConfigError
+from driple.inspector.checkpoint_places import checkpoint_path
 
 if TYPE_CHECKING:
     from driple.dataset.example import Dataset
     from driple.dataset.split import Split
+    from driple.evaluation.curve import CurvePoint, LearningCurve
+    from driple.evaluation.leakage import Known
     from driple.inspector.checkpoint import Checkpoint
-    from driple.training.curve import CurvePoint, LearningCurve
-    from driple.training.known import Known
-    from driple.training.loop import TrainResult
+    from driple.training.train import TrainResult
     from driple.training.transfer import TransferConfig
 
 __all__ = ["transfer"]
@@ -104,8 +104,8 @@ def transfer(
     require_training()
     from dataclasses import replace
 
-    from driple.settings import Setting
-    from driple.training.curve import why_no_curve
+    from driple.cluster.setting import Setting
+    from driple.evaluation.curve import why_no_curve
 
     wanted = Setting.parse(target)
     checkpoint, file = _checkpoint(source, preset)
@@ -130,8 +130,8 @@ def transfer(
 def _checkpoint(source: str, preset: str | None) -> tuple[Checkpoint, Path]:
     """The inspector to start from, of the preset that was asked for; its file."""
     from driple.checks import check_choice
+    from driple.cluster.setting import Setting
     from driple.inspector.checkpoint import load_checkpoint
-    from driple.settings import Setting
     from driple.training.config import PRESETS
 
     if preset is not None:
@@ -214,7 +214,7 @@ def _split(data: Dataset, workloads: int | None, seed: int) -> Split:
 
 def _note_known(checkpoint: Checkpoint, file: Path, tested: list[str], seed: int) -> Known | None:
     """How many of the tested workloads the source has learned from, if that is known."""
-    from driple.training.known import USUAL_SEED, known_tests
+    from driple.evaluation.leakage import USUAL_SEED, known_tests
 
     known = known_tests(checkpoint, file, tested, dataset_roots())
     who = f"the inspector of {checkpoint.setting}"
@@ -259,7 +259,7 @@ class _Runs:
         folder: Path,
         threads: int | None,
     ) -> None:
-        from driple.inputs import Groupings
+        from driple.features import Groupings
 
         self.checkpoint, self.data, self.config = checkpoint, data, config
         self.folder, self.threads = folder, threads
@@ -267,7 +267,7 @@ class _Runs:
 
     def run(self, split: Split, folder: Path, title: str) -> TrainResult:
         """One transfer, or the rest of it."""
-        from driple.training.loop import Progress, RunOptions
+        from driple.training.train import Progress, RunOptions
         from driple.training.transfer import transfer as transfer_inspector
 
         with progress_bar() as bar:
@@ -292,7 +292,7 @@ class _Runs:
     def curve(self, split: Split, seed: int, result: TrainResult) -> LearningCurve | None:
         """The learning curve that ends in a result; all errors on the same scale."""
         from driple.dataset.split import limited_split
-        from driple.training.curve import CurvePoint, learning_curve
+        from driple.evaluation.curve import CurvePoint, learning_curve
 
         def point(size: int, run: TrainResult) -> CurvePoint:
             scores = run.test_scores(self.data, split.train)

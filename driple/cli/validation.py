@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from driple.cli.show import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
+    from driple.calibration.paper_figures import Fact
     from driple.dataset.example import Dataset
-    from driple.simulate.facts import Fact
 
 __all__ = ["print_validation"]
 
@@ -39,11 +39,11 @@ def print_validation(data: Path, *, json: bool) -> None:
         data: folder with published measurements and graphs of their models.
         json: print one object.
     """
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.facts import check_facts, read_facts, workloads_of
-    from driple.simulate.job import Job
-    from driple.simulate.validate import error_rows, validate
-    from driple.zoo.store import GraphStore
+    from driple.calibration.paper_figures import check_facts, read_facts, workloads_of
+    from driple.calibration.validate import error_rows, validate
+    from driple.dataset.graph_store import GraphStore
+    from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.prepared_job import Job
 
     rows = read_facts(data / _TABLES / _FACTS)
     store = GraphStore.open(data / _PAPER_GRAPHS)

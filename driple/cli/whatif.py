@@ -27,11 +27,11 @@ from driple.errors import ConfigError
 from driple.units import format_rate, parse_rates, parse_shares, parse_whole_numbers
 
 if TYPE_CHECKING:
+    from driple.analytic.sweep import Breakdown, Compression, Exchange, Points, Profile
+    from driple.cluster.setting import Setting
     from driple.graph.placement import Strategy
-    from driple.perfmodel.sweep import Breakdown, Compression, Exchange, Points, Profile
-    from driple.settings import Setting
-    from driple.simulate.device import Calibration
-    from driple.simulate.job import Job
+    from driple.simulate.calibration import Calibration
+    from driple.simulate.prepared_job import Job
 
 __all__ = ["whatif"]
 
@@ -118,14 +118,14 @@ def whatif(
 
       driple whatif graph.pbtxt --setting CPU-P1w2 --measured 0.412 --workers 1-8
     """
+    from driple.analytic.sweep import EXCHANGES, Compression
     from driple.cli.source import read_file
+    from driple.cluster.setting import Setting
     from driple.graph.placement import STRATEGIES
-    from driple.perfmodel.sweep import EXCHANGES, Compression
-    from driple.settings import Setting
-    from driple.simulate.job import Job, closed_form_assumptions
+    from driple.simulate.prepared_job import Job, closed_form_assumptions
 
     if plot is not None:
-        from driple.cli.plot import check_picture
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -169,7 +169,7 @@ def whatif(
         for message in sweep.spread.messages():
             print(message)
     if plot is not None:
-        from driple.cli.whatif_plot import plot_whatif
+        from driple.plot.sweep import plot_whatif
 
         _, counts, servers, ratios = grid
         found, names = sweep.found, sweep.names if advise else None
@@ -237,11 +237,11 @@ def _sweep(
     """The closed form at every point."""
     import numpy as np
 
-    from driple.perfmodel.advice import bottleneck, rate_from_measured
-    from driple.perfmodel.sweep import iteration_seconds
-    from driple.simulate.device import shipped_calibration
-    from driple.simulate.profile import points_of, profile_of, slowest_device
-    from driple.simulate.scene import scene_of
+    from driple.analytic.advice import bottleneck, rate_from_measured
+    from driple.analytic.job_profile import points_of, profile_of, slowest_device
+    from driple.analytic.sweep import iteration_seconds
+    from driple.cluster.topology import scene_of
+    from driple.simulate.calibration import shipped_calibration
 
     rates, counts, servers, ratios = grid
     scene, calibration = scene_of(wanted), shipped_calibration(wanted)
@@ -273,7 +273,7 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
     """Every role on a machine of its own, joined by Ethernet of these rates."""
     import numpy as np
 
-    from driple.simulate.device import ETHERNET
+    from driple.simulate.calibration import ETHERNET
 
     link = calibration.links[ETHERNET]
     most = calibration.server_bytes_per_s if limit else np.inf
@@ -294,7 +294,7 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
 
 def _as_json(sweep: _Sweep, *, advise: bool) -> dict[str, Any]:
     """Every point's cluster, times and advice, a list for each."""
-    from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
+    from driple.analytic.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
     flat, found = sweep.points.arrays(), sweep.found
     columns = {
@@ -321,7 +321,7 @@ def _print(sweep: _Sweep, *, unknown: str) -> None:
     """A row for each point, or for some of very many; advice only if nothing is unknown."""
     import numpy as np
 
-    from driple.perfmodel.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
+    from driple.analytic.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
     flat, found, rates = sweep.points.arrays(), sweep.found, sweep.rates
     shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))

@@ -13,8 +13,8 @@ from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.settings import Setting
-    from driple.zoo import Workload
+    from driple.cluster.setting import Setting
+    from driple.jobs import Workload
 
 __all__ = ["zoo_app"]
 
@@ -85,8 +85,8 @@ def build(
 
       driple zoo build --all --setting V100-P1w2 -o graphs/
     """
-    from driple.settings import Setting
-    from driple.zoo.names import workload_named
+    from driple.cluster.setting import Setting
+    from driple.jobs.names import workload_named
 
     cluster = Setting.parse(setting)
     if all_ == bool(workload):
@@ -99,10 +99,10 @@ def build(
     if output is None:
         raise ConfigError(f"no file was named to write {job.name} to; give -o, such as -o graph.pb")
     require_tensorflow("building a graph")
-    from driple.zoo.graphmode import begin_graph_mode
+    from driple.jobs.tensorflow.graphmode import begin_graph_mode
 
     begin_graph_mode()
-    from driple.zoo.training import ClusterShape, build_training_step, write_graph
+    from driple.jobs.tensorflow.training import ClusterShape, build_training_step, write_graph
 
     step = build_training_step(job, ClusterShape.of(cluster), task=0)
     write_graph(step, output)
@@ -110,7 +110,7 @@ def build(
 
 
 def _listed(which: str) -> tuple[Workload, ...]:
-    from driple.zoo import cpu_workloads, paper_workloads
+    from driple.jobs import cpu_workloads, paper_workloads
 
     if which not in _LISTS:
         raise ConfigError(f"--list must be one of {', '.join(_LISTS)}, got '{which}'")
@@ -121,8 +121,8 @@ def _listed(which: str) -> tuple[Workload, ...]:
 
 def _no_such(wanted: str, which: str, listed: list[str]) -> str:
     """One line: what no name contains, and what comes near: whole names, or parts of them."""
-    from driple.zoo.alike import alike
-    from driple.zoo.names import nearest_names
+    from driple.jobs.fuzzy_match import alike
+    from driple.jobs.names import nearest_names
 
     if "/" in wanted:
         near = nearest_names(wanted, listed)
@@ -137,7 +137,7 @@ def _build_list(
     workloads: tuple[Workload, ...], setting: Setting, folder: Path, processes: int
 ) -> None:
     require_tensorflow("building a graph")
-    from driple.zoo.store import build_graphs
+    from driple.dataset.graph_store import build_graphs
 
     with progress_bar() as bar:
         task = bar.add_task("building", total=len(workloads))

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import DatasetError
+from driple.features.pregrouped import AnyGraph, GroupedGraph
 from driple.graph.signature import signatures_to_json
 from driple.graph.version import READER_VERSION
-from driple.inputs.grouped import AnyGraph, GroupedGraph
-from driple.label.provenance import Provenance
-from driple.targets import NUM_TARGETS, TARGET_NAMES, Targets
+from driple.trace.provenance import Provenance
+from driple.trace.targets import NUM_TARGETS, TARGET_NAMES, Targets
 
 __all__ = [
     "Dataset",

@@ -13,7 +13,7 @@ import numpy as np
 
 from driple.dataset.tables import require_pyarrow
 from driple.errors import DatasetError, GraphError
-from driple.inputs.grouped import GroupedGraph
+from driple.features.pregrouped import GroupedGraph
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from driple.dataset.store import EXAMPLES_FILE, read_dataset
 from driple.dataset.tables import read_table
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph
-from driple.targets import TARGET_NAMES
+from driple.trace.targets import TARGET_NAMES
 
 __all__ = ["Found", "StoredLabels", "find_graph", "find_measured_step", "read_labels"]
 

@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from driple.catalog import device_named
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.errors import DatasetError, SettingError
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import ReadOptions
-from driple.graph.reader import DEFAULT_MAX_BYTES, read_graph
-from driple.label.provenance import Provenance
-from driple.settings import Setting
+from driple.graph.tf.reader import DEFAULT_MAX_BYTES, read_graph
 from driple.storedfiles import read_bytes
-from driple.targets import FIGURES, RESOURCES, Targets
+from driple.trace.provenance import Provenance
+from driple.trace.targets import FIGURES, RESOURCES, Targets
 
 __all__ = ["read_perf_table"]
 

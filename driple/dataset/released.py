@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.errors import DatasetError, GraphError, MissingExtraError
-from driple.inputs.grouped import GroupedGraph
-from driple.label.provenance import Provenance
-from driple.settings import Setting
+from driple.features.pregrouped import GroupedGraph
 from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
-from driple.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
+from driple.trace.provenance import Provenance
+from driple.trace.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 
 if TYPE_CHECKING:
     from torch import Tensor

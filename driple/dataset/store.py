@@ -26,12 +26,12 @@ from driple.dataset.graphtable import HASH_COLUMN, graphs_from_table, graphs_to_
 from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_groups
 from driple.dataset.tables import read_table, require_pyarrow, write_table
 from driple.errors import DatasetError
+from driple.features.pregrouped import AnyGraph, GroupedGraph
 from driple.files import replacing, told_as
 from driple.graph.version import FIRST_READER_VERSION
-from driple.inputs.grouped import AnyGraph, GroupedGraph
-from driple.label.provenance import Provenance
 from driple.storedfiles import parse_json, read_json
-from driple.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
+from driple.trace.provenance import Provenance
+from driple.trace.targets import FIGURES, RESOURCES, TARGET_NAMES, Targets
 
 if TYPE_CHECKING:
     import pyarrow as pa

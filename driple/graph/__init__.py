@@ -2,7 +2,7 @@
 
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, require_training
 from driple.graph.options import ReadOptions
-from driple.graph.reader import graph_from_graphdef_bytes, graph_from_text, read_graph
+from driple.graph.tf.reader import graph_from_graphdef_bytes, graph_from_text, read_graph
 from driple.graph.version import READER_VERSION
 
 __all__ = [

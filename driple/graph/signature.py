@@ -1,7 +1,7 @@
 """What an op computes on: shapes and types of its inputs and outputs, shared by many nodes.
 
 A ResNet has thousands of nodes and a few hundred signatures, so what an op costs is worked out once
-per signature (`driple.opcost`), and a data set stores each once.
+per signature (`driple.graph.cost`), and a data set stores each once.
 """
 
 from __future__ import annotations

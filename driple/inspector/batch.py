@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from driple.errors import ConfigError
-from driple.inputs.builder import InspectorInput
+from driple.features.builder import InspectorInput
 
 __all__ = ["GroupBatch", "make_batch"]
 

@@ -22,20 +22,20 @@ from safetensors import SafetensorError
 
 from driple.codec import from_json, to_dict
 from driple.errors import CheckpointError, ConfigError
+from driple.features.config import InputConfig
+from driple.features.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
 from driple.files import write_whole
 from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
-from driple.inputs.config import InputConfig
-from driple.inputs.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
 from driple.inspector.config import InspectorConfig
+from driple.inspector.cost_prior import CostLaw
 from driple.inspector.intervals import Intervals
-from driple.inspector.law import CostLaw
 from driple.inspector.metadata import numbers_of, object_of, text_of, version_of
 from driple.inspector.residuals import Residuals
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.shapes import weight_shapes
 from driple.inspector.trained_on import TrainedOn
 from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
-from driple.targets import NUM_TARGETS, TARGET_NAMES
+from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
 
 __all__ = ["FORMAT", "PROVENANCES", "Checkpoint", "load_checkpoint", "save_checkpoint"]
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import ConfigError
-from driple.inputs.builder import InspectorInput
+from driple.features.builder import InspectorInput
 from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
 from driple.inspector.shapes import member_prefix
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from driple.checks import check_fields, check_number
 from driple.errors import ConfigError
-from driple.targets import NUM_TARGETS
+from driple.trace.targets import NUM_TARGETS
 
 __all__ = [
     "LEVEL",

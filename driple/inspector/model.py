@@ -5,7 +5,7 @@
 
 phi_f has weights of its own; the K - 1 runs of phi_r share one set, and so do their updates. After
 a transfer the last of them share a second set, which was tuned (section 4.2.3). The
-result is on the scale of the target scaler, in the order of `driple.targets.TARGET_NAMES`.
+result is on the scale of the target scaler, in the order of `driple.trace.targets.TARGET_NAMES`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from driple.inspector.config import CONV_NEGATIVE_SLOPE, InspectorConfig
 from driple.inspector.fused import StageWeights, shared_stages
 from driple.inspector.layers import GCNLayer, GraphLayer, make_layer
 from driple.inspector.readout import make_readout
-from driple.targets import NUM_TARGETS
+from driple.trace.targets import NUM_TARGETS
 
 __all__ = ["GroupBatch", "Inspector", "make_batch"]
 

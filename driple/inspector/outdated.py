@@ -5,8 +5,8 @@ versions in the checkpoint, versions of this program -> one sentence, or none wh
 
 from __future__ import annotations
 
+from driple.features.version import FEATURES_VERSION
 from driple.graph.version import READER_VERSION
-from driple.inputs.version import FEATURES_VERSION
 from driple.inspector.checkpoint import Checkpoint
 
 __all__ = ["outdated_words"]

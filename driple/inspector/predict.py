@@ -4,7 +4,7 @@
 
 Entry points: `predict` for one graph, `Predictor` for inputs that are built already. Nothing is
 clamped: `Predictor` reports what a checkpoint gives, and `predict` refuses what no job can have.
-`driple.simulate.checked` compares the step time of a prediction with a closed form.
+`driple.estimation.checked` compares the step time of a prediction with a closed form.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.setting import Setting
 from driple.codec import to_dict
 from driple.errors import CheckpointError, ConfigError, PredictionError
+from driple.features.builder import InspectorInput, build_input
+from driple.features.graph_stats import FACT_WORDS
+from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
-from driple.inputs.builder import InspectorInput, build_input
-from driple.inputs.facts import FACT_WORDS
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.forward import run_inspector
 from driple.inspector.intervals import Intervals
 from driple.inspector.outdated import outdated_words
 from driple.inspector.trained_on import TrainedOn
 from driple.inspector.variants import torch_runner
-from driple.opcost import GraphCost
-from driple.settings import Setting
-from driple.targets import (
+from driple.trace.targets import (
     FIGURES,
     NUM_TARGETS,
     RESOURCES,

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from driple.checks import check_fields
 from driple.errors import ConfigError
-from driple.inputs.builder import InspectorInput
-from driple.targets import NUM_TARGETS
+from driple.features.builder import InspectorInput
+from driple.trace.targets import NUM_TARGETS
 
 __all__ = ["InputScaler", "TargetScaler", "label_floor"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from driple.inspector.config import InspectorConfig
 from driple.inspector.variants import layer_shapes
-from driple.targets import NUM_TARGETS
+from driple.trace.targets import NUM_TARGETS
 
 __all__ = ["member_prefix", "weight_shapes"]
 

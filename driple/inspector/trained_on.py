@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from driple.codec import Json, json_field
 from driple.errors import CheckpointError
-from driple.label.provenance import TimeError
+from driple.trace.provenance import TimeError
 
 __all__ = ["Source", "TrainedOn"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import MissingExtraError
-from driple.inputs.builder import InspectorInput
+from driple.features.builder import InspectorInput
 from driple.inspector.config import InspectorConfig
 
 __all__ = ["layer_shapes", "torch_runner"]

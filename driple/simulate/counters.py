@@ -17,10 +17,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from driple.comm.ps import WorkerRecord
 from driple.errors import SimulationError, TraceError
-from driple.simulate.cluster import WorkerRecord
-from driple.targets import RESOURCES, UNITS
 from driple.trace import Trace
+from driple.trace.targets import RESOURCES, UNITS
 
 __all__ = ["lengthened", "traces_of_worker"]
 

@@ -12,15 +12,15 @@ from math import ceil, prod
 import numpy as np
 import numpy.typing as npt
 
-from driple.graph.signature import OpSignature
-from driple.opcost import SignatureCosts
-from driple.opcost.products import (
+from driple.graph.cost import SignatureCosts
+from driple.graph.cost.products import (
     CONVOLUTIONS,
     FILTER_GRADIENTS,
     INPUT_GRADIENTS,
     Product,
     window_of,
 )
+from driple.graph.signature import OpSignature
 
 __all__ = [
     "BIAS_GRADIENT",

@@ -17,18 +17,17 @@ import numpy as np
 
 from driple.catalog import device_named
 from driple.checks import check_whole
+from driple.cluster.setting import Setting
+from driple.cluster.topology import Scene, copy_s_per_byte, scene_of
+from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster, spread
+from driple.comm.ring import RingSpec, simulate_ring
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
-from driple.label import label_trace, targets_of
-from driple.settings import Setting
-from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster, spread
+from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
-from driple.simulate.device import CalibratedDevice, Calibration
-from driple.simulate.job import Job, assumptions_on
-from driple.simulate.ring import RingSpec, simulate_ring
-from driple.simulate.scene import Scene, copy_s_per_byte, scene_of
-from driple.targets import UNITS, Targets
-from driple.trace import Trace
+from driple.simulate.prepared_job import Job, assumptions_on
+from driple.trace import Trace, label_trace, targets_of
+from driple.trace.targets import UNITS, Targets
 
 __all__ = ["Simulation", "iteration_time_s", "simulate", "simulate_steps", "targets_of_record"]
 

@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args
 
 from driple.checks import check_choice, check_number, check_whole
 from driple.errors import ConfigError
-from driple.inputs.config import InputConfig
+from driple.features.config import InputConfig
 from driple.inspector.config import InspectorConfig
+from driple.inspector.cost_prior import LAW_NAMES
 from driple.inspector.intervals import LEVEL, NEAR_SHARE
-from driple.inspector.law import LAW_NAMES
-from driple.training.costlaw import RIDGE_LABELS
+from driple.training.cost_prior import RIDGE_LABELS
 from driple.training.residuals import LENGTHS, RIDGES
 
 __all__ = ["PRESETS", "Preset", "TrainConfig", "preset_named"]

@@ -1,244 +1,218 @@
-"""TRAIN: data set + split + preset -> checkpoint, resumable to the bit (paper, section 3.3).
+"""The model while it learns: epochs, best weights so far, and the state that outlives a kill.
 
-    Dataset, Split, Preset --prepare--> tensors --epochs--> best weights --score--> Checkpoint
+    Prepared --one epoch after another--> best weights, log.jsonl, state.safetensors
 
-Entry point: `train`. The random numbers of an epoch (order of the batches, dropout) depend on the
-seed and the number of the epoch only, so a run that is killed and resumed gives the same weights
-and the same log as one that was left alone, on the same machine with the same number of threads.
+Random numbers are drawn anew for every epoch, from the seed and the number of the epoch. Nothing
+else has to be saved beside the weights and the optimizer: best epoch, patience and schedule follow
+from the validation losses in the log.
 """
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor, nn
 
-from driple.dataset.example import Dataset, fingerprint
-from driple.dataset.split import Split
-from driple.errors import CheckpointError
-from driple.files import told_as
-from driple.inputs import FEATURES_VERSION, Groupings
-from driple.inspector.checkpoint import Checkpoint, save_checkpoint
-from driple.inspector.ensemble import Ensemble, make_inspector
-from driple.inspector.model import Inspector
-from driple.inspector.predict import beyond_training
-from driple.training.authors import read_authors_weights
-from driple.training.calibrate import calibrate
-from driple.training.config import Preset
-from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
-from driple.training.metrics import Scores, score
-from driple.training.prepare import Prepared, prepare, preset_for, split_examples
-from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
-from driple.training.sureness import Sureness
-from driple.training.trainer import Progress, ProgressCallback
+from driple.errors import ConfigError
+from driple.inspector.batch import GroupBatch
+from driple.training.config import TrainConfig
+from driple.training.optimize import RateSchedule, loss_of, make_optimizer
+from driple.training.prepare import Part, Prepared, select
+from driple.training.runfiles import EpochRecord, LogWriter, TrainState, save_state
 
-__all__ = ["Progress", "ProgressCallback", "RunOptions", "TrainResult", "describe_data", "train"]
+__all__ = ["Progress", "ProgressCallback", "Trainer", "predict_scaled"]
+
+EVALUATION_BATCH_SIZE = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainResult:
-    """A finished run.
+class Progress:
+    """How far a run is; passed to the callback after every graph built and every epoch.
 
     Attributes:
-        checkpoint: best weights, and all that is needed to predict.
-        history: one record per epoch.
-        scores: errors on each part of the split, by its name.
-        predictions: by part, shape [n, 12], in the targets' units.
-        workloads: by part, names of the rows of `predictions`.
-        best_epoch: epoch of the checkpoint's weights.
-        stopped_by: `patience`, or `max_epochs` (training longer might have helped).
-        sureness: how sure the inspector is of each test workload; None without intervals or test
-            part.
+        stage: `inputs` while graphs are grouped, then `epochs`.
+        done: graphs or epochs done.
+        total: graphs in all, or `max_epochs`.
+        record: losses of the epoch just done, in the stage `epochs`.
+        best_epoch: epoch with the lowest validation loss so far; 0 before the first.
     """
 
-    checkpoint: Checkpoint
-    history: tuple[EpochRecord, ...]
-    scores: dict[str, Scores]
-    predictions: dict[str, npt.NDArray[np.float64]]
-    workloads: dict[str, tuple[str, ...]]
-    best_epoch: int
-    stopped_by: Literal["patience", "max_epochs"]
-    sureness: Sureness | None
+    stage: Literal["inputs", "epochs"]
+    done: int
+    total: int
+    record: EpochRecord | None = None
+    best_epoch: int = 0
 
-    @classmethod
-    def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
-        """What a fit comes to once its checkpoint is made."""
-        return cls(
-            checkpoint=checkpoint,
-            history=fitted.history,
-            scores=fitted.scores,
-            predictions=fitted.predictions,
-            workloads={name: part.workloads for name, part in fitted.prepared.parts.items()},
-            best_epoch=fitted.best_epoch,
-            stopped_by=fitted.stopped_by,
-            sureness=_sureness(fitted, checkpoint),
-        )
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Trainer:
+    """The model on its way: weights, optimizer, best weights so far.
+
+    Draws from torch's global random generator; the caller keeps others from noticing.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        config: TrainConfig,
+        folder: Path,
+        state: TrainState | None,
+        *,
+        make_model: Callable[[], nn.Module],
+    ) -> None:
+        torch.manual_seed(config.seed)
+        self.prepared, self.config, self.folder = prepared, config, folder
+        self.model = make_model()
+        self.moving = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self.optimizer = make_optimizer(config, self.moving)
+        self.best = _copy(self.model.state_dict())
+        if state is not None:
+            self._restore(state)
+        self.log = LogWriter(folder, keep_epochs=0 if state is None else state.epoch)
+        self.best_epoch, self.best_loss = 0, math.inf
+        for record in self.log.records:
+            self._note_best(record)
+        self.schedule = RateSchedule(config, [record.val_loss for record in self.log.records])
 
     @property
-    def seconds(self) -> float:
-        """Wall time of all epochs."""
-        return sum(record.seconds for record in self.history)
+    def epoch(self) -> int:
+        """Epochs done."""
+        return len(self.log.records)
 
-    def test_scores(self, dataset: Dataset, train_rows: npt.NDArray[np.int64]) -> Scores:
-        """Errors on the test part, over the largest labels of rows of one's own choice.
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the validation loss has not improved for too long."""
+        return self.epoch - self.best_epoch >= self.config.patience_epochs
 
-        So that runs that learned from different rows compare: NRMSE is over the largest label.
-
-        Args:
-            dataset: that the run learned from.
-            train_rows: rows whose largest labels scale NRMSE.
-        """
-        row_of = {name: i for i, name in enumerate(dataset.workloads)}
-        rows = [row_of[name] for name in self.workloads["test"]]
-        labels = dataset.targets()
-        return score(
-            self.predictions["test"],
-            labels[rows],
-            true_times_s=dataset.iteration_times_s()[rows],
-            train_labels=labels[train_rows],
-        )
-
-
-def train(
-    dataset: Dataset,
-    split: Split,
-    preset: Preset,
-    out_dir: str | Path,
-    *,
-    options: RunOptions | None = None,
-    groupings: Groupings | None = None,
-    init: str | Path | None = None,
-) -> TrainResult:
-    """Train an inspector; write configuration, log, state and checkpoint into `out_dir`.
-
-    Args:
-        dataset: examples of one setting.
-        split: its training, validation and test rows.
-        preset: how inputs are built, the model, and how it is trained.
-        out_dir: folder of the run (`runfiles.py`); made if need be.
-        options: how the run goes: resuming, progress, threads.
-        groupings: those of other runs on the same graphs, to which this one's are added.
-        init: file of the authors' published weights to begin with; by default they are drawn.
-
-    Raises:
-        CheckpointError: `init` does not fit the preset.
-        ConfigError: another run is in `out_dir`, it cannot be written, or the loss is no longer
-            a finite number.
-        DatasetError: an empty training or validation part, or a target that is always 0.
-        GraphError: a graph without nodes.
-    """
-    folder, options = Path(out_dir), options or RunOptions()
-    groupings = groupings or Groupings()
-    preset = preset_for(dataset, preset)
-    mark = fingerprint(dataset)
-    run = {"preset": preset.to_dict(), **describe_data(dataset, split, mark)}
-    if init is not None:
-        run["init"] = _file_hash(Path(init))
-        # What does not fit is refused before the folder becomes that of this run.
-        read_authors_weights(init, preset.inspector, preset.input.num_groups)
-    fitted = fit(
-        folder,
-        run,
-        preset.train,
-        options,
-        prepare=lambda: prepare(
-            dataset, split, preset, progress=options.report_inputs, groupings=groupings
-        ),
-        make_model=lambda prepared: _model(prepared, init),
-    )
-    examples = split_examples(dataset, split)["train"]
-    facts = trained_on_facts(dataset, mark, examples, fitted)
-    prepared = fitted.prepared
-    intervals = None
-    if preset.train.family_folds:
-        intervals = calibrate(
-            dataset, split, preset, fitted, folder, options=options, groupings=groupings
-        )
-    checkpoint = Checkpoint(
-        weights={name: tensor.numpy().copy() for name, tensor in fitted.weights.items()},
-        config=prepared.inspector,
-        input_config=preset.input,
-        num_groups=prepared.num_groups,
-        op_type_table=prepared.op_type_table,
-        law=prepared.law,
-        residuals=fitted.residuals,
-        intervals=intervals,
-        input_scaler=prepared.input_scaler,
-        target_scaler=prepared.target_scaler,
-        setting=dataset.setting,
-        provenance=max(facts.label_sources, key=DIRECTNESS.index),
-        trained_on=replace(facts, seed=preset.train.seed, date=options.date),
-        metrics=metrics_of(fitted.scores),
-        preset=preset.name,
-        versions=library_versions(),
-        reader_version=dataset.reader_version,
-        features_version=FEATURES_VERSION,
-    )
-    save_checkpoint(checkpoint, folder / CHECKPOINT_FILE)
-    return TrainResult.of(fitted, checkpoint)
-
-
-def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
-    """What the inspector says of its test workloads beside its predictions."""
-    part, intervals = fitted.prepared.parts.get("test"), checkpoint.intervals
-    if part is None or intervals is None:
-        return None
-    distances = [intervals.distance(context) for context in part.batch.context.numpy()]
-    warnings = [
-        tuple(
-            beyond_training(
-                checkpoint.trained_on, intervals, facts, unknown, distance, num_ops=num_ops
+    def run(
+        self, report: ProgressCallback, clock: Callable[[], float], save_every_s: float
+    ) -> None:
+        """Train until patience or epochs run out, saving the state on the way."""
+        saved_at = clock()
+        while self.epoch < self.config.max_epochs and not self.out_of_patience:
+            record = self._one_epoch(clock)
+            if self._note_best(record):
+                self.best = _copy(self.model.state_dict())
+            self.schedule.observe(record.val_loss)
+            self.log.append(record)
+            if clock() - saved_at >= save_every_s:
+                self._save()
+                saved_at = clock()
+            report(
+                Progress(
+                    stage="epochs",
+                    done=self.epoch,
+                    total=self.config.max_epochs,
+                    record=record,
+                    best_epoch=self.best_epoch,
+                )
             )
+        self._save()
+
+    def best_model(self) -> nn.Module:
+        """The model with its best weights, in evaluation mode."""
+        self.model.load_state_dict(self.best)
+        return self.model.eval()
+
+    def _one_epoch(self, clock: Callable[[], float]) -> EpochRecord:
+        started = clock()
+        epoch = self.epoch + 1
+        rate = self.schedule.rate(epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        generator = np.random.default_rng([self.config.seed, epoch])
+        torch.manual_seed(int(generator.integers(2**62)))  # dropout of this epoch
+        part = self.prepared.parts["train"]
+        order = torch.from_numpy(generator.permutation(len(part.scaled)))
+        self.model.train()
+        total = 0.0
+        for rows in torch.split(order, self.config.batch_size):
+            total += self._one_step(part, rows) * len(rows)
+        validation = self.prepared.parts["validation"]
+        predicted = torch.from_numpy(predict_scaled(self.model, validation.batch))
+        record = EpochRecord(
+            epoch=epoch,
+            train_loss=total / len(order),
+            val_loss=float(loss_of(self.config, predicted, validation.scaled)),
+            lr=rate,
+            seconds=clock() - started,
         )
-        for facts, num_ops, unknown, distance in zip(
-            part.facts, part.num_ops, part.unknown_op_types, distances, strict=True
+        self._check_finite(record)
+        return record
+
+    def _one_step(self, part: Part, rows: Tensor) -> float:
+        """One batch; its loss before the step."""
+        self.optimizer.zero_grad(set_to_none=True)
+        outputs = self.model(select(part.batch, rows))
+        members = len(outputs) if outputs.dim() == 3 else 1
+        loss = loss_of(self.config, outputs, part.scaled[rows].expand_as(outputs))
+        # Each member moves as if it were alone.
+        (loss * members).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        if self.config.clip_norm > 0:
+            nn.utils.clip_grad_norm_(self.moving, self.config.clip_norm * math.sqrt(members))
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def _check_finite(self, record: EpochRecord) -> None:
+        for name in ("train_loss", "val_loss"):
+            value = getattr(record, name)
+            if not math.isfinite(value):
+                raise ConfigError(
+                    f"training diverged: {name} is {value} in epoch {record.epoch}, with "
+                    f"learning rate {self.config.learning_rate:g} and gradients clipped at "
+                    f"{self.config.clip_norm:g}; look for extreme labels in the data set, or use "
+                    "another seed"
+                )
+
+    def _note_best(self, record: EpochRecord) -> bool:
+        better = record.val_loss < self.best_loss
+        if better:
+            self.best_epoch, self.best_loss = record.epoch, record.val_loss
+        return better
+
+    def _save(self) -> None:
+        slots = [self.optimizer.state[parameter] for parameter in self.moving]
+        self.log.sync()
+        state = TrainState(
+            epoch=self.epoch,
+            model=dict(self.model.state_dict()),
+            best=self.best,
+            optimizer=[dict(slot) for slot in slots],
         )
-    ]
-    return Sureness(
-        level=intervals.level,
-        near=tuple(intervals.near.tolist()),
-        far=None if intervals.far is None else tuple(intervals.far.tolist()),
-        threshold=intervals.threshold,
-        reach=intervals.reach,
-        distances=dict(zip(part.workloads, distances, strict=True)),
-        warnings=dict(zip(part.workloads, warnings, strict=True)),
-    )
+        save_state(self.folder, state)
+
+    def _restore(self, state: TrainState) -> None:
+        try:
+            self.model.load_state_dict(state.model)
+            for parameter, slots in zip(self.moving, state.optimizer, strict=True):
+                self.optimizer.state[parameter] = dict(slots)
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"the saved state in {self.folder} does not fit the model; "
+                "delete the folder and train anew"
+            ) from error
+        self.best = state.best
 
 
-def _model(prepared: Prepared, init: str | Path | None) -> Inspector | Ensemble:
-    """The model before its first epoch."""
-    model = make_inspector(prepared.inspector, prepared.num_groups)
-    if init is not None:
-        weights = read_authors_weights(init, prepared.inspector, prepared.num_groups)
-        model.load_state_dict(weights)
-    return model
+def predict_scaled(model: nn.Module, batch: GroupBatch) -> npt.NDArray[np.float32]:
+    """Scaled targets of all graphs of a batch, shape [n, 12]; leaves the model in evaluation."""
+    model.eval()
+    with torch.no_grad():
+        rows = torch.split(torch.arange(len(batch.x)), EVALUATION_BATCH_SIZE)
+        scaled: npt.NDArray[np.float32] = torch.cat(
+            [model(select(batch, some)) for some in rows]
+        ).numpy()
+    return scaled
 
 
-def _file_hash(file: Path) -> str:
-    with told_as(CheckpointError, f"read {file}", "give a file of weights"):
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def describe_data(dataset: Dataset, split: Split, mark: str) -> dict[str, Any]:
-    """The part of all that decides a result that comes from the data, as JSON.
-
-    Args:
-        dataset: what is learned.
-        split: its parts.
-        mark: its fingerprint.
-    """
-    return {
-        "data_set": {
-            "name": dataset.name,
-            "setting": dataset.setting,
-            "fingerprint": mark,
-        },
-        "split": {
-            name: [example.workload for example in part]
-            for name, part in split_examples(dataset, split).items()
-        },
-    }
+def _copy(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}

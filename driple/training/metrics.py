@@ -16,8 +16,8 @@ import numpy.typing as npt
 from driple.checks import check_fields
 from driple.codec import json_field
 from driple.errors import DatasetError
-from driple.label.repeatability import smape_shares
-from driple.targets import FIGURES, TARGET_NAMES, Targets, impossible_numbers
+from driple.trace.repeatability import smape_shares
+from driple.trace.targets import FIGURES, TARGET_NAMES, Targets, impossible_numbers
 
 __all__ = [
     "Scores",

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.dataset.split import Split
 from driple.errors import DatasetError
-from driple.inputs import (
+from driple.features import (
     GroupedGraph,
     Groupings,
     InspectorInput,
@@ -28,14 +29,13 @@ from driple.inputs import (
     fit_op_type_table,
     proportional_num_groups,
 )
-from driple.inputs.config import InputConfig
+from driple.features.config import InputConfig
 from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import InspectorConfig
-from driple.inspector.law import CostLaw
+from driple.inspector.cost_prior import CostLaw
 from driple.inspector.scaling import InputScaler, TargetScaler, label_floor
-from driple.settings import Setting
 from driple.training.config import Preset
-from driple.training.costlaw import fit_cost_law
+from driple.training.cost_prior import fit_cost_law
 
 FloatArray = npt.NDArray[np.float64]
 

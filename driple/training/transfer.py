@@ -26,14 +26,15 @@ from driple.codec import to_dict
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import ConfigError, DatasetError
-from driple.inputs import Groupings
+from driple.features import Groupings
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.trained_on import Source
 from driple.training.align import align_layer, aligned_lines
-from driple.training.calibrate import carried_over, folds_of
 from driple.training.config import Preset
-from driple.training.fit import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
-from driple.training.loop import TrainResult, describe_data
+from driple.training.conformal import carried_over, folds_of
+from driple.training.cost_prior_selection import best_law
+from driple.training.fine_tuning import Tuned, tuned_model
+from driple.training.loop import EVALUATION_BATCH_SIZE, predict_scaled
 from driple.training.prepare import (
     Encoding,
     Part,
@@ -43,11 +44,10 @@ from driple.training.prepare import (
     select,
     split_examples,
 )
-from driple.training.relaw import best_law
+from driple.training.run import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.runfiles import CHECKPOINT_FILE, library_versions
-from driple.training.trainer import EVALUATION_BATCH_SIZE, predict_scaled
+from driple.training.train import TrainResult, describe_data
 from driple.training.transfer_config import TransferConfig, transfer_config
-from driple.training.tuned import Tuned, tuned_model
 
 __all__ = ["LEAST_LABELS", "TransferConfig", "transfer", "transfer_config", "unknown_op_types"]
 

@@ -24,7 +24,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from driple.inputs import InputConfig, InspectorInput, fluid_communities
+from driple.features import InputConfig, InspectorInput, fluid_communities
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import make_inspector

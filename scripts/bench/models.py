@@ -11,14 +11,14 @@ import time
 
 import numpy as np
 
+from driple.analytic.closed_forms import zhang_pipeline
+from driple.analytic.job_profile import profile_of
+from driple.analytic.sweep import Points, iteration_seconds
+from driple.cluster.setting import Setting
+from driple.cluster.topology import scene_of
 from driple.graph import read_graph
-from driple.perfmodel.sweep import Points, iteration_seconds
-from driple.settings import Setting
-from driple.simulate.closed import zhang_pipeline
-from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job
-from driple.simulate.profile import profile_of
-from driple.simulate.scene import scene_of
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job
 from scripts.shipped import ROOT
 
 POINTS = 1_000_000

@@ -15,8 +15,8 @@ from pathlib import Path
 from google.protobuf import text_format
 
 from driple.graph import graph_from_graphdef_bytes, graph_from_text
-from driple.graph.graphdef import message_class
-from driple.graph.pbtxt import raw_from_text
+from driple.graph.tf.graphdef import message_class
+from driple.graph.tf.pbtxt import raw_from_text
 from scripts.bench.timing import median_s
 
 EXAMPLE = Path(__file__).parents[2] / "datasets/examples/resnet50.pbtxt"

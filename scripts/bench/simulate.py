@@ -14,11 +14,11 @@ import time
 
 import numpy as np
 
+from driple.cluster.setting import Setting
+from driple.dataset.simulated import SimulationPlan
 from driple.dataset.store import read_dataset
-from driple.settings import Setting
-from driple.simulate.collect import SimulationPlan
-from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job
 from driple.simulate.run import simulate
 from scripts.shipped import FIRST_SIMULATED, simulated_folders
 from scripts.studies.kit.tables import markdown

@@ -13,10 +13,10 @@ import os
 import resource
 import time
 
-from driple.throughput.curve import throughput_curve
-from driple.throughput.jobtrace import read_job_trace
-from driple.throughput.overhead import Overhead
-from driple.throughput.scaling import Cluster, job_of_trace
+from driple.async_sgd.curve import throughput_curve
+from driple.async_sgd.jobtrace import read_job_trace
+from driple.async_sgd.overhead import Overhead
+from driple.async_sgd.scaling import Cluster, job_of_trace
 from scripts.shipped import ROOT
 
 TRACE = ROOT / "tests" / "data" / "throughput" / "inception3.npz"

@@ -15,8 +15,8 @@ import torch
 from torch.nn import functional
 
 from driple.inspector.model import make_batch
+from driple.training.fine_tuning import tuned_model
 from driple.training.transfer_config import transfer_config
-from driple.training.tuned import tuned_model
 from scripts.bench.inspector import BATCH_SIZE, random_checkpoint, random_input
 from scripts.bench.timing import median_s
 

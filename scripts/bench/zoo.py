@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from driple.settings import Setting
-from driple.zoo.lists import paper_workloads
-from driple.zoo.store import build_graphs
+from driple.cluster.setting import Setting
+from driple.dataset.graph_store import build_graphs
+from driple.jobs.lists import paper_workloads
 
 SETTING = "V100-P1w2/ho-PCIe"
 PROCESSES = 2

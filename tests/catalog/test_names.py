@@ -3,8 +3,8 @@
 import pytest
 
 from driple.catalog import DEVICES, LINKS, device_named, find_device, link_named, nearest_devices
+from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.errors import ConfigError, SettingError
-from driple.settings import KNOWN_SETTINGS, Setting
 
 ISSUE = (
     "V100", "V100-SXM2", "V100-SXM3", "2080 Ti", "Titan RTX", "K80", "P100", "P40", "T4",

@@ -13,19 +13,20 @@ from typing import Any
 import pytest
 
 from driple.cli.main import run
+from driple.cluster.topology import scene_of
+from driple.estimation.stated_error import job_kind
+from driple.features.communities import group_nodes
 from driple.graph import read_graph
-from driple.inputs.grouping import group_nodes
-from driple.inspector import forward, law
-from driple.opcost.cost import SignatureCosts, cost_of_graph
-from driple.opcost.formulas import cost_of_completed
-from driple.opcost.products import product_of
-from driple.simulate.device import Calibration
-from driple.simulate.job import OpKinds
+from driple.graph.cost.cost import SignatureCosts, cost_of_graph
+from driple.graph.cost.formulas import cost_of_completed
+from driple.graph.cost.products import product_of
+from driple.graph.liveness import executed_nodes
+from driple.inspector import cost_prior as law
+from driple.inspector import forward
+from driple.simulate.calibration import Calibration
 from driple.simulate.kernels import kernel_times
-from driple.simulate.live import executed_nodes
-from driple.simulate.plan import execution_order, plan_step
-from driple.simulate.scene import scene_of
-from driple.simulate.stated_error import job_kind
+from driple.simulate.prepared_job import OpKinds
+from driple.step.plan import execution_order, plan_step
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "examples" / "resnet20.pbtxt"
 ONE, OTHER = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"

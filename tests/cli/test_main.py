@@ -15,12 +15,12 @@ import pytest
 
 from driple.cli.main import _run
 from driple.cli.show import print_targets
+from driple.estimation import checked as checked_module
+from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
-from driple.inputs import FEATURES_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.inspector.predict import Prediction
-from driple.simulate import checked as checked_module
-from driple.targets import RESOURCES, Targets
+from driple.trace.targets import RESOURCES, Targets
 from tests.inspector.examples import checkpoint_of, constant_inspector
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.test_main import driple, refused
-from tests.measure.test_cluster import needs_cluster
+from tests.measure.testbed.test_cluster import needs_cluster
 
 WORKLOAD = "lenet-x0.25/mnist/b8/momentum/async"
 QUICK = ("--iterations", 10, "--seconds", 0.5, "--tries", 1, "--quiet-wait", 0)

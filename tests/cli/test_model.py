@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from driple.features import FEATURES_VERSION
 from driple.graph import READER_VERSION
-from driple.inputs import FEATURES_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.inspector.checkpoint import load_checkpoint
-from driple.settings import KNOWN_SETTINGS, Setting
 from tests.cli.test_main import ROOT, driple
 
 EXAMPLE = ROOT / "datasets/examples/resnet50.pbtxt"

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.cli.stalls_plot import bars_of
+from driple.plot.stalls import bars_of
 from tests.cli.test_main import ROOT, driple, refused
-from tests.stalls.profiles import write_profile
+from tests.profiler.profiles import write_profile
 
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
 SCRIPT = ROOT / "scripts/check_file_sizes.py"
@@ -20,7 +20,7 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
     command = [
         *("stalls", "run", "--out", tmp_path / "out", "--processes", 1, "--steps", "1,2,5"),
         *("--iterations", 2, "--warmup", 3, "--repeats", 1, "--tries", 1, "--json"),
-        *("--", "-m", "driple.stalls.train", "bert-tiny", "--length", 8, "--batch-size", 2),
+        *("--", "-m", "driple.profiler.train", "bert-tiny", "--length", 8, "--batch-size", 2),
     ]
     done = driple(*command)
     assert done.returncode == 0, done.stderr

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from driple.throughput.jobtrace import read_job_trace
-from driple.throughput.overhead import Overhead
+from driple.async_sgd.jobtrace import read_job_trace
+from driple.async_sgd.overhead import Overhead
 from tests.cli.test_main import ROOT, driple, refused
 
 RECORDS = sorted((ROOT / "tests/data/throughput").glob("*.pb.gz"))

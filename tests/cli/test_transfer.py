@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.cli.checkpoints import checkpoint_path
 from driple.cli.transfer import _check_new, _checkpoint, _config, _note_known
+from driple.cluster.setting import Setting
 from driple.dataset import Dataset, read_dataset, write_dataset
 from driple.dataset.split import random_split
 from driple.errors import CheckpointError
-from driple.settings import Setting
-from driple.targets import Targets
+from driple.inspector.checkpoint_places import checkpoint_path
+from driple.trace.targets import Targets
 from tests.cli.test_main import ROOT, driple, refused
 
 SETTING = "CPU25-P1w2/ho-200M"

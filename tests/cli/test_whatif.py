@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from driple.cli.whatif_plot import apart
+from driple.plot.sweep import apart
 from tests.cli.test_main import EXAMPLE, driple, refused
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from driple.dataset import Dataset, Example
+from driple.features import GroupedGraph
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
-from driple.inputs import GroupedGraph
-from driple.label.provenance import Provenance
-from driple.targets import Targets
+from driple.trace.provenance import Provenance
+from driple.trace.targets import Targets
 
 SETTING = "CPU-P1w2/ho-200M"
 OP_TYPES = ("Conv2D", "Relu", "MatMul", "BiasAdd")

@@ -9,8 +9,8 @@ import pytest
 
 from driple.dataset import Dataset, fingerprint, graph_hash, merge_examples
 from driple.errors import DatasetError
-from driple.label.provenance import Provenance
-from driple.targets import Targets
+from driple.trace.provenance import Provenance
+from driple.trace.targets import Targets
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
 

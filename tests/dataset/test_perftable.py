@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.dataset.perftable import COLUMNS, read_perf_table
 from driple.errors import DatasetError
-from driple.settings import Setting
 
 SETTING = Setting.parse("2080Ti-P1w2/ho-PCIe")
 GRAPH = 'node { name: "a" op: "Placeholder" device: "/job:worker/device:GPU:0" }\n'

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import torch
 
+from driple.cluster.setting import Setting
 from driple.dataset import read_dataset, released, write_dataset
 from driple.dataset.example import merge_examples
 from driple.dataset.released import read_released
 from driple.dataset.split import given_split
 from driple.errors import DatasetError, MissingExtraError
-from driple.inputs import GroupedGraph
-from driple.settings import Setting
-from driple.targets import TARGET_NAMES
+from driple.features import GroupedGraph
+from driple.trace.targets import TARGET_NAMES
 from tests.dataset.examples import example
 
 SETTING = Setting.parse("V100-P1w2/ho-PCIe")

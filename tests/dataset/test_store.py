@@ -21,7 +21,7 @@ from driple.errors import DatasetError
 from driple.graph import READER_VERSION
 from driple.graph.opgraph import LAYOUTS, Layout, OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
-from driple.label.provenance import Provenance
+from driple.trace.provenance import Provenance
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
 
 NAMES = ("dataset.json", "examples.parquet", "graphs.parquet")

@@ -7,8 +7,8 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from driple.graph.graphdef import message_class, raw_from_message
-from driple.graph.raw import RawGraph
+from driple.graph.tf.graphdef import message_class, raw_from_message
+from driple.graph.tf.raw import RawGraph
 
 ODD_NAMES = (
     "a",

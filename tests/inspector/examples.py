@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from driple.inputs import InputConfig, InspectorInput
+from driple.features import InputConfig, InspectorInput
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import Ensemble, make_inspector

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from driple.errors import CheckpointError
-from driple.inputs.features import CONTEXT_NAMES
+from driple.features.features import CONTEXT_NAMES
 from driple.inspector import checkpoint as module
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from driple.inspector.config import InspectorConfig

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from driple.errors import ConfigError
-from driple.inputs import InspectorInput
+from driple.features import InspectorInput
 from driple.inspector.config import InspectorConfig
 from driple.inspector.model import Inspector, make_batch
 from driple.inspector.shapes import weight_shapes

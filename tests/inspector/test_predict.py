@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from driple.errors import CheckpointError, ConfigError, GraphError, PredictionError
+from driple.features import InputConfig, build_input
+from driple.features.features import CONTEXT_NAMES
 from driple.graph import READER_VERSION
 from driple.graph.opgraph import OpGraph, RemoteOps
-from driple.inputs import InputConfig, build_input
-from driple.inputs.features import CONTEXT_NAMES
 from driple.inspector.checkpoint import save_checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.intervals import Intervals
@@ -25,7 +25,7 @@ from driple.inspector.model import make_batch
 from driple.inspector.predict import Predictor, predict
 from driple.inspector.scaling import InputScaler, TargetScaler
 from driple.inspector.trained_on import Source, TrainedOn
-from driple.targets import RESOURCES
+from driple.trace.targets import RESOURCES
 
 from .examples import (
     SETTING,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from driple.errors import CheckpointError, ConfigError
-from driple.inputs.features import CONTEXT_NAMES
+from driple.features.features import CONTEXT_NAMES
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from driple.inspector.config import InspectorConfig
 from driple.inspector.predict import Predictor

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from driple.measure.metadata import ProfiledStep, records_of
-from driple.measure.steprecord import job_trace_of
-from driple.throughput.jobtrace import JobTrace
-from driple.throughput.origin import TraceOrigin
+from driple.async_sgd.jobtrace import JobTrace
+from driple.async_sgd.origin import TraceOrigin
+from driple.measure.testbed.metadata import ProfiledStep, records_of
+from driple.measure.testbed.step_trace import job_trace_of
 
 DATA = Path(__file__).parents[1] / "data" / "throughput"
 RECORDS = [gzip.decompress(file.read_bytes()) for file in sorted(DATA.glob("lenet-*.pb.gz"))]

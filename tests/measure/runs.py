@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.measure.samples import Samples, write_samples
-from driple.targets import RESOURCES
-from driple.zoo import Workload
+from driple.jobs import Workload
+from driple.measure.counters.samples import Samples, write_samples
+from driple.trace.targets import RESOURCES
 
 GRAPH = Path(__file__).parents[1] / "data/graphs/ps_training.pb.gz"
 

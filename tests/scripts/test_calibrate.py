@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from types import ModuleType
 
-from driple.simulate.published import PublishedRun, read_published
-from driple.simulate.validate import HeldOut, Prediction
+from driple.calibration.published import PublishedRun, read_published
+from driple.calibration.validate import HeldOut, Prediction
 
 ROOT = Path(__file__).parents[2]
 

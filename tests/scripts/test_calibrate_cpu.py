@@ -8,9 +8,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from driple.settings import Setting
-from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job
+from driple.cluster.setting import Setting
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 

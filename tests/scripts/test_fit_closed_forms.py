@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driple.simulate.closed import FORMAT
+from driple.analytic.closed_forms import FORMAT
 from scripts import fit_closed_forms
 from scripts.shipped import FIRST
 

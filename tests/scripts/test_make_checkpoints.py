@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.inspector.checkpoint import load_checkpoint
-from driple.settings import Setting
 from driple.training.transfer_config import transfer_config
 from tests.dataset.examples import of_setting, synthetic_dataset
 from tests.training.presets import small_preset

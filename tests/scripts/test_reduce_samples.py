@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from driple.errors import MeasureError
-from driple.measure.archive import read_archive, write_archive
-from driple.zoo.workload import Workload
+from driple.jobs.workload import Workload
+from driple.measure.testbed.archive import read_archive, write_archive
 from tests.measure.runs import run_folder
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.dataset.store import read_dataset, write_dataset
-from driple.settings import Setting
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 FIRST, OTHER = "CPU-P1w2/ho-400M", "CPU-P2w2/ho-200M"

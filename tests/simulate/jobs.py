@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from driple.calibration.fit import DEVICE, KERNELS
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
-from driple.simulate.calibrate import DEVICE, KERNELS
-from driple.simulate.device import Calibration, ClusterErrors, LinkEfficiency, Reached
+from driple.simulate.calibration import Calibration, ClusterErrors, LinkEfficiency, Reached
 from driple.simulate.kernels import Efficiency
 
 FLOAT, INT = 1, 3

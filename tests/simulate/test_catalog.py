@@ -6,13 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from driple.calibration.published import DEVICES_OF_RUNS
 from driple.catalog import DEVICES, Device
+from driple.cluster.setting import Setting
+from driple.cluster.topology import copy_s_per_byte, scene_of
 from driple.errors import CatalogError
-from driple.settings import Setting
-from driple.simulate.device import link_kind, nearest_link, nearest_relative, shipped_calibration
-from driple.simulate.published import DEVICES_OF_RUNS
+from driple.simulate.calibration import (
+    link_kind,
+    nearest_link,
+    nearest_relative,
+    shipped_calibration,
+)
 from driple.simulate.run import simulate
-from driple.simulate.scene import copy_s_per_byte, scene_of
 from tests.simulate.jobs import net
 
 

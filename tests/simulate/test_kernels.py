@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from driple.calibration.fit import DEVICE, KERNELS
 from driple.catalog import device_named
-from driple.settings import Setting
-from driple.simulate.calibrate import DEVICE, KERNELS
-from driple.simulate.device import shipped_calibration
+from driple.cluster.setting import Setting
+from driple.simulate.calibration import shipped_calibration
 from driple.simulate.kernels import Efficiency, kernel_times
 from driple.simulate.optable import OpTable
 from tests.simulate.test_optable import HALF, op

@@ -9,19 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.codec import to_dict
 from driple.dataset import graph_hash, read_dataset, read_datasets
+from driple.dataset.graph_store import GraphStore
 from driple.dataset.graphtable import graphs_to_table
+from driple.dataset.simulated import SimulationPlan, simulate_store
 from driple.dataset.tables import write_table
 from driple.errors import ConfigError, DatasetError, GraphError, SettingError
-from driple.label.provenance import TimeError
-from driple.settings import Setting
-from driple.simulate.collect import SimulationPlan, simulate_store
-from driple.simulate.device import Calibration, ClusterErrors, LinkEfficiency, shipped_calibration
-from driple.simulate.job import Job
+from driple.simulate.calibration import (
+    Calibration,
+    ClusterErrors,
+    LinkEfficiency,
+    shipped_calibration,
+)
+from driple.simulate.prepared_job import Job
 from driple.simulate.run import Simulation, simulate
-from driple.targets import TARGET_NAMES
-from driple.zoo.store import GraphStore
+from driple.trace.provenance import TimeError
+from driple.trace.targets import TARGET_NAMES
 from tests.simulate.jobs import CALIBRATION, net
 
 

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from driple.catalog import device_named, link_named
+from driple.cluster.setting import Setting
+from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster
+from driple.comm.ring import RingSpec, simulate_ring
 from driple.graph.placement import Strategy
-from driple.settings import Setting
-from driple.simulate.cluster import ClusterSpec, WorkerRecord, simulate_cluster
-from driple.simulate.device import CalibratedDevice, LinkEfficiency
-from driple.simulate.job import Job, Program
-from driple.simulate.plan import Message, Segment, StepPlan
-from driple.simulate.ring import RingSpec, simulate_ring
+from driple.simulate.calibration import CalibratedDevice, LinkEfficiency
+from driple.simulate.prepared_job import Job, Program
 from driple.simulate.run import simulate, targets_of_record
-from driple.targets import TARGET_NAMES
+from driple.step.plan import Message, Segment, StepPlan
+from driple.trace.targets import TARGET_NAMES
 from tests.simulate.jobs import CALIBRATION, net
 
 MB = 1e6

@@ -22,7 +22,7 @@ import torch
 from driple.dataset import random_split
 from driple.errors import ConfigError
 from driple.training import runfiles
-from driple.training.loop import RunOptions, train
+from driple.training.train import RunOptions, train
 from tests.dataset.examples import synthetic_dataset
 from tests.training.presets import small_preset
 

@@ -9,8 +9,8 @@ import sys
 import time
 
 from driple.dataset import random_split
-from driple.training.loop import RunOptions, train
-from driple.training.trainer import Progress
+from driple.training.loop import Progress
+from driple.training.train import RunOptions, train
 from tests.dataset.examples import synthetic_dataset
 from tests.training.presets import small_preset
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from driple.inputs import InputConfig
+from driple.features import InputConfig
 from driple.inspector.config import InspectorConfig
 from driple.training.config import Preset, TrainConfig
 

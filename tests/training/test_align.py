@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from driple.inspector.scaling import TargetScaler
-from driple.targets import NUM_TARGETS
+from driple.trace.targets import NUM_TARGETS
 from driple.training.align import OFFSET_LABELS, align_layer, aligned_lines
 
 

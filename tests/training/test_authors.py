@@ -18,7 +18,7 @@ from driple.inspector.config import CONV_NEGATIVE_SLOPE
 from driple.inspector.model import Inspector
 from driple.training.authors import read_authors_weights
 from driple.training.config import preset_named
-from driple.training.loop import RunOptions, train
+from driple.training.train import RunOptions, train
 from tests.dataset import test_released
 
 GROUPS, HIDDEN = 8, 64

@@ -14,7 +14,7 @@ import pytest
 from driple.errors import ConfigError
 from driple.locks import locked
 from driple.training.runfiles import LOCK_FILE
-from tests.training.test_loop import ROOT, run
+from tests.training.test_train import ROOT, run
 
 
 def kill_and_resume(folder: Path, stride: int, pairs: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError, DatasetError
-from driple.targets import TARGET_NAMES
+from driple.trace.targets import TARGET_NAMES
 from driple.training.metrics import (
     ScoresRecord,
     mean_scores,

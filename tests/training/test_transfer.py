@@ -15,21 +15,21 @@ import torch
 from driple.dataset import Dataset
 from driple.dataset.split import limited_split, random_split
 from driple.errors import ConfigError, DatasetError
+from driple.features import FEATURES_VERSION
 from driple.graph.opgraph import OpGraph
-from driple.inputs import FEATURES_VERSION
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.predict import predict
-from driple.targets import Targets
+from driple.trace.targets import Targets
 from driple.training.config import Preset, TrainConfig
-from driple.training.loop import RunOptions, TrainResult, train
+from driple.training.fine_tuning import tuned_model
 from driple.training.runfiles import CHECKPOINT_FILE
+from driple.training.train import RunOptions, TrainResult, train
 from driple.training.transfer import (
     TransferConfig,
     transfer,
     transfer_config,
     unknown_op_types,
 )
-from driple.training.tuned import tuned_model
 from tests.dataset.examples import grouped_dataset, of_setting, synthetic_dataset
 from tests.training.presets import small_preset
 

@@ -17,20 +17,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.dataset.lookup import read_labels
 from driple.dataset.store import read_datasets
 from driple.errors import DripleError
+from driple.evaluation.benchmark import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind
+from driple.evaluation.error_analysis import break_down
+from driple.evaluation.evaluate import run_arena
+from driple.evaluation.methods import TRANSFERRED, choose_methods
+from driple.evaluation.summary import Summaries
 from driple.files import write_whole
-from driple.label.provenance import Provenance
-from driple.settings import Setting
-from driple.targets import TARGET_NAMES
-from driple.training.arena import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind
-from driple.training.breakdown import break_down
+from driple.trace.provenance import Provenance
+from driple.trace.targets import TARGET_NAMES
 from driple.training.config import PRESETS, Preset
-from driple.training.evaluate import run_arena
-from driple.training.methods import TRANSFERRED, choose_methods
-from driple.training.summary import Summaries
 from scripts.shipped import (
     FIRST,
     FIRST_SIMULATED,

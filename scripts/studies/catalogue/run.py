@@ -16,18 +16,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.files import write_whole
 from driple.graph import graph_from_graphdef_bytes, read_graph
+from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
-from driple.opcost import cost_of_graph
-from driple.settings import Setting
-from driple.simulate.device import shipped_calibration
+from driple.jobs.counts import kind_counts
+from driple.jobs.lists import paper_workloads
+from driple.jobs.tensorflow.graphmode import begin_graph_mode
+from driple.jobs.workload import Workload
+from driple.simulate.calibration import shipped_calibration
 from driple.simulate.run import simulate
-from driple.zoo.counts import kind_counts
-from driple.zoo.graphmode import begin_graph_mode
-from driple.zoo.lists import paper_workloads
-from driple.zoo.workload import Workload
 
 ROWS = Path(__file__).parent / "rows.json"
 SETTINGS = ("V100-P1w2/ho-PCIe", "V100-R1/ho-PCIe")
@@ -74,7 +74,7 @@ def figures_of(graph: OpGraph, parameters: int, settings: tuple[str, ...]) -> di
 
 def compare(entry: dict[str, Any]) -> dict[str, Any]:
     """One row: numbers of the original and of the catalogue's graph."""
-    from driple.zoo.training import ClusterShape, build_training_step, graphdef_of
+    from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
     settings = SETTINGS[1:] if entry["mode"] in ONE_MACHINE else SETTINGS
     job = workload_of(entry)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from driple.inspector.batch import GroupBatch
 from driple.inspector.config import InspectorConfig
 from driple.inspector.model import Inspector
-from driple.targets import NUM_TARGETS
+from driple.trace.targets import NUM_TARGETS
 
 Network = Literal["AlexNet", "VGG16"]
 Activation = Literal["relu", "sigmoid"]

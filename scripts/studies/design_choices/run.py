@@ -27,13 +27,13 @@ import torch
 from driple.dataset.example import Dataset, Example, fingerprint
 from driple.dataset.split import Split, limited_split, random_split
 from driple.dataset.store import read_datasets
-from driple.inputs import Groupings, InputConfig
+from driple.features import Groupings, InputConfig
 from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import make_inspector
 from driple.training.config import PRESETS, Preset
-from driple.training.fit import RunOptions, fit
 from driple.training.metrics import Scores, score
 from driple.training.prepare import Part, Prepared, prepare
+from driple.training.run import RunOptions, fit
 from scripts.shipped import FIRST, FIRST_SIMULATED, measured_folders, simulated_folders
 from scripts.studies.design_choices.convolutional import ConvolutionalInspector
 from scripts.studies.kit.results import add_result, read_results

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from driple.dataset.example import Dataset, Example
-from driple.targets import FIGURES, TARGET_NAMES, UNITS
+from driple.trace.targets import FIGURES, TARGET_NAMES, UNITS
 from scripts.studies.kit.pictures import plain
 from scripts.studies.kit.tables import markdown
 

@@ -13,16 +13,16 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
-from driple.label.provenance import Repeatability, RunPlan
-from driple.measure.archive import read_archive
-from driple.measure.campaign import Limits
-from driple.measure.collect import GRID_S
-from driple.measure.network import Port
-from driple.measure.shares import own_workers, worker_shares
-from driple.settings import Setting
-from driple.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
-from driple.zoo import Workload
+from driple.jobs import Workload
+from driple.measure.testbed.archive import read_archive
+from driple.measure.testbed.campaign import Limits
+from driple.measure.testbed.collect import GRID_S
+from driple.measure.testbed.cpu_quota import own_workers, worker_shares
+from driple.measure.testbed.network import Port
+from driple.trace.provenance import Repeatability, RunPlan
+from driple.trace.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
 from scripts.shipped import DATASETS, measured_datasets
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import COLOURS, plain, save

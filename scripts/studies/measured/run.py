@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.errors import DatasetError, DripleError
 from driple.files import write_whole
-from driple.measure.archive import read_archive
-from driple.measure.cluster import RunRecord
-from driple.measure.collect import traces_of_run
-from driple.measure.shares import own_workers, worker_shares
-from driple.settings import Setting
-from driple.targets import NETWORK
+from driple.measure.testbed.archive import read_archive
+from driple.measure.testbed.cluster import RunRecord
+from driple.measure.testbed.collect import traces_of_run
+from driple.measure.testbed.cpu_quota import own_workers, worker_shares
 from driple.trace import Trace
+from driple.trace.targets import NETWORK
 from scripts.shipped import DATASETS, measured_datasets
 
 FACTS = Path(__file__).parent / "trace-facts.json"

@@ -13,20 +13,20 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from driple.analytic.advice import rate_from_measured
+from driple.analytic.closed_forms import ClosedForm, zeng_published, zeng_repaired, zhang_pipeline
+from driple.analytic.job_profile import imbalance, points_of, profile_of, slowest_device
+from driple.analytic.repaired import Exchange
+from driple.analytic.sweep import Points, Profile, iteration_seconds
+from driple.calibration.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
+from driple.cluster.setting import Setting
+from driple.cluster.topology import Scene, scene_of
+from driple.comm.ps import ClusterSpec, simulate_cluster
+from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
-from driple.perfmodel.advice import rate_from_measured
-from driple.perfmodel.repaired import Exchange
-from driple.perfmodel.sweep import Points, Profile, iteration_seconds
-from driple.settings import Setting
-from driple.simulate.closed import ClosedForm, zeng_published, zeng_repaired, zhang_pipeline
-from driple.simulate.cluster import ClusterSpec, simulate_cluster
-from driple.simulate.device import Calibration
-from driple.simulate.job import Job
-from driple.simulate.profile import imbalance, points_of, profile_of, slowest_device
+from driple.simulate.calibration import Calibration
+from driple.simulate.prepared_job import Job
 from driple.simulate.run import simulate
-from driple.simulate.scene import Scene, scene_of
-from driple.simulate.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
-from driple.zoo.store import GraphStore
 from scripts.shipped import FIRST, measured_datasets
 
 FloatArray = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
-from driple.perfmodel.advice import BestCompression, best_compression, communication_ratio, speed_up
-from driple.perfmodel.sweep import Compression, Exchange, Points, Profile, iteration_seconds
+from driple.analytic.advice import BestCompression, best_compression, communication_ratio, speed_up
+from driple.analytic.sweep import Compression, Exchange, Points, Profile, iteration_seconds
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.models.checks import Halves
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
+from driple.analytic import zeng
+from driple.analytic.advice import BestCompression
+from driple.analytic.closed_forms import work_of
+from driple.analytic.job_profile import profile_of
+from driple.calibration.published import read_rows
+from driple.calibration.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
+from driple.dataset.graph_store import GraphStore
 from driple.inspector.checkpoint import load_checkpoint
-from driple.perfmodel import zeng
-from driple.perfmodel.advice import BestCompression
-from driple.simulate.closed import work_of
-from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job
-from driple.simulate.profile import profile_of
-from driple.simulate.published import read_rows
-from driple.simulate.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
-from driple.zoo.store import GraphStore
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job
 from scripts.fit_closed_forms import GRAPHS, TABLES, Errors, Fitted, fitted, progress
 from scripts.shipped import inspector_file
 from scripts.studies.kit.stored import write_stored

@@ -20,8 +20,8 @@ from typing import Any
 from driple.errors import DripleError
 from driple.files import write_whole
 from driple.graph import read_graph
+from driple.graph.cost import cost_of_graph
 from driple.graph.options import ReadOptions
-from driple.opcost import cost_of_graph
 
 TOLERANCE = 0.10
 DEFAULT_BATCH = 32

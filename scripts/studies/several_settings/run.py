@@ -19,16 +19,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.dataset.split import Split, family_splits
 from driple.errors import ConfigError
+from driple.evaluation.baselines import BASELINES, limited_threads
+from driple.evaluation.benchmark import ArenaConfig
+from driple.evaluation.evaluate import run_arena
+from driple.evaluation.summary import Summaries
 from driple.files import write_whole
-from driple.settings import Setting
-from driple.training.arena import ArenaConfig
-from driple.training.baselines import BASELINES, limited_threads
-from driple.training.evaluate import run_arena
 from driple.training.metrics import score, time_errors_pct
-from driple.training.summary import Summaries
 from scripts.shipped import FIRST, FOLDS, measured_datasets
 from scripts.studies.kit.results import Row
 

@@ -14,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import pyplot as plt
 
+from driple.calibration.paper_figures import Fact, check_facts, read_facts, workloads_of
+from driple.calibration.validate import Prediction, error_rows, validate
 from driple.catalog import DEVICES
+from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.dataset.example import Dataset, Example
+from driple.dataset.graph_store import GraphStore
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
-from driple.label.repeatability import smape_shares
-from driple.settings import KNOWN_SETTINGS, Setting
-from driple.simulate.device import shipped_calibration
-from driple.simulate.facts import Fact, check_facts, read_facts, workloads_of
-from driple.simulate.job import Job
-from driple.simulate.validate import Prediction, error_rows, validate
-from driple.zoo.store import GraphStore
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job
+from driple.trace.repeatability import smape_shares
 from scripts.shipped import (
     DATASETS,
     FIRST,

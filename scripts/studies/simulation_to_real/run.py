@@ -18,17 +18,17 @@ from pathlib import Path
 
 import numpy as np
 
+from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import random_split
 from driple.dataset.store import read_datasets
-from driple.inputs import Groupings
+from driple.features import Groupings
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
-from driple.settings import Setting
 from driple.training.config import preset_named
-from driple.training.loop import RunOptions, train
 from driple.training.metrics import score
 from driple.training.runfiles import CHECKPOINT_FILE
+from driple.training.train import RunOptions, train
 from scripts.shipped import (
     FIRST,
     FIRST_SIMULATED,

@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from driple.cli.stalls_plot import COLOURS
-from driple.stalls.linkfit import LinkFit
-from driple.stalls.record import Profile
-from driple.stalls.workloads import MICRO
+from driple.jobs.pytorch.workloads import MICRO
+from driple.plot.stalls import COLOURS
+from driple.profiler.linkfit import LinkFit
+from driple.profiler.stall_profile import Profile
 from scripts.studies.kit.pictures import plain
 from scripts.studies.stalls.run import MODELS, RATES, Run
 

@@ -3,7 +3,7 @@
     python -m scripts.studies.stalls.rented
 
 Nobody here has these machines: a PyTorch model's training step is read as a graph
-(driple.stalls.traced), and simulated on every instance, alone and in pairs.
+(driple.graph.torch.torch_graph), and simulated on every instance, alone and in pairs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from driple.simulate.device import shipped_calibration
-from driple.simulate.job import Job
-from driple.stalls.cost import simulated_offer
-from driple.stalls.instances import choose_instances, read_instances
-from driple.stalls.traced import graph_of_workload
-from driple.stalls.workloads import MACRO, workload_named
+from driple.graph.torch.torch_graph import graph_of_workload
+from driple.jobs.pytorch.workloads import MACRO, workload_named
+from driple.planning.cost import simulated_offer
+from driple.planning.instances import choose_instances, read_instances
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job
 from scripts.studies.kit.pictures import plain
 from scripts.studies.kit.tables import least, read_rows, write_rows
 

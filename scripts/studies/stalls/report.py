@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from driple.catalog import link_named
-from driple.cli.stalls_plot import plot_profile
 from driple.errors import DripleError
 from driple.files import write_whole
-from driple.simulate.device import shipped_calibration
-from driple.stalls.communication import calibrated_channel, paper_time
-from driple.stalls.linkfit import LinkFit, Observation, fit_link, observations_of, write_channels
-from driple.stalls.record import Profile, read_profile
-from driple.stalls.steps import DIFFERENCES
-from driple.stalls.workloads import MICRO
+from driple.jobs.pytorch.workloads import MICRO
+from driple.plot.stalls import plot_profile
+from driple.profiler.communication import calibrated_channel, paper_time
+from driple.profiler.linkfit import LinkFit, Observation, fit_link, observations_of, write_channels
+from driple.profiler.stall_profile import Profile, read_profile
+from driple.profiler.steps import DIFFERENCES
+from driple.simulate.calibration import shipped_calibration
 from driple.units import parse_rate
 from scripts.studies.kit.page import Parts
 from scripts.studies.kit.pictures import save

@@ -30,10 +30,10 @@ from pathlib import Path
 from driple.cli.show import progress_bar
 from driple.errors import DripleError
 from driple.files import write_whole
-from driple.stalls.profiler import profile_script
-from driple.stalls.samples import make_images, make_tokens
-from driple.stalls.steps import Plan
-from driple.stalls.workloads import MACRO, MICRO, WORKLOADS
+from driple.jobs.pytorch.samples import make_images, make_tokens
+from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS
+from driple.profiler.steps import Plan
+from driple.profiler.steps_runner import profile_script
 from driple.units import parse_rate
 from scripts.shipped import ROOT
 
@@ -69,7 +69,7 @@ def runs_of(macro: Sequence[str], micro: Sequence[str], rates: Sequence[str]) ->
 
 def command_of(run: Run, options: argparse.Namespace) -> list[str]:
     """The training script's."""
-    train = ["-m", "driple.stalls.train", run.model, "--epochs", "1000000"]
+    train = ["-m", "driple.profiler.train", run.model, "--epochs", "1000000"]
     if WORKLOADS[run.model].kind == "tokens":
         train += ["--length", str(TOKENS), "--batch-size", str(max(options.batch_size // 4, 1))]
     else:

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.lines import Line2D
 
-from driple.cli.throughput_plot import plot_overhead
+from driple.async_sgd.origin import PlatformRecord
 from driple.codec import from_json
-from driple.throughput.origin import PlatformRecord
+from driple.plot.throughput import plot_overhead
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.kit.results import Row
 

@@ -21,21 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from driple.cli.show import progress_bar
-from driple.errors import ConfigError
-from driple.files import write_whole
-from driple.throughput.baselines import cynthia, lin_queues, linear, phases_of
-from driple.throughput.compiled import CompiledJob
-from driple.throughput.jobtrace import JobTrace, read_job_trace
-from driple.throughput.overhead import Overhead
-from driple.throughput.scaling import (
+from driple.async_sgd.baselines import cynthia, lin_queues, linear, phases_of
+from driple.async_sgd.compiled import CompiledJob
+from driple.async_sgd.jobtrace import JobTrace, read_job_trace
+from driple.async_sgd.overhead import Overhead
+from driple.async_sgd.scaling import (
     Cluster,
     alone_s,
     job_of_trace,
     simulate_workers,
     with_computing,
 )
-from driple.throughput.streams import stream_errors
+from driple.async_sgd.streams import stream_errors
+from driple.cli.show import progress_bar
+from driple.errors import ConfigError
+from driple.files import write_whole
 from scripts.studies.kit.results import Row
 from scripts.studies.throughput.run import CASES, Case, read_runs, trace_file
 

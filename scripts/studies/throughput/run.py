@@ -36,18 +36,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driple.async_sgd.jobtrace import write_job_trace
+from driple.async_sgd.origin import TraceOrigin
 from driple.cli.show import progress_bar
 from driple.codec import to_dict
 from driple.errors import DripleError
-from driple.measure.ballast import Ballast, speed_beside_ballast
-from driple.measure.machine import host_facts, wait_until_quiet
-from driple.measure.platform import measure_platform
-from driple.measure.profile import read_steps
-from driple.measure.turns import Turn, TurnCluster, TurnJob
-from driple.throughput.jobtrace import write_job_trace
-from driple.throughput.origin import TraceOrigin
+from driple.jobs.workload import Workload
+from driple.measure.counters.machine import host_facts, wait_until_quiet
+from driple.measure.testbed.async_cluster import Turn, TurnCluster, TurnJob
+from driple.measure.testbed.filler_load import Ballast, speed_beside_ballast
+from driple.measure.testbed.link_benchmark import measure_platform
+from driple.measure.testbed.profile import read_steps
 from driple.units import parse_rate
-from driple.zoo.workload import Workload
 
 __all__ = ["CASES", "LOOKED_AT", "SERVER_SHARE", "WORKER_SHARES", "Case", "read_runs", "trace_file"]
 

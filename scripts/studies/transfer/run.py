@@ -23,12 +23,12 @@ from typing import Any
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
 from driple.dataset.store import read_dataset
-from driple.inputs import Groupings
+from driple.evaluation.transferred import trained_once
+from driple.features import Groupings
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.training.config import Preset, preset_named
-from driple.training.loop import RunOptions, train
 from driple.training.metrics import Scores
-from driple.training.moved import trained_once
+from driple.training.train import RunOptions, train
 from driple.training.transfer import transfer, transfer_config
 from scripts.shipped import (
     FIRST,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from driple.cluster.setting import Setting
 from driple.dataset.store import read_dataset
 from driple.errors import DatasetError
-from driple.settings import Setting
 from scripts.shipped import DATASETS
 from scripts.studies.measured.run import read_facts, trace_facts
 

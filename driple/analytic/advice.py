@@ -1,0 +1,166 @@
+"""What holds a job back, and what would help: answers drawn from many iteration times.
+
+Profile, Points -> bottleneck, gain of doubling each resource, speed-up, best compression
+
+Use cases of Zhang et al., section V-C, and its figures 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.analytic.sweep import (
+    Breakdown,
+    Compression,
+    Exchange,
+    Points,
+    Profile,
+    iteration_seconds,
+)
+from driple.errors import ConfigError
+
+__all__ = [
+    "BOTTLENECKS",
+    "RESOURCES",
+    "BestCompression",
+    "best_compression",
+    "bottleneck",
+    "communication_ratio",
+    "gain_of_doubling",
+    "rate_from_measured",
+    "speed_up",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+# What an iteration can be bound by, in the order in which ties are told.
+BOTTLENECKS: Mapping[str, str] = MappingProxyType(
+    {
+        "compute": "the workers' devices",
+        "worker_nic": "the network link of a worker",
+        "server_nic": "the network links of the parameter servers",
+        "server_cpu": "the processors of the parameter servers",
+        "stragglers": "waiting for the slowest worker",
+    }
+)
+# What can be doubled.
+RESOURCES = ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
+
+_RATIOS = np.linspace(0.0, 0.99, 100)
+# Factors on the speed of devices among which one is sought that explains a measurement.
+_LEAST_RATE, _MOST_RATE, _HALVINGS = 1e-4, 1e4, 60
+
+
+def bottleneck(found: Breakdown) -> npt.NDArray[np.str_]:
+    """Which resource each point is bound by: the one that is busy, or waited for, longest."""
+    busy = np.stack(
+        [
+            found.compute_s,
+            found.worker_nic_s,
+            found.server_nic_s,
+            found.server_cpu_s,
+            found.straggler_s,
+        ]
+    )
+    names: npt.NDArray[np.str_] = np.array(list(BOTTLENECKS))[busy.argmax(axis=0)]
+    return names
+
+
+def gain_of_doubling(
+    profile: Profile,
+    points: Points,
+    resource: str,
+    compression: Compression | None = None,
+    exchange: Exchange = "step",
+) -> FloatArray:
+    """Share of the iteration that is saved if there is twice as much of a resource.
+
+    Raises:
+        ConfigError: no such resource.
+    """
+    if resource not in RESOURCES:
+        raise ConfigError(f"'{resource}' cannot be doubled; choose of {', '.join(RESOURCES)}")
+    twice = replace(points, **{resource: 2 * np.asarray(getattr(points, resource))})
+    before, after = (
+        iteration_seconds(profile, one, compression, exchange) for one in (points, twice)
+    )
+    return 1 - after.total_s / before.total_s
+
+
+def speed_up(profile: Profile, points: Points, exchange: Exchange = "step") -> FloatArray:
+    """Examples per second of all workers over those of one device alone (section V-C)."""
+    total_s = iteration_seconds(profile, points, exchange=exchange).total_s
+    alone_s = profile.compute_s / np.asarray(points.compute_rate, dtype=np.float64)
+    return np.asarray(points.workers, dtype=np.float64) * alone_s / total_s
+
+
+def communication_ratio(found: Breakdown) -> FloatArray:
+    """Seconds in which the barrier link is busy over seconds of computing (section V-C)."""
+    return np.maximum(found.worker_nic_s, found.server_nic_s) / found.compute_s
+
+
+@dataclass(frozen=True, slots=True)
+class BestCompression:
+    """How much of the gradients not to send.
+
+    Attributes:
+        ratio: share that is not sent.
+        total_s: the iteration with it.
+        saved: share of the iteration without compression.
+    """
+
+    ratio: float
+    total_s: float
+    saved: float
+
+
+def best_compression(
+    profile: Profile, point: Points, compression: Compression, exchange: Exchange = "step"
+) -> BestCompression:
+    """The compression with the shortest iteration, to a hundredth (section V-C, figure 6).
+
+    Raises:
+        ConfigError: several points.
+    """
+    if point.shape:
+        raise ConfigError(f"the best compression is sought for one point, got shape {point.shape}")
+    tried = replace(point, compression=_RATIOS)
+    total_s = iteration_seconds(profile, tried, compression, exchange).total_s
+    best = int(total_s.argmin())
+    return BestCompression(
+        float(_RATIOS[best]), float(total_s[best]), float(1 - total_s[best] / total_s[0])
+    )
+
+
+def rate_from_measured(
+    profile: Profile, point: Points, measured_s: float, exchange: Exchange = "step"
+) -> float:
+    """The factor on the devices' speed with which one point takes what was measured.
+
+    Raises:
+        ConfigError: no speed explains it: the network alone takes longer, or devices so slow are
+            not to be believed.
+    """
+    if not (np.isfinite(measured_s) and measured_s > 0):
+        raise ConfigError(f"--measured must be seconds above 0, got {measured_s:g}")
+
+    def seconds(rate: float) -> float:
+        changed = replace(point, compute_rate=rate)
+        return float(iteration_seconds(profile, changed, exchange=exchange).total_s)
+
+    low, high = _LEAST_RATE, _MOST_RATE
+    if not seconds(high) < measured_s < seconds(low):
+        raise ConfigError(
+            f"--measured {measured_s:g} s does not fit this setting: parameters and gradients "
+            f"alone take {seconds(high):.4g} s on its network; check the setting, or whether "
+            "workers wait for each other"
+        )
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if seconds(middle) > measured_s else (low, middle)
+    return float(np.sqrt(low * high))

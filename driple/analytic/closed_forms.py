@@ -1,0 +1,323 @@
+"""Iteration time of a job on a cluster by the closed forms, part by part.
+
+    Job, Scene, Calibration -> Zeng's model as published, the same repaired, Zhang's -> ClosedForm
+
+Synchronous training with parameter servers: an asynchronous job is taken for a synchronous one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.analytic import repaired, zeng
+from driple.analytic.advice import bottleneck, communication_ratio, rate_from_measured
+from driple.analytic.job_profile import (
+    imbalance,
+    link_loads,
+    points_of,
+    profile_of,
+    slowest_device,
+)
+from driple.analytic.repaired import Exchange, transfer_seconds
+from driple.analytic.sweep import Exchange as WhenPulled
+from driple.analytic.sweep import iteration_seconds
+from driple.analytic.zhang import shared_link_bytes_per_s
+from driple.catalog import device_named, link_named
+from driple.cluster.topology import Scene
+from driple.errors import ConfigError
+from driple.graph.cost import GraphCost
+from driple.simulate.calibration import Calibration, is_cpu
+from driple.simulate.prepared_job import Job
+
+__all__ = [
+    "PARTS",
+    "ClosedForm",
+    "ClosedForms",
+    "Work",
+    "shipped_closed_forms",
+    "work_of",
+    "zeng_published",
+    "zeng_repaired",
+    "zhang_pipeline",
+]
+
+FORMAT = 1
+PARTS = ("compute", "push", "pull", "wait", "aggregation")
+_BITS, _PACKET_BYTES = 8, 1500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClosedForm:
+    """One iteration by one model.
+
+    Attributes:
+        method: `zeng`, `zeng-repaired` or `zhang`.
+        iteration_time_s: the whole.
+        parts_s: seconds of each of `PARTS`; they sum to the whole.
+        bottleneck: what it is bound by, a key of `driple.analytic.advice.BOTTLENECKS`; empty
+            where the model does not tell.
+        communication_ratio: busiest link over computing; none where the model does not tell.
+    """
+
+    method: str
+    iteration_time_s: float
+    parts_s: Mapping[str, float]
+    bottleneck: str = ""
+    communication_ratio: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """What a step computes, as Zeng's model wants it.
+
+    Attributes:
+        forward_flops: of the forward pass of the whole batch.
+        weights: elements of all parameters.
+        nbytes: of all parameters.
+        num_pushes: tensors of gradients.
+        is_forward: shape [num_nodes], the ops of the forward pass.
+        unknown: how many ops of each type have no formula of FLOPs.
+        unknown_share: share of all bytes that those move.
+    """
+
+    forward_flops: float
+    weights: float
+    nbytes: float
+    num_pushes: int
+    is_forward: npt.NDArray[np.bool_]
+    unknown: Mapping[str, int]
+    unknown_share: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClosedForms:
+    """What was fitted to measurements, and how far each method is from those it has not seen.
+
+    Attributes:
+        exchange: of the repaired model.
+        errors: by kind of cluster (`servers`, `CPU`), then by method: rows, mean_pct, p90_pct.
+        about: sources, date.
+    """
+
+    exchange: Exchange
+    errors: Mapping[str, Mapping[str, Mapping[str, float]]]
+    about: Mapping[str, Any]
+
+    @classmethod
+    def from_json(cls, text: str) -> ClosedForms:
+        """From the text of `closed_forms.json`.
+
+        Raises:
+            ConfigError: not such a file.
+        """
+        try:
+            values = json.loads(text)
+            if values["format"] != FORMAT:
+                raise ConfigError(f"closed_forms.json has format {values['format']}, not {FORMAT}")
+            exchange = Exchange(**values["exchange"])
+            return cls(exchange=exchange, errors=values["errors"], about=values["about"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(
+                f"no file of closed forms ({error}); make it again: scripts/fit_closed_forms.py"
+            ) from error
+
+    def error_of(self, scene: Scene, method: str) -> Mapping[str, float]:
+        """Error of a method on such clusters; empty if it is not known, as on one machine."""
+        on_cpu = is_cpu(scene.devices[0])
+        if scene.num_machines == 1 and not on_cpu:
+            return {}
+        return self.errors.get("CPU" if on_cpu else "servers", {}).get(method, {})
+
+
+@cache
+def shipped_closed_forms() -> ClosedForms:
+    """The fit that is installed with Driple."""
+    return ClosedForms.from_json((files("driple.simulate") / "closed_forms.json").read_text())
+
+
+def work_of(job: Job) -> Work:
+    """What a job's step computes and sends.
+
+    The backward pass begins with the first op, in order of execution, of a type made for gradients.
+
+    Raises:
+        GraphError: the graph does not tell what its ops compute on.
+    """
+    graph, cost = job.graph, job.cost
+    backward = [i for i in job.order.tolist() if _is_gradient(graph.op_types[i])]
+    place = np.empty(graph.num_nodes, dtype=np.int64)
+    place[job.order] = np.arange(len(job.order))
+    is_forward = place < (place[backward[0]] if backward else graph.num_nodes)
+    nbytes = float(graph.received_bytes)
+    return Work(
+        forward_flops=float((cost.flops * job.executions)[is_forward].sum()),
+        weights=nbytes / 4,
+        nbytes=nbytes,
+        num_pushes=max(len(graph.traffic.sent_bytes), 1),
+        is_forward=is_forward,
+        unknown=cost.unknown,
+        unknown_share=_share_of_unknown(job, cost),
+    )
+
+
+def _is_gradient(op_type: str) -> bool:
+    return "Backprop" in op_type or op_type.endswith(("Grad", "GradV2", "GradV3"))
+
+
+def _share_of_unknown(job: Job, cost: GraphCost) -> float:
+    """Share of the bytes that ops without a formula read and write."""
+    moved = (cost.bytes_read + cost.bytes_written) * job.executions
+    odd = np.array([op_type in cost.unknown for op_type in job.graph.op_types], dtype=bool)
+    return float(moved[odd].sum() / moved.sum()) if moved.any() else 0.0
+
+
+def zeng_published(
+    job: Job, scene: Scene, *, fma: bool = True, work: Work | None = None
+) -> ClosedForm:
+    """Zeng's model as published: peaks, nominal rates, one server (algorithms 1 and 2).
+
+    Args:
+        job: the training job.
+        scene: its cluster.
+        fma: whether a core does a product and a sum in one cycle, as peaks in data sheets count.
+        work: `work_of` the job, where it is known already.
+
+    Raises:
+        SettingError: a ring, or an unknown device.
+    """
+    work = work_of(job) if work is None else work
+    link_loads(scene, 1.0, 1.0)  # refuses rings
+    backward = zeng.backward_flops(work.weights)
+    push_s = float(zeng.transfer_seconds(work.nbytes, _BITS * link_named(scene.link).bytes_per_s))
+    first = []
+    for name in scene.devices:
+        peak = device_named(name).fp32_flops * (1.0 if fma else 0.5)
+        # A CPU computes and sends in turn, a GPU sends while it computes.
+        pieces = 1 if is_cpu(name) else work.num_pushes
+        first.append(
+            float(zeng.first_gradient_seconds(1, work.forward_flops, backward, pieces, peak))
+        )
+    total_s = float(zeng.distributed_gpu_seconds(first, push_s, push_s))
+    count = len(first)
+    parts = {
+        "compute": min(first),
+        "push": count * push_s,
+        "pull": count * push_s,
+        "wait": total_s - min(first) - 2 * count * push_s,
+        "aggregation": 0.0,
+    }
+    return ClosedForm(method="zeng", iteration_time_s=total_s, parts_s=parts)
+
+
+def zeng_repaired(
+    job: Job,
+    scene: Scene,
+    calibration: Calibration,
+    exchange: Exchange,
+    *,
+    work: Work | None = None,
+) -> ClosedForm:
+    """The repaired model, with what devices were measured to reach and several servers.
+
+    Args:
+        job: the training job.
+        scene: its cluster.
+        calibration: what devices reach.
+        exchange: how gradients and parameters travel between machines; roles of one machine talk
+            over its bridge, whose rate was measured from end to end.
+        work: `work_of` the job, where it is known already.
+
+    Raises:
+        SettingError: a ring, or an unknown device.
+    """
+    work = work_of(job) if work is None else work
+    one_machine = scene.num_machines == 1
+    _, load = link_loads(scene, link_named(scene.link).bytes_per_s, calibration.bridge_bytes_per_s)
+    num_servers, count = len(scene.server_machine), len(scene.devices)
+    # The rate of a server with a link of its own that would be as busy.
+    rate = count / num_servers / (load * imbalance(job, num_servers))
+    how = Exchange(push_s=exchange.push_s) if one_machine else exchange
+    link_s, server_s = transfer_seconds(work.nbytes, rate, work.num_pushes, how)
+    forward, backward, copies = [], [], []
+    for name in scene.devices:
+        seconds = job.times(calibration.device(name)).duration_s
+        copied = 0.0 if is_cpu(name) else work.nbytes * exchange.copy_s_per_byte
+        forward.append(float(seconds[work.is_forward].sum()) + copied)
+        backward.append(float(seconds[~work.is_forward].sum()))
+        copies.append(copied)
+    parts = repaired.iteration_parts(
+        forward,
+        backward,
+        link_s,
+        server_s,
+        num_pushes=work.num_pushes,
+        num_servers=num_servers,
+        copy_s=copies,
+        exposed=exchange.exposed,
+    )
+    return ClosedForm(
+        method="zeng-repaired",
+        iteration_time_s=float(parts.total_s),
+        parts_s={
+            "compute": float(parts.compute_s),
+            "push": float(parts.push_s),
+            "pull": float(parts.pull_s),
+            "wait": float(parts.wait_s),
+            "aggregation": float(parts.aggregate_s),
+        },
+    )
+
+
+def zhang_pipeline(
+    job: Job,
+    scene: Scene,
+    calibration: Calibration,
+    *,
+    exchange: WhenPulled = "step",
+    background: float = 0.0,
+    measured_s: float | None = None,
+) -> ClosedForm:
+    """Zhang's pipeline of layers, with stragglers (equations 1 to 12).
+
+    Args:
+        job: the training job.
+        scene: its cluster.
+        calibration: what devices and links reach.
+        exchange: when parameters come.
+        background: share of the servers' links that other traffic takes.
+        measured_s: an iteration measured on this cluster, from which the devices' speed is taken.
+
+    Raises:
+        ConfigError: a background of 1 or more, or a measurement that does not fit.
+        GraphError: the job sends no gradients.
+        SettingError: a ring, or an unknown device.
+    """
+    profile = profile_of(job, slowest_device(job, scene, calibration))
+    points = points_of(job, scene, calibration)
+    left = shared_link_bytes_per_s(points.server_bytes_per_s, _PACKET_BYTES, background)
+    points = replace(points, server_bytes_per_s=left)
+    if measured_s is not None:
+        rate = rate_from_measured(profile, points, measured_s, exchange)
+        points = replace(points, compute_rate=rate)
+    found = iteration_seconds(profile, points, exchange=exchange)
+    return ClosedForm(
+        method="zhang",
+        iteration_time_s=float(found.total_s),
+        parts_s={
+            "compute": float(found.compute_s),
+            "push": float(found.push_s),
+            "pull": float(found.pull_s),
+            "wait": float(found.straggler_s),
+            "aggregation": float(found.aggregate_s),
+        },
+        bottleneck=str(bottleneck(found)),
+        communication_ratio=float(communication_ratio(found)),
+    )

@@ -1,0 +1,142 @@
+"""A job and a cluster as the closed forms want them.
+
+Job, device -> step plan -> Profile            Job, Scene, Calibration -> Points
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driple.analytic.sweep import Points, Profile
+from driple.cluster.topology import Scene
+from driple.errors import GraphError, SettingError
+from driple.graph.placement import Strategy, server_bytes
+from driple.simulate.calibration import CalibratedDevice, Calibration
+from driple.simulate.prepared_job import Job
+from driple.step.plan import StepPlan
+
+__all__ = [
+    "imbalance",
+    "link_loads",
+    "points_of",
+    "profile_of",
+    "profile_of_plan",
+    "slowest_device",
+]
+
+
+def profile_of(job: Job, device: CalibratedDevice) -> Profile:
+    """What a worker with this device computes, needs and sends, as if one server held all.
+
+    Raises:
+        GraphError: the job sends no gradients.
+    """
+    return profile_of_plan(job.plan(device, 1, "round_robin"))
+
+
+def profile_of_plan(plan: StepPlan) -> Profile:
+    """The same of a step plan.
+
+    Raises:
+        GraphError: nothing is sent.
+    """
+    made = Profile(
+        segment_s=np.array([segment.duration_s for segment in plan.segments]),
+        push_bytes=np.array(
+            [float(sum(one.nbytes for one in segment.sends)) for segment in plan.segments]
+        ),
+        pull_bytes=np.array([message.nbytes for message in plan.pulls], dtype=np.float64),
+        needs=np.array([segment.needs for segment in plan.segments], dtype=np.int64),
+    )
+    if not made.push_bytes.any():
+        raise GraphError(
+            "the graph sends no gradients to a parameter server; give the graph of a worker of "
+            "distributed training"
+        )
+    return made
+
+
+def imbalance(job: Job, num_servers: int, placement: Strategy = "round_robin") -> float:
+    """How many times its even share of the parameters the fullest server holds."""
+    loads = server_bytes(job.graph.traffic.received_bytes, num_servers, placement)
+    return float(loads.max() / loads.mean()) if loads.any() else 1.0
+
+
+def slowest_device(job: Job, scene: Scene, calibration: Calibration) -> CalibratedDevice:
+    """The device that all workers wait for.
+
+    Raises:
+        SettingError: an unknown device.
+    """
+    devices = [calibration.device(name) for name in dict.fromkeys(scene.devices)]
+    return max(devices, key=lambda device: job.plan(device, 1, "round_robin").compute_s)
+
+
+def points_of(
+    job: Job,
+    scene: Scene,
+    calibration: Calibration,
+    *,
+    deviation: float | None = None,
+    limited: bool = True,
+) -> Points:
+    """A cluster as a point: rates that links reach, shared as its machines share them.
+
+    Args:
+        job: whose parameters are spread over the servers.
+        scene: with parameter servers.
+        calibration: what links reach.
+        deviation: of a worker's computing time, as a share of it; that of the simulator by default.
+        limited: whether servers pass no more than published ones did, however fast their links.
+
+    Raises:
+        SettingError: no parameter servers.
+    """
+    num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
+    link = calibration.link(scene.link)
+    rate = scene.link_bytes_per_s * link.share_of(scene.num_sharing)
+    bridge = calibration.bridge_bytes_per_s
+    most = calibration.server_bytes_per_s if limited else np.inf
+    worker_load, limit_load = link_loads(scene, min(rate, most), bridge)
+    _, server_load = link_loads(scene, rate, bridge)
+    each = num_workers / num_servers  # workers of a server
+    return Points(
+        workers=num_workers,
+        servers=num_servers,
+        worker_bytes_per_s=1 / worker_load,
+        server_bytes_per_s=each / server_load,
+        server_limit_bytes_per_s=each / limit_load if rate > most else np.inf,
+        imbalance=imbalance(job, num_servers),
+        server_s_per_byte=calibration.apply_s_per_byte,
+        message_s=link.tensor_s,
+        deviation=calibration.jitter if deviation is None else deviation,
+    )
+
+
+def link_loads(scene: Scene, link: float, bridge: float) -> tuple[float, float]:
+    """Seconds for each byte of every worker's gradients, spread evenly: workers' side, servers'.
+
+    Roles of one machine talk over ports of its bridge; all others share their machines' links.
+
+    Args:
+        scene: with parameter servers.
+        link: bytes/s of a machine's link, each way.
+        bridge: bytes/s of a port of a machine's bridge, each way.
+
+    Raises:
+        SettingError: no parameter servers.
+    """
+    if not scene.server_machine:
+        raise SettingError(
+            "this setting is a ring, and the closed forms are of parameter servers; give a setting "
+            "such as V100-P1w2, or use driple simulate"
+        )
+    workers, servers = np.array(scene.worker_machine), np.array(scene.server_machine)
+    here = workers[:, None] == servers[None, :]
+    share = 1 / len(servers)
+    at_worker = [share * here.sum(axis=1).max() / bridge]
+    at_server = [share * here.sum(axis=0).max() / bridge]
+    for machine in range(scene.num_machines):
+        at_worker.append(share * (~here)[workers == machine].sum() / link)
+        at_server.append(share * (~here)[:, servers == machine].sum() / link)
+    return max(at_worker), max(at_server)

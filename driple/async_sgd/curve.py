@@ -1,0 +1,92 @@
+"""Throughput against the number of workers: one simulation each, on all cores, and the knee.
+
+CompiledJob, numbers of workers -> Throughput, Throughput, ... -> knee, cost
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from driple.async_sgd.compiled import CompiledJob
+from driple.async_sgd.scaling import Cluster, Throughput, simulate_workers
+from driple.checks import check_number
+
+__all__ = ["Prices", "knee", "throughput_curve"]
+
+_SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prices:
+    """What machines cost.
+
+    Attributes:
+        worker_per_hour: of a worker.
+        server_per_hour: of a parameter server.
+
+    Raises:
+        ConfigError: less than nothing.
+    """
+
+    worker_per_hour: float
+    server_per_hour: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("--worker-price", self.worker_per_hour, least=0)
+        check_number("--server-price", self.server_per_hour, least=0)
+
+    def per_example(self, made: Throughput, num_servers: int) -> float:
+        """Cost of one example, in the currency of the prices."""
+        hourly = made.num_workers * self.worker_per_hour + num_servers * self.server_per_hour
+        return hourly / _SECONDS_PER_HOUR / made.examples_per_s
+
+
+def throughput_curve(
+    job: CompiledJob,
+    cluster: Cluster,
+    workers: Sequence[int],
+    *,
+    num_steps: int = 1000,
+    seed: int = 0,
+    threads: int = 1,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Throughput]:
+    """Throughput for each number of workers.
+
+    Args:
+        job: one worker's steps.
+        cluster: all but the number of workers.
+        workers: how many, in turn.
+        num_steps: of each worker.
+        seed: of the sampling.
+        threads: how many simulate at the same time; the compiled loop needs no interpreter.
+        progress: called after each.
+    """
+
+    def one(count: int) -> Throughput:
+        made = simulate_workers(
+            job, replace(cluster, num_workers=count), num_steps=num_steps, seed=seed
+        )
+        progress()
+        return made
+
+    with ThreadPoolExecutor(threads) as pool:
+        # The largest first, so that no thread is left with it at the end.
+        found = dict(zip(
+            sorted(workers, reverse=True),
+            pool.map(one, sorted(workers, reverse=True)),
+            strict=True,
+        ))  # fmt: skip
+    return [found[count] for count in workers]
+
+
+def knee(curve: Sequence[Throughput], least_gain: float = 0.1) -> int | None:
+    """Workers from which one more adds less than a share of the throughput; None: all add more."""
+    for one, more in pairwise(curve):
+        gain = more.examples_per_s / one.examples_per_s - 1
+        if gain / (more.num_workers - one.num_workers) < least_gain:
+            return one.num_workers
+    return None

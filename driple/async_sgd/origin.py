@@ -1,0 +1,95 @@
+"""Where a job trace comes from, and what a platform's file holds (`driple.codec`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driple.async_sgd.overhead import Overhead
+from driple.checks import check_number, check_whole
+from driple.codec import Json, json_field
+
+__all__ = ["PlatformRecord", "TraceOrigin"]
+
+_MAY_LACK, _OPTIONAL = json_field(may_lack=True), json_field(optional=True)
+
+
+def _check_overhead(overhead: Overhead) -> None:
+    check_number("s_per_byte of an overhead", overhead.s_per_byte, least=0)
+    check_number("s of an overhead", overhead.s, least=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceOrigin:
+    """Where a job trace comes from; what is not known is None.
+
+    Attributes:
+        workload: name of the workload that was profiled.
+        setting: full name of its setting.
+        worker_share: cores of the worker.
+        server_share: cores of each server.
+        provenance: `measured`.
+        versions: of what ran, by name.
+        other_cores: cores that other programs used meanwhile.
+        measured: when, ISO format.
+        files: names of the records that were imported.
+        traced_step_s: median seconds of a step from its begin to the end of its last op.
+        untraced_step_s: mean seconds of a step without tracing.
+        left_out_steps: steps that lacked transfers.
+        overhead: of parsing received tensors, as measured on the platform.
+        others: keys that Driple does not know.
+
+    Raises:
+        ConfigError: a negative overhead or number of steps.
+    """
+
+    workload: str | None = field(default=None, metadata=_OPTIONAL)
+    setting: str | None = field(default=None, metadata=_OPTIONAL)
+    worker_share: float | None = field(default=None, metadata=_OPTIONAL)
+    server_share: float | None = field(default=None, metadata=_OPTIONAL)
+    provenance: str | None = field(default=None, metadata=_OPTIONAL)
+    versions: Mapping[str, str] | None = field(default=None, metadata=_OPTIONAL)
+    other_cores: float | None = field(default=None, metadata=_OPTIONAL)
+    measured: str | None = field(default=None, metadata=_OPTIONAL)
+    files: tuple[str, ...] = field(default=(), metadata=_OPTIONAL)
+    traced_step_s: float | None = field(default=None, metadata=_OPTIONAL)
+    untraced_step_s: float | None = field(default=None, metadata=_MAY_LACK)
+    left_out_steps: int = field(default=0, metadata=_MAY_LACK)
+    overhead: Overhead | None = field(default=None, metadata=_OPTIONAL)
+    others: Mapping[str, Json] = field(default_factory=dict, metadata=json_field(rest=True))
+
+    def __post_init__(self) -> None:
+        check_whole("left_out_steps", self.left_out_steps, 0)
+        if self.overhead is not None:
+            _check_overhead(self.overhead)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlatformRecord:
+    """What a platform's file holds; simulations need the first two.
+
+    Attributes:
+        bytes_per_s: what a TCP connection gets through a link.
+        overhead: line of the parsing overhead.
+        bits_per_s: nominal rate of a link.
+        r_squared: share of the variance that the line explains.
+        sizes: bytes of each tensor that was fetched.
+        overhead_s: seconds from its last packet until TensorFlow had it.
+        measured: when, ISO format.
+
+    Raises:
+        ConfigError: a bandwidth that is not above 0, or a negative overhead.
+    """
+
+    bits_per_s: float | None = field(default=None, metadata=_MAY_LACK)
+    bytes_per_s: float
+    overhead: Overhead
+    r_squared: float | None = field(default=None, metadata=_MAY_LACK)
+    sizes: tuple[int, ...] = field(default=(), metadata=_MAY_LACK)
+    overhead_s: tuple[float, ...] = field(default=(), metadata=_MAY_LACK)
+    measured: str | None = field(default=None, metadata=_MAY_LACK)
+    others: Mapping[str, Json] = field(default_factory=dict, metadata=json_field(rest=True))
+
+    def __post_init__(self) -> None:
+        check_number("bytes_per_s", self.bytes_per_s, above=0)
+        _check_overhead(self.overhead)

@@ -1,0 +1,334 @@
+"""Many workers: simulated steps of each, their throughput, and how sure it is (section 3.4).
+
+CompiledJob, Cluster -> run_steps, some replications -> ends of all steps
+                     -> Throughput (examples/s, interval)
+
+Workers that share links fairly keep the distance that they begin with, so each replication begins
+with another: at random within a step. All at once, as in the paper, is the worst of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.async_sgd.compiled import CompiledJob, compile_job
+from driple.async_sgd.jobtrace import JobTrace
+from driple.async_sgd.order import Order, downlink_ranks
+from driple.async_sgd.overhead import Overhead
+from driple.checks import check_number, check_whole
+from driple.errors import ConfigError, TraceError
+
+if TYPE_CHECKING:
+    from driple.async_sgd.events import Job, Links
+
+__all__ = [
+    "MOST_WORKERS",
+    "Chunk",
+    "Cluster",
+    "Throughput",
+    "alone_s",
+    "event_tables",
+    "fitted_to_step",
+    "job_of_trace",
+    "simulate_workers",
+    "with_computing",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+MOST_WORKERS = 1000
+WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section 3.2.2)
+_WARM_UP_STEPS = 50  # of all replications together (section 4.1)
+_REPLICATIONS = 10
+_LEAST_STEPS = 20
+_FACTOR_STEP = 1e-4
+_STUDENT = 2.262  # 97.5 % quantile of Student's t with one degree of freedom less than those
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """Where the job would run.
+
+    Attributes:
+        num_workers: how many.
+        bytes_per_s: rate of each server's link, each way.
+        window_bytes: what a stream may send in its first service; None: streams go whole, as with
+            flow control disabled (section 3.3).
+        order: in which a step's parameters come.
+        synchronous: whether all workers wait for each other at the end of a step.
+        slowness: factor on the computing time of each worker; empty: all as profiled.
+        worker_bytes_per_s: rate of each worker's link; empty: as the servers'.
+
+    Raises:
+        ConfigError: a value that makes no sense; the message names the flag.
+    """
+
+    num_workers: int
+    bytes_per_s: float
+    window_bytes: float | None = WINDOW_BYTES
+    order: Order = "recorded"
+    synchronous: bool = False
+    slowness: tuple[float, ...] = ()
+    worker_bytes_per_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_whole("--workers", self.num_workers, 1)
+        if self.num_workers > MOST_WORKERS:
+            raise ConfigError(f"--workers must be {MOST_WORKERS} or less, got {self.num_workers}")
+        check_number("--bandwidth", self.bytes_per_s, above=0)
+        if self.window_bytes is not None:
+            check_number("--window", self.window_bytes, above=0)
+        for name, values in (
+            ("--slowness", self.slowness),
+            ("worker_bytes_per_s", self.worker_bytes_per_s),
+        ):
+            for value in values:
+                check_number(name, value, above=0)
+            if len(values) not in {0, self.num_workers}:
+                raise ConfigError(
+                    f"{name} needs one number for each of the {self.num_workers} workers, got "
+                    f"{len(values)}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One op, or part of a transfer, that a worker ran on a resource."""
+
+    worker: int
+    resource: int
+    op: int
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Throughput:
+    """What all workers together get through.
+
+    Attributes:
+        num_workers: how many.
+        examples_per_s: mean after the first steps.
+        interval: of 95 %, by the means of the replications.
+        step_s: mean seconds of a worker's step.
+        num_events: that were simulated.
+        chunks: the first ones, if asked for.
+    """
+
+    num_workers: int
+    examples_per_s: float
+    interval: tuple[float, float]
+    step_s: float
+    num_events: int
+    chunks: tuple[Chunk, ...] = ()
+
+
+def simulate_workers(
+    job: CompiledJob,
+    cluster: Cluster,
+    *,
+    num_steps: int = 1000,
+    seed: int = 0,
+    keep_chunks: int = 0,
+) -> Throughput:
+    """Simulate steps that are sampled from the profiled ones, with replacement.
+
+    Args:
+        job: one worker's steps.
+        cluster: where they run.
+        num_steps: of each worker, over all replications; the first tenth, 50 at most, is left out.
+        seed: of the sampling, and of a random order.
+        keep_chunks: how many chunks to keep, to draw them.
+    """
+    from driple.async_sgd.events import run_steps  # compiles, so only when it is needed
+
+    check_whole("--steps", num_steps, _LEAST_STEPS)
+    random = np.random.default_rng(seed)
+    workers, each = cluster.num_workers, -(-num_steps // _REPLICATIONS)
+    tables = event_tables(job, cluster, seed)
+    apart_s = 0.0 if cluster.synchronous else float(job.step_s.mean())
+    rates: list[float] = []
+    chunks: tuple[Chunk, ...] = ()
+    events = 0
+    for number in range(_REPLICATIONS):
+        keep = np.empty((keep_chunks if number == 0 else 0, 5))
+        start = random.uniform(0, apart_s, workers)
+        ends, num_events, kept = run_steps(
+            *tables,
+            random.integers(len(job.amount), size=(workers, each)),
+            cluster.synchronous,
+            start - start.min(),
+            keep,
+        )
+        rates.append(_steps_per_s(ends))
+        events += int(num_events)
+        if kept:
+            chunks = tuple(
+                Chunk(int(w), int(r), int(op), begin, end)
+                for w, r, op, begin, end in keep[:kept].tolist()
+            )
+    per_s = float(np.mean(rates))
+    width = _STUDENT * float(np.std(rates, ddof=1)) / np.sqrt(_REPLICATIONS)
+    return Throughput(
+        num_workers=workers,
+        examples_per_s=per_s * job.batch_size,
+        interval=((per_s - width) * job.batch_size, (per_s + width) * job.batch_size),
+        step_s=workers / per_s,
+        num_events=events,
+        chunks=chunks,
+    )
+
+
+def job_of_trace(trace: JobTrace, overhead: Overhead) -> CompiledJob:
+    """A trace made ready for simulating; where it tells how long untraced steps took, like them.
+
+    Args:
+        trace: of one worker.
+        overhead: of parsing what is received.
+
+    Raises:
+        TraceError: transfers alone take longer than a step.
+    """
+    job = compile_job(trace, overhead)
+    untraced_s = trace.about.untraced_step_s
+    return job if untraced_s is None else fitted_to_step(job, trace.bytes_per_s, untraced_s)
+
+
+def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> CompiledJob:
+    """The job with all computing faster or slower by one factor, so that one worker takes `step_s`.
+
+    Tracing slows every op a little, while steps without it tell how long they take together.
+
+    Args:
+        job: of one worker.
+        bytes_per_s: rate of the links while it was profiled.
+        step_s: mean seconds of a step without tracing.
+
+    Raises:
+        TraceError: transfers alone take longer than that.
+    """
+    check_number("seconds of a step", step_s, above=0)
+
+    def takes_s(factor: float) -> float:
+        return alone_s(with_computing(job, factor), bytes_per_s)
+
+    if takes_s(0.0) >= step_s:
+        raise TraceError(
+            f"job trace: transfers alone take {takes_s(0.0):.3f} s at its bandwidth, and a step "
+            f"{step_s:.3f} s; its bandwidth is not what the links yielded"
+        )
+    low, high = 0.0, 1.0
+    while takes_s(high) < step_s:
+        low, high = high, 2 * high
+    while high - low > _FACTOR_STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if takes_s(middle) < step_s else (low, middle)
+    return with_computing(job, high)
+
+
+def with_computing(job: CompiledJob, factor: float) -> CompiledJob:
+    """The job with all computing, of workers and servers, slower by a factor."""
+    computing = job.resource <= job.num_servers
+    return replace(job, amount=np.where(computing, factor * job.amount, job.amount))
+
+
+def alone_s(job: CompiledJob, bytes_per_s: float) -> float:
+    """Mean seconds of one worker's step, over the profiled ones."""
+    from driple.async_sgd.events import run_steps
+
+    every = np.arange(len(job.amount)).reshape(1, -1)
+    tables = event_tables(job, Cluster(num_workers=1, bytes_per_s=bytes_per_s))
+    ends, _, _ = run_steps(*tables, every, False, np.zeros(1), np.empty((0, 5)))
+    return float(ends[0, -1]) / every.size
+
+
+def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
+    """A job and the links of a cluster, as the event loop takes them."""
+    from driple.async_sgd.events import Job, Links
+
+    counts = np.bincount(job.edges[:, 0], minlength=job.num_ops)
+    order = np.argsort(job.edges[:, 0], kind="stable")
+    num_waits = np.bincount(job.edges[:, 1], minlength=job.num_ops)
+    table = Job(
+        resource=job.resource,
+        amount=job.amount,
+        num_waits=num_waits,
+        first=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        dependents=job.edges[order, 1],
+        roots=np.flatnonzero(num_waits == 0),
+        **_queues(job, downlink_ranks(job, cluster.order, seed)),
+    )
+    own = cluster.worker_bytes_per_s or [cluster.bytes_per_s] * cluster.num_workers
+    links = Links(
+        server_rate=np.full(job.num_servers, cluster.bytes_per_s, dtype=np.float64),
+        worker_rate=np.array(own, dtype=np.float64),
+        slowness=np.array(cluster.slowness or [1.0] * cluster.num_workers, dtype=np.float64),
+        window=float(np.inf if cluster.window_bytes is None else cluster.window_bytes),
+    )
+    return table, links
+
+
+def _queues(job: CompiledJob, ranks: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """How ops that are ready wait for each resource: by rank, by place, or in a line.
+
+    Args:
+        job: its ops.
+        ranks: shape [n], of downlinks; -1 where what came first is served first.
+    """
+    from driple.async_sgd.events import PLACE_BITS, WORD_BITS
+
+    num_resources = 1 + 3 * job.num_servers
+    place = np.full(job.rank.shape, -1, dtype=np.int32)
+    in_line = np.zeros(num_resources, dtype=np.bool_)
+    line_length = np.zeros(num_resources, dtype=np.int64)
+    op_at = [np.zeros((len(place), 0), dtype=np.int32)]
+    num_words = 0
+    for resource in range(num_resources):
+        ops = np.flatnonzero(job.resource == resource)
+        is_link = resource > job.num_servers
+        if is_link and (ranks[ops] < 0).all():
+            in_line[resource], line_length[resource] = True, len(ops)
+            continue
+        keys = np.broadcast_to(ranks, job.rank.shape) if is_link else job.rank
+        sorted_ops = ops[np.argsort(keys[:, ops], axis=1, kind="stable")]
+        word, bit = np.divmod(np.arange(len(ops)), WORD_BITS)
+        at = ((num_words + word) << PLACE_BITS) + bit
+        np.put_along_axis(place, sorted_ops, np.broadcast_to(at, sorted_ops.shape), axis=1)
+        words = np.zeros((len(place), -(-len(ops) // WORD_BITS), 1 << PLACE_BITS), dtype=np.int32)
+        words[:, word, bit] = sorted_ops
+        op_at.append(words.reshape(len(place), -1))
+        num_words += words.shape[1]
+    return {
+        "place": place,
+        "op_at": np.concatenate(op_at, axis=1),
+        "in_line": in_line,
+        "line_begin": np.concatenate(([0], np.cumsum(line_length)[:-1])),
+        "line_length": line_length,
+    }
+
+
+def _steps_per_s(ends: FloatArray) -> float:
+    """Steps per second of all workers, but for the first.
+
+    Args:
+        ends: shape [workers, steps], when each step ended.
+    """
+    num_steps = ends.shape[1]
+    skipped = min(_WARM_UP_STEPS // _REPLICATIONS, num_steps // 10)
+    begin_s, end_s = float(ends[:, skipped].max()), float(ends[:, -1].min())
+    if end_s <= begin_s:  # workers so unlike that the fastest ends before the slowest begins
+        begin_s = 0.0
+    # A step that runs over an edge counts by its share.
+    progress = np.sum(
+        [
+            np.interp([begin_s, end_s], np.concatenate(([0.0], row)), np.arange(num_steps + 1.0))
+            for row in ends
+        ],
+        axis=0,
+    )
+    return float(progress[1] - progress[0]) / (end_s - begin_s)

@@ -1,0 +1,127 @@
+"""Fits to published runs, with any model or any device left out; each is made once, when asked for.
+
+runs on one device       -> Fits: kernels and devices, without any one model or device; rooflines
+runs on clusters + these -> efficiency of each kind of link
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from driple.calibration.batched import BatchedGraph
+from driple.calibration.fit import Fit, StepRows, fit_steps, step_rows
+from driple.calibration.links import Prepared, by_link, fit_link, prepare_run
+from driple.calibration.published import PublishedRun
+from driple.calibration.published_ops import PublishedOp
+from driple.calibration.roofline import Roofline, fit_roofline
+from driple.catalog import device_named
+from driple.errors import ConfigError
+from driple.simulate.calibration import LinkEfficiency, nearest_relative
+
+__all__ = ["Fits", "Graphs", "fit_links", "prepare_runs"]
+
+Graphs = Mapping[tuple[str, bool], BatchedGraph]  # by model, and whether in half precision
+Progress = Callable[[str], None]
+
+
+class Fits:
+    """Fits of kernels, devices and rooflines to runs on one device.
+
+    Attributes:
+        runs: those on one device.
+        graphs: of their models.
+
+    Args:
+        runs: published ones, those on one device count.
+        graphs: of their models.
+        ops: published single ones.
+        progress: told what is being fitted.
+
+    Raises:
+        ConfigError: there is no run on one device.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[PublishedRun],
+        graphs: Graphs,
+        ops: Sequence[PublishedOp] = (),
+        progress: Progress = lambda _: None,
+    ) -> None:
+        self.runs = [run for run in runs if run.kind == "single"]
+        if not self.runs:
+            raise ConfigError("no published run on a single device, which fits begin with")
+        self.graphs, self._ops, self._progress = graphs, ops, progress
+        self._known: dict[tuple[str, str], Fit] = {}
+        self._rooflines: dict[tuple[str, bool, str], Roofline] = {}
+
+    def has_others(self, *, model: str = "", device: str = "") -> bool:
+        """Whether anything is left to fit without the runs of a model or on a device."""
+        return any(run.model != model and run.device != device for run in self.runs)
+
+    def without(self, *, model: str = "", device: str = "") -> Fit:
+        """The fit to all runs but those of a model or on a device."""
+        key = (model, device)
+        left = [run for run in self.runs if run.model != model and run.device != device]
+        if len(left) == len(self.runs) and all(op.device != device for op in self._ops):
+            key = ("", "")
+        if key not in self._known:
+            self._progress(f"all{f' without {model or device}' if model or device else ''}")
+            ops = [op for op in self._ops if op.device != device]
+            self._known[key] = fit_steps(step_rows(left, self.graphs, ops))
+        return self._known[key]
+
+    def roofline(
+        self, device: str, *, half: bool, without_model: str = "", without_device: str = ""
+    ) -> Roofline:
+        """A roofline of a device in one precision, or of its nearest relative.
+
+        Args:
+            device: name of the device.
+            half: whether in half precision; the device's other runs serve if it has none such.
+            without_model: that is left out.
+            without_device: that is left out.
+        """
+        runs = [
+            run for run in self.runs if run.model != without_model and run.device != without_device
+        ]
+        nearest = nearest_relative(device_named(device), {run.device for run in runs})
+        mine = [run for run in runs if run.device == nearest]
+        same = half if any(run.half == half for run in mine) else not half
+        key = (nearest, same, without_model)
+        if key not in self._rooflines:
+            chosen = [run for run in mine if run.half == same]
+            self._rooflines[key] = fit_roofline(
+                device_named(nearest), step_rows(chosen, self.graphs)
+            )
+        return self._rooflines[key]
+
+    def rows(self, runs: Sequence[PublishedRun]) -> StepRows:
+        """Steps of some runs on one device each."""
+        return step_rows(runs, self.graphs)
+
+
+def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list[Prepared]:
+    """Runs on clusters, with the steps of their devices.
+
+    Args:
+        runs: on clusters.
+        graphs: of their models.
+        fit: what their devices reach.
+    """
+    return [
+        prepare_run(run, graphs[run.model, run.half], partial(fit.efficiency, fused=run.fused))
+        for run in runs
+    ]
+
+
+def fit_links(prepared: Sequence[Prepared]) -> tuple[dict[str, LinkEfficiency], float]:
+    """The efficiency of each kind of link that these runs use, and of servers.
+
+    Returns:
+        By kind of link; and seconds of a server for a byte of a gradient, 0 if none has servers.
+    """
+    fitted = {kind: fit_link(some) for kind, some in by_link(prepared).items()}
+    apply_s = max((seconds for _, seconds in fitted.values()), default=0.0)
+    return {kind: link for kind, (link, _) in fitted.items()}, apply_s

@@ -1,0 +1,1 @@
+"""Settings by name, and the machines, devices and links behind them."""

@@ -1,0 +1,1 @@
+"""How workers exchange gradients and parameters: servers, rings, and the links they share."""

@@ -1,0 +1,251 @@
+"""Links that streams share fairly, and meters that count what passes.
+
+    send(stream, bytes) -> queue of the stream -> shared rate (max-min fair) -> done at its end
+
+Messages of a stream go one after another, in order; streams go side by side. In a group of streams
+the one whose first message was sent first goes first, and the others take what it leaves. So the
+messages of one worker keep their order over one stream or many; and if the streams of all workers
+are one group, requests are answered in the order in which they came. Rates change only when a
+stream begins or ends or changes its place in its group; all changes of one moment are dealt with
+together, and what a set of streams shares is worked out once, since steps of training repeat the
+same sets.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from driple.comm.engine import Action, EventQueue
+
+__all__ = ["SharedNetwork", "max_min_rates"]
+
+# Less than this of a byte is the rounding of a rate times a time.
+_NOTHING_BYTES = 1e-6
+_AFTER_ALL_OTHERS = 9  # priority of the sharing among the events of one moment
+_MOST_SETS = 20_000  # of streams whose rates are kept
+
+
+class SharedNetwork:
+    """Streams over links of fixed rates.
+
+    Attributes:
+        rates: of each meter, what passed it: lists of (time in s, bytes/s from then on).
+
+    Args:
+        queue: of events.
+        capacities: bytes/s of each link.
+        num_meters: how many meters there are.
+        most_at_once: streams of a group that pass something at the same time.
+    """
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        capacities: Sequence[float],
+        num_meters: int,
+        most_at_once: int = 3,
+    ) -> None:
+        self.rates: list[list[tuple[float, float]]] = [[(0.0, 0.0)] for _ in range(num_meters)]
+        self._queue = queue
+        self._capacities, self._most = list(capacities), most_at_once
+        self._streams: list[_Stream] = []
+        self._groups: list[list[_Stream]] = []  # active streams, the first to go first
+        self._shared: tuple[tuple[int, ...], ...] = ()  # those that the present rates are of
+        self._is_due = False
+        self._num_sent = 0
+        self._known: dict[tuple[tuple[int, ...], ...], list[tuple[_Stream, float]]] = {}
+
+    def group(self) -> int:
+        """A new group of streams that go one before another; its number."""
+        self._groups.append([])
+        return len(self._groups) - 1
+
+    def stream(
+        self, links: tuple[int, ...], meters: tuple[int, ...] = (), group: int | None = None
+    ) -> int:
+        """A new stream; its number.
+
+        Args:
+            links: numbers of the links that it crosses.
+            meters: numbers of the meters that it passes.
+            group: that it belongs to; by default one of its own.
+        """
+        place = self.group() if group is None else group
+        self._streams.append(_Stream(len(self._streams), links, meters, place))
+        return len(self._streams) - 1
+
+    def send(self, stream: int, nbytes: float, done: Action) -> None:
+        """Put a message on a stream; `done` is called when its last byte has come."""
+        if nbytes <= 0:
+            self._queue.at(self._queue.now_s, done)
+            return
+        chosen = self._streams[stream]
+        chosen.waiting.append((self._num_sent, nbytes, done))
+        self._num_sent += 1
+        if len(chosen.waiting) == 1:
+            chosen.left, chosen.since_s = nbytes, self._queue.now_s
+            self._groups[chosen.group].append(chosen)  # sent last, so it goes last
+            self._change(chosen)
+
+    def _change(self, stream: _Stream) -> None:
+        """Have the links shared anew once this moment's other events are through."""
+        stream.is_planned = False
+        if not self._is_due:
+            self._is_due = True
+            self._queue.at(self._queue.now_s, self._share, _AFTER_ALL_OTHERS)
+
+    def _share(self) -> None:
+        """Divide the links among the streams that have something to send."""
+        self._is_due = False
+        now_s = self._queue.now_s
+        totals = [0.0] * len(self.rates)
+        active = tuple(
+            tuple(one.number for one in group[: self._most]) for group in self._groups if group
+        )
+        for group in self._groups:
+            for stream in group[self._most :]:
+                self._pass_at(stream, 0.0)
+        for stream, rate in self._rates_of(active):
+            for meter in stream.meters:
+                totals[meter] += rate
+            self._pass_at(stream, rate)
+        if active == self._shared:
+            return
+        self._shared = active
+        for record, total in zip(self.rates, totals, strict=True):
+            if total != record[-1][1]:
+                if record[-1][0] == now_s:
+                    record.pop()
+                record.append((now_s, total))
+
+    def _pass_at(self, stream: _Stream, rate: float) -> None:
+        """From now on the stream has this rate."""
+        if rate != stream.rate or not stream.is_planned:
+            now_s = self._queue.now_s
+            stream.left -= stream.rate * (now_s - stream.since_s)
+            stream.rate, stream.since_s = rate, now_s
+            self._plan(stream)
+
+    def _rates_of(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
+        """Rate of each active stream."""
+        found = self._known.get(active)
+        if found is None:
+            found = self._in_turn(active[0]) if len(active) == 1 else self._side_by_side(active)
+            if len(self._known) < _MOST_SETS:
+                self._known[active] = found
+        return found
+
+    def _in_turn(self, group: tuple[int, ...]) -> list[tuple[_Stream, float]]:
+        """Rates of one group, each stream after those before it."""
+        found, left = [], list(self._capacities)
+        for number in group:
+            stream = self._streams[number]
+            rate = min([left[link] for link in stream.links])
+            if rate > 0:
+                for link in stream.links:
+                    left[link] -= rate
+            found.append((stream, rate))
+        return found
+
+    def _side_by_side(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
+        """Rates of groups: what is first in each shares fairly, then what is second, and so on."""
+        found, left = [], list(self._capacities)
+        for place in range(max(map(len, active), default=0)):
+            streams = [self._streams[group[place]] for group in active if place < len(group)]
+            crossed = [link for stream in streams for link in stream.links]
+            if len(crossed) == len(set(crossed)):  # none shares a link
+                rates = [min([left[link] for link in stream.links]) for stream in streams]
+            else:
+                rates = max_min_rates([stream.links for stream in streams], left)
+            for stream, rate in zip(streams, rates, strict=True):
+                found.append((stream, rate))
+                if rate > 0:
+                    for link in stream.links:
+                        left[link] = max(left[link] - rate, 0.0)
+        return found
+
+    def _plan(self, stream: _Stream) -> None:
+        stream.version += 1
+        stream.is_planned = True
+        version = stream.version
+
+        def arrive() -> None:
+            if version == stream.version:
+                self._arrived(stream)
+
+        if stream.rate > 0:  # else it waits for those before it, whose end shares links anew
+            end_s = stream.since_s + max(stream.left, _NOTHING_BYTES) / stream.rate
+            self._queue.at(end_s, arrive)
+
+    def _arrived(self, stream: _Stream) -> None:
+        """The first message of a stream is through; the next begins at once."""
+        _, _, done = stream.waiting.popleft()
+        stream.since_s = self._queue.now_s
+        group = self._groups[stream.group]
+        if stream.waiting:
+            stream.left = stream.waiting[0][1]
+            before = list(group)
+            group.sort(key=_Stream.first_sent)
+            if group == before:
+                self._plan(stream)
+            else:
+                self._change(stream)
+        else:
+            stream.rate = 0.0
+            group.remove(stream)
+            self._change(stream)
+        done()
+
+
+class _Stream:
+    """Messages from one end to another, in order."""
+
+    def __init__(
+        self, number: int, links: tuple[int, ...], meters: tuple[int, ...], group: int
+    ) -> None:
+        self.number, self.links, self.meters, self.group = number, links, meters, group
+        self.waiting: deque[tuple[int, float, Action]] = deque()  # number, bytes, at its end
+        self.left = 0.0  # bytes of the first message, at `since_s`
+        self.since_s = 0.0
+        self.rate = 0.0
+        self.version = 0  # of the planned arrival; older ones are void
+        self.is_planned = False
+
+    def first_sent(self) -> int:
+        """Number of its first message among all that were sent."""
+        return self.waiting[0][0]
+
+
+def max_min_rates(crossed: Iterable[tuple[int, ...]], capacities: Sequence[float]) -> list[float]:
+    """Max-min fair rates of streams (progressive filling).
+
+    Args:
+        crossed: the links that each stream crosses, one at least.
+        capacities: bytes/s of each link.
+
+    Returns:
+        Bytes/s of each stream, in order.
+    """
+    streams = list(crossed)
+    rates = [0.0] * len(streams)
+    over: dict[int, list[int]] = {}  # streams over each link
+    for number, links in enumerate(streams):
+        for link in links:
+            over.setdefault(link, []).append(number)
+    left = {link: capacities[link] for link in over}
+    open_over = {link: len(numbers) for link, numbers in over.items()}
+    is_open = [True] * len(streams)
+    while open_over:
+        tightest = min(open_over, key=lambda link: (left[link] / open_over[link], link))
+        share = left[tightest] / open_over[tightest]
+        for number in over[tightest]:
+            if is_open[number]:
+                is_open[number] = False
+                rates[number] = share
+                for link in streams[number]:
+                    left[link] = max(left[link] - share, 0.0)
+                    open_over[link] -= 1
+                    if not open_over[link]:
+                        del open_over[link]
+    return rates

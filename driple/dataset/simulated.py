@@ -1,0 +1,249 @@
+"""Data sets of settings that nobody measured: every graph of a store on every setting.
+
+    GraphStore, settings -> processes, one shard of graphs at a time -> FOLDER/parts/*.json
+                         -> FOLDER/SETTING/ (labels), FOLDER/zoo/ (graphs, stored once for all)
+
+A part that is written is not simulated again, so a run that was stopped goes on there. The parts
+are deleted when all data sets are written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driple.cluster.setting import Setting
+from driple.cluster.topology import scene_of
+from driple.dataset.example import Dataset, Detail, Example
+from driple.dataset.graph_store import GraphStore
+from driple.dataset.store import write_dataset
+from driple.errors import DatasetError, DripleError
+from driple.files import told_as, write_whole
+from driple.graph.opgraph import OpGraph
+from driple.jobs.catalogue import model_of
+from driple.jobs.workload import Workload
+from driple.processes import end_with_parent
+from driple.simulate.calibration import Calibration, shipped_calibration
+from driple.simulate.prepared_job import Job
+from driple.simulate.run import simulate
+from driple.trace.provenance import Provenance
+from driple.trace.targets import FIGURES, RESOURCES, Targets
+
+__all__ = ["SHARED_GRAPHS", "SimulationPlan", "simulate_store"]
+
+SHARED_GRAPHS = "zoo"  # folder of the graphs beside the data sets
+_PARTS = "parts"
+# Workers take turns on the same servers, so many of them tell as much in fewer steps.
+_MOST_WORKER_STEPS = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulationPlan:
+    """What is simulated.
+
+    Attributes:
+        settings: all of them, for each graph.
+        num_steps: most steps of the fastest worker.
+        seed: of the differences between steps.
+    """
+
+    settings: tuple[Setting, ...]
+    num_steps: int = 100
+    seed: int = 0
+
+    def steps_on(self, setting: Setting) -> int:
+        """Steps of each worker on a setting; fewer where many workers share servers."""
+        if not setting.num_servers:
+            return self.num_steps
+        return max(20, min(self.num_steps, _MOST_WORKER_STEPS // setting.num_workers))
+
+
+def simulate_store(
+    store: GraphStore,
+    plan: SimulationPlan,
+    out: str | Path,
+    *,
+    calibration: Calibration | None = None,
+    processes: int = 2,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Path]:
+    """Simulate every graph of a store on every setting, and write a data set for each.
+
+    Args:
+        store: the graphs.
+        plan: settings and steps.
+        out: folder of the data sets; made if need be.
+        calibration: what devices and links reach of their peaks; by default as installed.
+        processes: how many simulate at the same time.
+        progress: called with (shards done, shards in all).
+
+    Returns:
+        Folders of the data sets.
+
+    Raises:
+        DatasetError: the store or the folder cannot be read or written.
+        GraphError: a graph does not tell what its ops compute on.
+        SettingError: a setting that cannot be simulated.
+    """
+    folder = Path(out)
+    parts = folder / _PARTS
+    with told_as(DatasetError, f"write {parts}"):
+        parts.mkdir(parents=True, exist_ok=True)
+    shards = sorted({shard for shard, _ in store.places.values()})
+    files = {shard: parts / f"{_key(store, shard, plan, calibration)}.json" for shard in shards}
+    todo = [shard for shard in shards if not files[shard].exists()]
+    progress(len(shards) - len(todo), len(shards))
+    if todo:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            max_workers=min(processes, len(todo)), mp_context=context, initializer=end_with_parent
+        ) as pool:
+            started = [
+                pool.submit(_simulate_shard, store, shard, plan, calibration, files[shard])
+                for shard in todo
+            ]
+            try:
+                for number, one in enumerate(as_completed(started), 1):
+                    one.result()
+                    progress(len(shards) - len(todo) + number, len(shards))
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+    rows = {shard: _read_part(files[shard]) for shard in shards}
+    graphs = dict(store.graphs())
+    places = []
+    for setting in plan.settings:
+        reached = calibration or shipped_calibration(setting)
+        about = Provenance(
+            label_source="simulated",
+            licence="Apache-2.0",
+            steps=plan.steps_on(setting),
+            seed=plan.seed,
+            iteration_time_error=reached.error_of(setting, scene_of(setting).link),
+            calibration=reached.about,
+        )
+        made = Dataset(
+            name=setting.file_name,
+            setting=setting.name,
+            examples=_examples(setting, rows, graphs),
+            about=about,
+            reader_version=store.reader_version,
+        )
+        write_dataset(made, folder / setting.file_name, graphs_in=SHARED_GRAPHS)
+        places.append(folder / setting.file_name)
+    with told_as(DatasetError, f"delete {parts}"):
+        shutil.rmtree(parts)
+    return places
+
+
+def _key(
+    store: GraphStore, shard: str, plan: SimulationPlan, calibration: Calibration | None
+) -> str:
+    """Hash of all that decides a part."""
+    graphs = sorted((job, key) for job, (place, key) in store.places.items() if place == shard)
+    settings = [setting.name for setting in plan.settings]
+    reached = [calibration or shipped_calibration(setting) for setting in plan.settings]
+    numbers = [one.to_dict() for one in reached]
+    decides = [graphs, settings, plan.num_steps, plan.seed, numbers]
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _simulate_shard(
+    store: GraphStore,
+    shard: str,
+    plan: SimulationPlan,
+    calibration: Calibration | None,
+    file: Path,
+) -> None:
+    """Simulate the graphs of a shard on all settings, and write the part."""
+    rows = []
+    places = [
+        (setting, scene_of(setting), calibration or shipped_calibration(setting))
+        for setting in plan.settings
+    ]
+    for workload, graph in _of_shard(store, shard):
+        job = Job(graph)
+        for setting, scene, reached in places:
+            made = simulate(
+                job,
+                setting,
+                reached,
+                num_steps=plan.steps_on(setting),
+                seed=plan.seed,
+                scene=scene,
+            )
+            rows.append(
+                {
+                    "workload": workload,
+                    "setting": setting.name,
+                    "targets": made.targets.flat.tolist(),
+                    "iteration_time_s": made.iteration_time_s,
+                    "patterns": dict(made.patterns),
+                }
+            )
+    write_whole(file, json.dumps(rows).encode(), error=DatasetError)
+
+
+def _of_shard(store: GraphStore, shard: str) -> Iterator[tuple[str, OpGraph]]:
+    only = {job: place for job, place in store.places.items() if place[0] == shard}
+    return GraphStore(store.folder, store.setting, only).graphs()
+
+
+def _read_part(file: Path) -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise DatasetError(f"{file} is damaged ({error}); delete it, and run again") from error
+
+
+def _examples(
+    setting: Setting,
+    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    graphs: Mapping[str, OpGraph],
+) -> tuple[Example, ...]:
+    """The simulated workloads of one setting, by name."""
+    found = {
+        str(row["workload"]): row
+        for part in rows.values()
+        for row in part
+        if row["setting"] == setting.name
+    }
+    return tuple(_example(name, row, setting, graphs[name]) for name, row in sorted(found.items()))
+
+
+def _example(name: str, row: Mapping[str, Any], setting: Setting, graph: OpGraph) -> Example:
+    job = Workload.parse(name)
+    details: dict[str, Detail] = {
+        "model": job.model,
+        "data_set": job.data_set,
+        "batch_size": job.batch_size,
+        "optimizer": job.optimizer,
+        "sync": job.sync,
+        "precision": job.precision,
+        "data_format": job.data_format,
+    }
+    try:
+        details |= {f"pattern_{name}": str(row["patterns"][name]) for name in RESOURCES}
+        values = np.array(row["targets"], dtype=np.float64).reshape(len(RESOURCES), len(FIGURES))
+        return Example(
+            workload=name,
+            family=model_of(job).family,
+            setting=setting.name,
+            graph=graph,
+            targets=Targets(values),
+            iteration_time_s=float(row["iteration_time_s"]),
+            label_source="simulated",
+            details=details,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DripleError):
+            raise
+        raise DatasetError(f"a simulated row of {name} is damaged ({error})") from error

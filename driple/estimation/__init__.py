@@ -1,0 +1,1 @@
+"""ESTIMATE: the answer of a method together with its known error."""

@@ -1,0 +1,1 @@
+"""EVALUATE: every method on every fold of a data set, by the same rules."""

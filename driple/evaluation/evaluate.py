@@ -1,0 +1,361 @@
+"""The arena: every method on every fold of a data set, by the same rules.
+
+    Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  ArenaResult
+
+Entry point: `run_arena`. A method is one of `methods.py`; what the simulator says comes in as
+labels, since training simulates nothing. A fold that is done lies in `WORK/folds/` under a hash of
+all that decides it, and is read instead of trained again; a fold that was killed goes on where it
+was (`WORK/runs/`). Methods that take no time to fit are not stored. Several processes may share a
+folder, as long as no two of them work on the same fold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.dataset.example import Dataset, fingerprint
+from driple.dataset.lookup import StoredLabels
+from driple.dataset.split import Split, family_splits, random_split
+from driple.errors import ConfigError
+from driple.evaluation.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
+from driple.evaluation.benchmark import ArenaConfig, ArenaResult, Fold
+from driple.evaluation.foldfiles import (
+    fold_file,
+    fold_key,
+    read_fold,
+    write_fold,
+)
+from driple.evaluation.methods import SIMULATOR, TRANSFERRED, choose_methods
+from driple.evaluation.summary import Summaries
+from driple.evaluation.transferred import Moved
+from driple.features import Groupings
+from driple.training.config import PRESETS, Preset
+from driple.training.loop import Progress
+from driple.training.metrics import Scores, score
+from driple.training.runfiles import library_versions, make_folder
+from driple.training.train import RunOptions, TrainResult, train
+
+__all__ = ["ArenaProgress", "run_arena"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Fitted in less time than a file takes to read.
+_INSTANT = frozenset({"mean", "knn", SIMULATOR})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArenaProgress:
+    """How far the arena is: which fold, and how far the training of that fold."""
+
+    method: str
+    fold: str
+    folds_done: int
+    num_folds: int
+    training: Progress | None
+
+
+def run_arena(
+    dataset: Dataset,
+    config: ArenaConfig,
+    work_dir: str | Path,
+    *,
+    presets: Mapping[str, Preset] = PRESETS,
+    simulated: StoredLabels | None = None,
+    source: Dataset | None = None,
+    summaries: Summaries | None = None,
+    stored_only: bool = False,
+    progress: Callable[[ArenaProgress], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> ArenaResult:
+    """Train and score every method on every fold, or read what is done already.
+
+    Args:
+        dataset: examples of one setting.
+        config: split, methods and overrides.
+        work_dir: finished and unfinished folds; made if need be.
+        presets: presets by method name.
+        simulated: what the simulator says of the workloads, for the method `simulator`.
+        source: labels of the setting that the method `transferred` starts from.
+        summaries: those of other arenas on the same graphs, to which this one's are added.
+        stored_only: make nothing; a seed of a method of which a fold is missing is left out.
+        progress: called before and after each fold, and while it trains.
+        clock: seconds from any start, for durations.
+
+    Raises:
+        ConfigError: a method that is unknown or does not apply, a folder that cannot be written, a
+            training that diverged.
+        DatasetError: too few workloads or families for the split.
+    """
+    choose_methods(
+        dataset, ",".join(config.methods), simulated=simulated, source=source, presets=presets
+    )
+    arena = _Arena(
+        dataset=dataset,
+        config=config,
+        folder=Path(work_dir),
+        presets=_presets(config, presets),
+        simulated=simulated,
+        source=source,
+        summarised=summaries or Summaries(),
+        clock=clock,
+    )
+    make_folder(arena.folder / "folds")
+    report = progress or (lambda _: None)
+    places = list(_places(dataset, config))
+    total = len(places) * len(config.methods)
+    folds: list[Fold] = []
+    done = 0
+    for method in config.methods:
+        for seed in config.seeds:
+            found: list[Fold | None] = []
+            for place in places:
+                if place.seed != seed:
+                    continue
+                inform = _informer(report, method, place.name, done, total)
+                inform(None)
+                found.append(arena.fold(method, place, inform, stored_only=stored_only))
+                done += 1
+            complete = [fold for fold in found if fold is not None]
+            if len(complete) == len(found):
+                folds += complete
+    report(ArenaProgress(method="", fold="", folds_done=total, num_folds=total, training=None))
+    return ArenaResult(
+        config=config,
+        dataset=dataset,
+        fingerprint=arena.mark,
+        folds=tuple(folds),
+        presets=arena.presets,
+    )
+
+
+def _presets(config: ArenaConfig, presets: Mapping[str, Preset]) -> dict[str, Preset]:
+    """The presets among the methods, overrides applied."""
+    chosen = {}
+    for method in config.methods:
+        if method in presets:
+            changed = config.overridden(presets[method].train)
+            chosen[method] = replace(presets[method], train=changed)
+    return chosen
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """Where a fold is: its seed, the family held out (or none), and its rows."""
+
+    seed: int
+    family: str
+    split: Split
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
+
+
+def _places(dataset: Dataset, config: ArenaConfig) -> Iterator[_Place]:
+    for seed in config.seeds:
+        if config.split == "random":
+            yield _Place(seed=seed, family="", split=random_split(dataset.workloads, seed))
+        else:
+            for family, split in family_splits(dataset.examples, seed):
+                yield _Place(seed=seed, family=family, split=split)
+
+
+@dataclass(kw_only=True)
+class _Arena:
+    """What all folds share."""
+
+    dataset: Dataset
+    config: ArenaConfig
+    folder: Path
+    presets: dict[str, Preset]
+    simulated: StoredLabels | None
+    source: Dataset | None
+    summarised: Summaries
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self.mark = fingerprint(self.dataset)
+        self.groupings = Groupings()  # the same in every fold
+        self.labels = self.dataset.targets()
+        self.times_s = self.dataset.iteration_times_s()
+
+    @cached_property
+    def summaries(self) -> FloatArray:
+        """Shape [num_examples, F]; made when the first method asks for them."""
+        return self.summarised.of(self.dataset.examples)
+
+    def fold(
+        self,
+        method: str,
+        place: _Place,
+        inform: Callable[[Progress | None], None],
+        *,
+        stored_only: bool,
+    ) -> Fold | None:
+        """A fold that is done, or is made now; None if it is not there and nothing may be made."""
+        if method in _INSTANT:
+            return self._fitted(method, place)
+        decides = self._decides(method, place)
+        key = fold_key(self.dataset, self.mark, place.split, method, decides)
+        file = fold_file(self.folder, key)
+        done = self._read(file, method, place)
+        if done is not None or stored_only:
+            return done
+        if method in {*self.presets, TRANSFERRED}:
+            made = self._trained(method, place, self.folder / "runs" / key, inform)
+        else:
+            made = self._fitted(method, place)
+        write_fold(file, made.record(library_versions()))
+        return made
+
+    def _read(self, file: Path, method: str, place: _Place) -> Fold | None:
+        """A fold that is done; errors on its test part are made of its predictions anew.
+
+        Those on the validation part stay as they were stored, and compare epochs alone.
+        """
+        found = _read_fold(file, method, place)
+        if found is None:
+            return None
+        wanted = [self.dataset.workloads[i] for i in place.split.test]
+        if sorted(wanted) != sorted(found.predictions):
+            raise ConfigError(f"{file} is of other workloads; delete it, and run again")
+        rows = np.array([found.predictions[name] for name in wanted], dtype=np.float64)
+        return replace(found, scores=self._scores(rows, place))
+
+    def _scores(self, predicted: FloatArray, place: _Place) -> Scores:
+        """Errors on the test part of a fold."""
+        test = place.split.test
+        return score(
+            predicted,
+            self.labels[test],
+            true_times_s=self.times_s[test],
+            train_labels=self.labels[place.split.train],
+        )
+
+    @cached_property
+    def moved(self) -> Moved:
+        """Inspectors of the other setting."""
+        if self.source is None:  # choose_methods has refused the method
+            raise ConfigError(f"{TRANSFERRED} starts from another setting; give its data set")
+        return Moved(
+            source=self.source,
+            preset=PRESETS["default"],
+            config=self.config,
+            work_dir=self.folder,
+            groupings=self.groupings,
+        )
+
+    def _decides(self, method: str, place: _Place) -> str:
+        """What a method's folds depend on beside the data set and the split."""
+        if method == TRANSFERRED:
+            return self.moved.decides(place.seed, place.family)
+        if method in self.presets:
+            return self.presets[method].config_hash()
+        # Rounded: logarithms differ in the last digit between machines.
+        rows = zip(self.dataset.workloads, self.summaries, strict=True)
+        seen = sorted([name, [f"{value:.6g}" for value in row]] for name, row in rows)
+        decides = json.dumps([method, dict(SETTINGS[method]), seen])
+        return hashlib.sha256(decides.encode()).hexdigest()
+
+    def _fitted(self, method: str, place: _Place) -> Fold:
+        """A fold of a baseline or of the simulator."""
+        test, seconds = place.split.test, 0.0
+        if method == SIMULATOR and self.simulated is not None:
+            known = self.simulated.targets
+            predicted = np.array([known[self.dataset.workloads[i]] for i in test])
+        else:
+            with limited_threads(self.config.threads):
+                # By name: the order of a data set's rows changes nothing.
+                rows = sorted(place.split.train, key=lambda i: self.dataset.workloads[i])
+                seen = self.summaries if method in ON_SUMMARIES else self.labels[:, :0]
+                started = self.clock()
+                predict = BASELINES[method](seen[rows], self.labels[rows])
+                seconds = self.clock() - started
+                predicted = predict(seen[test])
+        return Fold(
+            method=method,
+            seed=place.seed,
+            family=place.family,
+            scores=self._scores(predicted, place),
+            validation=None,
+            train_seconds=seconds,
+            num_epochs=0,
+            best_epoch=0,
+            stopped_by="fit",
+            predictions=_rounded((self.dataset.workloads[i] for i in test), predicted),
+        )
+
+    def _trained(
+        self,
+        method: str,
+        place: _Place,
+        run: Path,
+        inform: Callable[[Progress | None], None],
+    ) -> Fold:
+        options = RunOptions(
+            resume=True, progress=inform, threads=self.config.threads, clock=self.clock
+        )
+        result = self._result(method, place, run, options)
+        return Fold(
+            method=method,
+            seed=place.seed,
+            family=place.family,
+            scores=result.scores["test"],
+            validation=result.scores["validation"],
+            train_seconds=result.seconds,
+            num_epochs=len(result.history),
+            best_epoch=result.best_epoch,
+            stopped_by=result.stopped_by,
+            predictions=_rounded(result.workloads["test"], result.predictions["test"]),
+            sureness=result.sureness,
+        )
+
+    def _result(self, method: str, place: _Place, run: Path, options: RunOptions) -> TrainResult:
+        data, split = self.dataset, place.split
+        if method == TRANSFERRED:
+            return self.moved.fold(
+                data, split, run, seed=place.seed, family=place.family, options=options
+            )
+        preset = self.presets[method]
+        return train(data, split, preset, run, options=options, groupings=self.groupings)
+
+
+def _rounded(workloads: Iterable[str], predicted: FloatArray) -> dict[str, list[float]]:
+    """Predictions by workload, to the six digits that are stored."""
+    return {
+        name: [float(f"{value:.6g}") for value in row]
+        for name, row in zip(workloads, predicted, strict=True)
+    }
+
+
+def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
+    """A finished fold; None if it has to be made."""
+    stored = read_fold(file)
+    if stored is None:
+        return None
+    found = Fold.of_record(stored, seed=place.seed, family=place.family)
+    return replace(found, method=method)
+
+
+def _informer(
+    report: Callable[[ArenaProgress], None], method: str, fold: str, done: int, total: int
+) -> Callable[[Progress | None], None]:
+    """A callback for one fold's training."""
+
+    def inform(training: Progress | None) -> None:
+        report(
+            ArenaProgress(
+                method=method, fold=fold, folds_done=done, num_folds=total, training=training
+            )
+        )
+
+    return inform

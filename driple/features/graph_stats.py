@@ -1,0 +1,55 @@
+"""A few facts of a graph that a user knows too, to tell whether an inspector has seen its like.
+
+OpGraph -> ops, tensor bytes, FLOPs, batch size
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from driple.features.pregrouped import AnyGraph
+from driple.graph.cost import GraphCost, kind_of
+from driple.graph.opgraph import OpGraph
+
+__all__ = ["FACT_WORDS", "graph_facts"]
+
+# What each fact is called where a user reads it.
+FACT_WORDS = {
+    "num_nodes": "number of ops",
+    "tensor_bytes": "tensor size in bytes",
+    "flops": "FLOPs of a step",
+    "batch_size": "batch size",
+}
+
+
+def graph_facts(graph: AnyGraph, cost: GraphCost | None = None) -> dict[str, float]:
+    """Facts by the names of `FACT_WORDS`; those that the graph does not tell are left out.
+
+    Args:
+        graph: the graph.
+        cost: of the graph, if it is known; there are no FLOPs without it.
+    """
+    facts = {
+        "num_nodes": float(graph.num_nodes),
+        "tensor_bytes": float(graph.tensor_bytes.sum(dtype=float)),
+    }
+    if cost is not None:
+        facts["flops"] = cost.total_flops
+    batch_size = _batch_size(graph) if isinstance(graph, OpGraph) else None
+    if batch_size is not None:
+        facts["batch_size"] = float(batch_size)
+    return facts
+
+
+def _batch_size(graph: OpGraph) -> int | None:
+    """The usual first dimension of what convolutions read, or else of what a softmax reads."""
+    for kind in ("convolution", "softmax"):
+        found: Counter[int] = Counter()
+        for signature in graph.signatures:
+            if kind_of(signature.op_type) == kind and signature.inputs:
+                shape = signature.inputs[0].shape
+                if shape and shape[0] > 0:
+                    found[shape[0]] += 1
+        if found:
+            return found.most_common(1)[0][0]
+    return None

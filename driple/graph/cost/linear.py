@@ -1,0 +1,222 @@
+"""FLOPs of convolutions, matrix products and linear algebra; a multiply-add counts two.
+
+A filter is [window..., in channels / groups, out channels], of one, two or three dimensions of
+space. Dilation moves a window's points apart and changes nothing else. Decompositions count their
+leading orders (Golub and Van Loan, Matrix Computations, 4th edition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import log2, prod
+from types import MappingProxyType
+
+from driple.graph.cost.einsum import index_sizes
+from driple.graph.cost.shapes import (
+    ALL,
+    Formula,
+    UnknownShapeError,
+    elements_in,
+    elements_out,
+    shape_in,
+    shape_out,
+)
+from driple.graph.signature import OpSignature
+
+__all__ = ["LINEAR_FLOPS"]
+
+_MIN_FILTER_RANK = 3
+
+
+def _positions_of(op: OpSignature) -> int:
+    """Elements of the output of a convolution, or of the gradient that both its gradients read."""
+    return elements_in(op, 2) if "Backprop" in op.op_type else elements_out(op)
+
+
+def _filter_of(op: OpSignature) -> tuple[int, ...]:
+    """Shape of a convolution's filter; its gradient has it as output."""
+    if "BackpropFilter" in op.op_type:
+        return shape_out(op, 0, _MIN_FILTER_RANK, ALL)
+    return shape_in(op, 1, _MIN_FILTER_RANK, ALL)
+
+
+def _conv(op: OpSignature) -> float:
+    """2 x output x window x channels in, whichever of output and both gradients is computed."""
+    return 2.0 * _positions_of(op) * prod(_filter_of(op)[:-1])
+
+
+def _depthwise(op: OpSignature) -> float:
+    """2 x output x window: each channel is read by itself."""
+    return 2.0 * _positions_of(op) * prod(_filter_of(op)[:-2])
+
+
+def _dilation(op: OpSignature) -> float:
+    """An addition and a comparison for each point of the window, [height, width, channels]."""
+    return 2.0 * _positions_of(op) * prod(shape_in(op, 1, 3)[:2])
+
+
+def _matmul(op: OpSignature) -> float:
+    """2 m n k; k is the side of the first matrix that is not a side of the product."""
+    made, left = shape_out(op, 0, 2), shape_in(op, 0, 2)
+    if not made[-2]:
+        return 0.0
+    return 2 * prod(made) * (left[-1] * left[-2] / made[-2])
+
+
+def _einsum(op: OpSignature) -> float:
+    """A multiply-add for every combination of indices; of one input, an addition."""
+    sizes = index_sizes(op)
+    if sizes is None:
+        raise UnknownShapeError(f"{op.op_type}: indices are unknown")
+    return float(prod(sizes.values())) * (2 if len(op.inputs) > 1 else 1)
+
+
+def _sparse_dense(op: OpSignature) -> float:
+    """A multiply-add for each value of the sparse matrix and column of the other."""
+    return 2.0 * elements_in(op, 1) * shape_out(op, 0, 2)[-1]
+
+
+def _of_squares(factor: float) -> Formula:
+    """Factor x n^3 for each matrix [n, n] of the input."""
+
+    def flops(op: OpSignature) -> float:
+        *batch, _, side = shape_in(op, 0, 2)
+        return factor * prod(batch) * side**3
+
+    return flops
+
+
+def _eigen(values: float, vectors: float) -> Formula:
+    """Factor x n^3, which depends on whether vectors are computed: they are the second output."""
+
+    def flops(op: OpSignature) -> float:
+        return _of_squares(vectors if elements_out(op, 1) else values)(op)
+
+    return flops
+
+
+def _solve(op: OpSignature) -> float:
+    """LU, then two triangular solves for each right side."""
+    *batch, _, side = shape_in(op, 0, 2)
+    return prod(batch) * (2 / 3 * side**3 + 2.0 * side**2 * shape_in(op, 1, 2)[-1])
+
+
+def _solve_triangular(op: OpSignature) -> float:
+    """A multiply-add for half the matrix and each element of the solution."""
+    return float(shape_in(op, 0, 2)[-1] * elements_out(op))
+
+
+def _solve_banded(op: OpSignature) -> float:
+    """The matrix holds its bands, [bands, n]."""
+    return 2.0 * shape_in(op, 0, 2)[-2] * elements_out(op)
+
+
+def _solve_tridiagonal(op: OpSignature) -> float:
+    """The forward sweep (5) and the one back (3) of Thomas' algorithm."""
+    return 8.0 * elements_out(op)
+
+
+def _solve_least_squares(op: OpSignature) -> float:
+    """Normal equations: m n^2 to form, n^3 / 3 to factor, for each right side 2 m n + 2 n^2."""
+    *batch, rows, columns = shape_in(op, 0, 2)
+    rights = shape_in(op, 1, 2)[-1]
+    matrix = rows * columns**2 + columns**3 / 3
+    return prod(batch) * (matrix + rights * (2.0 * rows * columns + 2.0 * columns**2))
+
+
+def _qr(op: OpSignature) -> float:
+    """Householder reflections give R, and again as much gives Q: 4 n^2 (m - n / 3)."""
+    *batch, rows, columns = shape_in(op, 0, 2)
+    long, short = max(rows, columns), min(rows, columns)
+    return prod(batch) * 4.0 * short**2 * (long - short / 3)
+
+
+def _svd(op: OpSignature) -> float:
+    """4 m^2 n + 22 n^3 with vectors (second output), 2 m n^2 + 2 n^3 without."""
+    *batch, rows, columns = shape_in(op, 0, 2)
+    long, short = max(rows, columns), min(rows, columns)
+    if elements_out(op, 1):
+        return prod(batch) * (4.0 * long**2 * short + 22.0 * short**3)
+    return prod(batch) * (2.0 * long * short**2 + 2.0 * short**3)
+
+
+def _fourier(dimensions: int, each: float = 5.0) -> Formula:
+    """5 n log2 n over the last dimensions; of real signals half of it."""
+
+    def flops(op: OpSignature) -> float:
+        shape = max(shape_in(op, 0, dimensions), shape_out(op, 0, dimensions), key=prod)
+        points = prod(shape[-dimensions:])
+        return each * prod(shape) * log2(points) if points > 1 else 0.0
+
+    return flops
+
+
+def _names(*names: str) -> Callable[[Formula], dict[str, Formula]]:
+    """The same formula for several op types."""
+    return lambda formula: dict.fromkeys(names, formula)
+
+
+LINEAR_FLOPS: Mapping[str, Formula] = MappingProxyType(
+    {
+        **_names(
+            "Conv2D",
+            "_FusedConv2D",
+            "Conv2DBackpropInput",
+            "Conv2DBackpropInputV2",
+            "Conv2DBackpropFilter",
+            "Conv2DBackpropFilterV2",
+            "Conv3D",
+            "_FusedConv3D",
+            "Conv3DBackpropInput",
+            "Conv3DBackpropInputV2",
+            "Conv3DBackpropFilter",
+            "Conv3DBackpropFilterV2",
+        )(_conv),
+        **_names(
+            "DepthwiseConv2dNative",
+            "_FusedDepthwiseConv2dNative",
+            "DepthwiseConv2dNativeBackpropInput",
+            "DepthwiseConv2dNativeBackpropFilter",
+        )(_depthwise),
+        **_names("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter")(_dilation),
+        **_names(
+            "MatMul",
+            "_FusedMatMul",
+            "SparseMatMul",
+            "BatchMatMul",
+            "BatchMatMulV2",
+            "BatchMatMulV3",
+        )(_matmul),
+        "Einsum": _einsum,
+        "SparseTensorDenseMatMul": _sparse_dense,
+        **_names("Cholesky", "BatchCholesky")(_of_squares(1 / 3)),
+        **_names("CholeskyGrad", "BatchCholeskyGrad")(_of_squares(2 / 3)),
+        **_names("MatrixDeterminant", "BatchMatrixDeterminant", "LogMatrixDeterminant", "Lu")(
+            _of_squares(2 / 3)
+        ),
+        **_names("MatrixInverse", "BatchMatrixInverse")(_of_squares(2.0)),
+        **_names("MatrixSolve", "BatchMatrixSolve")(_solve),
+        **_names("MatrixTriangularSolve", "BatchMatrixTriangularSolve")(_solve_triangular),
+        "BandedTriangularSolve": _solve_banded,
+        "TridiagonalSolve": _solve_tridiagonal,
+        "TridiagonalMatMul": lambda op: 5.0 * elements_out(op),
+        **_names("MatrixSolveLs", "BatchMatrixSolveLs")(_solve_least_squares),
+        "Qr": _qr,
+        **_names("Svd", "BatchSvd")(_svd),
+        **_names("SelfAdjointEigV2", "BatchSelfAdjointEigV2")(_eigen(4 / 3, 9.0)),
+        "Eig": _eigen(10.0, 25.0),
+        "Cross": lambda op: 3.0 * elements_out(op),
+        "FFT": _fourier(1),
+        "IFFT": _fourier(1),
+        "FFT2D": _fourier(2),
+        "IFFT2D": _fourier(2),
+        "FFT3D": _fourier(3),
+        "IFFT3D": _fourier(3),
+        "RFFT": _fourier(1, 2.5),
+        "IRFFT": _fourier(1, 2.5),
+        "RFFT2D": _fourier(2, 2.5),
+        "IRFFT2D": _fourier(2, 2.5),
+        "RFFT3D": _fourier(3, 2.5),
+        "IRFFT3D": _fourier(3, 2.5),
+    }
+)

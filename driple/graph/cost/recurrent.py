@@ -1,0 +1,135 @@
+"""FLOPs of recurrent layers that are one op: BlockLSTM, LSTMBlockCell, GRUBlockCell, CudnnRNN.
+
+Counted are the products of the gates' weights with input and state, a multiply-add as two; what a
+cell does element by element is a few thousandths of that. A gradient that gives those of inputs and
+of weights takes two products for each product of the forward pass.
+
+    LSTM, one step of one sample:  2 * 4 hidden * (input + hidden)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
+
+from driple.graph.cost.shapes import (
+    ALL,
+    LAST,
+    Formula,
+    UnknownShapeError,
+    elements_in,
+    numbers_of,
+    shape_in,
+    text_of,
+)
+from driple.graph.signature import OpSignature
+
+__all__ = ["RECURRENT", "RECURRENT_FLOPS", "sides_of_step"]
+
+# Gates of a cell, by the attribute `rnn_mode` of CudnnRNN.
+_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+# Element by element, for each of the hidden units: gradients of output (4), cell (5), the gates for
+# candidate, forget and input (4 each), and of the cell before (1).
+_LSTM_CELL_GRADIENT = 22
+_STATE = slice(None, None, 2)  # layers and width of [layers * directions, batch, width]
+
+
+def _block_lstm(op: OpSignature) -> float:
+    """Of a sequence: x is [steps, batch, input], w is [input + hidden, 4 hidden]."""
+    steps, batch = shape_in(op, 1, 3)[:2]
+    return 2.0 * steps * batch * prod(shape_in(op, 4, 2, ALL))
+
+
+def _block_lstm_gradient(op: OpSignature) -> float:
+    return 2 * _block_lstm(op)
+
+
+def _lstm_cell(op: OpSignature) -> float:
+    """Of one step: x is [batch, input], w is [input + hidden, 4 hidden]."""
+    return 2.0 * shape_in(op, 0, 2)[0] * prod(shape_in(op, 3, 2, ALL))
+
+
+def _lstm_cell_gradient(op: OpSignature) -> float:
+    """Element by element only: the products with the weights are ops of their own."""
+    return float(_LSTM_CELL_GRADIENT * elements_in(op, 1))
+
+
+def _gru_cell(op: OpSignature) -> float:
+    """Of one step, and of its gradient, which leaves that of the weights to ops of their own.
+
+    x is [batch, input], the weights [input + hidden, 2 hidden] and [input + hidden, hidden].
+    """
+    weights = prod(shape_in(op, 2, 2, ALL)) + prod(shape_in(op, 3, 2, ALL))
+    return 2.0 * shape_in(op, 0, 2)[0] * weights
+
+
+def _cudnn(op: OpSignature) -> float:
+    """Of all layers and directions over a sequence.
+
+    Inputs are [steps, batch, input] (or batch first), the first state [layers * directions, batch,
+    hidden], the cell's state the same, and the parameters of all layers as one vector.
+    """
+    steps, batch, width = shape_in(op, 0, 3, LAST)[:3]
+    stacked, _, output = shape_in(op, 1, 3, _STATE)[:3]
+    gates, hidden = _gates_and_hidden(op)
+    directions = 2 if text_of(op, "direction") == "bidirectional" else 1
+    layers = stacked // directions
+    if not layers:
+        raise UnknownShapeError(f"{op.op_type}: its state has no layers")
+    projected = 2 * hidden * output if hidden != output else 0
+    first = 0 if text_of(op, "input_mode") == "skip_input" else width
+    of_states = layers * 2 * gates * hidden * output
+    of_inputs = 2 * gates * hidden * (first + (layers - 1) * directions * output)
+    each = directions * (of_states + of_inputs + layers * projected)
+    return float(steps * batch * each)
+
+
+def _cudnn_gradient(op: OpSignature) -> float:
+    return 2 * _cudnn(op)
+
+
+def _gates_and_hidden(op: OpSignature) -> tuple[int, int]:
+    """Gates of a CudnnRNN's cell, and its hidden units; a graph may leave out the default, LSTM."""
+    mode = text_of(op, "rnn_mode")
+    gates = _GATES.get(mode or "lstm")
+    if gates is None:
+        raise UnknownShapeError(f"{op.op_type}: no cell is named {mode[:20]!r}")
+    output = shape_in(op, 1, 3, _STATE)[2]
+    if gates == _GATES["lstm"] and numbers_of(op, "num_proj"):
+        return gates, shape_in(op, 2, 3, LAST)[2]
+    return gates, output
+
+
+def sides_of_step(op: OpSignature) -> tuple[float, float]:
+    """Rows and columns of the product of one step: batch, and all gates of the hidden units.
+
+    Raises:
+        UnknownShapeError: a shape is not known.
+    """
+    if op.op_type.startswith("BlockLSTM"):
+        return float(shape_in(op, 1, 3)[1]), float(shape_in(op, 4, 2)[1])
+    if op.op_type.startswith("LSTMBlockCell"):
+        return float(shape_in(op, 0, 2)[0]), float(shape_in(op, 3, 2)[1])
+    if op.op_type.startswith("GRUBlockCell"):
+        return float(shape_in(op, 0, 2)[0]), float(shape_in(op, 2, 2)[1] * 3 // 2)
+    gates, hidden = _gates_and_hidden(op)
+    return float(shape_in(op, 1, 3)[1]), float(gates * hidden)
+
+
+RECURRENT_FLOPS: Mapping[str, Formula] = MappingProxyType(
+    {
+        "BlockLSTM": _block_lstm,
+        "BlockLSTMV2": _block_lstm,
+        "BlockLSTMGrad": _block_lstm_gradient,
+        "BlockLSTMGradV2": _block_lstm_gradient,
+        "LSTMBlockCell": _lstm_cell,
+        "LSTMBlockCellGrad": _lstm_cell_gradient,
+        "GRUBlockCell": _gru_cell,
+        "GRUBlockCellGrad": _gru_cell,
+        **{f"CudnnRNN{version}": _cudnn for version in ("", "V2", "V3")},
+        **{f"CudnnRNNBackprop{version}": _cudnn_gradient for version in ("", "V2", "V3")},
+    }
+)
+# Those that come to products of matrices.
+RECURRENT = frozenset(RECURRENT_FLOPS) - {"LSTMBlockCellGrad"}

@@ -1,0 +1,1 @@
+"""READ: TensorFlow graph files, without TensorFlow; nothing in them is executed."""

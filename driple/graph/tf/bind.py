@@ -1,0 +1,204 @@
+"""Bind the open sizes of a graph's inputs: `--batch-size` and `--input NAME=AxBxC`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from driple.errors import GraphError
+from driple.graph.datatypes import BOOL
+from driple.graph.options import ReadOptions
+from driple.graph.tf.raw import RawNode, Shape
+from driple.graph.tf.shape_call import size_at
+from driple.graph.tf.shape_rules_basic import INPUT_OPS
+
+__all__ = ["bound_inputs", "input_positions", "scalar_inputs", "unit_batch"]
+
+_MOST_LISTED = 8
+_Shapes = Sequence[tuple[Shape, ...] | None]
+_RESOURCE, _VARIANT = 20, 21
+# Ops that read a learning rate, a keep probability or a summary's number.
+_NUMBER_READERS = frozenset(
+    {
+        "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Maximum", "Minimum", "Pow", "Floor",
+        "Less", "LessEqual", "Greater", "GreaterEqual", "ScalarSummary", "LogicalNot", "LogicalAnd",
+        "LogicalOr", "Assign", "AssignVariableOp", "If", "StatelessIf", "Reciprocal", "Sqrt",
+    }
+)  # fmt: skip
+
+
+def input_positions(
+    nodes: Sequence[RawNode], inputs: Sequence[Sequence[tuple[int, int]]], shapes: _Shapes
+) -> list[int]:
+    """Nodes that hand data to the step: placeholders, iterators, dequeues.
+
+    A constant whose size the file leaves open counts too.
+    """
+    return [
+        i
+        for i, node in enumerate(nodes)
+        if not _is_handle(node)
+        and (
+            node.op in INPUT_OPS
+            or (node.op == "Const" and node.constant is None and _is_open(shapes[i]))
+        )
+    ]
+
+
+def scalar_inputs(
+    nodes: Sequence[RawNode],
+    inputs: Sequence[Sequence[tuple[int, int]]],
+    sources: Sequence[int],
+    shapes: _Shapes,
+) -> list[int]:
+    """Placeholders of unknown rank that are numbers: a learning rate, a keep probability, a flag.
+
+    They are those that only element-wise ops, conditions and updates read, or that are booleans;
+    data reach a product, a convolution, a lookup or a reshape too.
+    """
+    wanted = {
+        i
+        for i in sources
+        if nodes[i].op.startswith("Placeholder") and (shapes[i] is None or shapes[i] == (None,))
+    }
+    if not wanted:
+        return []
+    is_data = set()
+    for target, read in enumerate(inputs):
+        for number, (source, _) in enumerate(read):
+            if source in wanted and not _takes_number(nodes[target], number):
+                is_data.add(source)
+    return [
+        i for i in sorted(wanted)
+        if i not in is_data or nodes[i].types.get("dtype", (0,))[0] == BOOL
+    ]  # fmt: skip
+
+
+def _takes_number(node: RawNode, position: int) -> bool:
+    """Whether an op may read a number at an input, by its kind."""
+    if node.op.startswith(("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")):
+        return True
+    if node.op in ("Switch", "RefSwitch"):
+        return position == 1
+    return node.op in _NUMBER_READERS
+
+
+def _is_handle(node: RawNode) -> bool:
+    return node.types.get("dtype", (0,))[0] in (_RESOURCE, _VARIANT)
+
+
+def _is_open(shapes: tuple[Shape, ...] | None) -> bool:
+    return shapes is None or any(shape is None or -1 in shape for shape in shapes)
+
+
+def bound_inputs(
+    nodes: Sequence[RawNode],
+    sources: Sequence[int],
+    shapes: _Shapes,
+    options: ReadOptions,
+    stacked: Collection[int] = (),
+) -> dict[int, tuple[Shape, ...]]:
+    """Shapes of the inputs that the options bind, by position.
+
+    Args:
+        nodes: all nodes.
+        sources: inputs, by position.
+        shapes: of all nodes, as far as they are known.
+        options: sizes that the user gives.
+        stacked: inputs of several steps; their batch is the second dimension, not the first.
+
+    Raises:
+        GraphError: no such input, or a size that differs from one that the graph fixes.
+    """
+    bound = _named(nodes, sources, shapes, options.inputs)
+    if options.batch_size is None:
+        return bound
+    size = options.batch_size
+    num_open = num_equal = 0
+    fixed: tuple[int, int] | None = None
+    for i in sources:
+        if i in bound:
+            num_open += 1
+            continue
+        known, axis = shapes[i] or (), int(i in stacked)
+        if any(size_at(shape, axis) < 0 for shape in known if shape and len(shape) > axis):
+            bound[i] = tuple(_with_batch(shape, size, axis) for shape in known)
+            num_open += 1
+        for shape in known:
+            if size_at(shape, axis) >= 0:
+                num_equal += size_at(shape, axis) == size
+                fixed = fixed or (i, size_at(shape, axis))
+    if not num_open and not num_equal and fixed is not None:
+        raise GraphError(
+            f"--batch-size {size}: the graph has a fixed batch of {fixed[1]}, at its input "
+            f"'{nodes[fixed[0]].name[:80]}'; leave the option out, or export the graph again"
+        )
+    return bound
+
+
+def _with_batch(shape: Shape, size: int, axis: int) -> Shape:
+    if not shape or len(shape) <= axis or shape[axis] >= 0:
+        return shape
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _named(
+    nodes: Sequence[RawNode],
+    sources: Sequence[int],
+    shapes: _Shapes,
+    wanted: Mapping[str, tuple[int, ...]],
+) -> dict[int, tuple[Shape, ...]]:
+    """Shapes that are given by the name of an input, `NAME` or `NAME:1`."""
+    bound: dict[int, tuple[Shape, ...]] = {}
+    # A flag or a rate is no input of data, but its shape may be given all the same.
+    position = {node.name: i for i, node in enumerate(nodes) if node.op in INPUT_OPS}
+    position |= {nodes[i].name: i for i in sources}
+    for text, shape in wanted.items():
+        name, _, number = text.partition(":")
+        i, slot = position.get(name), int(number or 0)
+        if i is None or slot >= max(1, len(shapes[i] or ())):
+            raise GraphError(
+                f"--input {text[:80]}: the graph has no such input; it has "
+                f"{_listing(nodes, sources, shapes)}"
+            )
+        known = list(bound.get(i) or shapes[i] or (None,))
+        old = known[slot]
+        if old is not None and (
+            len(old) != len(shape) or any(a not in (-1, b) for a, b in zip(old, shape, strict=True))
+        ):
+            raise GraphError(
+                f"--input {text[:80]}={'x'.join(map(str, shape))}: the graph fixes it to "
+                f"{_written(old)}; its inputs are {_listing(nodes, sources, shapes)}"
+            )
+        known[slot] = shape
+        bound[i] = tuple(known)
+    return bound
+
+
+def _listing(nodes: Sequence[RawNode], sources: Sequence[int], shapes: _Shapes) -> str:
+    """The inputs of a graph with their shapes, for a message."""
+    if not sources:
+        return "no inputs"
+    named = [
+        f"{nodes[i].name[:60]}={'+'.join(map(_written, shapes[i] or (None,)))[:80]}"
+        for i in sources[:_MOST_LISTED]
+    ]
+    return ", ".join(named) + (" ..." if len(sources) > _MOST_LISTED else "")
+
+
+def _written(shape: Shape) -> str:
+    if shape is None:
+        return "unknown"
+    return "x".join("?" if n < 0 else str(n) for n in shape) or "scalar"
+
+
+def unit_batch(open_sources: Sequence[int], shapes: _Shapes) -> dict[int, tuple[Shape, ...]]:
+    """Inputs whose open dimensions count as 1, so that what is derived from them has a size."""
+    result = {}
+    for i in open_sources:
+        known = shapes[i]
+        if known is not None and any(shape is not None for shape in known):
+            result[i] = tuple(
+                None if shape is None else tuple(max(n, 1) if n < 0 else n for n in shape)
+                for shape in known
+            )
+    return result

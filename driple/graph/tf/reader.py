@@ -1,0 +1,144 @@
+"""READ: a graph file -> OpGraph. No TensorFlow, nothing executed, everything bounded.
+
+    file --gunzip--> bytes --text or binary?--> RawGraph --build.py--> OpGraph
+
+Entry points: `read_graph` for files, `graph_from_graphdef_bytes` for bytes in memory.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.graph.options import ReadOptions
+from driple.graph.tf.build import graph_of
+from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
+
+__all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", "read_graph"]
+
+DEFAULT_MAX_BYTES = 512 * 2**20
+_NO_OPTIONS = ReadOptions()
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 31  # zlib's number for a gzip header
+_GZIP_CHUNK_BYTES = 65_536
+_MOST_GZIP_MEMBERS = 100_000
+_SNIFFED_BYTES = 4096
+# Bytes below 32 that a text may hold: tab, line feed, form feed, carriage return.
+_TEXT_CONTROLS = frozenset(b"\t\n\f\r")
+
+
+def read_graph(
+    path: str | Path,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    options: ReadOptions = _NO_OPTIONS,
+) -> OpGraph:
+    """Read a GraphDef (`.pb`, `.pbtxt`), a SavedModel's `saved_model.pb` or a `.meta` file.
+
+    Each may be gzipped. The content decides the format. A SavedModel's folder may be given too.
+
+    Args:
+        path: the file.
+        max_bytes: largest file that is read, and largest size after gunzip.
+        options: sizes that the graph leaves open, and which train op is meant.
+
+    Raises:
+        GraphError: no such file, too large, corrupt, no graph, a graph without a worker's ops, or
+            options that contradict it.
+    """
+    file = Path(path)
+    if file.is_dir() and (file / "saved_model.pb").exists():
+        file = file / "saved_model.pb"
+    try:
+        return _graph_from_bytes(_read(file, max_bytes), options)
+    except OSError as error:
+        raise GraphError(f"{path}: {error.strerror or error}; give a graph file") from error
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from error
+
+
+def graph_from_graphdef_bytes(data: bytes, options: ReadOptions = _NO_OPTIONS) -> OpGraph:
+    """The OpGraph of a serialised GraphDef, SavedModel or MetaGraphDef.
+
+    Raises:
+        GraphError: as for `read_graph`.
+    """
+    from driple.graph.tf.graphdef import raw_from_bytes
+
+    raw, notes = raw_from_bytes(data)
+    return graph_of(raw, notes, options)
+
+
+def graph_from_text(text: str, options: ReadOptions = _NO_OPTIONS) -> OpGraph:
+    """The OpGraph of a GraphDef in text format.
+
+    Raises:
+        GraphError: as for `read_graph`.
+    """
+    from driple.graph.tf.pbtxt import raw_from_text
+
+    return graph_of(raw_from_text(text), (), options)
+
+
+def _read(file: Path, max_bytes: int) -> bytes:
+    size = file.stat().st_size
+    if size > max_bytes:
+        raise GraphError(_too_large(f"{size} bytes", max_bytes))
+    data = read_bytes(file, max_bytes)
+    if len(data) > max_bytes:
+        raise GraphError(_too_large(f"over {max_bytes} bytes", max_bytes))
+    return _gunzip(data, max_bytes) if data.startswith(_GZIP_MAGIC) else data
+
+
+def _too_large(size: str, max_bytes: int) -> str:
+    return f"file has {size}, at most {max_bytes} are read; raise the limit with --max-mib"
+
+
+def _gunzip(data: bytes, max_bytes: int) -> bytes:
+    """Unpack all members, in chunks, never more than `max_bytes`."""
+    pieces, left, num_members = [], max_bytes, 0
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        for start in range(0, len(data), _GZIP_CHUNK_BYTES):
+            chunk = data[start : start + _GZIP_CHUNK_BYTES]
+            while chunk:
+                if member.eof:
+                    chunk = chunk.lstrip(b"\0")  # padding between members
+                    if not chunk:
+                        break
+                    member = zlib.decompressobj(_GZIP_WINDOW)
+                    num_members += 1
+                piece = member.decompress(chunk, left + 1)
+                if len(piece) > left:
+                    raise GraphError(_too_large(f"over {max_bytes} bytes when unpacked", max_bytes))
+                if num_members > _MOST_GZIP_MEMBERS:
+                    raise GraphError(f"gzip has over {_MOST_GZIP_MEMBERS} members; pack it again")
+                pieces.append(piece)
+                left -= len(piece)
+                chunk = member.unused_data
+    except zlib.error as error:
+        raise GraphError(f"gzip file is corrupt ({error}); copy it again") from error
+    if not member.eof:
+        raise GraphError("gzip file is cut off; copy it again")
+    return b"".join(pieces)
+
+
+def _graph_from_bytes(data: bytes, options: ReadOptions) -> OpGraph:
+    if not data.strip():
+        raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
+    if is_lfs_pointer(data):
+        raise GraphError(lfs_advice("graph"))
+    if not _is_text(data[:_SNIFFED_BYTES]):
+        return graph_from_graphdef_bytes(data, options)
+    try:
+        return graph_from_text(data.decode("utf-8-sig"), options)
+    except UnicodeDecodeError as error:
+        raise GraphError(
+            f"neither text nor a binary GraphDef: byte {error.start} is no UTF-8"
+        ) from error
+
+
+def _is_text(head: bytes) -> bool:
+    return all(byte >= 32 or byte in _TEXT_CONTROLS for byte in head)

@@ -1,0 +1,1 @@
+"""READ: the training step of a PyTorch model, followed by shapes alone."""

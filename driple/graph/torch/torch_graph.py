@@ -1,0 +1,266 @@
+"""The training step of a PyTorch model as an `OpGraph`, for whoever has no such machine.
+
+    model on the meta device -> forward, loss, backward: nothing is computed, only shapes
+    -> ops as they come (aten) -> OpGraph: nodes, who reads whose memory, parameters, gradients
+
+Needs neither a GPU nor the model's memory: BERT-large takes some seconds. Of a user's model, the
+file, the function that builds it, the data set and the loss are executed as any Python program is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import default_collate
+
+from driple.checks import check_whole
+from driple.errors import ConfigError, DripleError, GraphError
+from driple.graph.datatypes import NUMBER_OF
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.signature import OpSignature
+from driple.graph.signature import Tensor as Shape
+from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
+from driple.graph.torch.autocast import gpu_autocast
+from driple.jobs.import_path import exception_words, function_named, own_code
+from driple.jobs.pytorch.workloads import Workload
+
+__all__ = ["graph_of_functions", "graph_of_step", "graph_of_workload"]
+
+_DTYPES = {
+    dtype: NUMBER_OF[f"DT_{name}"]
+    for dtype, name in (
+        (torch.float32, "FLOAT"), (torch.float64, "DOUBLE"), (torch.float16, "HALF"),
+        (torch.bfloat16, "BFLOAT16"), (torch.int64, "INT64"), (torch.int32, "INT32"),
+        (torch.int16, "INT16"), (torch.int8, "INT8"), (torch.uint8, "UINT8"),
+        (torch.bool, "BOOL"),
+    )
+}  # fmt: skip
+_DEVICE = "/job:worker/task:0/device:GPU:0"
+_UPDATE = "ApplyMomentum"  # as driple.profiler.train updates
+
+
+def graph_of_workload(workload: Workload, batch_size: int | None = None) -> OpGraph:
+    """A step of a built-in workload at the size that the paper trains it.
+
+    Args:
+        workload: to train.
+        batch_size: samples of a device in an iteration; the workload's own by default.
+
+    Raises:
+        ConfigError: a batch of less than one.
+    """
+    size = workload.batch_size if batch_size is None else batch_size
+    check_whole("--batch-size", size, 1)
+    with torch.device("meta"):
+        model = workload.build()
+        if workload.kind == "tokens":
+            inputs = torch.zeros(size, workload.length, dtype=torch.int64)
+            labels = torch.zeros(size, 2, dtype=torch.int64)
+        else:
+            inputs = torch.zeros(size, 3, workload.image_size, workload.image_size)
+            labels = torch.zeros(size, dtype=torch.int64)
+    loss = workload.loss()
+    return graph_of_step(model, inputs, lambda outputs: loss(outputs, labels))
+
+
+def graph_of_functions(
+    model: str, dataset: str, loss: str | None, batch_size: int
+) -> tuple[OpGraph, int | None]:
+    """A step of a user's own model, whose file is run for it, and the samples of an epoch.
+
+    Args:
+        model: `FILE.py:FUNCTION` that builds the model.
+        dataset: likewise the data set, of (input, label); one sample is read.
+        loss: likewise of outputs and labels; cross entropy without.
+        batch_size: samples of a device in an iteration.
+
+    Raises:
+        ConfigError: there are no such functions, or they fail.
+        GraphError: the step cannot be followed by shapes alone.
+    """
+    check_whole("--batch-size", batch_size, 1)
+    with gpu_autocast():  # from the import on: a decorator may be autocast's
+        build, build_samples = function_named(model), function_named(dataset)
+        of = nn.functional.cross_entropy if loss is None else function_named(loss)
+        with own_code(model):
+            module = build()
+        with own_code(dataset):
+            samples = build_samples()
+        try:
+            inputs, labels = default_collate([samples[0]] * batch_size)
+            inputs, labels = inputs.to("meta"), labels.to("meta")
+            graph = _recorded(
+                _on_meta(module), inputs, lambda outputs: of(outputs, labels), _UPDATE
+            )
+        except DripleError:
+            raise
+        except (Exception, SystemExit) as error:  # the model, data set and loss may raise anything
+            raise GraphError(
+                f"the training step of {model} cannot be read without running it: "
+                f"{exception_words(error)}; it must not decide by values of tensors, and the data "
+                "set must give pairs of tensors"
+            ) from error
+    with own_code(dataset):
+        num_samples = len(samples) if hasattr(samples, "__len__") else None
+    return graph, num_samples
+
+
+def _on_meta(module: nn.Module) -> nn.Module:
+    """The model on the meta device; parameters that modules share stay one, unlike by `to`."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    moved = module.to("meta")
+    for first, *others in names.values():
+        for name in others:
+            owner, _, own_name = name.rpartition(".")
+            setattr(moved.get_submodule(owner), own_name, moved.get_parameter(first))
+    return moved
+
+
+def graph_of_step(
+    model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str = _UPDATE
+) -> OpGraph:
+    """Forward pass, loss and backward pass of a model, as a graph of one worker.
+
+    Args:
+        model: to train, on the meta device.
+        inputs: a batch, on the meta device.
+        loss: of the model's outputs.
+        update: op type of the optimizer's update, such as `ApplyAdam`.
+
+    Raises:
+        ConfigError: the model or the batch is not on the meta device, or nothing has a gradient.
+    """
+    with gpu_autocast():
+        return _recorded(model, inputs, loss, update)
+
+
+def _recorded(
+    model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str
+) -> OpGraph:
+    """As `graph_of_step`, within `gpu_autocast`."""
+    parameters = [one for one in model.parameters() if one.requires_grad]
+    if any(tensor.device.type != "meta" for tensor in (*parameters, inputs)):
+        raise ConfigError(
+            "the model and its batch must be on the meta device; build both within "
+            "torch.device('meta')"
+        )
+    recorder = _Recorder(parameters)
+    # Attention as separate ops: a fused kernel would hide its products.
+    with sdpa_kernel(SDPBackend.MATH), recorder:
+        loss(model(inputs)).backward()  # type: ignore[no-untyped-call]
+    return recorder.graph(update)
+
+
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
+    """Notes every kernel, and whose results it reads: results are known by their memory."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._parameters = list(parameters)
+        self._number = {_memory(one): i for i, one in enumerate(self._parameters)}
+        self._kept: list[Any] = []  # so that no memory is given out twice
+        self._made_by: dict[int, int] = {}
+        self._signatures: dict[OpSignature, int] = {}
+        self._signature_of: list[int] = []
+        self._op_types: list[str] = []
+        self._made: list[tuple[int, int]] = []  # elements and bytes of each node's outputs
+        self._edges: list[tuple[int, int]] = []
+        self._readers: list[tuple[int, int]] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run the op on shapes alone, and note it."""
+        named: Mapping[str, Any] = kwargs or {}
+        made = func(*args, **named)
+        arguments = (*args, *named.values())
+        kernels = kernels_of(func, arguments, made)
+        for kernel in kernels:
+            self._note(kernel)
+        if not kernels:  # a view in memory of its own is as old as what it shows
+            shown = [self._made_by[key] for one in tensors_in(arguments)
+                     if (key := _memory(one)) in self._made_by]  # fmt: skip
+            for tensor in tensors_in(made):
+                self._keep(tensor)
+                if shown:
+                    self._made_by.setdefault(_memory(tensor), shown[0])
+        return made
+
+    def _note(self, kernel: Kernel) -> None:
+        node = len(self._op_types)
+        shapes = [
+            tuple(self._shape(item) for item in items) for items in (kernel.inputs, kernel.outputs)
+        ]
+        signature = OpSignature(kernel.op_type, shapes[0], shapes[1], kernel.numbers)
+        self._op_types.append(kernel.op_type)
+        self._signature_of.append(self._signatures.setdefault(signature, len(self._signatures)))
+        self._made.append((sum(one.elements for one in shapes[1]),
+                           sum(one.nbytes for one in shapes[1])))  # fmt: skip
+        for item in kernel.inputs:
+            if item.tensor is None:
+                continue
+            key = _memory(item.tensor)
+            if key in self._made_by:
+                self._edges.append((self._made_by[key], node))
+            elif key in self._number:
+                self._readers.append((self._number[key], node))
+        for item in kernel.outputs:
+            if item.tensor is not None:
+                self._keep(item.tensor)
+                self._made_by[_memory(item.tensor)] = node
+
+    def _shape(self, item: Input) -> Shape:
+        if item.tensor is None:
+            return Shape(item.shape, _DTYPES[torch.int32])
+        sizes = tuple(item.tensor.shape) if item.shape is None else item.shape
+        return Shape(sizes, _DTYPES.get(item.tensor.dtype, 0), _memory(item.tensor) in self._number)
+
+    def _keep(self, tensor: Tensor) -> None:
+        self._kept.append(tensor.untyped_storage())
+
+    def graph(self, update: str) -> OpGraph:
+        """What was noted."""
+        sent: dict[tuple[int, int], int] = {}
+        for parameter in self._parameters:
+            if parameter.grad is not None and _memory(parameter.grad) in self._made_by:
+                sent[self._made_by[_memory(parameter.grad)], len(sent)] = parameter.nbytes
+        if not sent:
+            raise ConfigError("no parameter has a gradient; give a model that can be trained")
+        senders = sorted(sent)
+        made = np.array(self._made, dtype=np.int64)
+        edges = sorted(set(self._edges))
+        sizes = [parameter.nbytes for parameter in self._parameters]
+        count = len(self._op_types)
+        return OpGraph(
+            names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(self._op_types)),
+            op_types=tuple(self._op_types),
+            devices=(_DEVICE,) * count,
+            edges=np.array(edges, dtype=np.int32).reshape(-1, 2),
+            is_control=np.zeros(len(edges), dtype=np.bool_),
+            tensor_elements=made[:, 0],
+            tensor_bytes=made[:, 1],
+            remote=(RemoteOps(op_type=update, num_nodes=len(sizes), tensor_bytes=sum(sizes)),),
+            traffic=Traffic(
+                received_bytes=np.array(sizes, dtype=np.int64),
+                readers=np.array(sorted(set(self._readers)), dtype=np.int32).reshape(-1, 2),
+                sent_bytes=np.array([sent[key] for key in senders], dtype=np.int64),
+                senders=np.array([node for node, _ in senders], dtype=np.int32),
+            ),
+            report=ReadReport(nodes_in_file=count),
+            signatures=tuple(self._signatures),
+            signature_of=np.array(self._signature_of, dtype=np.int32),
+            executions=np.ones(count, dtype=np.int64),
+        )
+
+
+def _memory(tensor: Tensor) -> int:
+    """Which memory a tensor lies in: views of it share it."""
+    return int(tensor.untyped_storage()._cdata)

@@ -1,0 +1,56 @@
+"""Where the checkpoint of a setting lies: the folder `checkpoints/` here, or the installed ones."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from driple.cluster.setting import Setting
+from driple.errors import CheckpointError
+
+__all__ = ["checkpoint_path", "settings_with_checkpoint"]
+
+_HERE = Path("checkpoints")
+_ANY = "*.safetensors"
+
+
+def _folders() -> list[Path]:
+    installed = Path(str(files("driple"))) / "checkpoints"
+    source = Path(str(files("driple"))).parent / "checkpoints"
+    return [folder for folder in (_HERE, installed, source) if folder.is_dir()]
+
+
+def settings_with_checkpoint() -> list[str]:
+    """Names of the settings that have a checkpoint, sorted."""
+    names = {
+        path.parent.name.replace("_", "/", 1)
+        for folder in _folders()
+        for path in folder.glob(f"*/{_ANY}")
+    }
+    return sorted(names)
+
+
+def checkpoint_path(setting: Setting, preset: str) -> Path:
+    """The checkpoint file of a setting and preset.
+
+    Raises:
+        CheckpointError: there is none; the message tells which presets of the setting there are,
+            or else which settings.
+    """
+    for folder in _folders():
+        path = folder / setting.file_name / f"{preset}.safetensors"
+        if path.exists():
+            return path
+    presets = {
+        path.stem for folder in _folders() for path in (folder / setting.file_name).glob(_ANY)
+    }
+    if presets:
+        raise CheckpointError(
+            f"no '{preset}' checkpoint for {setting.name} (its presets are: "
+            f"{', '.join(sorted(presets))}); choose one of these, or give a checkpoint file"
+        )
+    known = ", ".join(settings_with_checkpoint()) or "none yet"
+    raise CheckpointError(
+        f"no '{preset}' checkpoint for {setting.name} (there are: {known}); choose one of these, "
+        f"give a checkpoint file, or train one: driple train --setting {setting.name}"
+    )

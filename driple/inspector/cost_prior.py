@@ -1,0 +1,174 @@
+"""The cost law: each target as a sum of what a step costs, which the network corrects (ours).
+
+    context (log(1 + x) of sums) -> sums -> rates @ sums, one line for each target -> log [12]
+
+An inspector that learns the ratio to this law is never far off on a model that it has not seen:
+time grows with FLOPs, bytes, ops and traffic. No rate is negative. A transfer may fit it anew;
+what the inspector reads stays what it was trained to read, the law of the pre-trained setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_fields
+from driple.errors import ConfigError
+from driple.features.builder import InspectorInput
+from driple.graph.cost import CONVOLUTION_KINDS
+from driple.trace.targets import NUM_TARGETS
+
+__all__ = ["LAW_NAMES", "CostLaw"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# What the law adds up, by the names of the context; a constant comes last. Few, so that a hundred
+# labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0016).
+LAW_NAMES: tuple[tuple[str, ...], ...] = (
+    tuple(f"flops_{kind}" for kind in CONVOLUTION_KINDS),
+    ("flops_matmul",),
+    *((f"left_elements_{kind}",) for kind in CONVOLUTION_KINDS),
+    *((f"bytes_{kind}",) for kind in CONVOLUTION_KINDS),
+    ("bytes_normalisation",),
+    ("bytes_pooling",),
+    ("bytes_elementwise", "bytes_softmax", "bytes_lists"),
+    tuple(f"executions_{kind}" for kind in CONVOLUTION_KINDS),
+    ("executions_matmul",),
+    ("executions_normalisation",),
+    ("executions_elementwise",),
+    ("num_nodes",),
+    ("repeated_executions",),
+    ("sent_bytes",),
+    ("fullest_server_bytes",),
+    ("sent_tensors",),
+    ("received_tensors",),
+    ("accumulated_bytes",),
+    ("accumulators",),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostLaw:
+    """Rates of one setting.
+
+    Attributes:
+        columns: for each sum, which entries of the context it adds up.
+        rates: shape [12, len(columns) + 1], not negative, in each target's unit; the last column
+            is the constant.
+        floor: shape [12], above 0; no target is told to be less.
+        read: after a transfer, the law that the inspector was trained to read, of the same columns;
+            None where it is this one.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    rates: FloatArray
+    floor: FloatArray
+    read: CostLaw | None = None
+
+    def __post_init__(self) -> None:
+        if self.rates.shape != (NUM_TARGETS, len(self.columns) + 1):
+            raise ConfigError(f"rates of a cost law have shape {self.rates.shape}; train anew")
+        if self.floor.shape != (NUM_TARGETS,):
+            raise ConfigError(f"floors of a cost law have shape {self.floor.shape}; train anew")
+        if not np.isfinite(self.rates).all() or (self.rates < 0).any():
+            raise ConfigError("a cost law has a negative or non-finite rate; train anew")
+        if not np.isfinite(self.floor).all() or (self.floor <= 0).any():
+            raise ConfigError("a cost law has a floor that is not above 0; train anew")
+        if self.read is not None and (self.read.columns != self.columns or self.read.read):
+            raise ConfigError("a cost law and the one that is read add up other sums; train anew")
+
+    def log_targets(self, contexts: npt.ArrayLike) -> FloatArray:
+        """Logarithms of the twelve targets, shape [n, 12], of contexts [n, C]."""
+        return self._log(sums_of(np.asarray(contexts, dtype=np.float64), self.columns))
+
+    def join(self, item: InspectorInput) -> InspectorInput:
+        """The input with what the law says at the end of its context, as one more thing to read."""
+        return self.read_and_join(item)[1]
+
+    def read_and_join(self, item: InspectorInput) -> tuple[FloatArray, InspectorInput]:
+        """`log_targets` of one input, shape [12], and `join`: both from the same sums."""
+        sums = sums_of(np.asarray(item.context[None, :], dtype=np.float64), self.columns)
+        own = self._log(sums)[0]
+        told = own if self.read is None else self.read._log(sums)[0]
+        context = np.concatenate([item.context, told]).astype(np.float32)
+        return own, replace(item, context=context)
+
+    def _log(self, sums: FloatArray) -> FloatArray:
+        """Logarithms of the twelve targets, shape [n, 12], of sums [n, len(columns) + 1]."""
+        return np.log(np.maximum(sums @ self.rates.T, self.floor))
+
+    def to_dict(self) -> dict[str, object]:
+        """All fields as lists, for the checkpoint."""
+        return {
+            "columns": [list(entries) for entries in self.columns],
+            "rates": self.rates.tolist(),
+            "floor": self.floor.tolist(),
+            "read": None if self.read is None else self.read.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object], num_context: int) -> CostLaw:
+        """The inverse of `to_dict`; raises ConfigError on odd fields.
+
+        Args:
+            fields: as stored.
+            num_context: length of the context that it reads.
+        """
+        fields = {"read": None, **fields}  # written since transfers fit the law anew
+        check_fields("a cost law", fields, ("columns", "rates", "floor", "read"))
+        columns, read = fields["columns"], fields["read"]
+        if read is not None and not (isinstance(read, Mapping) and read.get("read") is None):
+            raise ConfigError("the cost law that is read is no law; train anew")
+        if not isinstance(columns, list) or not all(_are_entries(c, num_context) for c in columns):
+            raise ConfigError(f"columns of a cost law are no lists of entries below {num_context}")
+        try:
+            rates = np.array(fields["rates"], dtype=np.float64)
+            floor = np.array(fields["floor"], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError("rates of a cost law are no numbers; train anew") from error
+        return cls(
+            columns=tuple(tuple(entries) for entries in columns),
+            rates=rates,
+            floor=floor,
+            read=None if read is None else cls.from_dict(read, num_context),
+        )
+
+
+def columns_of(
+    context_names: Sequence[str], law_names: Sequence[Sequence[str]] = LAW_NAMES
+) -> tuple[tuple[int, ...], ...]:
+    """Where the sums of the law are in a context.
+
+    Args:
+        context_names: entries of the context.
+        law_names: names of the entries that each sum adds up.
+
+    Raises:
+        ConfigError: the context lacks some of them.
+    """
+    place = {name: i for i, name in enumerate(context_names)}
+    missing = sorted({name for names in law_names for name in names} - set(place))
+    if missing:
+        raise ConfigError(
+            f"a cost law needs {missing[0]} in the context ({len(missing)} are missing); "
+            "set the input's context to costs"
+        )
+    return tuple(tuple(place[name] for name in names) for names in law_names)
+
+
+def sums_of(contexts: FloatArray, columns: tuple[tuple[int, ...], ...]) -> FloatArray:
+    """Sums in their units and a constant 1, shape [n, len(columns) + 1], of contexts [n, C]."""
+    sums = np.ones((len(contexts), len(columns) + 1))
+    amounts = np.expm1(contexts)
+    for i, entries in enumerate(columns):
+        sums[:, i] = amounts[:, list(entries)].sum(axis=1)
+    return sums
+
+
+def _are_entries(entries: object, num_context: int) -> bool:
+    return isinstance(entries, list) and all(
+        type(entry) is int and 0 <= entry < num_context for entry in entries
+    )

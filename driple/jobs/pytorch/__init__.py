@@ -1,0 +1,1 @@
+"""PyTorch models that Driple builds itself, and what they train on."""

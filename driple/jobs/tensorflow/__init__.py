@@ -1,0 +1,1 @@
+"""The model families of the paper in TensorFlow, and their training steps."""

@@ -1,0 +1,1 @@
+"""Counters of devices, memory and links, and the process that samples them."""

@@ -1,0 +1,301 @@
+"""Asynchronous workers that train by turns: any number of them at a time, on one set of processes.
+
+    TurnCluster -> open(job) -> turn(workers, seconds) -> Turn, Turn, ... -> close_job()
+
+Workers of asynchronous training know nothing of each other: the graph of each is the same for any
+number of them. So all build their graphs once, and those who have no turn stand still.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.cluster.setting import Setting
+from driple.errors import MeasureError
+from driple.jobs.workload import Workload
+from driple.measure.counters.machine import busy_time
+from driple.measure.testbed.cluster import LocalCluster, RunPlan
+from driple.measure.testbed.filler_load import Ballast
+from driple.measure.testbed.network import ClusterNetwork, Port
+from driple.measure.testbed.processes import ANSWER_S
+
+__all__ = ["FAIR_PORT", "Turn", "TurnCluster", "TurnJob"]
+
+# Peers share a link fairly, whatever TCP does; and the models hold a MB or so, of which a bucket of
+# 256 KiB would hide much (decision 0013).
+FAIR_PORT = Port(burst_kib=32, fair=True)
+_TRACED_STEP_S = 10.0  # at most
+_WINDOW_S = 0.25
+_FULL_CORES = 0.1  # with less than this left idle in a window, the machine was full
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnJob:
+    """What is trained, and where.
+
+    Attributes:
+        workload: an asynchronous one.
+        num_servers: parameter servers.
+        num_workers: the most that train at a time.
+        bits_per_s: rate of each link, each way.
+        server_share: cores of each server.
+        worker_share: cores of each worker.
+    """
+
+    workload: Workload
+    num_servers: int
+    num_workers: int
+    bits_per_s: float
+    server_share: float
+    worker_share: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """What some workers did for a while.
+
+    Attributes:
+        times_ns: of each, monotonic times before the first step and after each.
+        used_cores: of each role, mean.
+        bytes_per_s: of each role, sent and received, mean.
+        idle_cores: of the machine, mean.
+        full_share: share of windows of 0.25 s in which nothing of the machine was left.
+        other_cores: cores that other programs used.
+        steal_cores: cores that the hypervisor took away.
+    """
+
+    times_ns: dict[str, list[int]]
+    used_cores: dict[str, float]
+    bytes_per_s: dict[str, tuple[float, float]]
+    idle_cores: float
+    full_share: float
+    other_cores: float
+    steal_cores: float
+
+    def steps_per_s(self, skip_s: float) -> float:
+        """Steps per second of all workers together, but for the first seconds.
+
+        A step that runs over an edge counts by its share.
+
+        Raises:
+            MeasureError: no time is left.
+        """
+        begin = max(times[0] for times in self.times_ns.values()) / 1e9 + skip_s
+        end = min(times[-1] for times in self.times_ns.values()) / 1e9
+        if end <= begin:
+            raise MeasureError(f"the turn lasted less than {skip_s:.0f} s; give it more seconds")
+        done = 0.0
+        for times in self.times_ns.values():
+            ends = np.array(times) / 1e9
+            edges = np.interp([begin, end], ends, np.arange(len(ends)))
+            done += float(edges[1] - edges[0])
+        return done / (end - begin)
+
+
+class TurnCluster(LocalCluster):
+    """Servers and workers on this machine, of which a job uses the first ones; a context manager.
+
+    Args:
+        num_servers: the most that a job uses.
+        num_workers: the most that a job uses.
+        ballast: that fills the machine meanwhile; it counts as idle.
+        port: how links queue what does not fit.
+    """
+
+    def __init__(
+        self,
+        num_servers: int,
+        num_workers: int,
+        *,
+        ballast: Ballast | None = None,
+        port: Port = FAIR_PORT,
+    ) -> None:
+        setting = Setting.parse(f"CPU-P{num_servers}w{num_workers}/ho-1G")
+        super().__init__(setting, RunPlan(warmup=2))
+        self.network = ClusterNetwork(self.network.roles, 1e9, port=port)
+        self._all = self.servers, self.workers
+        self._ballast = ballast
+
+    def open(self, job: TurnJob) -> None:
+        """Have every role build its graph, and set shares and rates.
+
+        Raises:
+            MeasureError: a role died or failed, or the job needs more roles than there are.
+        """
+        servers, workers = self._all
+        if job.num_servers > len(servers) or job.num_workers > len(workers):
+            raise MeasureError(
+                f"{job.num_servers} server(s) and {job.num_workers} worker(s) are more than the "
+                f"{len(servers)} and {len(workers)} of the cluster"
+            )
+        if job.workload.sync:
+            raise MeasureError(f"{job.workload.name} is synchronous; training by turns is not")
+        self.servers, self.workers = servers[: job.num_servers], workers[: job.num_workers]
+        self.shares = dict.fromkeys(self.servers, job.server_share)
+        self.shares |= dict.fromkeys(self.workers, job.worker_share)
+        self.network.set_rate(1e10)  # building is not what is measured
+        self._begin(job.workload, None, by_turns=True)
+        self._place()
+        self.network.set_rate(job.bits_per_s)
+        self._warm()
+
+    def trace(self, folder: Path, num_steps: int) -> None:
+        """Have the first worker run steps with full tracing, alone.
+
+        Args:
+            folder: where a `RunMetadata` of each goes, named by when it began.
+            num_steps: how many.
+
+        Raises:
+            MeasureError: a role died or failed.
+        """
+        self._ask(self.workers[:1], [0.0], 0.0, {"trace": str(folder), "num_traced": num_steps})
+
+    def turn(self, starts_s: Sequence[float], seconds: float) -> Turn:
+        """Have the first workers train for so long.
+
+        Args:
+            starts_s: when each begins; as many as shall train.
+            seconds: for how long, from the last begin.
+
+        Raises:
+            MeasureError: a role died or failed.
+        """
+        names = self.workers[: len(starts_s)]
+        windows = _Windows(self._ballast_s)
+        before, used, filled = busy_time(), self._each_used_s(), self._ballast_s()
+        moved = self._moved()
+        begin = time.monotonic()
+        with windows:
+            times = self._ask(names, starts_s, max(starts_s) + seconds, {})
+        elapsed_s = time.monotonic() - begin
+        after = busy_time()
+        busy_s = after.busy_s - before.busy_s - (self._ballast_s() - filled)
+        used_cores = {
+            name: (now - used[name]) / elapsed_s for name, now in self._each_used_s().items()
+        }
+        return Turn(
+            times_ns=times,
+            used_cores=used_cores,
+            bytes_per_s={
+                name: (
+                    (sent - moved[name][0]) / elapsed_s,
+                    (received - moved[name][1]) / elapsed_s,
+                )
+                for name, (sent, received) in self._moved().items()
+            },
+            idle_cores=float(windows.idle_cores.mean()),
+            full_share=float((windows.idle_cores < _FULL_CORES).mean()),
+            other_cores=busy_s / elapsed_s - sum(used_cores.values()),
+            steal_cores=(after.steal_s - before.steal_s) / elapsed_s,
+        )
+
+    def fetch_tensors(self, sizes: Sequence[int], folder: Path, share: float) -> None:
+        """Have the first worker fetch tensors of the first server, each in a traced step.
+
+        Args:
+            sizes: bytes of each, in turn; multiples of 4.
+            folder: where a `RunMetadata` of each goes.
+            share: cores of server and worker.
+
+        Raises:
+            MeasureError: a role died or failed.
+        """
+        names = self._all[0][:1] + self._all[1][:1]
+        self._port = self.next_port()
+        cluster = {
+            kind: [self.network.address(name, self._port)]
+            for kind, name in zip(("ps", "worker"), names, strict=True)
+        }
+        job = {"task": 0, "cluster": cluster, "transfers": [*sizes], "trace": str(folder)}
+        try:
+            for kind, name in zip(("ps", "worker"), names, strict=True):
+                self._roles[name].give(job | {"job": kind})
+            for name in names:
+                self._expect(self._roles[name], "ready")
+                self._roles[name].share.limit(share)
+            self._roles[names[1]].say("go")
+            self._expect(self._roles[names[1]], "done")
+        finally:
+            self._end_run()
+
+    def close_job(self) -> None:
+        """End the job; the cluster is good for the next one."""
+        self._end_run()
+
+    def _ask(
+        self,
+        names: Sequence[str],
+        starts_s: Sequence[float],
+        seconds: float,
+        more: Mapping[str, Any],
+    ) -> dict[str, list[int]]:
+        now_ns = time.monotonic_ns()
+        for name, start_s in zip(names, starts_s, strict=True):
+            turn = {
+                "from_ns": now_ns + int(start_s * 1e9),
+                "until_ns": now_ns + int(seconds * 1e9),
+                **more,
+            }
+            self._roles[name].say(json.dumps(turn))
+        limit_s = 10 * seconds + more.get("num_traced", 0) * _TRACED_STEP_S + ANSWER_S
+        return {name: self._expect(self._roles[name], "done", limit_s)["times_ns"]
+                for name in names}  # fmt: skip
+
+    def _ballast_s(self) -> float:
+        return self._ballast.used_s() if self._ballast else 0.0
+
+    def _each_used_s(self) -> dict[str, float]:
+        return {name: self._roles[name].used_s() for name in self.servers + self.workers}
+
+    def _moved(self) -> dict[str, tuple[int, int]]:
+        """Bytes that each role has sent and received."""
+        found = {}
+        for name in self.servers + self.workers:
+            paths = self.network.counter_paths(name)
+            found[name] = (int(paths["net_tx"].read_text()), int(paths["net_rx"].read_text()))
+        return found
+
+
+class _Windows:
+    """How much of the machine is idle, window by window; a context manager.
+
+    Attributes:
+        idle_cores: shape [windows].
+    """
+
+    def __init__(self, ballast_s: Callable[[], float]) -> None:
+        self._ballast_s = ballast_s
+        self._found: list[float] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def idle_cores(self) -> npt.NDArray[np.float64]:
+        return np.array(self._found)
+
+    def _watch(self) -> None:
+        before, filled, at = busy_time(), self._ballast_s(), time.monotonic()
+        while not self._stop.wait(_WINDOW_S):
+            after, now_filled, now = busy_time(), self._ballast_s(), time.monotonic()
+            busy_s = after.busy_s - before.busy_s + after.steal_s - before.steal_s
+            busy_s -= now_filled - filled
+            self._found.append((os.cpu_count() or 1) - busy_s / (now - at))
+            before, filled, at = after, now_filled, now

@@ -1,0 +1,331 @@
+"""A campaign: many workloads measured on one setting, one folder per run, resumable.
+
+    campaign.json                   setting, plan, host, versions, date
+    <workload>.r<repeat>/           appears in one step (a rename) when the run is whole
+        run.json                    step times, units, what disturbed it
+        samples.npz                 every row of every counter
+        graph.pb.gz                 the graph that was measured
+
+Repeats are interleaved: every workload is measured once before any is measured twice, so that a
+drift of the machine's speed spreads over all. A run that something disturbed is done again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from driple.cluster.setting import Setting
+from driple.codec import Json, from_json, json_field, to_dict
+from driple.errors import ConfigError, MeasureError
+from driple.files import told_as, write_whole
+from driple.jobs.workload import Workload
+from driple.locks import locked
+from driple.measure.counters.machine import host_facts, wait_until_quiet
+from driple.measure.counters.samples import Samples, read_samples, write_samples
+from driple.measure.testbed.cluster import LocalCluster, RunPlan, RunRecord, require_measurable
+from driple.storedfiles import read_json
+from driple.trace.provenance import Host
+
+__all__ = [
+    "Campaign",
+    "CampaignRecord",
+    "Limits",
+    "Progress",
+    "RunFacts",
+    "read_campaign",
+    "read_run",
+]
+
+FORMAT = 1
+LOCK_FILE = "campaign.lock"
+CAMPAIGN_FILE = "campaign.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CampaignRecord:
+    """What campaign.json holds.
+
+    Attributes:
+        format: number of the format.
+        setting: full name of the setting.
+        plan: how each workload is measured.
+        host: the machine that measures.
+        created: when the campaign began, ISO format.
+        versions: versions of what runs, by name; none before the first run.
+    """
+
+    format: int = FORMAT
+    setting: str
+    plan: RunPlan
+    host: Host
+    created: str
+    versions: Mapping[str, str] | None = field(default=None, metadata=json_field(optional=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFacts:
+    """What run.json holds; the samples have a file of their own.
+
+    Attributes:
+        workload, step_times_ns, units, num_parameters, other_cores, steal_cores: of `RunRecord`.
+        gap_share: share of the time that is missing in the samples; None if it is not recorded.
+        measured: when the run ended, ISO format.
+        repeat: number of the repeat, from 0; None if it is not recorded.
+        attempts: runs that it took; None if it is not recorded.
+        disturbed: whether even the best of them was over a limit.
+    """
+
+    workload: str
+    step_times_ns: dict[str, list[int]]
+    units: dict[str, float]
+    num_parameters: int
+    other_cores: float
+    steal_cores: float
+    gap_share: float | None = field(default=None, metadata=json_field(optional=True))
+    measured: str
+    repeat: int | None = field(default=None, metadata=json_field(optional=True))
+    attempts: int | None = field(default=None, metadata=json_field(optional=True))
+    disturbed: bool
+
+    def record(self, samples: Samples) -> RunRecord:
+        """The run, with its samples."""
+        return RunRecord(
+            workload=self.workload,
+            samples=samples,
+            step_times_ns=self.step_times_ns,
+            units=self.units,
+            num_parameters=self.num_parameters,
+            other_cores=self.other_cores,
+            steal_cores=self.steal_cores,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """When a run counts as disturbed.
+
+    Attributes:
+        other_cores: cores that other programs may use meanwhile.
+        steal_cores: cores that the hypervisor may take away meanwhile.
+        gap_share: share of the time that may be missing in the samples.
+        tries: runs of one workload before the least disturbed of them is kept, marked as such.
+        quiet_wait_s: how long to wait for a quiet machine before each run.
+    """
+
+    other_cores: float = 0.2
+    steal_cores: float = 0.05
+    gap_share: float = 0.02
+    tries: int = 4
+    quiet_wait_s: float = 600.0
+
+    def disturbance(self, record: RunRecord) -> float:
+        """How many times over the worst limit the run is; up to 1 is undisturbed."""
+        return max(
+            record.other_cores / self.other_cores,
+            record.steal_cores / self.steal_cores,
+            record.samples.disturbed_share / self.gap_share,
+        )
+
+
+# Called with the workload's name, the runs done and the runs in all, and a remark.
+Progress = Callable[[str, int, int, str], None]
+
+
+class Campaign:
+    """A folder of measured runs.
+
+    Args:
+        folder: made if it is not there; one that is there is continued.
+        setting: what to measure on.
+        plan: how long, with what shares.
+        limits: what counts as disturbed.
+
+    Raises:
+        MeasureError: the folder holds a campaign of another setting or plan, or another process
+            measures into it.
+        ConfigError: it cannot be written.
+    """
+
+    def __init__(
+        self, folder: Path, setting: Setting, plan: RunPlan, limits: Limits | None = None
+    ) -> None:
+        require_measurable(setting)
+        self.folder, self.setting, self.plan = folder, setting, plan
+        self.limits = limits or Limits()
+        with told_as(ConfigError, f"make folder {folder}", "give another --out"):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            self.about = self._begin()
+
+    def _locked(self) -> AbstractContextManager[None]:
+        """Nobody else measures into the folder meanwhile."""
+        return locked(
+            self.folder / LOCK_FILE,
+            error=MeasureError,
+            held=f"another driple measure is at work in {self.folder}; wait for it to end, or give "
+            "another --out",
+        )
+
+    def _begin(self) -> CampaignRecord:
+        """What campaign.json holds, which is written if it is not there."""
+        folder, setting, plan = self.folder, self.setting, self.plan
+        file = folder / CAMPAIGN_FILE
+        if file.exists():
+            found = _read_campaign(file, "restore it, or give another --out")
+            if (found.setting, found.plan) != (setting.name, plan):
+                raise MeasureError(
+                    f"{folder} holds a campaign of another setting or plan ({found.setting}, "
+                    f"{found.plan}); give another folder"
+                )
+            return found
+        made = CampaignRecord(setting=setting.name, plan=plan, host=host_facts(), created=_now())
+        _write_json(file, to_dict(made))
+        return made
+
+    def path(self, workload: Workload, repeat: int) -> Path:
+        """Where a run lies when it is done."""
+        return self.folder / f"{workload.file_name}.r{repeat}"
+
+    def measure(
+        self,
+        workloads: Sequence[Workload],
+        *,
+        repeats: int,
+        repeat_every: int = 1,
+        progress: Progress,
+    ) -> list[str]:
+        """Measure what is not yet there; returns the workloads that failed, each with its reason.
+
+        Args:
+            workloads: what to measure.
+            repeats: times that a workload is measured; all others are measured once before.
+            repeat_every: that every so-manieth workload is repeated; the others are measured once.
+            progress: called before and after each run.
+
+        Raises:
+            MeasureError: the cluster cannot be started, or three workloads in a row failed.
+            ConfigError: a run cannot be written; what is finished stays.
+        """
+        repeated = workloads[::repeat_every]
+        wanted = [(w, r) for r in range(repeats) for w in (repeated if r else workloads)]
+        todo = [(w, r) for w, r in wanted if not self.path(w, r).exists()]
+        if not todo:
+            return []
+        failed: list[str] = []
+        in_a_row, done = 0, len(wanted) - len(todo)
+        with self._locked(), LocalCluster(self.setting, self.plan) as cluster:
+            for left in self.folder.glob(".part-*"):  # of a run that was killed
+                shutil.rmtree(left)
+            self.about = replace(self.about, versions=cluster.versions)
+            _write_json(self.folder / CAMPAIGN_FILE, to_dict(self.about))
+            for workload, repeat in todo:
+                progress(workload.name, done, len(wanted), "")
+                try:
+                    remark = self._measure_one(cluster, workload, repeat)
+                    in_a_row = 0
+                except MeasureError as error:
+                    failed.append(f"{workload.name}: {error}")
+                    remark, in_a_row = f"failed: {error}", in_a_row + 1
+                    if in_a_row == 3:
+                        raise MeasureError(
+                            f"three workloads in a row failed, the last with: {error}"
+                        ) from error
+                done += 1
+                progress(workload.name, done, len(wanted), remark)
+        return failed
+
+    def _measure_one(self, cluster: LocalCluster, workload: Workload, repeat: int) -> str:
+        """Run until a run is undisturbed, keep the least disturbed; a remark for the log."""
+        best: tuple[float, Path] | None = None
+        for attempt in range(self.limits.tries):
+            wait_until_quiet(self.limits.other_cores, self.limits.quiet_wait_s)
+            part = self.folder / f".part-{workload.file_name}-{attempt}"
+            part.mkdir()
+            record = cluster.run(workload, part / "graph.pb")
+            score = self.limits.disturbance(record)
+            _save(record, part, (repeat, attempt + 1), disturbed=score > 1)
+            if best is None or score < best[0]:
+                best = (score, part)
+            if score <= 1:
+                break
+        if best is None:
+            raise MeasureError("no run was tried; set tries to 1 or more")
+        best[1].rename(self.path(workload, repeat))
+        for left in self.folder.glob(f".part-{workload.file_name}-*"):
+            shutil.rmtree(left)
+        return f"disturbed {best[0]:.1f}x" if best[0] > 1 else ""
+
+
+def _save(
+    record: RunRecord, folder: Path, repeat_and_attempts: tuple[int, int], *, disturbed: bool
+) -> None:
+    graph = folder / "graph.pb"
+    packed = gzip.compress(graph.read_bytes(), mtime=0)
+    write_whole(folder / "graph.pb.gz", packed, error=ConfigError)
+    graph.unlink()
+    write_samples(record.samples, folder / "samples.npz")
+    repeat, attempts = repeat_and_attempts
+    facts = RunFacts(
+        workload=record.workload,
+        step_times_ns=record.step_times_ns,
+        units=record.units,
+        num_parameters=record.num_parameters,
+        other_cores=record.other_cores,
+        steal_cores=record.steal_cores,
+        gap_share=record.samples.disturbed_share,
+        measured=_now(),
+        repeat=repeat,
+        attempts=attempts,
+        disturbed=disturbed,
+    )
+    _write_json(folder / "run.json", to_dict(facts))
+
+
+def read_campaign(folder: Path) -> CampaignRecord:
+    """The campaign of a folder.
+
+    Raises:
+        MeasureError: the folder holds none, or it is damaged.
+    """
+    return _read_campaign(folder / CAMPAIGN_FILE, "give a folder that driple measure filled")
+
+
+def _read_campaign(file: Path, advice: str) -> CampaignRecord:
+    try:
+        found = read_json(file)
+    except (OSError, ValueError) as error:
+        raise MeasureError(f"{file} cannot be read ({error}); {advice}") from error
+    return from_json(
+        CampaignRecord, found, where=f"{file} holds no campaign", error=MeasureError, advice=advice
+    )
+
+
+def read_run(folder: Path) -> tuple[RunRecord, RunFacts]:
+    """A saved run and its run.json.
+
+    Raises:
+        MeasureError: the folder is not one of a whole run.
+        TraceError: the samples cannot be read.
+    """
+    try:
+        found = read_json(folder / "run.json")
+    except (OSError, ValueError) as error:
+        raise MeasureError(f"{folder} holds no whole run ({error}); measure it again") from error
+    where = f"{folder} holds no whole run, run.json"
+    facts = from_json(RunFacts, found, where=where, error=MeasureError, advice="measure it again")
+    return facts.record(read_samples(folder / "samples.npz")), facts
+
+
+def _write_json(path: Path, value: Json) -> None:
+    write_whole(path, json.dumps(value, indent=1).encode(), error=ConfigError)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,245 @@
+"""Recorded steps of a job with one worker, whoever wrote them down, and the job trace they make.
+
+RunMetadata (`metadata`), Chrome timelines (`timelines`)
+    -> Node, of the partition graphs: who waits for whom, across `_Send` and `_Recv`
+    -> StepRecord: times of ops, times of transfers, bytes of tensors
+    -> JobTrace (Li et al., section 2)
+
+A partition graph is the part of a graph that one device runs, after TensorFlow's own changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from driple.async_sgd.jobtrace import JobTrace, Resource
+from driple.async_sgd.origin import TraceOrigin
+from driple.errors import TraceError
+from driple.graph.tf.functions import node_of
+
+__all__ = ["Key", "Node", "Span", "StepRecord", "job_trace_of", "task_of", "widen"]
+
+_TASK = re.compile(r"/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)")
+_SENDS, _RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})
+_LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
+
+Key = tuple[str, str]  # task and name
+Span = tuple[float, float]  # begin and end, seconds since the epoch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A node of a partition graph.
+
+    Attributes:
+        key: its task, such as worker:0, and name.
+        op: its type.
+        inputs: as a NodeDef has them: name, name:slot, or ^name.
+        tensor: that it sends or receives, the same at both ends; empty for other nodes.
+    """
+
+    key: Key
+    op: str
+    inputs: tuple[str, ...]
+    tensor: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepRecord:
+    """What was recorded of one step.
+
+    Attributes:
+        ops: when each op ran, by task and node.
+        transfers: from when a tensor was asked for until it could be used, by receiving task and
+            tensor.
+        sizes: bytes of an output, by task, node and slot.
+        begin_s: when the step began, seconds since the epoch; None: with its first op.
+    """
+
+    ops: dict[Key, Span]
+    transfers: dict[Key, Span]
+    sizes: dict[tuple[str, str, int], int]
+    begin_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Op:
+    name: str
+    key: Key
+    resource: Resource
+    server: int
+    size: int
+    waits_for: list[int]
+
+
+def task_of(device: str) -> str:
+    """`worker:0` of a device's full name."""
+    found = _TASK.search(device)
+    return f"{found['job']}:{found['task']}" if found else device
+
+
+def widen(spans: dict[Key, Span], key: Key, begin: float, end: float) -> None:
+    """Note that an op ran; of one that runs several times, the whole span is kept."""
+    old = spans.get(key, (begin, end))
+    spans[key] = (min(begin, old[0]), max(end, old[1]))
+
+
+def job_trace_of(
+    nodes: Iterable[Node],
+    records: Sequence[StepRecord],
+    *,
+    batch_size: int,
+    bytes_per_s: float,
+    untraced_step_s: float | None,
+    about: TraceOrigin,
+) -> JobTrace:
+    """The trace of one worker's steps.
+
+    A traced step ends with its last op, plus what steps without tracing take longer than that in
+    the median.
+
+    Args:
+        nodes: of all partition graphs.
+        records: of a worker with its servers; two or more.
+        batch_size: examples of a step.
+        bytes_per_s: rate of the links, each way.
+        untraced_step_s: seconds of a step without tracing, if they were measured.
+        about: where it comes from.
+
+    Raises:
+        TraceError: the records hold no transfers, or fewer than two whole steps.
+    """
+    whole = _whole_steps(records)
+    ops = _ops_of(nodes, whole)
+    spans = np.array(
+        [
+            [
+                (one.transfers if op.resource.is_link else one.ops)[op.key]
+                for op in ops
+            ]
+            for one in whole
+        ]
+    )  # fmt: skip
+    first_s = spans[:, :, 0].min(axis=1)
+    begins = np.array([
+        first if one.begin_s is None else one.begin_s
+        for one, first in zip(whole, first_s.tolist(), strict=True)
+    ])  # fmt: skip
+    spans -= begins[:, None, None]
+    last_s = spans[:, :, 1].max(axis=1)
+    traced_s = float(np.median(last_s))
+    after_s = 0.0 if untraced_step_s is None else max(untraced_step_s - traced_s, 0.0)
+    return JobTrace(
+        names=tuple(op.name for op in ops),
+        resources=np.array([op.resource for op in ops], dtype=np.int8),
+        servers=np.array([op.server for op in ops], dtype=np.int16),
+        sizes=np.array([op.size for op in ops], dtype=np.int64),
+        edges=np.array(
+            [(j, i) for i, op in enumerate(ops) for j in op.waits_for], dtype=np.int32
+        ).reshape(-1, 2),
+        start_s=np.maximum(spans[:, :, 0], 0.0),
+        end_s=np.maximum(spans[:, :, 1], 0.0),
+        step_s=last_s + after_s,
+        batch_size=batch_size,
+        bytes_per_s=bytes_per_s,
+        about=replace(
+            about,
+            traced_step_s=traced_s,
+            untraced_step_s=untraced_step_s,
+            left_out_steps=len(records) - len(whole),
+        ),
+    )
+
+
+def _whole_steps(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Steps that hold every transfer that most steps hold.
+
+    Now and then the record of a step comes without the transfers that one task received.
+    """
+    counts = Counter(key for one in records for key in one.transfers)
+    usual = {key for key, count in counts.items() if 2 * count > len(records)}
+    return [one for one in records if usual <= set(one.transfers)]
+
+
+def _ops_of(graph: Iterable[Node], records: Sequence[StepRecord]) -> list[_Op]:
+    """Ops that every step recorded, each with those that it waits for.
+
+    A node without a record, such as a `_Send`, hands on what it waits for.
+    """
+    nodes = {node.key: node for node in graph}
+    senders = {node.tensor: key for key, node in nodes.items() if node.op in _SENDS}
+    always = set.intersection(*(set(one.ops) for one in records))
+    moved = set.intersection(*(set(one.transfers) for one in records))
+    ops: list[_Op] = []
+    stands_for: dict[Key, list[int]] = {}
+    for key in _in_order(nodes, senders):
+        task, name = key
+        node = nodes[key]
+        if node.op in _RECVS:
+            sender = senders.get(node.tensor)
+            waits = stands_for.get(sender, []) if sender else []
+            if sender is None or (task, node.tensor) not in moved:
+                stands_for[key] = waits
+                continue
+            down = task.startswith("worker")
+            server = int((sender[0] if down else task).partition(":")[2])
+            kind = Resource.DOWNLINK if down else Resource.UPLINK
+            size = _sent_bytes(nodes[sender], records[0])
+            ops.append(_Op(node.tensor, (task, node.tensor), kind, server, size, waits))
+        else:
+            waits = sorted({op for other in _inputs(node) for op in stands_for.get(other, [])})
+            if key not in always:
+                stands_for[key] = waits
+                continue
+            at_worker = task.startswith("worker")
+            kind = Resource.WORKER if at_worker else Resource.SERVER
+            server = 0 if at_worker else int(task.partition(":")[2])
+            ops.append(_Op(name, key, kind, server, 0, waits))
+        stands_for[key] = [len(ops) - 1]
+    if not any(op.resource.is_link for op in ops):
+        raise TraceError(
+            "the records hold no transfers between worker and servers; profile a job with a "
+            "parameter server"
+        )
+    return ops
+
+
+def _sent_bytes(send: Node, record: StepRecord) -> int:
+    """Bytes of the tensor that a `_Send` sends; none of a control dependency."""
+    name, _, slot = send.inputs[0].partition(":")
+    return record.sizes.get((send.key[0], name, int(slot or 0)), 0)
+
+
+def _inputs(node: Node) -> list[Key]:
+    """The nodes that a node reads or waits for."""
+    return [(node.key[0], node_of(reference)) for reference in node.inputs]
+
+
+def _in_order(nodes: Mapping[Key, Node], senders: Mapping[str, Key]) -> list[Key]:
+    """All nodes, each after those that it waits for; a loop's way back is cut."""
+    waiting: dict[Key, int] = {}
+    readers: dict[Key, list[Key]] = {key: [] for key in nodes}
+    for key, node in nodes.items():
+        sources = [] if node.op in _LOOP_BACK else _inputs(node)
+        if node.op in _RECVS:
+            sender = senders.get(node.tensor)
+            sources += [sender] if sender else []
+        known = [source for source in sources if source in nodes]
+        waiting[key] = len(known)
+        for source in known:
+            readers[source].append(key)
+    ready = [key for key, count in waiting.items() if not count]
+    order = []
+    while ready:
+        key = ready.pop()
+        order.append(key)
+        for reader in readers[key]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.append(reader)
+    return order

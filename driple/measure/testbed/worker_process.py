@@ -1,0 +1,204 @@
+"""One role of the cluster: a process that imports TensorFlow once and forks for each workload.
+
+    orchestrator -- JSON lines over stdin/stdout --> role process -- fork --> one run
+
+A line to the role is a job; the fork serves it, answering with `ready`, `placed`, `warm`, `done` as
+it goes and waiting for a line before it goes on. Importing TensorFlow takes seconds, a fork
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from driple.measure.testbed.process_lifetime import die_with_parent
+
+__all__ = ["main"]
+
+_ERROR_CHARACTERS = 1000
+
+
+def main() -> None:
+    """Serve jobs until stdin closes."""
+    channel = os.dup(1)
+    os.dup2(2, 1)  # TensorFlow prints what it likes; the channel stays clean
+    out = os.fdopen(channel, "w")
+    _send(out, event="up", versions=_import_tensorflow())
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            die_with_parent()
+            status = 0
+            try:
+                _run_job(json.loads(line), out)
+            except BaseException as error:  # the fork must report whatever ended it, then end
+                _send(out, event="failed", error=_describe(error))
+                status = 1
+            os._exit(status)
+        os.waitpid(child, 0)
+        _send(out, event="ended")
+
+
+def _describe(error: BaseException) -> str:
+    last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+    return last[:_ERROR_CHARACTERS]
+
+
+def _send(out: Any, **message: Any) -> None:
+    out.write(json.dumps(message) + "\n")
+    out.flush()
+
+
+def _wait_for_word() -> None:
+    """Block until the orchestrator says go on; an empty line means it is gone."""
+    if not sys.stdin.readline():
+        os._exit(1)
+
+
+def _import_tensorflow() -> dict[str, str]:
+    import numpy as np
+    import tensorflow.compat.v1 as tf
+
+    from driple.jobs.tensorflow.training import use_graph_mode
+
+    use_graph_mode()
+    return {"tensorflow": tf.__version__, "numpy": np.__version__, "python": sys.version.split()[0]}
+
+
+def _run_job(job: dict[str, Any], out: Any) -> None:
+    import tensorflow.compat.v1 as tf
+
+    is_server = job["job"] == "ps"
+    config = tf.ConfigProto(
+        intra_op_parallelism_threads=1,
+        inter_op_parallelism_threads=1,
+        device_filters=[] if is_server else ["/job:ps", f"/job:worker/task:{job['task']}"],
+    )
+    server = tf.train.Server(
+        tf.train.ClusterSpec(job["cluster"]),
+        job_name=job["job"],
+        task_index=job["task"],
+        protocol="grpc",
+        config=config,
+    )
+    if is_server:
+        _send(out, event="ready")
+        _wait_for_word()
+        return
+    if job.get("transfers"):
+        _transfers(job, server.target, config, out)
+    else:
+        _train(job, server.target, config, out)
+
+
+def _transfers(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
+    """Fetch tensors from the server, one a step, all traced."""
+    import tensorflow.compat.v1 as tf
+
+    fetches = {}
+    with tf.Graph().as_default() as graph:
+        for nbytes in sorted(set(job["transfers"])):
+            with tf.device("/job:ps/task:0/device:CPU:0"):
+                held = tf.Variable(tf.zeros([nbytes // 4]), use_resource=False)
+            with tf.device("/job:worker/task:0/device:CPU:0"):
+                fetches[nbytes] = tf.identity(held).op
+        init = tf.global_variables_initializer()
+    with tf.Session(target, graph=graph, config=config) as session:
+        session.run(init)
+        for fetch in fetches.values():
+            session.run(fetch)
+        _send(out, event="ready", num_parameters=0)
+        _wait_for_word()
+        for number, nbytes in enumerate(job["transfers"]):
+            _traced_steps(session, fetches[nbytes], Path(job["trace"]), 1)
+            if number % 8 == 0:
+                time.sleep(0.02)  # lets the link's bucket fill now and then
+        _send(out, event="done", times_ns=[])
+        _wait_for_word()
+
+
+def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
+    """Build the worker's graph, initialise, warm up, train."""
+    import tensorflow.compat.v1 as tf
+
+    from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
+    from driple.jobs.workload import Workload
+
+    cluster = job["cluster"]
+    shape = ClusterShape(num_servers=len(cluster["ps"]), num_workers=len(cluster["worker"]))
+    step = build_training_step(Workload.parse(job["workload"]), shape, job["task"])
+    chief = job["task"] == 0
+    if job.get("graph"):
+        Path(job["graph"]).write_bytes(graphdef_of(step))
+    with tf.Session(target, graph=step.graph, config=config) as session:
+        if chief:
+            session.run(step.init_shared)
+        _send(out, event="ready", num_parameters=step.num_parameters)
+        _wait_for_word()
+        session.run(step.init_local)
+        if step.queue_runner is not None:
+            coordinator = tf.train.Coordinator()
+            step.queue_runner.create_threads(session, coordinator, daemon=True, start=True)
+            session.run(step.start_tokens)
+        # Traced steps cannot be a callable; steps beside them are to run in the same executors.
+        by_turns = job.get("by_turns")
+        train = partial(session.run, step.step) if by_turns else session.make_callable(step.step)
+        train()  # the first step places and optimises the graph; it tells nothing
+        _send(out, event="placed")
+        _wait_for_word()
+        _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
+        if by_turns:
+            _turns(session, step.step, train, out)
+            return
+        num_iterations = int(sys.stdin.readline() or 0)
+        _send(out, event="done", times_ns=_steps(train, num_iterations))
+        _wait_for_word()
+
+
+def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
+    """Train whenever told to, until a time or so many traced steps; never beyond the last word."""
+    for line in sys.stdin:
+        turn = json.loads(line)
+        if turn.get("trace"):
+            _traced_steps(session, step, Path(turn["trace"]), turn["num_traced"])
+        time.sleep(max(0.0, (turn["from_ns"] - time.monotonic_ns()) / 1e9))
+        times = [time.monotonic_ns()]
+        while times[-1] < turn["until_ns"]:
+            train()
+            times.append(time.monotonic_ns())
+        _send(out, event="done", times_ns=times)
+
+
+def _traced_steps(session: Any, step: Any, folder: Path, count: int) -> None:
+    """Train with full tracing; a file per step, named by when it began, in ns since the epoch."""
+    import tensorflow.compat.v1 as tf
+
+    for number in range(count):
+        options = tf.RunOptions(
+            trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=number == 0
+        )
+        record = tf.RunMetadata()
+        begin_ns = time.time_ns()
+        session.run(step, options=options, run_metadata=record)
+        (folder / f"{begin_ns}.pb").write_bytes(record.SerializeToString())
+
+
+def _steps(train: Any, count: int) -> list[int]:
+    """Monotonic times before the first step and after each."""
+    times = [time.monotonic_ns()]
+    for _ in range(count):
+        train()
+        times.append(time.monotonic_ns())
+    return times
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    main()

@@ -1,0 +1,1 @@
+"""MEMORY: how many bytes of device memory a training step needs."""

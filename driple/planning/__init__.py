@@ -1,0 +1,1 @@
+"""PLAN: which devices, how many, at what price."""

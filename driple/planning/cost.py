@@ -1,0 +1,374 @@
+"""What an epoch takes and costs on each instance, and which to rent (sections V-A2, V-B2, V-C).
+
+Job, Instance, machines   -> simulated iteration -> Offer (epoch, cost) -> recommendation
+Profile of that instance  -> measured iteration  -> Offer
+
+Simulated iterations have no stalls of CPU or disk in them; measured ones have those of cached data.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from driple.catalog import Instance, device_named, shipped_hardware
+from driple.checks import check_number, check_whole
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError, MeasureError
+from driple.estimation.stated_error import JobKind, StatedError, stated_error
+from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
+from driple.memory.least import LeastMemory, device_memory_bytes
+from driple.planning.instances import instance_setting
+from driple.profiler.stall_profile import Profile
+from driple.simulate.calibration import Calibration
+from driple.simulate.prepared_job import Job
+from driple.simulate.run import simulate
+from driple.units import HOUR_S, format_duration, format_size
+
+__all__ = [
+    "Offer",
+    "Refused",
+    "measured_offer",
+    "price_text",
+    "recommendation",
+    "refused_for_facts",
+    "refused_for_memory",
+    "refused_for_precision",
+    "simulated_offer",
+]
+
+_STEPS = 20
+_MOST_NAMED = 3  # instances that a recommendation advises against
+_SAME_SPEED, _TWICE = 1.05, 2.0  # ratios of times
+_WHOLE_PRICE = 100.0  # from here on without cents
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """Training on an instance, or on several of a kind.
+
+    Attributes:
+        name: of the instance; `p3.8xlarge*2` is two of them.
+        devices: in all.
+        iteration_s: seconds of an iteration of all devices.
+        communication_pct: what exchange adds to it, in percent of an iteration on one device; None
+            if that is not known.
+        epoch_s: seconds of an epoch.
+        epoch_cost: of an epoch; None without a price.
+        per_hour: price of all machines; None without one.
+        provenance: `simulated` or `measured`.
+        setting: that was simulated; empty if it was measured.
+        error: of the simulated iteration, on published runs like it; None if it was measured.
+    """
+
+    name: str
+    devices: int
+    iteration_s: float
+    communication_pct: float | None
+    epoch_s: float
+    epoch_cost: float | None
+    per_hour: float | None
+    provenance: str
+    setting: str = ""
+    error: StatedError | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refused:
+    """An instance whose devices cannot run the job, or not as the simulator knows them.
+
+    Attributes:
+        name: of the instance; `p3.8xlarge*2` is two of them.
+        reason: what the job needs, and what there is.
+    """
+
+    name: str
+    reason: str
+
+
+def refused_for_facts(instance: Instance, machines: int = 1) -> Refused | None:
+    """Why an instance cannot be simulated: facts that the catalogue lacks; None if it has all.
+
+    Args:
+        instance: to rent.
+        machines: how many of them.
+    """
+    missing = shipped_hardware().missing_for_simulation(device_named(instance.device))
+    facts = [f"{name} of a {instance.device}" for name in missing]
+    if machines > 1 and instance.network_gbps is None:
+        facts.append("its network_gbps")
+    if not facts:
+        return None
+    reason = f"the catalogue does not state {', '.join(facts)}; add it in a file of your own"
+    return Refused(name=_named(instance, machines), reason=reason)
+
+
+def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1) -> Refused | None:
+    """Why a job does not fit on the devices of an instance; None if it may fit.
+
+    Args:
+        least: that the job needs on each device.
+        instance: to rent.
+        machines: how many of them.
+    """
+    there = device_memory_bytes(instance)
+    if least.total_bytes <= there:
+        return None
+    reason = (
+        f"each device needs {least.sentence()}, a {instance.device} of {instance.name} has "
+        f"{format_size(there)}"
+    )
+    return Refused(name=_named(instance, machines), reason=reason)
+
+
+def refused_for_precision(precision: str, instance: Instance, machines: int = 1) -> Refused | None:
+    """Why the devices of an instance have no times in a precision; None if they have.
+
+    PyTorch emulates bfloat16 on a device without the format, and no published run shows how slowly.
+
+    Args:
+        precision: of convolutions and matrix products, as `precision_of` names it.
+        instance: to rent.
+        machines: how many of them.
+    """
+    device = device_named(instance.device)
+    if "bfloat16" not in precision or device.bf16_flops:
+        return None
+    reason = (
+        f"the job computes in bfloat16, which a {device.name} ({device.generation}) only emulates; "
+        "train in float16 there"
+    )
+    return Refused(name=_named(instance, machines), reason=reason)
+
+
+def simulated_offer(
+    job: Job,
+    instance: Instance,
+    calibration: Calibration,
+    *,
+    batch_size: int,
+    samples: int = IMAGENET_SAMPLES,
+    machines: int = 1,
+    date: datetime.date | None = None,
+    kind: JobKind | None = None,
+) -> Offer:
+    """An epoch on an instance that nobody here has.
+
+    A graph with unknown sizes or turns gets no price: each counts as 1, the time is too short.
+
+    Args:
+        job: the training job of one worker.
+        instance: to rent.
+        calibration: of the simulator.
+        batch_size: samples of a device in an iteration, as the graph has them.
+        samples: of an epoch.
+        machines: instances, joined by their network.
+        date: of the price; the newest by default.
+        kind: of the job, as `job_kind` finds it, if that was done before.
+
+    Raises:
+        ConfigError: numbers below 1, or machines without a network.
+        SettingError: a device or link that the simulator does not know.
+    """
+    check_whole("--batch-size", batch_size, 1)
+    check_whole("--samples", samples, 1)
+    check_whole("--machines", machines, 1)
+    setting = instance_setting(instance, machines)
+    alone = Setting(
+        device=instance.device, num_servers=0, num_workers=1, network=instance.interconnect
+    )
+    one_s = simulate(job, alone, calibration, num_steps=_STEPS).iteration_time_s
+    # A ring over machines crosses their interconnects too: the slowest link counts (IV-B2).
+    rings = [setting] if setting.num_workers > 1 else []
+    if machines > 1 and instance.num_devices > 1:
+        rings.append(replace(alone, num_workers=setting.num_workers))
+    found = [simulate(job, ring, calibration, num_steps=_STEPS).iteration_time_s for ring in rings]
+    all_s = max([one_s, *found])
+    return _offer(
+        instance,
+        machines,
+        iteration_s=all_s,
+        communication_pct=100 * (all_s - one_s) / one_s,
+        iterations=samples / (batch_size * setting.num_workers),
+        date=date,
+        provenance="simulated",
+        setting=setting.name,
+        error=stated_error(setting, kind or job.graph),
+        priced=not job.graph.report.has_unknown,
+    )
+
+
+def measured_offer(
+    profile: Profile,
+    instance: Instance,
+    *,
+    samples: int | None = None,
+    date: datetime.date | None = None,
+) -> Offer:
+    """An epoch on an instance that was profiled: on cached data, or on synthetic data without.
+
+    Args:
+        profile: taken on that instance.
+        instance: it was taken on.
+        samples: of an epoch; by default as many as the profiled script's loader has.
+        date: of the price.
+
+    Raises:
+        MeasureError: the profile has neither step 4 nor 2, or does not tell the epoch.
+    """
+    times, stalls = profile.times, profile.stalls()
+    step = next((step for step in (4, 2) if step in times), None)
+    if step is None:
+        raise MeasureError(
+            f"{profile.folder} has neither step 2 nor step 4, which a cost needs; run driple "
+            f"stalls run --out {profile.folder} again"
+        )
+    launch = next(item for (number, _), item in sorted(profile.launches.items()) if number == step)
+    iterations: float | None = profile.batches_per_epoch
+    if samples is not None and launch.batch_size:
+        iterations = samples / (launch.batch_size * launch.processes)
+    if iterations is None:
+        raise MeasureError(
+            f"{profile.folder} does not tell how long an epoch is, since the script's loader has "
+            "no length; give --samples"
+        )
+    values = [*times[step].values()]
+    return _offer(
+        instance,
+        1,
+        iteration_s=sum(values) / len(values),
+        communication_pct=stalls["interconnect"].pct if "interconnect" in stalls else None,
+        iterations=iterations,
+        date=date,
+        provenance="measured",
+    )
+
+
+def _offer(
+    instance: Instance,
+    machines: int,
+    *,
+    iteration_s: float,
+    communication_pct: float | None,
+    iterations: float,
+    date: datetime.date | None,
+    provenance: str,
+    setting: str = "",
+    error: StatedError | None = None,
+    priced: bool = True,
+) -> Offer:
+    price = instance.price(date) if priced else None
+    per_hour = None if price is None else price.per_hour * machines
+    epoch_s = iterations * iteration_s
+    return Offer(
+        name=_named(instance, machines),
+        devices=instance.num_devices * machines,
+        iteration_s=iteration_s,
+        communication_pct=communication_pct,
+        epoch_s=epoch_s,
+        epoch_cost=None if per_hour is None else epoch_s / HOUR_S * per_hour,
+        per_hour=per_hour,
+        provenance=provenance,
+        setting=setting,
+        error=error,
+    )
+
+
+def _named(instance: Instance, machines: int) -> str:
+    return instance.name if machines == 1 else f"{instance.name}*{machines}"
+
+
+def price_text(price: float) -> str:
+    """Dollars, without the sign: two digits after the point, or the first two that are not 0."""
+    if price >= _WHOLE_PRICE:
+        return f"{price:,.0f}"
+    digits = 2 if price >= 1 or price <= 0 else 1 - math.floor(math.log10(price))
+    return f"{price:.{max(digits, 2)}f}"
+
+
+def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> str:
+    """Which instance to rent: the cheapest, the fastest, and which cost more and are slower.
+
+    Args:
+        offers: to choose from; those without a price do not count.
+        deadline_h: hours that an epoch may take.
+
+    Raises:
+        ConfigError: no offer has a price, or the deadline is not above 0.
+    """
+    priced = [(offer.epoch_cost, offer) for offer in offers if offer.epoch_cost is not None]
+    if not priced:
+        raise ConfigError("no instance has a price; add one with --instances FILE.yaml")
+    if deadline_h is not None:
+        return _in_time(priced, deadline_h)
+    _, cheapest = min(priced, key=_by_cost)
+    _, fastest = min(priced, key=lambda pair: (pair[1].epoch_s, pair[0]))
+    if len(priced) == 1:
+        return f"{cheapest.name}: {_epoch_text(cheapest)}."
+    if fastest is cheapest:
+        parts = [f"Rent {cheapest.name}: {_epoch_text(cheapest)}, the cheapest and the fastest"]
+    else:
+        parts = [
+            f"Rent {cheapest.name}: {_epoch_text(cheapest)}, the cheapest",
+            f"the fastest is {fastest.name}: {_epoch_text(fastest)}",
+        ]
+    beaten = [
+        comparison
+        for pair in sorted(priced, key=_by_cost, reverse=True)
+        if (comparison := _beaten(pair, priced)) is not None
+    ]
+    parts += beaten[:_MOST_NAMED]
+    if len(beaten) > _MOST_NAMED:
+        parts.append(f"{len(beaten) - _MOST_NAMED} more cost more and are no faster than another")
+    return f"{'; '.join(parts)}."
+
+
+def _in_time(priced: Sequence[tuple[float, Offer]], deadline_h: float) -> str:
+    """The cheapest within the deadline."""
+    check_number("--deadline", deadline_h, above=0)
+    in_time = [pair for pair in priced if pair[1].epoch_s <= deadline_h * HOUR_S]
+    if not in_time:
+        _, first = min(priced, key=lambda pair: pair[1].epoch_s)
+        return (
+            f"No instance does an epoch within {deadline_h:g} h; the fastest is {first.name}: "
+            f"{_epoch_text(first)}."
+        )
+    _, best = min(in_time, key=_by_cost)
+    return f"Rent {best.name}: {_epoch_text(best)}, the cheapest within {deadline_h:g} h."
+
+
+def _by_cost(pair: tuple[float, Offer]) -> tuple[float, float]:
+    return pair[0], pair[1].epoch_s
+
+
+def _beaten(pair: tuple[float, Offer], priced: Sequence[tuple[float, Offer]]) -> str | None:
+    """By which an instance is beaten: the cheapest that is as fast for less, or faster for no more.
+
+    None if it is worth its price.
+    """
+    cost, offer = pair
+    better = [
+        (other_cost, other)
+        for other_cost, other in priced
+        if (other_cost < cost and other.epoch_s <= offer.epoch_s)
+        or (other_cost <= cost and other.epoch_s < offer.epoch_s)
+    ]
+    if not better:
+        return None
+    other_cost, other = min(better, key=_by_cost)
+    costs = "costs more than" if other_cost < cost else "costs as much as"
+    ratio = offer.epoch_s / other.epoch_s
+    if ratio < _SAME_SPEED:
+        speed = "is no faster"
+    elif ratio < _TWICE:
+        speed = f"is {100 * (ratio - 1):.0f} % slower"
+    else:
+        speed = f"is {ratio:.2g} times slower" if ratio < 100 else f"is {ratio:.0f} times slower"
+    return f"{offer.name} {costs} {other.name} and {speed}"
+
+
+def _epoch_text(offer: Offer) -> str:
+    cost = "" if offer.epoch_cost is None else f" for ${price_text(offer.epoch_cost)}"
+    return f"an epoch in {format_duration(offer.epoch_s)}{cost}"

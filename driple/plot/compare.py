@@ -1,0 +1,85 @@
+"""Picture of `driple compare`: what every method says on every setting, with its known error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driple.plot.pattern import save_picture
+
+if TYPE_CHECKING:
+    from driple.estimation.compare import Estimate
+
+__all__ = ["plot_compared"]
+
+_COLOURS = {
+    "measured": "#000000",
+    "inspector": "#5b9e5b",
+    "simulator": "#3b6ea8",
+    "zhang": "#c8612c",
+    "zeng-repaired": "#7a5195",
+    "zeng": "#bbbbbb",
+}
+
+
+def plot_compared(
+    settings: Sequence[tuple[str, Sequence[Estimate]]],
+    words: Mapping[str, str],
+    path: Path,
+    *,
+    title: str,
+) -> None:
+    """Draw a group of rows for each setting, a dot for each method, a line for its range.
+
+    Args:
+        settings: name of each, and what methods say.
+        words: names of the methods.
+        path: of the picture.
+        title: above it.
+
+    Raises:
+        ConfigError: the picture cannot be written.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    count = sum(len(estimates) + 1 for _, estimates in settings)
+    figure, axis = plt.subplots(figsize=(8, 1.2 + 0.24 * count))
+    row, places, labels = 0, [], []
+    shown = [one.iteration_time_s for _, estimates in settings for one in estimates]
+    least, most = min(shown) / 2, max(shown) * 2
+    for name, estimates in settings:
+        axis.text(least, row, name, fontsize=9, fontweight="bold", va="center")
+        row += 1
+        for one in estimates:
+            colour = _COLOURS[one.method]
+            interval = one.interval_s
+            if interval is not None and one.p90:
+                axis.hlines(row, max(interval[0], least), min(interval[1], most), color=colour,
+                            linewidth=5, alpha=0.35)  # fmt: skip
+            hollow = interval is None
+            axis.plot(one.iteration_time_s, row, "o", color=colour, markersize=6,
+                      fillstyle="none" if hollow else "full")  # fmt: skip
+            places.append(row)
+            labels.append(f"{words[one.method]}  {one.iteration_time_s:.3g} s")
+            if one.method == "measured":
+                axis.vlines(one.iteration_time_s, row - 0.5, row + len(estimates) - 0.5,
+                            color=colour, linewidth=0.8)  # fmt: skip
+            row += 1
+    axis.set_yticks(places, labels, fontsize=8)
+    axis.set_ylim(row - 0.5, -0.7)
+    axis.set_xscale("log")
+    axis.set_xlim(least, most)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xlabel("seconds of an iteration; bars: nine times out of ten; hollow: error not known",
+                    fontsize=8)  # fmt: skip
+    axis.set_title(title, fontsize=10, loc="left")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    save_picture(figure, path)

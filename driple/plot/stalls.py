@@ -1,0 +1,191 @@
+"""Pictures of `driple stalls`: where the time of an iteration goes."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+from driple.plot.pattern import save_picture
+
+if TYPE_CHECKING:
+    from driple.planning.cost import Offer
+    from driple.profiler.stall_profile import Profile
+
+__all__ = ["COLOURS", "Bar", "bars_of", "plot_offers", "plot_profile"]
+
+COLOURS = {
+    "compute": "#9aa5b1",
+    "interconnect": "#3b6ea8",
+    "network": "#1f3a5f",
+    "prep": "#e0a458",
+    "fetch": "#b5542d",
+}
+# Steps that each add a stall to the one before: one machine with real data, several machines.
+_CHAINS = ((1, 2, 4, 3), (1, 2, 5))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """A measured step, and what its time is made of.
+
+    Attributes:
+        step: whose time it is.
+        base: the step that it begins with.
+        stalls: their names, in the order in which they are added to the base.
+    """
+
+    step: int
+    base: int
+    stalls: tuple[str, ...]
+
+
+def bars_of(measured: Container[int]) -> list[Bar]:
+    """A bar for the last measured step of each chain, once each; nothing of steps not measured."""
+    from driple.profiler.steps import DIFFERENCES
+
+    between = {(one.faster, one.slower): one.name for one in DIFFERENCES}
+    found: dict[int, Bar] = {}
+    for chain in _CHAINS:
+        done = [step in measured for step in chain]
+        if not any(done):
+            continue
+        last = max(place for place, known in enumerate(done) if known)
+        first = last
+        while first and done[first - 1]:
+            first -= 1
+        names = tuple(between[pair] for pair in pairwise(chain[first : last + 1]))
+        found[chain[last]] = Bar(step=chain[last], base=chain[first], stalls=names)
+    bars = list(found.values())
+    held = {step for bar in bars for step in _steps_within(bar)}
+    return [bar for bar in bars if bar.step not in held]
+
+
+def _steps_within(bar: Bar) -> set[int]:
+    """The steps whose time a bar shows on its way to its own."""
+    return {
+        step
+        for chain in _CHAINS
+        if bar.step in chain and bar.base in chain
+        for step in chain[chain.index(bar.base) : chain.index(bar.step)]
+    }
+
+
+def plot_profile(profile: Profile, path: Path) -> None:
+    """Draw a bar of an iteration for one machine and one for several, of the steps measured.
+
+    Stalls below zero are not drawn; the table has them.
+
+    Raises:
+        ConfigError: the picture cannot be written.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.patches import Patch
+
+    from driple.profiler.steps import STEPS
+
+    stalls, times = profile.stalls(), profile.times
+    bars = bars_of(times)
+    figure, axis = plt.subplots(figsize=(8, 1.4 + 0.6 * len(bars)))
+    used = ["compute"]
+    for row, bar in enumerate(bars):
+        base = times[bar.base]
+        left = 1e3 * sum(base.values()) / len(base)
+        axis.barh(row, left, color=COLOURS["compute"], height=0.6)
+        for name in bar.stalls:
+            stall = stalls[name]
+            wide = 1e3 * max(stall.seconds, 0.0)
+            axis.barh(row, wide, left=left, color=COLOURS[name], height=0.6)
+            left += wide
+            used.append(name)
+            if stall.interval_s is not None:
+                low, high = (1e3 * bound for bound in stall.interval_s)
+                axis.plot(
+                    [left - wide + low, left - wide + high], [row, row], color="black", linewidth=1
+                )
+    titles = [STEPS[bar.step].title.replace(", ", ",\n") for bar in bars]
+    axis.set_yticks(range(len(bars)), titles, fontsize=9)
+    begun = sorted({bar.base for bar in bars})
+    first = "compute" if begun == [1] else " or ".join(f"step {step}" for step in begun)
+    axis.invert_yaxis()
+    axis.set_xlabel("ms of an iteration; lines: 95 % interval of the stall", fontsize=9)
+    command = shorten(
+        " ".join(profile.about.command), 80, placeholder=" ...", break_on_hyphens=False
+    )
+    axis.set_title(command, fontsize=9, loc="left", pad=22)
+    axis.legend(
+        handles=[
+            Patch(color=COLOURS[name], label=first if name == "compute" else name)
+            for name in COLOURS
+            if name in used
+        ],
+        fontsize=8, ncols=len(COLOURS), frameon=False, loc="lower left", bbox_to_anchor=(0, 0.99),
+    )  # fmt: skip
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    save_picture(figure, path)
+
+
+def plot_offers(offers: Sequence[Offer], path: Path) -> None:
+    """Draw time and cost of an epoch on every instance, the cheapest on top; as in figures 10, 12.
+
+    Raises:
+        ConfigError: the picture cannot be written.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.patches import Patch
+
+    from driple.planning.cost import price_text
+    from driple.units import format_duration
+
+    rows = range(len(offers))
+    figure, (time, cost) = plt.subplots(
+        1, 2, sharey=True, figsize=(9, 1.4 + 0.24 * len(offers)), width_ratios=(1, 1)
+    )
+    longest_s = max(offer.epoch_s for offer in offers)
+    unit, unit_s = next(
+        (pair for pair in (("hours", 3600), ("minutes", 60)) if longest_s >= pair[1]),
+        ("seconds", 1),
+    )
+    lengths = [offer.epoch_s / unit_s for offer in offers]
+    alone = [
+        long / (1 + (offer.communication_pct or 0.0) / 100)
+        for long, offer in zip(lengths, offers, strict=True)
+    ]
+    waiting = [long - one for long, one in zip(lengths, alone, strict=True)]
+    time.barh(rows, alone, color=COLOURS["compute"])
+    time.barh(rows, waiting, left=alone, color=COLOURS["network"])
+    dollars = [offer.epoch_cost or 0.0 for offer in offers]
+    cost.barh(rows, dollars, color=COLOURS["interconnect"])
+    for row, offer in zip(rows, offers, strict=True):
+        time.annotate(
+            f" {format_duration(offer.epoch_s)}", (lengths[row], row), va="center", fontsize=7
+        )
+        price = "no price" if offer.epoch_cost is None else price_text(offer.epoch_cost)
+        cost.annotate(f" {price}", (dollars[row], row), va="center", fontsize=7)
+    marks = {"simulated": "", "measured": " (measured)"}
+    names = [f"{offer.name}{marks.get(offer.provenance, '')}" for offer in offers]
+    time.set_yticks(rows, names, fontsize=8)
+    time.invert_yaxis()
+    time.set_xlabel(f"{unit} of an epoch", fontsize=9)
+    cost.set_xlabel("$ of an epoch", fontsize=9)
+    parts = {"compute": "one device alone", "network": "added by exchange of gradients"}
+    time.legend(
+        handles=[Patch(color=COLOURS[key], label=label) for key, label in parts.items()],
+        fontsize=8, ncols=2, frameon=False, loc="lower left", bbox_to_anchor=(0, 1),
+    )  # fmt: skip
+    for axis in (time, cost):
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(x=0.12)
+        axis.margins(y=0.02)
+    figure.tight_layout()
+    save_picture(figure, path)

@@ -1,0 +1,48 @@
+"""Where the time of distributed training goes: the stalls of Stash (Sharma et al., ICDCS 2023).
+
+    profile = driple.profiler.profile(build_model, build_dataset, batch_size=32, out="runs/stalls")
+    profile.stalls()["interconnect"].pct
+
+`graph_of_step(model, inputs, loss)` reads a training step as a graph, for `simulated_offer` and the
+like. `batches(...)` marks what a script trains on, where that is no DataLoader of PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from driple.graph.torch.torch_graph import graph_of_step
+    from driple.profiler.api import profile
+    from driple.profiler.stall_profile import Profile
+
+__all__ = ["Profile", "batches", "graph_of_step", "profile"]
+
+_HOMES = {
+    "Profile": "driple.profiler.stall_profile",
+    "graph_of_step": "driple.graph.torch.torch_graph",
+    "profile": "driple.profiler.api",
+}
+_Batch = TypeVar("_Batch")
+
+
+def batches(source: Iterable[_Batch]) -> Iterable[_Batch]:
+    """The source itself; under `driple stalls run`, a source whose iterations are timed.
+
+    Args:
+        source: gives the batches of one pass; it must be iterable more than once, since a profile
+            may need more iterations than one pass has.
+    """
+    import sys
+
+    meters = sys.modules.get("driple.profiler.iteration_timer")
+    meter = None if meters is None else meters.active_meter()
+    return source if meter is None else meter.watch(source, lambda: source)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'driple.profiler' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,198 @@
+"""Time that the exchange of gradients adds to a step: T = L (tau + G / (L B)) (section VI-A).
+
+gradients, when each is ready -> buckets as DistributedDataParallel makes them
+buckets, Channel (tau, B), workers -> one after another, hidden by the backward pass or not -> stall
+
+L gradients of G bytes in all cross a link of latency tau and rate B. Without buckets and without
+overlap the stall is the paper's T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_choice, check_number
+from driple.comm.ring import RingSpec, passing
+from driple.errors import ConfigError
+from driple.profiler.profile_records import SeenGradients
+from driple.simulate.calibration import CalibratedDevice, Calibration
+from driple.simulate.prepared_job import Job
+
+__all__ = ["Buckets", "Channel", "Gradients", "bucketed", "calibrated_channel",
+           "communication_stall", "gradients_of_job", "paper_time"]  # fmt: skip
+
+FloatArray = npt.NDArray[np.float64]
+LatencyPer = Literal["gradient", "bucket"]
+LATENCIES: tuple[str, ...] = get_args(LatencyPer)
+
+MIB = 2.0**20
+# DistributedDataParallel of PyTorch: the first bucket is small, so that sending begins early.
+FIRST_BUCKET_MIB, BUCKET_MIB = 1.0, 25.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gradients:
+    """The gradients of a training step on one device.
+
+    Attributes:
+        nbytes: shape [n], in the order in which they are ready.
+        ready_s: shape [n], seconds since the step began.
+        end_s: when the backward pass is over, seconds since the step began.
+    """
+
+    nbytes: FloatArray
+    ready_s: FloatArray
+    end_s: float
+
+    @classmethod
+    def measured(cls, found: SeenGradients, iteration_s: float) -> Gradients:
+        """From a profile: one iteration with hooks, put on the mean iteration's length.
+
+        Args:
+            found: as `Profile.gradients` gives it.
+            iteration_s: mean seconds of step 1.
+
+        Raises:
+            ConfigError: it holds none.
+        """
+        if not found.nbytes:
+            raise ConfigError("the profile saw no gradients in step 1; run step 1 again")
+        ready = np.array(found.ready_s) * iteration_s / found.step_s
+        return cls(
+            nbytes=np.array(found.nbytes, dtype=np.float64),
+            ready_s=np.maximum.accumulate(ready),
+            end_s=float(ready.max()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Buckets:
+    """Gradients that travel together.
+
+    Attributes:
+        nbytes: shape [k].
+        count: shape [k], gradients in each.
+        ready_s: shape [k], when the last of each is ready.
+    """
+
+    nbytes: FloatArray
+    count: npt.NDArray[np.int64]
+    ready_s: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Channel:
+    """What a link does to an exchange.
+
+    Attributes:
+        name: of the link, as in the catalogue or chosen by the user.
+        latency_s: tau.
+        bytes_per_s: B, of one direction.
+        latency_per: what costs the latency: each gradient, as in the paper, or each bucket.
+        overlap: whether the exchange goes on while the device computes. On CPU devices the same
+            cores do both.
+    """
+
+    name: str
+    latency_s: float
+    bytes_per_s: float
+    latency_per: LatencyPer = "gradient"
+    overlap: bool = True
+
+    def __post_init__(self) -> None:
+        for name, kind in (("name", str), ("overlap", bool)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ConfigError(f"{name} of a channel must be of type {kind.__name__}: {value!r}")
+        check_number("latency_s of a channel", self.latency_s, least=0)
+        check_number("bytes_per_s of a channel", self.bytes_per_s, above=0)
+        check_choice("latency_per of a channel", self.latency_per, LATENCIES)
+
+
+def paper_time(num_gradients: int, nbytes: float, latency_s: float, bytes_per_s: float) -> float:
+    """Seconds to transfer gradients one by one (section VI-A): T = L (tau + G / (L B))."""
+    return num_gradients * (latency_s + nbytes / (num_gradients * bytes_per_s))
+
+
+def bucketed(
+    gradients: Gradients, *, first_mib: float = FIRST_BUCKET_MIB, most_mib: float = BUCKET_MIB
+) -> Buckets:
+    """Put gradients into buckets in the order in which they are ready.
+
+    A bucket is closed by the gradient that fills it, so it may be larger than its limit.
+    """
+    limits = (first_mib * MIB, most_mib * MIB)
+    ends: list[int] = []
+    filled = 0.0
+    for i, nbytes in enumerate(gradients.nbytes.tolist()):
+        filled += nbytes
+        if filled >= limits[min(len(ends), 1)]:
+            ends.append(i)
+            filled = 0.0
+    last = len(gradients.nbytes) - 1
+    if not ends or ends[-1] != last:
+        ends.append(last)
+    starts = np.array([0, *(end + 1 for end in ends[:-1])])
+    return Buckets(
+        nbytes=np.add.reduceat(gradients.nbytes, starts),
+        count=np.diff([*starts.tolist(), last + 1]),
+        ready_s=gradients.ready_s[ends],
+    )
+
+
+def communication_stall(
+    gradients: Gradients, buckets: Buckets, channel: Channel, workers: int
+) -> float:
+    """Seconds by which the exchange makes a step longer.
+
+    Every byte passes 2 (workers - 1) / workers times through a worker's link, as in a ring; with
+    two workers that is the paper's G / B.
+    """
+    if workers < 2:
+        return 0.0
+    per_gradient = channel.latency_per == "gradient"
+    counts = buckets.count if per_gradient else np.ones_like(buckets.count)
+    ready_s = buckets.ready_s if channel.overlap else np.full_like(buckets.ready_s, gradients.end_s)
+    ring = RingSpec(
+        bytes_per_s=channel.bytes_per_s, tensor_s=channel.latency_s, update_s=(0.0,) * workers
+    )
+    _, ends = passing(ring, buckets.nbytes, counts, ready_s)
+    return max(float(ends[-1]) - gradients.end_s, 0.0)
+
+
+def gradients_of_job(job: Job, device: CalibratedDevice) -> Gradients:
+    """The gradients of a TensorFlow graph, with the times that the simulator gives its ops.
+
+    Raises:
+        ConfigError: the graph sends no gradients.
+    """
+    traffic = job.graph.traffic.without_states()
+    if not len(traffic.sent_bytes):
+        raise ConfigError(
+            "the graph sends no gradients; give the graph of a worker that trains with others, as "
+            "driple zoo build writes it"
+        )
+    order = job.order
+    ends = np.empty(len(order))
+    ends[order] = np.cumsum(job.times(device).duration_s[order])
+    ready = ends[traffic.senders]
+    first = np.argsort(ready, kind="stable")
+    return Gradients(
+        nbytes=traffic.sent_bytes[first].astype(np.float64),
+        ready_s=ready[first],
+        end_s=float(ends.max()),
+    )
+
+
+def calibrated_channel(
+    name: str, bytes_per_s: float, workers: int, calibration: Calibration
+) -> Channel:
+    """A link that nobody fitted: what published rings reached of it (study simulation)."""
+    link = calibration.link(name)
+    return Channel(
+        name=name, latency_s=link.tensor_s, bytes_per_s=bytes_per_s * link.share_of(workers)
+    )

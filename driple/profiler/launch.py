@@ -1,0 +1,254 @@
+"""One launch of a training script: its processes are started, watched and ended.
+
+Launch (how many processes, where, which data) -> worker processes -> what each rank measured
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from driple.codec import from_json, to_dict
+from driple.errors import MeasureError
+from driple.profiler.profile_records import RankResult, WorkerJob
+from driple.profiler.steps import Plan, Step
+from driple.storedfiles import read_json
+
+__all__ = ["Launch", "Place", "cores_of_devices", "run_launch"]
+
+_POLL_S = 0.05
+_SETTLE_S = 0.3  # the others of a process that ended badly may tell more
+_TORCHRUN = ("TORCHELASTIC_", "GROUP_", "ROLE_")
+_GRACE_S = 5.0  # between asking a process to end and ending it
+_LOG_CHARACTERS = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A machine of a launch, or a network namespace that stands in for one.
+
+    Attributes:
+        processes: that run there.
+        prefix: words before the command, which bring it there.
+        environment: variables that it needs there.
+    """
+
+    processes: int
+    prefix: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """What to run.
+
+    Attributes:
+        command: the script and its arguments; `-m MODULE ...` is a module.
+        step: of the profile.
+        plan: how long.
+        places: of the processes that this machine starts.
+        master: address and port at which all processes meet.
+        first_rank: of this machine's processes.
+        world_size: processes of all machines.
+        cores: core numbers of each device; None leaves that to the system.
+    """
+
+    command: tuple[str, ...]
+    step: Step
+    plan: Plan
+    places: tuple[Place, ...]
+    master: tuple[str, int]
+    first_rank: int = 0
+    world_size: int = 0
+    cores: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        return f"step {self.step.number} ({self.step.title})"
+
+    def job(self, folder: Path) -> WorkerJob:
+        """What a worker must have beside its environment."""
+        return WorkerJob(
+            folder=str(folder),
+            synthetic=self.step.synthetic,
+            time_gradients=self.step.number == 1,
+            cores=self.cores,
+            first_rank=self.first_rank,
+            warmup=self.plan.warmup,
+            iterations=self.plan.iterations,
+            seed=self.plan.seed,
+        )
+
+
+def cores_of_devices(processes: int) -> tuple[tuple[int, ...], ...] | None:
+    """Cores of each CPU device: as many for each, none shared; None if there are too few."""
+    mine = sorted(os.sched_getaffinity(0))
+    each = len(mine) // processes
+    if not each:
+        return None
+    return tuple(tuple(mine[i * each : (i + 1) * each]) for i in range(processes))
+
+
+def run_launch(launch: Launch, folder: Path) -> list[RankResult]:
+    """Run the processes of this machine until all have measured.
+
+    Args:
+        launch: what to run.
+        folder: for the job, the logs and the results; made anew.
+
+    Returns:
+        What each of this machine's ranks wrote down, in their order.
+
+    Raises:
+        MeasureError: a process crashed, ended too early, refused the script, or all together took
+            too long; the message names the step and the log.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    job = folder / "job.json"
+    job.write_text(json.dumps(to_dict(launch.job(folder.resolve()))), encoding="utf-8")
+    started: list[tuple[int, subprocess.Popen[bytes]]] = []
+    try:
+        for place in launch.places:
+            for local in range(place.processes):
+                rank = launch.first_rank + len(started)
+                environment = _environment(launch, place, rank=rank, local=local)
+                started.append((rank, _start(launch, place, environment, job, folder)))
+        _wait(launch, started, folder)
+    finally:
+        _end([process for _, process in started])
+    return [_result(launch, folder, rank) for rank, _ in started]
+
+
+def _environment(launch: Launch, place: Place, *, rank: int, local: int) -> dict[str, str]:
+    """What torchrun would give the process, and as many threads as its device has cores.
+
+    What torchrun gave to this process itself, where it was started so, is not for the script.
+    """
+    threads = 1 if launch.cores is None else len(launch.cores[0])
+    master, port = launch.master
+    mine = {key: value for key, value in os.environ.items() if not key.startswith(_TORCHRUN)}
+    return {
+        "OMP_NUM_THREADS": str(threads),
+        **mine,
+        "RANK": str(rank),
+        "LOCAL_RANK": str(local),
+        "WORLD_SIZE": str(launch.world_size or sum(one.processes for one in launch.places)),
+        "LOCAL_WORLD_SIZE": str(place.processes),
+        "MASTER_ADDR": master,
+        "MASTER_PORT": str(port),
+        "PYTHONUNBUFFERED": "1",
+        **place.environment,
+    }
+
+
+def _start(
+    launch: Launch,
+    place: Place,
+    environment: Mapping[str, str],
+    job: Path,
+    folder: Path,
+) -> subprocess.Popen[bytes]:
+    with (folder / f"rank{environment['RANK']}.log").open("wb") as log:
+        return subprocess.Popen(
+            [
+                *place.prefix, sys.executable, "-m", "driple.profiler.worker", str(job.resolve()),
+                "--", *launch.command,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            start_new_session=True,  # its loaders' processes end with it
+        )  # fmt: skip
+
+
+def _wait(
+    launch: Launch, started: Sequence[tuple[int, subprocess.Popen[bytes]]], folder: Path
+) -> None:
+    """Return when all processes ended well; raise as soon as one did not."""
+    give_up = time.monotonic() + launch.plan.timeout_s
+    while True:
+        states = [(rank, process.poll()) for rank, process in started]
+        if any(_failed(folder, rank, status) for rank, status in states):
+            time.sleep(_SETTLE_S)
+            bad = [(r, s) for r, s in states if _failed(folder, r, s) and s is not None]
+            refused = [(r, s) for r, s in bad if _result_file(folder, r).exists()]
+            raise MeasureError(_why(launch, folder, *(refused or bad)[0]))
+        if all(status == 0 for _, status in states):
+            return
+        if time.monotonic() > give_up:
+            running = ", ".join(str(rank) for rank, status in states if status is None)
+            raise MeasureError(
+                f"{launch.title} was not done after {launch.plan.timeout_s:g} s (ranks still "
+                f"running: {running}); if the script hangs see {folder}/rank*.log, else give a "
+                "longer --timeout or fewer --iterations; finished steps are kept"
+            )
+        time.sleep(_POLL_S)
+
+
+def _result_file(folder: Path, rank: int) -> Path:
+    return folder / f"rank{rank}.json"
+
+
+def _failed(folder: Path, rank: int, status: int | None) -> bool:
+    """Whether a process ended, and not because it had measured."""
+    return status is not None and (status != 0 or not _result_file(folder, rank).exists())
+
+
+def _why(launch: Launch, folder: Path, rank: int, status: int) -> str:
+    """One line on a process that ended without a measurement."""
+    result, log = _result_file(folder, rank), folder / f"rank{rank}.log"
+    if result.exists():
+        refused = json.loads(result.read_text(encoding="utf-8")).get("error")
+        if refused:
+            return f"{launch.title}: {refused}"
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    last = lines[-1].strip()[:_LOG_CHARACTERS] if lines else "it printed nothing"
+    if status == 0:
+        needed = launch.plan.warmup + launch.plan.iterations
+        return (
+            f"{launch.title}: the script ended before {needed} training iterations were seen; let "
+            "it iterate over a torch DataLoader (or driple.profiler.batches(...)) and step an "
+            "optimizer as often, in the process that was started and not in ones of its own, or "
+            f"give fewer --iterations; see {log}"
+        )
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return (
+        f"{launch.title}: rank {rank} {how}: {last}; see {log}; finished steps are kept, run again "
+        "to go on"
+    )
+
+
+def _result(launch: Launch, folder: Path, rank: int) -> RankResult:
+    try:
+        found = read_json(_result_file(folder, rank))
+    except (OSError, ValueError) as error:
+        raise MeasureError(f"{launch.title}: rank {rank} left no result ({error})") from error
+    where = f"{launch.title}: rank {rank} left no result"
+    return replace(from_json(RankResult, found, where=where, error=MeasureError), rank=rank)
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End what still runs, with all that it started."""
+    for ask in (signal.SIGTERM, signal.SIGKILL):
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, ask)
+        give_up = time.monotonic() + _GRACE_S
+        while any(process.poll() is None for process in processes):
+            if time.monotonic() > give_up:
+                break
+            time.sleep(_POLL_S)
+    for process in processes:
+        process.wait()

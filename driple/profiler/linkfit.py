@@ -1,0 +1,277 @@
+"""Channels fitted to measured stalls, and how far they are from models that were left out.
+
+Profile, Profile, ... -> Observation (gradients, stall) of each link -> Channel, left-out errors
+
+Four forms are tried on each link: a latency for every gradient or for every bucket, hidden by the
+backward pass or not. The one with the smallest error on left-out models is kept; all are told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.calibration.solver import least_squares
+from driple.codec import from_json, to_dict
+from driple.errors import ConfigError
+from driple.files import write_whole
+from driple.profiler.communication import (
+    BUCKET_MIB,
+    FIRST_BUCKET_MIB,
+    LATENCIES,
+    Buckets,
+    Channel,
+    Gradients,
+    LatencyPer,
+    bucketed,
+    communication_stall,
+)
+from driple.profiler.stall_profile import Profile
+from driple.storedfiles import read_json
+from driple.units import format_rate
+
+__all__ = ["LinkFit", "Observation", "fit_link", "observations_of", "read_channels",
+           "write_channels"]  # fmt: skip
+
+FloatArray = npt.NDArray[np.float64]
+
+FORMAT = 1
+_LEAST_MODELS = 3  # one can be left out of as many, and two numbers still be fitted
+_RELATIVE = 0.1  # deviation of a stall that the model cannot follow
+_OF_STEP = 0.01  # and of the step
+# Latency in seconds, bytes/s: where fits begin, and how far they go. Where the overlap hides all
+# the slope is zero; slow links to begin with avoid that.
+_STARTS = ((1e-3, 1e7), (1e-3, 1e9), (1e-5, 1e7), (1e-5, 1e9))
+_LEAST, _MOST = (1e-8, 1e5), (1.0, 1e12)
+_INSIDE = 1e-3  # of the logarithms: a start must not lie on a bound
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """A stall of one model on one link.
+
+    Attributes:
+        model: that was trained, as the profile's command names it.
+        link: name of the link.
+        gradients: of a step.
+        buckets: that DDP made of them.
+        workers: that exchanged them.
+        stall_s: seconds that the exchange added to a step.
+        step_s: seconds of a step on one device.
+    """
+
+    model: str
+    link: str
+    gradients: Gradients
+    buckets: Buckets
+    workers: int
+    stall_s: float
+    step_s: float
+
+    def predicted_s(self, channel: Channel) -> float:
+        """The stall on a channel."""
+        return communication_stall(self.gradients, self.buckets, channel, self.workers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkFit:
+    """What was fitted to a link.
+
+    Attributes:
+        channel: fitted to all models.
+        left_out: stall of each model, measured and predicted by a fit without it, seconds.
+        errors_pct: median error of the left-out stalls, for each form that was tried.
+    """
+
+    channel: Channel
+    left_out: Mapping[str, tuple[float, float]]
+    errors_pct: Mapping[str, float]
+
+    @property
+    def error_pct(self) -> float:
+        """Median error of the left-out stalls."""
+        return self.errors_pct[_form(self.channel)]
+
+
+def observations_of(profile: Profile, model: str, interconnect: str) -> list[Observation]:
+    """The stalls of communication in a profile.
+
+    Args:
+        profile: with steps 1 and 2, or 1 and 5.
+        model: its name.
+        interconnect: name of what joins the devices of a machine.
+
+    Raises:
+        ConfigError: it has no step 1, or saw no gradients in it.
+    """
+    times, found = profile.times, profile.gradients
+    if 1 not in times or found is None:
+        raise ConfigError(
+            f"{profile.folder} has no step 1 with gradients, which a fit needs; profile the script "
+            "with steps 1, 2 and 5"
+        )
+    step_s = float(np.mean([*times[1].values()]))
+    gradients = Gradients.measured(found, step_s)
+    made = next(item for (step, _), item in sorted(profile.launches.items()) if step != 1)
+    most = made.bucket_mib or BUCKET_MIB
+    buckets = bucketed(gradients, first_mib=min(FIRST_BUCKET_MIB, most), most_mib=most)
+    plan = profile.about.plan
+    rate = plan.network_bits_per_s
+    links = {2: interconnect}
+    if rate is not None:
+        links[5] = format_rate(rate)
+    return [
+        Observation(
+            model=model,
+            link=link,
+            gradients=gradients,
+            buckets=buckets,
+            workers=plan.processes,
+            stall_s=float(np.mean([*times[step].values()])) - step_s,
+            step_s=step_s,
+        )
+        for step, link in links.items()
+        if step in times
+    ]
+
+
+def fit_link(seen: Sequence[Observation]) -> LinkFit:
+    """Fit latency and rate of the link that all these are of.
+
+    Raises:
+        ConfigError: fewer than three models.
+        MissingExtraError: scipy is not installed.
+    """
+    models = sorted({item.model for item in seen})
+    if len(models) < _LEAST_MODELS:
+        raise ConfigError(
+            f"link {seen[0].link} was measured with {len(models)} model(s); fitting it, and "
+            f"leaving each out in turn, needs {_LEAST_MODELS} or more"
+        )
+    forms = [
+        Channel(
+            name=seen[0].link,
+            latency_s=0.0,
+            bytes_per_s=1.0,
+            latency_per=_latency(per),
+            overlap=overlap,
+        )
+        for per in LATENCIES
+        for overlap in (True, False)
+    ]
+    fits = {_form(form): _fit(form, seen, _STARTS) for form in forms}
+    left_out = {name: _left_out(fitted, seen, models) for name, fitted in fits.items()}
+    errors = {name: _median_error(pairs) for name, pairs in left_out.items()}
+    best = min(errors, key=lambda name: errors[name])
+    return LinkFit(channel=fits[best], left_out=left_out[best], errors_pct=errors)
+
+
+def _left_out(
+    fitted: Channel, seen: Sequence[Observation], models: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """Measured and predicted stall of each model, by a fit to all others.
+
+    Such a fit is near the one to all, and begins there.
+    """
+    found = {}
+    start = [(fitted.latency_s, fitted.bytes_per_s)]
+    for model in models:
+        channel = _fit(fitted, [item for item in seen if item.model != model], start)
+        mine = [item for item in seen if item.model == model]
+        found[model] = (
+            float(np.mean([item.stall_s for item in mine])),
+            float(np.mean([item.predicted_s(channel) for item in mine])),
+        )
+    return found
+
+
+def _fit(
+    form: Channel, seen: Sequence[Observation], starts: Sequence[tuple[float, float]]
+) -> Channel:
+    """The form with the latency and rate that fit best, of those found from some starts."""
+    measured = np.array([item.stall_s for item in seen])
+    steps = np.array([item.step_s for item in seen])
+    scale = _RELATIVE * np.abs(measured) + _OF_STEP * steps
+
+    def channel_of(logs: FloatArray) -> Channel:
+        latency_s, bytes_per_s = np.exp(logs).tolist()
+        return replace(form, latency_s=latency_s, bytes_per_s=bytes_per_s)
+
+    def residuals(logs: FloatArray) -> FloatArray:
+        channel = channel_of(logs)
+        found = np.array([item.predicted_s(channel) for item in seen])
+        return np.asarray((found - measured) / scale)
+
+    low, high = np.log(_LEAST), np.log(_MOST)
+    fits = [
+        least_squares(
+            residuals,
+            np.clip(np.log(start), low + _INSIDE, high - _INSIDE),
+            extra="stalls",
+            bounds=(low, high),
+            loss="soft_l1",
+            diff_step=0.01,
+        )
+        for start in starts
+    ]
+    return channel_of(min(fits, key=lambda fit: float(fit.cost)).x)
+
+
+def _median_error(pairs: Mapping[str, tuple[float, float]]) -> float:
+    """In percent of the measured stall."""
+    errors = [abs(found - true) / abs(true) for true, found in pairs.values() if true]
+    return 100 * float(np.median(errors)) if errors else 0.0
+
+
+def _form(channel: Channel) -> str:
+    """The form of a channel, in words."""
+    return f"per {channel.latency_per}, {'hidden by' if channel.overlap else 'after'} backward"
+
+
+def _latency(text: str) -> LatencyPer:
+    return "gradient" if text == "gradient" else "bucket"
+
+
+def write_channels(fits: Sequence[LinkFit], file: Path) -> None:
+    """Write fitted channels for `driple stalls predict --links`.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    links = [
+        {**to_dict(fit.channel), "left_out_error_pct": fit.error_pct, "models": len(fit.left_out)}
+        for fit in fits
+    ]
+    text = json.dumps({"format": FORMAT, "links": links}, indent=1)
+    write_whole(file, text.encode(), error=ConfigError)
+
+
+def read_channels(file: Path) -> dict[str, Channel]:
+    """Channels by the names of their links, without case.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no channels.
+    """
+    try:
+        found = read_json(file)
+        if found["format"] != FORMAT:
+            raise ConfigError(f"{file} has format {found['format']}, this Driple reads {FORMAT}")
+        extra = ("left_out_error_pct", "models")
+        channels = [
+            from_json(
+                Channel,
+                {key: value for key, value in item.items() if key not in extra},
+                where="channel",
+            )
+            for item in found["links"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{file} holds no fitted links ({error}); make one with driple stalls fit -o {file}"
+        ) from error
+    return {channel.name.lower(): channel for channel in channels}

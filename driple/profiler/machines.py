@@ -1,0 +1,221 @@
+"""Several machines for step 5: real ones that torchrun joined, or namespaces in their stead.
+
+torchrun --nnodes 2 --nproc-per-node 1 ... -m driple.cli.main stalls run -- SCRIPT
+    machine 0 leads: it runs steps 1 to 4, tells the others when to start step 5, and keeps all
+    results; the others follow its orders
+
+driple stalls run --network 100M -- SCRIPT
+    each namespace (`driple.measure.testbed.network`) is a machine, with a link of that rate
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from driple.codec import from_json, json_field, to_dict
+from driple.errors import MeasureError
+from driple.measure.testbed.network import ClusterNetwork, Port
+from driple.profiler.launch import Place
+from driple.profiler.profile_records import RankResult
+from driple.storedfiles import parse_json
+
+__all__ = ["Group", "free_port", "own_machine", "stand_in_machines"]
+
+_PORT = 29_511
+_LOOPBACK = "127.0.0.1"
+# How long a follower waits for the leader, which runs steps 1 to 4 meanwhile.
+_LONG = datetime.timedelta(days=2)
+
+Results = list[RankResult]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Order:
+    """What the leader has the others do: launch with this port, or stop."""
+
+    port: int = field(default=0, metadata=json_field(optional=True))
+    stop: bool = field(default=False, metadata=json_field(optional=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Answer:
+    """What the ranks of a machine measured, or why they did not."""
+
+    results: list[RankResult] = field(default_factory=list, metadata=json_field(optional=True))
+    error: str = field(default="", metadata=json_field(optional=True))
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        return int(taken.getsockname()[1])
+
+
+def own_machine(processes: int) -> tuple[tuple[Place, ...], tuple[str, int]]:
+    """This machine alone: its place, and where its processes meet."""
+    here = {"GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
+    return (Place(processes=processes, environment=here),), (_LOOPBACK, free_port())
+
+
+@contextmanager
+def stand_in_machines(
+    processes: int, machines: int, bits_per_s: float, gpus: Sequence[int] = ()
+) -> Iterator[tuple[tuple[Place, ...], tuple[str, int]]]:
+    """Namespaces of this machine, joined by links of that rate: their places, where they meet.
+
+    Args:
+        processes: of all together.
+        machines: that share them; a divisor of `processes`.
+        bits_per_s: rate of each link in each direction.
+        gpus: numbers of the GPUs, one for each process; empty where CPUs train.
+
+    Raises:
+        MeasureError: no permission or no tools to make them, or another run holds the network.
+    """
+    each = processes // machines
+    roles = [f"m{i}" for i in range(machines)]
+    with ClusterNetwork(roles, bits_per_s, port=Port(in_order=True)) as network:
+        host, _, port = network.address(roles[0], _PORT).partition(":")
+        places = []
+        for i, role in enumerate(roles):
+            # A host of its own for NCCL, which would find shared memory otherwise.
+            here = {"GLOO_SOCKET_IFNAME": "eth0", "NCCL_SOCKET_IFNAME": "eth0",
+                    "NCCL_HOSTID": role}  # fmt: skip
+            if gpus:
+                own = gpus[i * each : (i + 1) * each]
+                here["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, own))
+            prefix = tuple(network.command_prefix(role))
+            places.append(Place(processes=each, prefix=prefix, environment=here))
+        yield tuple(places), (host, int(port))
+
+
+@dataclass(slots=True)
+class Group:
+    """The machines that torchrun joined, one `driple stalls run` on each.
+
+    Attributes:
+        rank: of this machine; 0 leads.
+        size: machines.
+        master: address of machine 0.
+        store: what they talk through.
+        orders: given so far.
+    """
+
+    rank: int
+    size: int
+    master: str
+    store: Any
+    orders: int = 0
+
+    @classmethod
+    def of_environment(cls) -> Group | None:
+        """The group that torchrun put this process into; None without, or with one machine.
+
+        Raises:
+            MeasureError: torchrun started several of this on one machine, or cannot be reached.
+        """
+        found = os.environ
+        if "RANK" not in found or int(found.get("WORLD_SIZE", "1")) < 2:
+            return None
+        if int(found.get("LOCAL_WORLD_SIZE", "1")) != 1:
+            raise MeasureError(
+                f"torchrun started {found['LOCAL_WORLD_SIZE']} profilers on a machine; give it "
+                "--nproc-per-node 1, and --processes to driple stalls run"
+            )
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+        rank, size = int(found["RANK"]), int(found["WORLD_SIZE"])
+        agent = found.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        try:
+            store = TCPStore(
+                found["MASTER_ADDR"],
+                int(found["MASTER_PORT"]),
+                is_master=rank == 0 and not agent,
+                wait_for_workers=False,
+            )
+        except (KeyError, RuntimeError) as error:
+            raise MeasureError(f"the other machines cannot be reached: {error}") from error
+        return cls(rank=rank, size=size, master=found["MASTER_ADDR"], store=store)
+
+    def order(self, port: int, timeout_s: float, mine: Callable[[], Results]) -> Results:
+        """Leader: have all machines launch, and gather what their ranks measured.
+
+        Args:
+            port: at which the processes of all machines meet.
+            timeout_s: for the answer of each, after one's own launch is over.
+            mine: launches on this machine.
+
+        Raises:
+            MeasureError: a machine failed or does not answer.
+        """
+        number, self.orders = self.orders, self.orders + 1
+        self.store.set(f"driple/order{number}", json.dumps(to_dict(_Order(port=port))))
+        found = mine()
+        for machine in range(1, self.size):
+            whom = f"machine {machine}"
+            answer = from_json(
+                _Answer,
+                self._wait(
+                    f"driple/answer{number}/{machine}", datetime.timedelta(seconds=timeout_s), whom
+                ),
+                where=f"the answer of {whom}",
+                error=MeasureError,
+            )
+            if answer.error:
+                raise MeasureError(f"{whom}: {answer.error}")
+            found = found + answer.results
+        return found
+
+    def stop(self) -> None:
+        """Leader: let the others go."""
+        self.store.set(f"driple/order{self.orders}", json.dumps(to_dict(_Order(stop=True))))
+        for machine in range(1, self.size):  # the store may live in this process
+            self._wait(
+                f"driple/stopped/{machine}", datetime.timedelta(seconds=30), f"machine {machine}"
+            )
+
+    def follow(self, launch: Callable[[int, int], Results]) -> int:
+        """Follower: launch whenever the leader says so; how often that was.
+
+        Args:
+            launch: port and number of the order -> what this machine's ranks measured.
+
+        Raises:
+            MeasureError: the leader is gone.
+        """
+        while True:
+            number = self.orders
+            order = from_json(
+                _Order,
+                self._wait(f"driple/order{number}", _LONG, "machine 0"),
+                where="the order of machine 0",
+                error=MeasureError,
+            )
+            if order.stop:
+                self.store.set(f"driple/stopped/{self.rank}", json.dumps({}))
+                return number
+            try:
+                answer = _Answer(results=launch(order.port, number))
+            except MeasureError as error:
+                answer = _Answer(error=str(error))
+            self.store.set(f"driple/answer{number}/{self.rank}", json.dumps(to_dict(answer)))
+            self.orders += 1
+
+    def _wait(self, key: str, how_long: datetime.timedelta, whom: str) -> object:
+        try:
+            self.store.wait([key], how_long)
+            found: object = parse_json(self.store.get(key))
+        except RuntimeError as error:
+            raise MeasureError(
+                f"{whom} does not answer; start the same command on every machine, and again to "
+                "go on"
+            ) from error
+        return found

@@ -1,0 +1,244 @@
+"""What the files of a stall profile hold, checked as they are read (`driple.codec`).
+
+profile.json     ProfileRecord          step2.r0.json       LaunchRecord
+launch/job.json  WorkerJob              launch/rank0.json   RankResult
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driple.checks import check_number, check_whole
+from driple.codec import json_field
+from driple.errors import ConfigError
+from driple.profiler.steps import STEPS
+from driple.trace.provenance import Host
+
+__all__ = [
+    "FORMAT",
+    "LaunchRecord",
+    "PlanRecord",
+    "ProfileRecord",
+    "ProfiledHost",
+    "RankResult",
+    "SeenGradients",
+    "WorkerJob",
+]
+
+FORMAT = 2
+_MOST = 10**9  # processes, samples of a batch, batches of an epoch
+_LONGEST_S = 1e9
+_MAY_LACK, _OPTIONAL = json_field(may_lack=True), json_field(optional=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenGradients:
+    """The gradients of one iteration on one device.
+
+    Attributes:
+        nbytes: bytes of each, in the order in which they were ready.
+        ready_s: seconds from the begin of the iteration until each was ready.
+        step_s: seconds of the iteration.
+
+    Raises:
+        ConfigError: other numbers of bytes than of times, or numbers that cannot be.
+    """
+
+    nbytes: tuple[float, ...]
+    ready_s: tuple[float, ...]
+    step_s: float
+
+    def __post_init__(self) -> None:
+        if len(self.nbytes) != len(self.ready_s):
+            raise ConfigError("gradients need as many nbytes as ready_s")
+        for name, values in (("nbytes", self.nbytes), ("ready_s", self.ready_s)):
+            for value in values:
+                check_number(f"{name} of a gradient", value, least=0)
+        check_number("step_s of the gradients", self.step_s, above=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerJob:
+    """What a training process must have beside its environment.
+
+    Attributes:
+        folder: for the results.
+        synthetic: give one batch again and again.
+        time_gradients: note when each gradient is ready.
+        cores: core numbers of each device of this machine; None leaves that to the system.
+        first_rank: of this machine.
+        warmup: iterations that are not timed.
+        iterations: iterations that are.
+        seed: of the random generators.
+    """
+
+    folder: str
+    synthetic: bool
+    time_gradients: bool
+    cores: tuple[tuple[int, ...], ...] | None
+    first_rank: int
+    warmup: int
+    iterations: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankResult:
+    """What one training process measured.
+
+    Attributes:
+        rank: of the process; None in its own file.
+        batch_size: samples of a batch; None if the script does not show it.
+        batches_per_epoch: None if the script's loader has no length.
+        iterations_s: seconds of each timed iteration.
+        wrapped: whether the script made a DistributedDataParallel.
+        bucket_mib: size of its buckets, MiB; None without one.
+        meter_s: seconds that the meter adds to an iteration.
+        device: name of the GPU, or `CPU`.
+        backend: of the exchange; None without one.
+        gradients: of one iteration; None if they were not timed, or none was seen.
+    """
+
+    rank: int | None = field(default=None, metadata=_OPTIONAL)
+    batch_size: int | None = field(default=None, metadata=_MAY_LACK)
+    batches_per_epoch: int | None = field(default=None, metadata=_MAY_LACK)
+    iterations_s: tuple[float, ...]
+    wrapped: bool
+    bucket_mib: float | None
+    meter_s: float
+    device: str
+    backend: str | None
+    gradients: SeenGradients | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchRecord:
+    """What the ranks of one launch measured together.
+
+    Attributes:
+        format: number of the format.
+        iteration_s: mean seconds of an iteration of the slowest rank.
+        ranks_s: mean seconds of an iteration of each rank.
+        iterations_s: seconds of each iteration of rank 0.
+        batch_size: samples of a batch; None if the script does not show it.
+        batches_per_epoch: None if the script's loader has no length.
+        processes: ranks.
+        wrapped: whether all ranks made a DistributedDataParallel.
+        bucket_mib: size of its buckets, MiB; None without one.
+        device: name of the GPU, or `CPU`.
+        backend: of the exchange; None without one.
+        gradients: of rank 0; None if they were not timed, or none was seen.
+        wall_s: seconds of the launch.
+        overhead_pct: share of the launch that the profiler took, at most, percent.
+        script: hash of the script; empty for a module.
+        other_cores: cores that other programs used meanwhile.
+        stolen_cores: cores that the hypervisor gave other machines.
+        cleared: how caches were cleared before; None if they were not.
+
+    Raises:
+        ConfigError: numbers that cannot be.
+    """
+
+    format: int = field(default=FORMAT, metadata=_MAY_LACK)
+    iteration_s: float
+    ranks_s: tuple[float, ...] = field(default=(), metadata=_MAY_LACK)
+    iterations_s: tuple[float, ...] = field(default=(), metadata=_MAY_LACK)
+    batch_size: int | None
+    batches_per_epoch: int | None
+    processes: int
+    wrapped: bool
+    bucket_mib: float | None
+    device: str | None = field(default=None, metadata=_MAY_LACK)
+    backend: str | None = field(default=None, metadata=_MAY_LACK)
+    gradients: SeenGradients | None
+    wall_s: float | None = field(default=None, metadata=_MAY_LACK)
+    overhead_pct: float
+    script: str
+    other_cores: float
+    stolen_cores: float
+    cleared: str | None
+
+    def __post_init__(self) -> None:
+        check_number("iteration_s", self.iteration_s, above=0, most=_LONGEST_S)
+        check_whole("processes", self.processes, 1, _MOST)
+        for name in ("batch_size", "batches_per_epoch"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 0, _MOST)
+        if self.bucket_mib is not None:
+            check_number("bucket_mib", self.bucket_mib, above=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanRecord:
+    """The part of a plan that a profile cannot change when it goes on; see `steps.Plan`.
+
+    Raises:
+        ConfigError: numbers that cannot be.
+    """
+
+    processes: int
+    machines: int
+    network_bits_per_s: float | None
+    iterations: int
+    warmup: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_whole("processes", self.processes, 1, _MOST)
+        if self.network_bits_per_s is not None:
+            check_number("network_bits_per_s", self.network_bits_per_s, above=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfiledHost(Host):
+    """The machine of a profile.
+
+    Attributes:
+        devices: number of its GPUs, or `CPU`.
+    """
+
+    devices: int | str = field(default="CPU", metadata=_MAY_LACK)
+
+    @classmethod
+    def of(cls, host: Host, num_gpus: int) -> ProfiledHost:
+        """A machine with so many GPUs."""
+        return cls(
+            devices=num_gpus or "CPU",
+            cpu=host.cpu,
+            cores=host.cores,
+            memory_gib=host.memory_gib,
+            kernel=host.kernel,
+            memory_write_bytes_per_s=host.memory_write_bytes_per_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileRecord:
+    """What is profiled, how and where.
+
+    Attributes:
+        format: number of the format.
+        command: the script and its arguments.
+        plan: how.
+        data: files and folders that the script reads.
+        host: the machine.
+        created: when the profile was begun, ISO format; None if it is not recorded.
+        left_out: why, for each step that this machine cannot do.
+
+    Raises:
+        ConfigError: a reason for a step that does not exist.
+    """
+
+    format: int = FORMAT
+    command: tuple[str, ...]
+    plan: PlanRecord
+    data: tuple[str, ...]
+    host: ProfiledHost
+    created: str | None = field(default=None, metadata=_OPTIONAL)
+    left_out: Mapping[int, str] = field(default_factory=dict, metadata=_MAY_LACK)
+
+    def __post_init__(self) -> None:
+        odd = [step for step in self.left_out if step not in STEPS]
+        if odd:
+            raise ConfigError(f"left_out gives a reason for step {odd[0]}, there are 1 to 5")

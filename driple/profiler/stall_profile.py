@@ -1,0 +1,165 @@
+"""A stall profile as its folder holds it: what was run, what each launch measured.
+
+profile.json, step2.r0.json ... -> Profile -> times, stalls, warnings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from driple.codec import Json, from_json, to_dict
+from driple.errors import MeasureError
+from driple.profiler.estimate import Stall, Times, stalls_of, warnings_of
+from driple.profiler.profile_records import FORMAT, LaunchRecord, ProfileRecord, SeenGradients
+from driple.profiler.steps import STEPS
+from driple.storedfiles import read_json
+
+__all__ = ["FORMAT", "Profile", "disturbance", "read_profile"]
+
+# Cores that others may use before a reader is told, and who they are.
+_OTHERS = {"other_cores": (0.3, "other programs used"),
+           "stolen_cores": (0.1, "the hypervisor gave other machines")}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A profile, whole or not.
+
+    Attributes:
+        folder: that holds it.
+        about: what was profiled, how and where.
+        launches: what each launch measured, by step and repetition.
+    """
+
+    folder: Path
+    about: ProfileRecord
+    launches: dict[tuple[int, int], LaunchRecord]
+
+    @property
+    def left_out(self) -> Mapping[int, str]:
+        """Why, for each step that this machine cannot do."""
+        return self.about.left_out
+
+    @property
+    def times(self) -> Times:
+        """Seconds of an iteration, by step and repetition."""
+        found: dict[int, dict[int, float]] = {}
+        for (step, repeat), launch in sorted(self.launches.items()):
+            found.setdefault(step, {})[repeat] = launch.iteration_s
+        return found
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        """Iterations of an epoch with all devices; None if the script's loader has no length."""
+        found = [launch.batches_per_epoch for (step, _), launch in self.launches.items()
+                 if step != 1]  # fmt: skip
+        return next((count for count in found if count is not None), None)
+
+    @property
+    def gradients(self) -> SeenGradients | None:
+        """Bytes of each gradient and when it is ready, from the first launch of step 1."""
+        found = [launch.gradients for (step, _), launch in sorted(self.launches.items())
+                 if step == 1]  # fmt: skip
+        return next((one for one in found if one is not None), None)
+
+    def stalls(self) -> dict[str, Stall]:
+        """The stalls that can be told from what is measured."""
+        return stalls_of(self.times)
+
+    def warnings(self) -> list[str]:
+        """What a reader must know before believing the figures."""
+        lines = warnings_of(self.stalls())
+        for cores, (most, who) in _OTHERS.items():
+            used = [(getattr(launch, cores), step) for (step, _), launch in self.launches.items()
+                    if getattr(launch, cores) > most]  # fmt: skip
+            if used:
+                lines.append(
+                    f"{who} up to {max(used)[0]:.1f} cores during step(s) "
+                    f"{', '.join(map(str, sorted({step for _, step in used})))}: do not trust "
+                    "these figures; measure again on a quiet machine"
+                )
+        if any(step != 1 and not launch.wrapped for (step, _), launch in self.launches.items()):
+            lines.append(
+                "the script made no DistributedDataParallel: its processes may not exchange "
+                "gradients, and stalls of communication are not those of data parallelism"
+            )
+        versions = {launch.script for launch in self.launches.values()}
+        if len(versions) > 1:
+            lines.append(
+                "the script changed between steps; measure all of them anew with driple stalls run "
+                "--out ANOTHER"
+            )
+        return lines
+
+    def overhead_pct(self) -> float:
+        """What the profiler itself took, at most, in percent of a launch."""
+        return max((launch.overhead_pct for launch in self.launches.values()), default=0.0)
+
+    def to_dict(self) -> dict[str, Json]:
+        """As `driple stalls run --json` prints it."""
+        per_epoch = self.batches_per_epoch
+        return {
+            "command": list(self.about.command),
+            "plan": to_dict(self.about.plan),
+            "host": to_dict(self.about.host),
+            "steps": {
+                str(step): {
+                    "title": STEPS[step].title,
+                    "iteration_s": sum(values.values()) / len(values),
+                    "repeats": len(values),
+                    "epoch_s": None
+                    if per_epoch is None
+                    else per_epoch * sum(values.values()) / len(values),
+                }
+                for step, values in self.times.items()
+            },
+            "stalls": {name: stall.to_dict(per_epoch) for name, stall in self.stalls().items()},
+            "left_out": {str(step): why for step, why in self.left_out.items()},
+            "warnings": [*self.warnings()],
+            "overhead_pct": self.overhead_pct(),
+        }
+
+
+def disturbance(launch: LaunchRecord) -> float:
+    """By how many times others used more cores during a launch than they may; 1 is the limit."""
+    return max(float(getattr(launch, cores)) / most for cores, (most, _) in _OTHERS.items())
+
+
+def read_profile(folder: Path) -> Profile:
+    """The profile of a folder.
+
+    Raises:
+        MeasureError: it holds none, or a damaged one.
+    """
+    try:
+        about = read_json(folder / "profile.json")
+        if not isinstance(about, dict):
+            raise ValueError(f"profile.json holds {about!r:.80}, not an object")
+        found = {}
+        for file in folder.glob("step*.r*.json"):
+            step, repeat = file.name.removeprefix("step").removesuffix(".json").split(".r")
+            found[int(step), int(repeat)] = read_json(file)
+    except (OSError, ValueError) as error:
+        raise MeasureError(
+            f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
+            f"{folder}"
+        ) from error
+    if about.get("format") != FORMAT:
+        raise MeasureError(
+            f"{folder} holds a stall profile of format {about.get('format')!r}, and this version "
+            f"reads {FORMAT}; measure anew with driple stalls run --out ANOTHER"
+        )
+    damaged = f"{folder} holds a damaged stall profile"
+    advice = "measure anew with driple stalls run --out ANOTHER"
+    launches = {}
+    for (number, time), launch in found.items():
+        where = f"{damaged}: step {number}, repetition {time}"
+        if number not in STEPS:
+            raise MeasureError(f"{where}: there are steps 1 to 5; {advice}")
+        launches[number, time] = from_json(
+            LaunchRecord, launch, where=where, error=MeasureError, advice=advice
+        )
+    record = from_json(ProfileRecord, about, where=damaged, error=MeasureError, advice=advice)
+    return Profile(folder=folder, about=record, launches=launches)

@@ -1,0 +1,368 @@
+"""What devices and links reach of their peaks: the numbers that measurements fixed.
+
+calibration-*.json -> Calibration -> CalibratedDevice of a name: published peaks + fitted efficiency
+
+A device that nobody measured takes the efficiency of its generation's, or the nearest one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from driple.catalog import DEVICES, Device, device_named, link_named
+from driple.checks import check_number
+from driple.cluster.setting import Setting
+from driple.codec import Json, from_json, json_field, to_dict
+from driple.errors import ConfigError
+from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
+from driple.storedfiles import parse_json
+from driple.trace.provenance import TimeError
+
+__all__ = [
+    "ETHERNET",
+    "CalibratedDevice",
+    "Calibration",
+    "ClusterErrors",
+    "LinkEfficiency",
+    "Reached",
+    "is_cpu",
+    "link_kind",
+    "nearest_link",
+    "nearest_relative",
+    "shipped_calibration",
+]
+
+FORMAT = 1
+ETHERNET = "Ethernet"  # of any rate
+USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
+# The middle of so many measured links of a family tells more of another than the nearest does.
+_ENOUGH_RELATIVES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedDevice:
+    """A device, and what it reaches.
+
+    Attributes:
+        spec: its published peaks.
+        efficiency: share of them that jobs reach.
+        measured_on: whose measurements the efficiency comes from: the device's own name, else its
+            generation's; empty if it is the usual one.
+    """
+
+    spec: Device
+    efficiency: Efficiency
+    measured_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEfficiency:
+    """What a kind of link reaches.
+
+    Attributes:
+        share: of its nominal rate, between two.
+        tensor_s: seconds of each tensor that goes round a ring, besides its bytes, or between the
+            end of a message and its use.
+        sharing: with n on it, each gets (2 / n) to this power of what two get: 0 for a switch, 1
+            where all go through one bottleneck.
+    """
+
+    share: float
+    tensor_s: float
+    sharing: float
+
+    def __post_init__(self) -> None:
+        check_number("share of a link's rate", self.share, above=0)
+        check_number("tensor_s of a link", self.tensor_s, least=0)
+        check_number("sharing of a link", self.sharing, least=0)
+
+    def share_of(self, count: int) -> float:
+        """Share of the nominal rate with so many on the link."""
+        return self.share * float((2 / max(count, 2)) ** self.sharing)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """What devices reach of their peaks, measured or not.
+
+    The more FLOP/s tensor cores have for each byte/s of memory, the smaller the share that kernels
+    reach; `tensor_fall` is the exponent.
+
+    Attributes:
+        measured: of each measured device, by its name in the catalogue.
+        generations: of a device of a generation, with `USUAL_BALANCE`.
+        usual: of a device of a generation of which none was measured, with `USUAL_BALANCE`.
+        tensor_fall: share of the tensor cores' peak ~ (FLOP/s / byte/s) ** -tensor_fall.
+    """
+
+    measured: Mapping[str, DeviceEfficiency]
+    generations: Mapping[str, DeviceEfficiency]
+    usual: DeviceEfficiency
+    tensor_fall: float
+
+    def of(self, device: Device) -> tuple[DeviceEfficiency, str]:
+        """What a device reaches, and whose measurements tell: its own, its generation's, none."""
+        if device.name in self.measured:
+            return self.measured[device.name], device.name
+        known = device.generation in self.generations
+        found = self.generations.get(device.generation, self.usual)
+        tensor = found.tensor * tensor_factor(device, self.tensor_fall)
+        return replace(found, tensor=tensor), device.generation if known else ""
+
+
+def tensor_factor(device: Device, fall: float) -> float:
+    """What the balance of a device's tensor cores and memory makes of the share it reaches."""
+    return float((device.half_flops / device.bytes_per_s / USUAL_BALANCE) ** -fall)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterErrors:
+    """Errors of simulated iteration times on one kind of cluster, all of models left out of a fit.
+
+    Attributes:
+        rows: published or measured runs.
+        median_pct: median of their errors, percent.
+        p90_pct: 90th percentile, percent.
+        devices: on which the runs were.
+        new_device: of fits without the device, too; None if there are none.
+        settings: on settings that were measured here, by name.
+    """
+
+    rows: int
+    median_pct: float
+    p90_pct: float
+    devices: tuple[str, ...] = field(default=(), metadata=json_field(optional=True))
+    new_device: TimeError | None = field(default=None, metadata=json_field(optional=True))
+    settings: Mapping[str, TimeError] = field(
+        default_factory=dict, metadata=json_field(optional=True)
+    )
+
+    def error(self) -> TimeError:
+        """The error over all runs."""
+        return TimeError(
+            rows=self.rows,
+            median_pct=self.median_pct,
+            p90_pct=self.p90_pct,
+            devices=self.devices,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """All fitted numbers.
+
+    Attributes:
+        kernels: factors that hold on every device.
+        devices: what devices reach.
+        links: what each kind of link reaches; `Ethernet` stands for all its rates.
+        bridge_bytes_per_s: rate between two containers of one machine, each way.
+        apply_s_per_byte: seconds of a server for a byte of a gradient.
+        jitter: standard deviation of the logarithm of a step's computing time.
+        server_bytes_per_s: what a role passes at most to and from parameter servers, each way,
+            however fast its link is.
+        memory_activity: how much longer memory is seen in use than its bytes take.
+        errors: of simulated iteration times against published ones, by kind of cluster (`single`,
+            `ring`, `servers`).
+        about: sources, date.
+    """
+
+    kernels: Kernels
+    devices: Reached
+    links: Mapping[str, LinkEfficiency]
+    bridge_bytes_per_s: float
+    apply_s_per_byte: float
+    jitter: float
+    server_bytes_per_s: float
+    memory_activity: float
+    errors: Mapping[str, ClusterErrors]
+    about: Mapping[str, Json]
+
+    def __post_init__(self) -> None:
+        for name in ("apply_s_per_byte", "jitter"):
+            check_number(name, getattr(self, name), least=0)
+        for name in ("bridge_bytes_per_s", "memory_activity"):
+            check_number(name, getattr(self, name), above=0)
+        if not self.server_bytes_per_s > 0:  # may be infinite: no limit
+            raise ConfigError(f"server_bytes_per_s must be above 0, got {self.server_bytes_per_s}")
+
+    def device(self, name: str) -> CalibratedDevice:
+        """A device of the catalogue with its own efficiency, its generation's, or the usual.
+
+        Raises:
+            SettingError: no such device.
+        """
+        spec = device_named(name)
+        reached, origin = self.devices.of(spec)
+        efficiency = Efficiency(
+            kernels=self.kernels, device=reached, memory_activity=self.memory_activity
+        )
+        return CalibratedDevice(spec, efficiency, origin)
+
+    def link(self, name: str) -> LinkEfficiency:
+        """What a link reaches; if it was not measured, what its relatives reach.
+
+        Raises:
+            SettingError: no such link.
+            ConfigError: nothing was measured that can stand in for it.
+        """
+        kind = link_kind(name)
+        if kind in self.links:
+            return self.links[kind]
+        family = _family(kind)
+        related = [reached for other, reached in self.links.items() if _family(other) == family]
+        if len(related) < _ENOUGH_RELATIVES:
+            nearest = nearest_link(name, self.links)
+            if nearest not in self.links:
+                raise ConfigError(
+                    f"no measured link can stand in for {name}: neither a relative nor {ETHERNET} "
+                    f"is among those of the calibration ({', '.join(self.links) or 'none'})"
+                )
+            return self.links[nearest]
+        numbers = np.median([astuple(reached) for reached in related], axis=0)
+        return LinkEfficiency(*numbers.tolist())
+
+    def error_of(self, setting: Setting, link: str) -> TimeError | None:
+        """Error of simulated iteration times on such a cluster; None if it is not known.
+
+        It is over all published runs, whatever network they train, and is recorded with a data set
+        of many networks. `stated_error` finds the error that belongs to one answer.
+
+        Of a device without published runs on such clusters, or a ring over a link that nobody
+        measured, it is the error on devices that were left out of the fit, and `devices` are those.
+        On servers that speaks of one small GPU alone, so where the device's error by itself is
+        larger, it is that one (`one_device`): a cluster's step holds one of a device. Where a
+        setting was measured itself, it is the error on that one.
+
+        Args:
+            setting: the cluster.
+            link: name of what joins its machines, or its workers on one machine.
+        """
+        alone = "ring" if setting.num_workers > 1 else "single"
+        kind = "servers" if setting.num_servers else alone
+        measured = self.errors[kind].settings if kind in self.errors else {}
+        if setting.name in measured:
+            return replace(measured[setting.name], setting=setting.name)
+        new_link = kind == "ring" and link_kind(link) not in self.links
+        found = self._error_on(kind, setting.device, new_link=new_link)
+        if kind == "servers" and found is not None and found.new_device:
+            single = self._error_on("single", setting.device)
+            if single is not None and single.p90_pct > found.p90_pct:
+                return replace(single, one_device=True)
+        return found
+
+    def _error_on(self, kind: str, device: str, *, new_link: bool = False) -> TimeError | None:
+        """Error on one kind of cluster; `new_device` if only those of other devices are known."""
+        found = self.errors.get(kind)
+        if found is None:
+            return None
+        if found.new_device is not None and (new_link or device not in found.devices):
+            return replace(found.new_device, new_device=True)
+        return found.error()
+
+    def to_dict(self) -> dict[str, Json]:
+        """As it is stored in a calibration file."""
+        return {"format": FORMAT, **to_dict(self, where="calibration")}
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        """From the text of a calibration file.
+
+        Raises:
+            ConfigError: not such a file.
+        """
+        try:
+            values = parse_json(text.encode())
+        except ValueError as error:
+            raise ConfigError(f"no calibration file ({error}); fit it again") from error
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
+        made = from_json(cls, values, where="no calibration file", advice="fit it again")
+        odd = [name for name in made.devices.measured if name not in DEVICES]
+        if odd or not made.devices:
+            raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
+        if ETHERNET not in made.links:
+            raise ConfigError("calibration has no Ethernet among its links; fit it again")
+        return made
+
+
+def shipped_calibration(setting: Setting | None = None) -> Calibration:
+    """The calibration that is installed with Driple: one for GPUs, one for settings of CPUs.
+
+    Raises:
+        SettingError: the setting has a device that is not in the catalogue.
+    """
+    kind = "gpu" if setting is None or not is_cpu(setting.device) else "cpu"
+    return _installed(f"calibration-{kind}.json")
+
+
+def is_cpu(device: str) -> bool:
+    """Whether a device is a share of a CPU core."""
+    return device_named(device).is_cpu
+
+
+@cache
+def _installed(name: str) -> Calibration:
+    return Calibration.from_json((files("driple.simulate") / name).read_text())
+
+
+def nearest_relative(device: Device, names: Iterable[str]) -> str:
+    """The device among these names that is most like another one; itself if it is there.
+
+    Raises:
+        SettingError: a name that is not in the catalogue.
+        ConfigError: no names, or a generation that has no place in the order of generations.
+    """
+    found = [device_named(name) for name in names]
+    if not found:
+        raise ConfigError(
+            f"no measured device can stand in for {device.name}; give published runs on one device "
+            "or more"
+        )
+    return min(found, key=lambda one: (one.name != device.name, *_distance(device, one))).name
+
+
+def link_kind(name: str) -> str:
+    """Links that share an efficiency: Ethernet of any rate is one."""
+    link = link_named(name)
+    return ETHERNET if link.kind == ETHERNET else link.name
+
+
+def nearest_link(name: str, kinds: Iterable[str]) -> str:
+    """The kind among these that is most like a link: of its family, and of the nearest rate.
+
+    What no relative was measured of takes the efficiency of Ethernet, whether it is among them or
+    not.
+
+    Raises:
+        SettingError: a link that is not in the catalogue.
+    """
+    kind, measured = link_kind(name), set(kinds)
+    if kind in measured:
+        return kind
+    rate = link_named(name).bytes_per_s
+    related = [other for other in measured if other != ETHERNET and _family(other) == _family(kind)]
+    return min(
+        related,
+        key=lambda other: abs(np.log(link_named(other).bytes_per_s / rate)),
+        default=ETHERNET,
+    )
+
+
+def _family(kind: str) -> tuple[str, bool]:
+    """`NVLink`, `PCIe` and so on, and whether copies go through the host."""
+    if kind == ETHERNET:
+        return ETHERNET, False
+    link = link_named(kind)
+    return link.kind, link.through_host
+
+
+def _distance(one: Device, other: Device) -> tuple[bool, float, float]:
+    """Distance of two devices: maker, then generation, then balance of compute and memory."""
+    apart = abs(one.architecture.order - other.architecture.order)
+    balance = (one.fp32_flops / one.bytes_per_s) / (other.fp32_flops / other.bytes_per_s)
+    return one.maker != other.maker, apart, max(balance, 1 / balance)

@@ -1,0 +1,278 @@
+"""A graph made ready for simulating it on many settings: what does not change is found once.
+
+OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for each placement
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.cluster.setting import Setting
+from driple.errors import GraphError
+from driple.graph.cost import GraphCost, cost_of_graph
+from driple.graph.liveness import executed_nodes
+from driple.graph.opgraph import Layout, OpGraph
+from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.simulate.calibration import CalibratedDevice
+from driple.simulate.kernels import op_times
+from driple.simulate.optable import OpTable
+from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
+
+__all__ = ["Job", "OpKinds", "Program", "assumptions_on", "closed_form_assumptions"]
+
+# Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
+_ACCESSES = {
+    "ApplyGradientDescent": 3,
+    "ApplyMomentum": 5,
+    "ApplyRMSProp": 7,
+    "ApplyAdam": 7,
+}
+_USUAL_ACCESSES = 5
+# Seconds that a step may keep a device: not less than the start of one kernel, and no more than a
+# day. Outside, sizes or turns of loops in the graph are not those of a training step.
+_SHORTEST_STEP_S, _LONGEST_STEP_S = 1e-6, 86_400.0
+_ON_SERVERS = "its variables and their updates are placed on the parameter servers"
+_ON_RING = "each worker updates all variables itself, and its gradients go round the ring"
+_ALONE = "the device updates all variables itself; nothing crosses the network"
+# By layout of the graph and kind of cluster.
+_ASSUMED: Mapping[tuple[Layout, str], str] = {
+    ("unplaced", "servers"): f"the graph names no device: {_ON_SERVERS}",
+    ("one_machine", "servers"): f"the graph is of one machine: {_ON_SERVERS}",
+    ("all_reduce", "servers"): "the graph adds up gradients by all-reduce, this setting has "
+    f"parameter servers: {_ON_SERVERS}, and workers wait for each other",
+    ("servers", "ring"): f"the graph has parameter servers, this setting has none: {_ON_RING}",
+    ("unplaced", "ring"): f"the graph names no device: {_ON_RING}",
+    ("one_machine", "ring"): f"the graph is of one machine: {_ON_RING}",
+    ("servers", "alone"): f"the graph has parameter servers, this setting has none: {_ALONE}",
+    ("all_reduce", "alone"): f"the graph adds up gradients of several workers: {_ALONE}",
+}
+_OPEN = "the graph does not show whether workers wait for each other"
+_ASYNCHRONOUS = f"{_OPEN}: training is asynchronous, none waits"
+_TAKEN_FOR_SYNCHRONOUS = (
+    f"{_OPEN}; the closed forms take it for synchronous training, driple simulate and driple "
+    "predict for asynchronous"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """What a training program does that its graph does not tell.
+
+    Attributes:
+        synchronous: whether workers on servers wait for each other; None: as the graph has it.
+        overlapped: whether gradients go round a ring while later ones are computed, as in Horovod
+            and PyTorch; else when all are computed.
+        ring_share: share of the gradients' bytes that goes round a ring: a half if they are cast to
+            half precision before.
+    """
+
+    synchronous: bool | None = None
+    overlapped: bool = True
+    ring_share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpKinds:
+    """Kinds of the ops of a graph, and how often each op runs.
+
+    Attributes:
+        table: the kinds.
+        kind_of: shape [num_nodes], row of each node in the table.
+        executions: shape [num_nodes], turns of each node in a step; 0 for what does not run.
+        order: shape [num_nodes], order of execution.
+    """
+
+    table: OpTable
+    kind_of: npt.NDArray[np.integer]
+    executions: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, graph: OpGraph, cost: GraphCost) -> OpKinds:
+        """The kinds of a graph's ops.
+
+        Args:
+            graph: of one worker's step.
+            cost: of this graph.
+        """
+        return cls(
+            table=OpTable.of_costs(cost.by_signature),
+            kind_of=graph.signature_of,
+            executions=graph.executions * executed_nodes(graph),
+            order=execution_order(graph),
+        )
+
+
+class Job:
+    """One training job.
+
+    Attributes:
+        graph: of one worker's step.
+        kinds: of its ops.
+        program: what else the training program does.
+
+    Args:
+        graph: of one worker's step.
+        kinds: of its ops; by default found in the graph.
+        cost: of this graph, where it is known already.
+        program: what else the training program does.
+
+    Raises:
+        GraphError: the graph does not tell what its ops compute on.
+    """
+
+    def __init__(
+        self,
+        graph: OpGraph,
+        *,
+        kinds: OpKinds | None = None,
+        cost: GraphCost | None = None,
+        program: Program = Program(),
+    ) -> None:
+        self.graph, self.program, self._cost = graph, program, cost
+        self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
+        self._times: dict[CalibratedDevice, OpTimes] = {}
+        self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
+
+    @property
+    def cost(self) -> GraphCost:
+        """What each op of the graph costs, worked out once.
+
+        Raises:
+            GraphError: the graph does not tell what its ops compute on.
+        """
+        if self._cost is None:
+            self._cost = cost_of_graph(self.graph)
+        return self._cost
+
+    @property
+    def order(self) -> npt.NDArray[np.int64]:
+        """Order of execution."""
+        return self.kinds.order
+
+    @property
+    def executions(self) -> npt.NDArray[np.int64]:
+        """Turns of each node in a step; 0 for what does not run."""
+        return self.kinds.executions
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether workers on servers wait for each other."""
+        if self.program.synchronous is None:
+            return self.graph.is_synchronous
+        return self.program.synchronous
+
+    def times(self, device: CalibratedDevice) -> OpTimes:
+        """Times of its ops on a device, worked out once for each calibrated device.
+
+        A `CalibratedDevice` is a value: one with the same name and another efficiency is another
+        device, whose times are worked out anew.
+        """
+        if device not in self._times:
+            self._times[device] = op_times(
+                self.kinds.table,
+                self.kinds.kind_of,
+                self.kinds.executions,
+                device.spec,
+                device.efficiency,
+            )
+        return self._times[device]
+
+    def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
+        """The step of a worker with this device; without servers, all messages name server 0.
+
+        Raises:
+            GraphError: the ops would take no time, or more than a day.
+        """
+        key = (device, num_servers, placement)
+        if key not in self._plans:
+            graph = self.graph
+            if not num_servers:
+                graph = replace(graph, traffic=graph.traffic.without_states())
+            traffic = graph.traffic
+            holders = place_variables(traffic.received_bytes, max(num_servers, 1), placement)
+            takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
+            plan = plan_step(
+                graph, self.times(device), holders.tolist(), takers.tolist(), self.kinds.order
+            )
+            _check_length(plan.compute_s, device.spec.name)
+            self._plans[key] = plan
+        return self._plans[key]
+
+    def update_seconds(self, device: CalibratedDevice) -> float:
+        """Seconds of a device to apply a step's gradients itself, as it does without servers.
+
+        Devices were fitted to steps of which the updates take their bytes alone.
+        """
+        found = {
+            name: ops.num_nodes
+            for ops in self.graph.remote
+            for name in _ACCESSES
+            if ops.op_type in {name, f"Resource{name}"}
+        }
+        name = max(found, key=lambda one: found[one], default="")
+        parameters_bytes = int(self.graph.traffic.without_states().received_bytes.sum())
+        moved = _ACCESSES.get(name, _USUAL_ACCESSES) * parameters_bytes
+        return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
+
+
+def _check_length(compute_s: float, device: str) -> None:
+    """Raise GraphError unless a step's computing takes a believable time."""
+    if compute_s < _SHORTEST_STEP_S:
+        raise GraphError(
+            f"a step of the graph would take {compute_s:.3g} s on {device}, as its ops have no "
+            "work of known size; write the graph of a training step with "
+            "as_graph_def(add_shapes=True)"
+        )
+    if not compute_s <= _LONGEST_STEP_S:
+        raise GraphError(
+            f"a step of the graph would take {compute_s:.3g} s on {device}, at most "
+            f"{_LONGEST_STEP_S:.0f} are simulated; its tensor sizes or the turns of its loops are "
+            "not those of a training step"
+        )
+
+
+def assumptions_on(
+    graph: OpGraph, setting: Setting, *, synchronous: bool | None = None
+) -> tuple[str, ...]:
+    """What a simulation assumes where a graph does not fit a setting, or leaves a choice open.
+
+    A graph that is placed on parameter servers and adds up no gradients is of asynchronous
+    training; one without servers shows neither.
+
+    Args:
+        graph: of one worker's step.
+        setting: the cluster.
+        synchronous: whether workers wait for each other, where the training program says it.
+    """
+    found = _placement(graph, setting)
+    if synchronous is None and _leaves_open(graph) and setting.num_servers:
+        found += (_ASYNCHRONOUS,) if setting.num_workers > 1 else ()
+    return found
+
+
+def closed_form_assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """What a closed form of synchronous training assumes of a graph on a setting."""
+    found = _placement(graph, setting)
+    if graph.is_synchronous:
+        return found
+    if _leaves_open(graph):
+        return (*found, _TAKEN_FOR_SYNCHRONOUS)
+    return (*found, "the graph is of asynchronous training; the closed forms take it for "
+            "synchronous")  # fmt: skip
+
+
+def _placement(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
+    """Where variables are, if the graph is made for another kind of cluster."""
+    without = "ring" if setting.num_workers > 1 else "alone"
+    found = _ASSUMED.get((graph.layout, "servers" if setting.num_servers else without))
+    return (found,) if found else ()
+
+
+def _leaves_open(graph: OpGraph) -> bool:
+    """Whether nothing in the graph says if workers wait for each other."""
+    return graph.layout in ("unplaced", "one_machine") and not graph.is_synchronous

@@ -1,0 +1,1 @@
+"""What one worker does in a step: the plan that every scheme carries out."""

@@ -1,0 +1,164 @@
+"""Turn the traces of one worker into the twelve targets (paper, section 3.3).
+
+    Trace -> label_trace -> Label (one resource)          4 x Label -> targets_of -> Targets
+
+Pure: no clock, no files, no device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from driple.errors import TraceError
+from driple.trace.trace import Trace
+from driple.trace.bursts import BoolArray, FloatArray, runs, two_means
+from driple.trace.targets import FIGURES, NETWORK, RESOURCES, Targets
+
+__all__ = ["Label", "Pattern", "label_trace", "targets_of"]
+
+Pattern = Literal["B", "I", "BIB"]
+
+# Two clusters count as different when their means lie apart by this share of the higher one or
+# more: a whole percent of a full device, the least that NVML shows. A trace below it is all burst
+# or all idle (paper, Table 3).
+_MIN_CONTRAST = 0.01
+# Network traffic with fewer bursts than that has lost some: a burst and its gap take more than two
+# iterations, and a tenth for noise. No measured run comes to it.
+_MOST_ITERATIONS = 2.2
+_MOST_SPLITS = 10
+# A one-cluster trace counts as idle below this: NVML shows whole percents.
+_BUSY_PCT = 1.0
+_BUSY_MB_PER_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Label:
+    """Burst and idle figures of one resource.
+
+    Attributes:
+        burst_amount: mean amount of the burst samples, in the resource's unit.
+        burst_duration_s: mean duration of a burst.
+        idle_duration_s: mean duration of an idle gap.
+        idle_amount: mean amount of the idle samples; recorded, never a target.
+        num_bursts: bursts that the durations are the mean of.
+        pattern: `BIB` for bursts and gaps, `B` for always as busy, `I` for always idle.
+    """
+
+    burst_amount: float
+    burst_duration_s: float
+    idle_duration_s: float
+    idle_amount: float
+    num_bursts: int
+    pattern: Pattern
+
+
+def label_trace(trace: Trace, iteration_time_s: float) -> Label:
+    """Mean burst amount, burst duration and idle duration of one trace (paper, section 3.3).
+
+    Samples are split in two by 2-means on their amount; a burst is a run of high samples and lasts
+    as many sampling periods as it has samples. The runs that the ends of the trace cut are left
+    out. On a link that is shared, bursts are of unlike height, and the low ones would be lost:
+    where fewer than every second iteration has a burst of network traffic, the samples below the
+    threshold are split again (docs/decisions/0017-several-servers.md). A trace without two levels
+    is one burst, or one gap, in each iteration, so that its label does not depend on how long it
+    was recorded.
+
+    Args:
+        trace: of one resource.
+        iteration_time_s: seconds of an iteration.
+
+    Raises:
+        TraceError: fewer than two samples, or an iteration that takes no time.
+    """
+    if not 0 < iteration_time_s < math.inf:
+        raise TraceError(
+            f"an iteration of {iteration_time_s:g} s; a label needs its time, above 0 and finite"
+        )
+    amount = trace.amount
+    if len(amount) < 2:
+        raise TraceError(
+            f"trace of {trace.resource} has {len(amount)} sample(s), a label needs 2 or more; "
+            "measure or simulate more iterations"
+        )
+    is_burst = two_means(amount)
+    mean = float(amount.mean())
+    if not is_burst.any():
+        return _flat_label(trace, mean, iteration_time_s)
+    high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
+    if high - low < _MIN_CONTRAST * abs(high):
+        return _flat_label(trace, mean, iteration_time_s)
+    iteration = iteration_time_s / trace.period_s
+    if trace.resource in NETWORK and _cycle(is_burst) > _MOST_ITERATIONS * iteration:
+        is_burst = _with_low_bursts(amount, is_burst, iteration)
+        high, low = float(amount[is_burst].mean()), float(amount[~is_burst].mean())
+    found = runs(is_burst)
+    bursts, gaps = found.length[found.is_burst], found.length[~found.is_burst]
+    return Label(
+        burst_amount=high,
+        burst_duration_s=float(bursts.mean()) * trace.period_s,
+        idle_duration_s=float(gaps.mean()) * trace.period_s,
+        idle_amount=low,
+        num_bursts=len(bursts),
+        pattern="BIB",
+    )
+
+
+def _cycle(is_burst: BoolArray) -> float:
+    """Samples of a mean burst and a mean gap."""
+    found = runs(is_burst)
+    return float(found.length[found.is_burst].mean() + found.length[~found.is_burst].mean())
+
+
+def _with_low_bursts(amount: FloatArray, is_burst: BoolArray, iteration: float) -> BoolArray:
+    """The split, or one of those below it, whose bursts come nearest to one in each iteration.
+
+    Args:
+        amount: shape [n].
+        is_burst: shape [n], of the highest split.
+        iteration: in samples.
+    """
+    least = _MIN_CONTRAST * float(amount[is_burst].mean())
+    splits = [is_burst]
+    for _ in range(_MOST_SPLITS):
+        rest = ~splits[-1]
+        below = two_means(amount[rest])
+        if not below.any() or amount[rest][below].mean() < least:
+            break
+        lower = splits[-1].copy()
+        lower[rest] = below
+        splits.append(lower)
+    return min(splits, key=lambda split: abs(math.log(_cycle(split) / iteration)))
+
+
+def _flat_label(trace: Trace, mean: float, iteration_time_s: float) -> Label:
+    """Label of a trace without two levels: one burst, or one gap, as long as an iteration."""
+    busy = mean >= (_BUSY_PCT if trace.unit == "%" else _BUSY_MB_PER_S)
+    return Label(
+        burst_amount=mean if busy else 0.0,
+        burst_duration_s=iteration_time_s if busy else 0.0,
+        idle_duration_s=0.0 if busy else iteration_time_s,
+        idle_amount=0.0 if busy else mean,
+        num_bursts=1 if busy else 0,
+        pattern="B" if busy else "I",
+    )
+
+
+def targets_of(labels: Mapping[str, Label]) -> Targets:
+    """The twelve targets out of the labels of the four resources.
+
+    Raises:
+        TraceError: a resource has no label.
+    """
+    missing = [resource for resource in RESOURCES if resource not in labels]
+    if missing:
+        raise TraceError(f"no trace of {', '.join(missing)}; a label needs all four resources")
+    values = np.zeros((len(RESOURCES), len(FIGURES)))
+    for i, resource in enumerate(RESOURCES):
+        label = labels[resource]
+        values[i] = (label.burst_amount, label.burst_duration_s, label.idle_duration_s)
+    return Targets(values)

@@ -1,0 +1,255 @@
+"""What training anew and transferring have in common: prepared tensors + a model -> best weights.
+
+    Prepared, model --epochs (resumable)--> best weights --predict, score--> Fitted
+
+Entry point: `fit`. All that differs (which inputs, which weights may move) is decided before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from driple.dataset.example import Dataset, Example
+from driple.errors import ConfigError
+from driple.inspector.residuals import Residuals
+from driple.inspector.trained_on import TrainedOn
+from driple.locks import locked
+from driple.training.config import TrainConfig
+from driple.training.loop import Progress, ProgressCallback, Trainer, predict_scaled
+from driple.training.metrics import Scores, score
+from driple.training.prepare import Prepared
+from driple.training.residuals import fit_residuals
+from driple.training.runfiles import (
+    LOCK_FILE,
+    EpochRecord,
+    library_versions,
+    load_state,
+    make_folder,
+    open_run,
+)
+
+FloatArray = npt.NDArray[np.float64]
+
+__all__ = ["DIRECTNESS", "Fitted", "RunOptions", "fit", "metrics_of", "trained_on_facts"]
+
+# Labels of a mixed data set are called what the least direct of them are.
+DIRECTNESS = ("measured", "published", "simulated")
+
+
+def _ignore(_: Progress) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOptions:
+    """How a run goes, none of which changes what comes out of it.
+
+    Attributes:
+        resume: go on with the run in the folder, if there is one.
+        progress: called after every graph and every epoch.
+        threads: CPU threads of torch while this runs; None leaves them as they are.
+        save_every_s: seconds between saved states; the last epoch's is always saved.
+        clock: seconds from any start, for durations.
+        now: date of the checkpoint.
+    """
+
+    resume: bool = False
+    progress: ProgressCallback = _ignore
+    threads: int | None = None
+    save_every_s: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    @property
+    def date(self) -> str:
+        """Today, as the checkpoint records it."""
+        return self.now().date().isoformat()
+
+    def report_inputs(self, done: int, total: int) -> None:
+        """Pass on how many graphs were built."""
+        self.progress(Progress(stage="inputs", done=done, total=total))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fitted:
+    """A finished run, before it is made a checkpoint.
+
+    Attributes:
+        prepared: what it was trained and scored on.
+        weights: best weights, by name.
+        residuals: what is added to the model's outputs; None without any.
+        history: one record per epoch.
+        scores: errors on each part of the split, by its name.
+        predictions: by part, shape [n, 12], in the targets' units.
+        best_epoch: epoch of the weights.
+        stopped_by: `patience`, or `max_epochs` (training longer might have helped).
+    """
+
+    prepared: Prepared
+    weights: dict[str, Tensor]
+    residuals: Residuals | None
+    history: tuple[EpochRecord, ...]
+    scores: dict[str, Scores]
+    predictions: dict[str, npt.NDArray[np.float64]]
+    best_epoch: int
+    stopped_by: Literal["patience", "max_epochs"]
+
+
+def fit(
+    folder: Path,
+    run: dict[str, Any],
+    config: TrainConfig,
+    options: RunOptions,
+    *,
+    prepare: Callable[[], Prepared],
+    make_model: Callable[[Prepared], nn.Module],
+) -> Fitted:
+    """Run a training in its folder, or go on with it.
+
+    Args:
+        folder: of the run (`runfiles.py`); made if need be.
+        run: all that decides the result, as JSON.
+        config: how the weights are found.
+        options: what decides nothing.
+        prepare: makes inputs and targets.
+        make_model: makes the model, from batches to scaled targets [B, 12]; parameters that need
+            no gradient stay as they are. Called with the seed set.
+
+    Raises:
+        ConfigError: another run is in the folder or at work there, it cannot be written, or the
+            loss is no longer a finite number.
+    """
+    make_folder(folder)
+    held = f"another training is at work in {folder}; wait for it to end, or use another folder"
+    with locked(folder / LOCK_FILE, error=ConfigError, held=held):
+        return _fit(folder, run, config, options, prepare=prepare, make_model=make_model)
+
+
+def _fit(
+    folder: Path,
+    run: dict[str, Any],
+    config: TrainConfig,
+    options: RunOptions,
+    *,
+    prepare: Callable[[], Prepared],
+    make_model: Callable[[Prepared], nn.Module],
+) -> Fitted:
+    """`fit` with the folder locked."""
+    record = {"versions": library_versions(), "threads": options.threads, "date": options.date}
+    open_run(folder, run, record, resume=options.resume)
+    state = load_state(folder) if options.resume else None
+    with _torch_settings(options.threads):
+        prepared = prepare()
+        trainer = Trainer(prepared, config, folder, state, make_model=lambda: make_model(prepared))
+        try:
+            trainer.run(options.progress, options.clock, options.save_every_s)
+        finally:
+            trainer.log.close()
+        model = trainer.best_model()
+        outputs = {
+            name: predict_scaled(model, part.batch).astype(np.float64)
+            for name, part in prepared.parts.items()
+        }
+    residuals = _residuals(prepared, outputs) if config.residuals == "kernel" else None
+    predictions = {}
+    for name, part in prepared.parts.items():
+        scaled = outputs[name]
+        if residuals is not None:
+            scaled = scaled + residuals.at(part.batch.context.numpy())
+        predictions[name] = prepared.target_scaler.inverse(scaled, part.base)
+    return Fitted(
+        prepared=prepared,
+        weights=trainer.best,
+        residuals=residuals,
+        history=tuple(trainer.log.records),
+        scores=_scores(prepared, predictions),
+        predictions=predictions,
+        best_epoch=trainer.best_epoch,
+        stopped_by="patience" if trainer.out_of_patience else "max_epochs",
+    )
+
+
+def metrics_of(scores: dict[str, Scores]) -> dict[str, float]:
+    """The errors that a checkpoint records: of each part, over all twelve targets."""
+    metrics = {}
+    for name, part in scores.items():
+        metrics[f"{name}_nrmse"] = part.mean_nrmse
+        metrics[f"{name}_smape_pct"] = part.mean_smape_pct
+        metrics[f"{name}_iteration_time_mape_pct"] = part.iteration_time_mape_pct
+    return metrics
+
+
+def trained_on_facts(
+    dataset: Dataset, mark: str, examples: list[Example], fitted: Fitted
+) -> TrainedOn:
+    """What a checkpoint records of the data it saw: set, sizes, sources, range of the graphs.
+
+    Of simulated labels it also records how far the simulator is from published iteration times.
+
+    Args:
+        dataset: the data set.
+        mark: its fingerprint.
+        examples: the training part.
+        fitted: the run.
+    """
+    facts = fitted.prepared.parts["train"].facts
+    common = set.intersection(*(set(some) for some in facts))
+    ranges = {name: [some[name] for some in facts] for name in sorted(common)}
+    return TrainedOn(
+        data_set=dataset.name,
+        fingerprint=mark,
+        num_workloads=len(dataset.examples),
+        num_train=len(examples),
+        label_sources=tuple(sorted({example.label_source for example in dataset.examples})),
+        range={name: (min(values), max(values)) for name, values in ranges.items()},
+        epochs=len(fitted.history),
+        best_epoch=fitted.best_epoch,
+        label_error=dataset.about.iteration_time_error,
+    )
+
+
+def _residuals(prepared: Prepared, outputs: dict[str, FloatArray]) -> Residuals | None:
+    """What the model gets wrong on the training part, as a function of the context."""
+    found = []
+    for name in ("train", "validation"):
+        part = prepared.parts[name]
+        found += [part.batch.context.numpy(), part.scaled.numpy() - outputs[name]]
+    return fit_residuals(*found)
+
+
+def _scores(
+    prepared: Prepared, predictions: dict[str, npt.NDArray[np.float64]]
+) -> dict[str, Scores]:
+    train_labels = prepared.parts["train"].labels
+    return {
+        name: score(
+            predictions[name], part.labels, true_times_s=part.times_s, train_labels=train_labels
+        )
+        for name, part in prepared.parts.items()
+    }
+
+
+@contextmanager
+def _torch_settings(threads: int | None) -> Iterator[None]:
+    """Use so many threads, and leave torch's threads and random generator as they were."""
+    if threads is not None and threads < 1:
+        raise ConfigError(f"--threads must be at least 1, got {threads}")
+    before = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            if threads is not None:
+                torch.set_num_threads(threads)
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -1,0 +1,181 @@
+"""How sure an inspector was of each test workload of a fold, and whether it was right to be.
+
+intervals, distances, warnings (stored with the fold) + predictions, labels  ->  coverage, errors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.inspector.intervals import half_widths_at
+from driple.trace.repeatability import smape_shares
+from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
+from driple.training.metrics import predicted_times_s
+
+__all__ = ["Coverage", "Held", "Sureness", "coverage_of"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sureness:
+    """What an inspector said of its test workloads beside its predictions.
+
+    Attributes:
+        level: share of true values that its intervals shall hold.
+        near: 13 half-widths of the logarithm, of the targets and of the iteration time.
+        far: the same for graphs unlike the training graphs; None if it has none.
+        threshold: distance from which a graph is unlike them.
+        reach: distance of the furthest graph that the half-widths come from.
+        distances: by workload, to the nearest training graph.
+        warnings: by workload, in what it is outside of the training graphs; those without a
+            warning may be left out.
+    """
+
+    level: float
+    near: tuple[float, ...]
+    far: tuple[float, ...] | None
+    threshold: float
+    reach: float
+    distances: dict[str, float]
+    warnings: dict[str, tuple[str, ...]]
+
+    def half_widths(self, workload: str) -> FloatArray:
+        """Shape [13]."""
+        return half_widths_at(
+            np.array(self.near),
+            None if self.far is None else np.array(self.far),
+            distance=self.distances[workload],
+            threshold=self.threshold,
+            reach=self.reach,
+            warned=bool(self.warnings.get(workload)),
+        )
+
+    def rounded(self) -> Sureness:
+        """As it is stored with a fold: four digits, without workloads that have no warning."""
+        return replace(
+            self,
+            near=tuple(_rounded(value) for value in self.near),
+            far=None if self.far is None else tuple(_rounded(value) for value in self.far),
+            distances={name: _rounded(value) for name, value in self.distances.items()},
+            warnings={name: words for name, words in self.warnings.items() if words},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """How often the intervals of some predictions held the true value.
+
+    Attributes:
+        num_predictions: how many graphs were predicted; one counts once for each seed.
+        targets: share of their labels within the intervals, 0 to 1.
+        iteration_time: the same of the iteration times.
+    """
+
+    num_predictions: int
+    targets: float
+    iteration_time: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """How often the intervals held the true value, and what the warnings were worth.
+
+    Attributes:
+        targets: share of all labels within their intervals, 0 to 1.
+        iteration_time: the same of the iteration times.
+        median_width_pct: median over workloads and targets of how far an interval reaches above
+            its prediction, percent.
+        num_warned: workloads with a warning.
+        smape_warned_pct: SMAPE over their targets; None if there are none.
+        smape_others_pct: SMAPE over the targets of all others; None if there are none.
+        by_target: share of the labels of each target within their intervals.
+        by_family: what was held of each model family; one that is missed by far hides in the shares
+            of all.
+    """
+
+    targets: float
+    iteration_time: float
+    median_width_pct: float
+    num_warned: int
+    smape_warned_pct: float | None
+    smape_others_pct: float | None
+    by_target: dict[str, float]
+    by_family: dict[str, Held]
+
+    def sentence(self) -> str:
+        """In words, for people."""
+        words = (
+            f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
+            f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
+        )
+        if self.smape_warned_pct is None:
+            return f"{words}; no workload was warned of"
+        others = "" if self.smape_others_pct is None else f", {self.smape_others_pct:.1f} % others"
+        return (
+            f"{words}; {self.num_warned} predictions were warned of: SMAPE "
+            f"{self.smape_warned_pct:.1f} %{others}"
+        )
+
+
+def coverage_of(
+    folds: Sequence[tuple[Sureness, Mapping[str, Sequence[float]]]],
+    labels: Mapping[str, FloatArray],
+    times_s: Mapping[str, float],
+    families: Mapping[str, str],
+) -> Coverage:
+    """Coverage over all test workloads of several folds.
+
+    Args:
+        folds: what each inspector said: how sure it was, and 12 targets by workload.
+        labels: shape [12] each, by workload.
+        times_s: iteration times by workload.
+        families: model families by workload.
+    """
+    held, widths, smapes, warned = [], [], [], []
+    rows: list[str] = []
+    for sureness, predictions in folds:
+        names = list(predictions)
+        predicted = np.array([predictions[name] for name in names], dtype=np.float64)
+        true = np.array([labels[name] for name in names])
+        numbers = np.column_stack([predicted, predicted_times_s(predicted)])
+        wanted = np.column_stack([true, [times_s[name] for name in names]])
+        half = np.array([sureness.half_widths(name) for name in names])
+        held.append((wanted >= numbers / np.exp(half)) & (wanted <= numbers * np.exp(half)))
+        widths.append(100 * np.expm1(half[:, :NUM_TARGETS]))
+        smapes.append(100 * smape_shares(predicted, true))
+        warned += [bool(sureness.warnings.get(name)) for name in names]
+        rows += [families[name] for name in names]
+    inside, errors = np.concatenate(held), np.concatenate(smapes).mean(axis=1)
+    flags = np.array(warned)
+    return Coverage(
+        targets=float(inside[:, :NUM_TARGETS].mean()),
+        iteration_time=float(inside[:, NUM_TARGETS].mean()),
+        median_width_pct=float(np.median(np.concatenate(widths))),
+        num_warned=int(flags.sum()),
+        smape_warned_pct=float(errors[flags].mean()) if flags.any() else None,
+        smape_others_pct=float(errors[~flags].mean()) if (~flags).any() else None,
+        by_target=dict(
+            zip(TARGET_NAMES, inside[:, :NUM_TARGETS].mean(axis=0).tolist(), strict=True)
+        ),
+        by_family={
+            family: _held(inside[[row == family for row in rows]]) for family in sorted(set(rows))
+        },
+    )
+
+
+def _held(inside: npt.NDArray[np.bool_]) -> Held:
+    """Shares of rows [n, 13]."""
+    return Held(
+        num_predictions=len(inside),
+        targets=float(inside[:, :NUM_TARGETS].mean()),
+        iteration_time=float(inside[:, NUM_TARGETS].mean()),
+    )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,126 @@
+"""Links: what a fit puts together is what a simulation does, and it finds the link of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.calibration.batched import BatchedGraph
+from driple.calibration.links import Prepared, fit_link, prepare_run, seconds_on
+from driple.calibration.published import Kind, PublishedRun
+from driple.catalog import device_named
+from driple.comm.ring import RingSpec, simulate_ring
+from driple.errors import ConfigError, SettingError
+from driple.simulate.calibration import (
+    LinkEfficiency,
+    nearest_link,
+    nearest_relative,
+    shipped_calibration,
+)
+from tests.simulate.jobs import EFFICIENCY, net
+
+GRAPH = BatchedGraph.of((16, net(16)), (32, net(32)))
+TRUE = LinkEfficiency(share=0.35, tensor_s=8e-5, sharing=0.4)
+
+
+def prepared(
+    devices: tuple[str, ...], batch_size: int, kind: Kind = "ring", link: str = "10G"
+) -> Prepared:
+    run = PublishedRun(
+        source="made up",
+        kind=kind,
+        model="net",
+        batch_size=batch_size,
+        half=False,
+        fused=False,
+        devices=devices,
+        num_servers=int(kind == "servers"),
+        gpus_per_machine=len(devices),
+        link=link,
+        overlapped=True,
+        seconds=1.0,
+    )
+    return prepare_run(run, GRAPH, lambda _: EFFICIENCY)
+
+
+@pytest.mark.parametrize("devices", [("V100",) * 2, ("V100",) * 8, ("V100", "K80", "T4")])
+def test_a_ring_in_one_sum_is_the_simulated_ring(devices: tuple[str, ...]) -> None:
+    item = prepared(devices, 64)
+    rate = 1.25e9 * TRUE.share_of(len(devices))
+    spec = RingSpec(bytes_per_s=rate, tensor_s=TRUE.tensor_s, update_s=item.update_s)
+    simulated = simulate_ring(spec, item.plans, 3)[0].iteration_time_s
+    assert seconds_on(item, TRUE, apply_s_per_byte=0.0) == pytest.approx(simulated, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["ring", "servers"])
+def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
+    items = [prepared(("V100",) * n, batch, kind) for n in (2, 4, 8) for batch in (4, 64)]
+    apply_s = 4e-10 if kind == "servers" else 0.0
+    items = [
+        replace(
+            item,
+            run=replace(item.run, seconds=seconds_on(item, TRUE, apply_s_per_byte=apply_s)),
+        )
+        for item in items
+    ]
+    found, found_apply_s = fit_link(items)
+    for item in items:
+        told_s = seconds_on(item, found, apply_s_per_byte=found_apply_s)
+        assert told_s == pytest.approx(item.run.seconds, rel=0.02)
+    assert found_apply_s == pytest.approx(apply_s, rel=0.3)
+    assert found.share_of(4) == pytest.approx(TRUE.share_of(4), rel=0.15)
+
+
+def test_an_unmeasured_link_takes_its_nearest_relative() -> None:
+    measured = ["Ethernet", "NVLink-V100", "NVLink-A100", "PCIe3", "PCIe4-host", "InfiniBand-FDR"]
+    assert nearest_link("40G", measured) == "Ethernet"
+    assert nearest_link("NVLink-H100", measured) == "NVLink-A100"
+    assert nearest_link("PCIe5", measured) == "PCIe3"
+    assert nearest_link("PCIe3-host", measured) == "PCIe4-host"
+    assert nearest_link("InfiniBand-HDR", measured) == "InfiniBand-FDR"
+    assert nearest_link("NVLink-V100", ["Ethernet"]) == "Ethernet"
+
+
+def test_a_link_without_measurements_takes_the_middle_of_three_relatives() -> None:
+    """Not the odd one, though it is the nearest."""
+    measured = {
+        "NVLink-P100": LinkEfficiency(0.95, 2e-5, 0.1),
+        "NVLink-Turing": LinkEfficiency(1.0, 1e-5, 0.2),
+        "NVLink-V100": LinkEfficiency(0.4, 2e-4, 0.3),
+    }
+    links = {**shipped_calibration().links, **measured}
+    calibration = replace(shipped_calibration(), links=links)
+    assert calibration.link("NVLink-V100") == measured["NVLink-V100"]
+    assert calibration.link("NVLink-H100") == LinkEfficiency(0.95, 2e-5, 0.2)
+    assert calibration.link("PCIe5") == links["PCIe4"]
+
+
+def test_a_link_that_nothing_can_stand_in_for_is_refused() -> None:
+    pcie = {"PCIe3": LinkEfficiency(0.9, 1e-5, 0.0)}
+    for links, name, words in ((pcie, "NVLink-V100", "PCIe3"), ({}, "40G", "none")):
+        calibration = replace(shipped_calibration(), links=links)
+        with pytest.raises(ConfigError, match=f"stand in for {name}.*calibration .{words}"):
+            calibration.link(name)
+
+
+def test_a_device_takes_itself_then_the_nearest_generation_then_the_nearest_balance() -> None:
+    v100 = device_named("V100")
+    assert nearest_relative(v100, ["K80", "V100", "V100-SXM2"]) == "V100"
+    assert nearest_relative(v100, ["K80", "P100", "A100"]) == "P100"
+    balances = {
+        name: device_named(name).fp32_flops / device_named(name).bytes_per_s
+        for name in ("2080Ti", "T4")
+    }
+    own = v100.fp32_flops / v100.bytes_per_s
+    nearest = min(balances, key=lambda name: abs(np.log(balances[name] / own)))
+    assert nearest_relative(v100, ["2080Ti", "T4"]) == nearest
+
+
+def test_a_device_without_relatives_is_refused_in_our_own_words() -> None:
+    v100 = device_named("V100")
+    with pytest.raises(ConfigError, match="no measured device can stand in for V100"):
+        nearest_relative(v100, [])
+    with pytest.raises(SettingError, match="no device in the catalogue is called 'V9000'"):
+        nearest_relative(v100, ["V9000"])

@@ -1,0 +1,191 @@
+"""What is held out is held out: a run's own model or device does not touch its prediction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from driple.calibration.batched import BatchedGraph
+from driple.calibration.fit import DEVICE, KERNELS, step_rows
+from driple.calibration.leave_one_out import Fits
+from driple.calibration.published import Kind, PublishedRun
+from driple.calibration.validate import (
+    Prediction,
+    predict_clusters,
+    predict_singles,
+    read_graphs,
+    simulated_s,
+    summarise,
+)
+from driple.cli.main import app
+from driple.cluster.setting import Setting
+from driple.cluster.topology import scene_of
+from driple.dataset.graph_store import GraphStore
+from driple.errors import ConfigError
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import Job, Program
+from driple.simulate.run import simulate
+from tests.simulate.jobs import net
+
+SHIPPED = Path(__file__).parents[2] / "datasets" / "calibration" / "graphs"
+DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
+GRAPHS = {
+    (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))
+    for name, depth in DEPTHS.items()
+}
+TRUE = {
+    "V100": replace(DEVICE, memory=0.6, start_s=1.2e-5),
+    "T4": replace(DEVICE, memory=0.65, start_s=1e-5),
+}
+
+
+def a_run(model: str, batch_size: int, devices: tuple[str, ...], kind: Kind) -> PublishedRun:
+    return PublishedRun(
+        source="made up",
+        kind=kind,
+        model=model,
+        batch_size=batch_size,
+        half=False,
+        fused=False,
+        devices=devices,
+        num_servers=0,
+        gpus_per_machine=len(devices),
+        link="10G",
+        overlapped=True,
+        seconds=1.0,
+    )
+
+
+def timed(run: PublishedRun, factor: float = 1.0) -> PublishedRun:
+    """The run with the time that the true device takes, plus a slow link."""
+    rows = step_rows([run], GRAPHS)
+    reached = {name: np.array([value]) for name, value in asdict(TRUE[run.device]).items()}
+    step_s = float(rows.simulated(KERNELS, reached)[0])
+    nbytes = GRAPHS[run.model, False].graph.received_bytes
+    return replace(run, seconds=factor * (step_s + (len(run.devices) - 1) * nbytes / 0.6e9))
+
+
+SINGLES = [
+    timed(a_run(model, batch, (device,), "single"))
+    for model in DEPTHS
+    for batch in (4, 16, 64)
+    for device in ("V100", "T4")
+]
+RINGS = [timed(a_run(model, 16, ("V100",) * 2, "ring")) for model in DEPTHS]
+
+
+def of_thick(predictions: list[Prediction], held_out: str) -> list[float]:
+    return [
+        item.simulated_s
+        for item in predictions
+        if item.run.model == "thick" and item.held_out == held_out and item.run.device == "V100"
+    ]
+
+
+def test_a_model_held_out_does_not_touch_its_own_prediction() -> None:
+    odd = [replace(run, seconds=run.seconds * (9 if run.model == "thick" else 1))
+           for run in SINGLES]  # fmt: skip
+    plain = predict_singles(Fits(SINGLES, GRAPHS))
+    changed = predict_singles(Fits(odd, GRAPHS))
+    assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
+    assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.05)
+
+
+def test_a_device_held_out_does_not_touch_its_own_prediction() -> None:
+    odd = [replace(run, seconds=run.seconds * (9 if run.device == "V100" else 1))
+           for run in SINGLES]  # fmt: skip
+    plain = predict_singles(Fits(SINGLES, GRAPHS))
+    changed = predict_singles(Fits(odd, GRAPHS))
+    assert of_thick(plain, "device") == pytest.approx(of_thick(changed, "device"), rel=1e-9)
+
+
+def test_times_of_true_devices_are_told_before_they_are_seen() -> None:
+    found = predict_singles(Fits(SINGLES, GRAPHS))
+    held_out = [item for item in found if item.held_out == "model"]
+    assert len(held_out) == len(SINGLES)
+    assert summarise(held_out).median < 0.05
+
+
+def test_links_are_fitted_without_the_model_too() -> None:
+    fits = Fits(SINGLES, GRAPHS)
+    odd = [*RINGS[:2], replace(RINGS[2], seconds=9 * RINGS[2].seconds)]
+    assert odd[2].model == "thick"
+    plain, changed = (predict_clusters(fits, runs, float("inf")) for runs in (RINGS, odd))
+    assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
+    assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.05)
+    errors = [item.error for item in plain if item.held_out == "nothing"]
+    assert np.median(errors) < 0.1
+
+
+def test_a_role_passes_no_more_than_the_most_that_was_shown() -> None:
+    fits = Fits(SINGLES, GRAPHS)
+    served = [replace(run, kind="servers", num_servers=1) for run in RINGS]
+    free, limited = (predict_clusters(fits, served, rate) for rate in (float("inf"), 1e6))
+    assert all(b.simulated_s > 10 * a.simulated_s for a, b in zip(free, limited, strict=True))
+
+
+def published(model: str, batch_size: int, setting: str, *, half: bool = False) -> PublishedRun:
+    """A run on a setting, as a table would have it."""
+    scene = scene_of(Setting.parse(setting))
+    kind: Kind = "servers" if scene.server_machine else "ring"
+    return replace(
+        a_run(model, batch_size, scene.devices, kind if len(scene.devices) > 1 else "single"),
+        link=scene.link,
+        num_servers=len(scene.server_machine),
+        half=half,
+    )
+
+
+@pytest.mark.parametrize("batch_size", [32, 64])
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [
+        ("vgg16", "2080Ti-R4/ho-PCIe"),
+        ("resnet50", "V100-R8/ho-NVLink"),
+        ("alexnet", "V100-R1/ho-PCIe"),
+        ("vgg16", "RTX4000-P1w1/ho-10G"),
+        ("resnet50", "RTX4000-P1w2/ho-1G"),
+    ],
+)
+def test_what_is_validated_is_what_is_simulated(model: str, setting: str, batch_size: int) -> None:
+    """A published run as its error is taken, and the graph of its batch as a user simulates it."""
+    run, calibration = published(model, batch_size, setting), shipped_calibration()
+    validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
+    graph = GraphStore.open(SHIPPED).graph(f"{model}/imagenet/b{batch_size}/sgd/async/nchw")
+    job = Job(graph, program=Program(synchronous=True))
+    made = simulate(job, Setting.parse(setting), calibration)
+    assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
+
+
+def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
+    run, calibration = published("alexnet", 32, "V100-R1/ho-PCIe", half=True), shipped_calibration()
+    graph = GraphStore.open(SHIPPED).graph("alexnet/imagenet/b32/sgd/async/fp16/nchw")
+    made = simulate(graph, Setting.parse("V100-R1/ho-PCIe"), calibration)
+    validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
+    assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "RTX4000-P1w2/ho-10G"])
+def test_a_user_gets_the_number_that_was_validated(setting: str, tmp_path: Path) -> None:
+    """`driple zoo build`, then `driple simulate`: the published run of the same job."""
+    pytest.importorskip("tensorflow")
+    graph, runner = tmp_path / "alexnet.pb", CliRunner()
+    built = runner.invoke(app, ["zoo", "build", "alexnet/imagenet/b32/sgd/sync/nchw",
+                                "-o", str(graph)])  # fmt: skip
+    assert built.exit_code == 0, built.output
+    made = runner.invoke(app, ["simulate", str(graph), "--setting", setting, "--json"])
+    assert made.exit_code == 0, made.output
+    seconds = json.loads(made.stdout)["iteration_time_s"]
+    run = published("alexnet", 32, setting)
+    validated_s = simulated_s(run, read_graphs(SHIPPED), shipped_calibration())
+    assert seconds == pytest.approx(validated_s, rel=0.01)
+
+
+def test_without_runs_on_one_device_there_is_nothing_to_fit() -> None:
+    with pytest.raises(ConfigError, match="no published run on a single device"):
+        Fits(RINGS, GRAPHS)

@@ -1,0 +1,302 @@
+"""Closed forms of small clusters, and what must hold in all of them."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from driple.comm.engine import EventQueue
+from driple.comm.network import SharedNetwork, max_min_rates
+from driple.comm.ps import ClusterSpec, simulate_cluster, spread
+from driple.errors import ConfigError, SimulationError
+from driple.step.plan import Message, Segment, StepPlan
+
+MB = 1e6
+
+
+def plan(pull_mb: float, compute_s: float, push_mb: float) -> StepPlan:
+    """One message of parameters, one segment, one message of gradients."""
+    return StepPlan(
+        pulls=(Message(0, pull_mb * MB),),
+        segments=(
+            Segment(
+                needs=1,
+                duration_s=compute_s,
+                busy_s=compute_s,
+                memory_s=compute_s / 2,
+                sends=(Message(0, push_mb * MB),),
+            ),
+        ),
+    )
+
+
+def cluster(workers: int, servers: int = 1, *, rate_mb: float = 100, **more: Any) -> ClusterSpec:
+    """Every role on a machine of its own."""
+    return ClusterSpec(
+        worker_machine=tuple(range(workers)),
+        server_machine=tuple(range(workers, workers + servers)),
+        link_bytes_per_s=rate_mb * MB,
+        bridge_bytes_per_s=1e15,
+        **more,
+    )
+
+
+def test_events_run_in_order_of_time_priority_and_arrival() -> None:
+    queue, seen = EventQueue(), []
+    for name, time_s, priority in (("c", 2, 0), ("b", 1, 1), ("a", 1, 0), ("d", 2, 0)):
+        queue.at(time_s, lambda name=name: seen.append(name), priority)
+    queue.run()
+    assert seen == ["a", "b", "c", "d"]
+    assert (queue.now_s, queue.num_events) == (2, 4)
+
+
+def test_one_worker_pulls_computes_and_pushes() -> None:
+    """50 MB in at 100 MB/s, 0.3 s, 20 MB out: 0.5 + 0.3 + 0.2 s."""
+    (record,) = simulate_cluster(cluster(1), [plan(50, 0.3, 20)], num_steps=4)
+    assert record.step_ends_s == pytest.approx([1.0, 2.0, 3.0, 4.0])
+    assert record.iteration_time_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_workers_share_the_servers_link(workers: int) -> None:
+    """All pull together: each gets its share of the server's 100 MB/s."""
+    spec = cluster(workers, synchronous=True)
+    records = simulate_cluster(spec, [plan(50, 0.3, 20)] * workers, num_steps=3)
+    for record in records:
+        assert record.iteration_time_s == pytest.approx(workers * (0.5 + 0.2) + 0.3)
+
+
+def test_synchronous_workers_wait_for_the_slowest() -> None:
+    spec = cluster(2, synchronous=True, rate_mb=1000)
+    slow, fast = simulate_cluster(spec, [plan(10, 2.0, 10), plan(10, 0.5, 10)], num_steps=3)
+    assert slow.step_ends_s == pytest.approx(fast.step_ends_s)
+    assert slow.iteration_time_s == pytest.approx(0.02 + 2.0 + 0.01)
+
+
+def test_asynchronous_workers_do_not() -> None:
+    spec = cluster(2, rate_mb=1e6)
+    slow, fast = simulate_cluster(spec, [plan(10, 2.0, 10), plan(10, 0.5, 10)], num_steps=3)
+    times = (slow.iteration_time_s, fast.iteration_time_s)
+    assert times == pytest.approx((2.0, 0.5), abs=1e-3)
+
+
+def test_two_servers_send_side_by_side() -> None:
+    """Four workers share the link of one server, or of two, which halves the transfers' time."""
+    work = (Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0),)
+    times = []
+    for servers in (1, 2):
+        halves = StepPlan(pulls=(Message(0, 10 * MB), Message(servers - 1, 10 * MB)), segments=work)
+        spec = cluster(4, servers, synchronous=True)
+        times.append(simulate_cluster(spec, [halves] * 4, num_steps=2)[0].iteration_time_s)
+    assert times == pytest.approx([0.9, 0.5])
+
+
+def test_roles_of_one_machine_use_its_bridge_and_share_its_link() -> None:
+    """Worker 0 is beside the server; workers 1 and 2 share a link into another machine."""
+    spec = ClusterSpec(
+        worker_machine=(0, 1, 1),
+        server_machine=(0,),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=1000 * MB,
+        synchronous=True,
+    )
+    records = simulate_cluster(spec, [plan(50, 0.1, 0)] * 3, num_steps=1)
+    assert records[0].computing[0].start_s == pytest.approx(0.05)
+    assert records[1].step_ends_s == records[2].step_ends_s == pytest.approx([1.1])
+    assert max(rate for at, rate in records[1].rx if at < 1.0) == pytest.approx(50 * MB)
+
+
+def test_a_role_passes_no_more_than_its_own_share_of_a_machines_link() -> None:
+    """Two workers share a machine, and a link that could take both at full rate."""
+    spec = ClusterSpec(
+        worker_machine=(0, 0),
+        server_machine=(1, 2),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=1000 * MB,
+        role_bytes_per_s=50 * MB,
+    )
+    pulls = (Message(0, 20 * MB), Message(1, 20 * MB))
+    segment = Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0)
+    records = simulate_cluster(spec, [StepPlan(pulls=pulls, segments=(segment,))] * 2, num_steps=1)
+    for record in records:
+        assert max(rate for _, rate in record.rx) == pytest.approx(50 * MB)
+        assert record.step_ends_s == pytest.approx([0.9])
+
+
+def test_parameters_and_gradients_are_copied_to_and_from_the_device() -> None:
+    """50 MB in, 0.3 s, 20 MB out at 100 MB/s, and as many bytes at 1 GB/s."""
+    spec = cluster(1, copy_s_per_byte=(1e-9,))
+    (record,) = simulate_cluster(spec, [plan(50, 0.3, 20)], num_steps=3)
+    assert record.iteration_time_s == pytest.approx(1.0 + 0.05 + 0.02)
+
+
+def test_the_fast_worker_goes_on_until_the_slow_one_has_done_its_steps() -> None:
+    """Neither ever has the server to itself: ten steps of the slow one are all alike."""
+    fast, slow = simulate_cluster(cluster(2), [plan(20, 0.1, 0), plan(20, 0.8, 0)], num_steps=20)
+    assert len(slow.step_ends_s) == 10
+    assert len(fast.step_ends_s) > 20
+    assert abs(fast.step_ends_s[-1] - slow.step_ends_s[-1]) < 0.5
+    assert np.diff(slow.step_ends_s) == pytest.approx(1.1, rel=0.1)
+
+
+def test_workers_alike_do_as_many_steps() -> None:
+    """None begins a step when another has done all; who asked last ends last."""
+    for record in simulate_cluster(cluster(3), [plan(20, 0.1, 10)] * 3, num_steps=20):
+        assert len(record.step_ends_s) in {19, 20}
+
+
+def test_requests_of_asynchronous_workers_are_answered_in_turn() -> None:
+    """0.4 s in for each, one after another, then 0.2 s: the server is busy all the time."""
+    records = simulate_cluster(cluster(3), [plan(40, 0.2, 0)] * 3, num_steps=5)
+    assert [record.step_ends_s[0] for record in records] == pytest.approx([0.6, 1.0, 1.4])
+    for record in records:
+        assert np.diff(record.step_ends_s) == pytest.approx(3 * 0.4)
+
+
+def test_a_worker_hears_from_servers_in_the_order_of_need() -> None:
+    """Two servers could each fill its link: the second message waits for the first."""
+    pulls = (Message(0, 10 * MB), Message(1, 10 * MB))
+    work = tuple(
+        Segment(needs=n, duration_s=0.1, busy_s=0.1, memory_s=0) for n in (1, 2)
+    )  # fmt: skip
+    for synchronous in (True, False):
+        spec = cluster(1, 2, synchronous=synchronous)
+        (record,) = simulate_cluster(spec, [StepPlan(pulls=pulls, segments=work)], num_steps=2)
+        assert record.computing[0].start_s == pytest.approx(0.1)
+        assert record.iteration_time_s == pytest.approx(0.1 + 0.1 + 0.1)
+
+
+def test_a_spread_start_and_a_warm_up_leave_nothing_of_the_start() -> None:
+    """Two workers need 0.5 s of a link each way, and fill it by turns: 1.0 s, from any start."""
+    plans = [plan(50, 0.0, 50)] * 2
+    spec = spread(cluster(2), plans)
+    assert spec.starts_s == pytest.approx((0.0, 0.5))
+    for num_steps in (2, 6, 40):
+        records = simulate_cluster(spec, plans, num_steps, warm_up=3)
+        for record in records:
+            assert len(record.step_ends_s) >= 2
+            assert record.iteration_time_s == pytest.approx(1.0)
+            assert record.step_ends_s[0] >= 3.0 - 1e-9
+
+
+def test_computing_overlaps_with_what_still_comes() -> None:
+    """Two layers: the second's parameters come while the first computes."""
+    layers = StepPlan(
+        pulls=(Message(0, 10 * MB), Message(0, 10 * MB)),
+        segments=(
+            Segment(needs=1, duration_s=0.1, busy_s=0.1, memory_s=0),
+            Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0),
+        ),
+    )
+    (record,) = simulate_cluster(cluster(1), [layers], num_steps=2)
+    assert record.iteration_time_s == pytest.approx(0.1 + 0.1 + 0.1)
+
+
+def test_the_server_works_off_one_gradient_after_another() -> None:
+    """Two gradients come at once, each takes half a second."""
+    spec = cluster(2, rate_mb=1e6, apply_s_per_byte=0.5 / (20 * MB))
+    records = simulate_cluster(spec, [plan(10, 0.1, 20)] * 2, num_steps=1)
+    ends = [record.step_ends_s[0] for record in records]
+    assert ends == pytest.approx([0.6, 1.1], abs=1e-3)
+
+
+def test_every_byte_arrives_and_links_are_never_overloaded() -> None:
+    spec = cluster(3, jitter=0.2)
+    records = simulate_cluster(spec, [plan(30, 0.2, 10)] * 3, num_steps=20, seed=4)
+    steps = []
+    for record in records:
+        for rates, each in ((record.rx, 30 * MB), (record.tx, 10 * MB)):
+            assert max(rate for _, rate in rates) <= 100 * MB * (1 + 1e-9)
+            total = sum(rate * (after - at) for (at, rate), (after, _) in pairwise(rates))
+            steps.append(total / each)
+    assert steps == pytest.approx(np.round(steps))
+    assert steps[::2] == pytest.approx(steps[1::2])
+    assert round(max(steps)) == 20
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    spec = cluster(3, jitter=0.1)
+    runs = [simulate_cluster(spec, [plan(30, 0.2, 10)] * 3, 10, seed=s) for s in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "capacities", "expected"),
+    [
+        ([(0, 1)], [10, 4], [4]),
+        ([(0, 1), (0, 2)], [10, 4, 100], [4, 6]),
+        ([(0, 2), (1, 2), (1, 3)], [100, 10, 8, 100], [4, 4, 6]),
+        ([], [1], []),
+    ],
+)
+def test_fair_shares(
+    pairs: list[tuple[int, int]], capacities: list[float], expected: list[float]
+) -> None:
+    assert max_min_rates(pairs, capacities) == pytest.approx(expected)
+
+
+def test_messages_of_a_stream_keep_their_order() -> None:
+    queue, seen = EventQueue(), []
+    network = SharedNetwork(queue, [10.0, 10.0], 0)
+    stream = network.stream((0, 1))
+    for name, nbytes in (("a", 100.0), ("b", 0.001), ("c", 50.0)):
+        network.send(stream, nbytes, lambda name=name: seen.append((name, queue.now_s)))
+    queue.run()
+    assert [name for name, _ in seen] == ["a", "b", "c"]
+    assert math.isclose(seen[-1][1], 15.0001)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"link_bytes_per_s": 0.0}, "link_bytes_per_s must be above 0"),
+        ({"bridge_bytes_per_s": float("nan")}, "bridge_bytes_per_s must be above 0"),
+        ({"message_s": -1.0}, "message_s must be a number at least 0"),
+        ({"jitter": float("nan")}, "jitter must be a number at least 0"),
+        ({"server_machine": ()}, "a cluster of 1 workers and 0 servers"),
+        ({"worker_machine": ()}, "a cluster of 0 workers and 1 servers"),
+        ({"copy_s_per_byte": (0.0, 0.0)}, "copy_s_per_byte of 2 workers"),
+        ({"starts_s": (-1.0,)}, "starts_s must be a number at least 0"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused(more: dict[str, Any], words: str) -> None:
+    """Rates of 0 would leave messages on their way for ever."""
+    plain = {"worker_machine": (0,), "server_machine": (1,)}
+    rates = {"link_bytes_per_s": 1e8, "bridge_bytes_per_s": 1e9}
+    with pytest.raises(ConfigError, match=words):
+        ClusterSpec(**{**plain, **rates, **more})
+
+
+def test_plans_that_do_not_fit_their_cluster_are_refused() -> None:
+    spec = ClusterSpec(
+        worker_machine=(0,), server_machine=(1,), link_bytes_per_s=1e8, bridge_bytes_per_s=1e9
+    )
+
+    def plan(server: int, nbytes: float = 1.0) -> StepPlan:
+        segment = Segment(needs=1, duration_s=1.0, busy_s=1.0, memory_s=1.0)
+        return StepPlan(pulls=(Message(server, nbytes),), segments=(segment,))
+
+    with pytest.raises(ConfigError, match="2 step plans for 1 workers"):
+        simulate_cluster(spec, [plan(0)] * 2, 3)
+    for server in (-1, 1):
+        with pytest.raises(ConfigError, match=r"server of a message must be .* from 0 to 0"):
+            simulate_cluster(spec, [plan(server)], 3)
+    with pytest.raises(ConfigError, match="bytes of a message"):
+        simulate_cluster(spec, [plan(0, -1.0)], 3)
+    with pytest.raises(ConfigError, match="num_steps must be a whole number of at least 1"):
+        simulate_cluster(spec, [plan(0)], 0)
+    with pytest.raises(ConfigError, match=r"needs of segment 0 .* from 0 to 0, got 1"):
+        StepPlan(pulls=(), segments=plan(0).segments)
+
+
+def test_an_event_in_the_past_is_refused_but_for_rounding() -> None:
+    queue, seen = EventQueue(), []
+    queue.at(1.0, lambda: queue.at(1.0 - 1e-12, lambda: seen.append(queue.now_s)))
+    queue.run()
+    assert seen == [1.0]
+    for time_s in (0.5, float("nan")):
+        with pytest.raises(SimulationError, match="was added at 1 s, when it is past"):
+            queue.at(time_s, queue.run)

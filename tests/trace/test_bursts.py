@@ -1,0 +1,58 @@
+"""Splitting traces into bursts and gaps."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.cluster import KMeans
+
+from driple.trace.bursts import runs, two_means
+
+
+def test_two_levels_are_told_apart() -> None:
+    """Low and high samples, whatever their order."""
+    amount = np.array([1.0, 9, 1, 1, 9, 9, 1])
+    assert two_means(amount).tolist() == [False, True, False, False, True, True, False]
+
+
+def test_equal_amounts_are_no_bursts() -> None:
+    """Without two levels there is no burst."""
+    assert not two_means(np.full(5, 3.0)).any()
+
+
+def test_same_split_as_scikit_learn_on_noisy_square_waves() -> None:
+    """The threshold form of 2-means finds what k-means++ with ten starts finds."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        high = rng.random(400) < rng.uniform(0.2, 0.8)
+        amount = np.where(high, 20.0, 3.0) + rng.normal(0, rng.uniform(0.2, 2.5), 400)
+        model = KMeans(2, n_init=10, random_state=0).fit(amount[:, None])
+        theirs = model.labels_ == int(np.argmax(model.cluster_centers_[:, 0]))
+        assert (two_means(amount) == theirs).mean() > 0.995
+
+
+@given(
+    arrays(np.float64, st.integers(2, 80), elements=st.floats(0, 1e6)),
+    st.floats(1e-3, 1e3),
+)
+def test_split_does_not_depend_on_the_unit(amount: np.ndarray, factor: float) -> None:
+    """Scaling by a power of two, exact in floating point, changes nothing."""
+    scale = 2.0 ** round(np.log2(factor))
+    assert (two_means(amount) == two_means(amount * scale)).all()
+
+
+@given(arrays(np.bool_, st.integers(1, 60)))
+def test_runs_add_up_and_alternate(is_burst: np.ndarray) -> None:
+    """Runs cover the trace once, and neighbours differ."""
+    found = runs(is_burst, drop_cut=False)
+    assert found.length.sum() == len(is_burst)
+    assert (np.repeat(found.is_burst, found.length) == is_burst).all()
+    assert (found.is_burst[1:] != found.is_burst[:-1]).all()
+
+
+def test_runs_at_the_ends_are_left_out_if_enough_remain() -> None:
+    """The ends of a trace cut its first and its last run."""
+    found = runs(np.array([1, 0, 0, 1, 1, 0], dtype=bool))
+    assert found.length.tolist() == [2, 2]
+    assert found.is_burst.tolist() == [False, True]
+    assert runs(np.array([1, 0, 1], dtype=bool)).length.tolist() == [1, 1, 1]
