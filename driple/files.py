@@ -2,8 +2,8 @@
 
     data -> temporary file beside the target -> flushed to the disk -> renamed over the target
 
-Entry points: `write_whole` for bytes in hand; `replacing` for whatever writes files itself, also
-several that belong together; `told_as` for the one line that a failure ends in.
+Entry points: `atomic_write` for bytes in hand; `atomic_replace` for whatever writes files itself, also
+several that belong together; `wrap_os_error` for the one line that a failure ends in.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 from driple.errors import DripleError
 
-__all__ = ["ADVICE", "replacing", "told_as", "write_whole"]
+__all__ = ["ADVICE", "atomic_replace", "atomic_write", "wrap_os_error"]
 
 ADVICE = "free some space or choose another place"
 
 
-def write_whole(
+def atomic_write(
     target: Path, data: bytes, *, error: type[DripleError], advice: str = ADVICE
 ) -> None:
     """Put the data into the file, in place of what it held.
@@ -36,12 +36,12 @@ def write_whole(
     Raises:
         DripleError: of the type `error`: it cannot be written; the target is as it was.
     """
-    with told_as(error, f"write {target}", advice), replacing(target) as (part,):
+    with wrap_os_error(error, f"write {target}", advice), atomic_replace(target) as (part,):
         part.write_bytes(data)
 
 
 @contextmanager
-def replacing(*targets: Path) -> Iterator[tuple[Path, ...]]:
+def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
     """Names for temporary files, which take their targets' places if the block ends well.
 
     The block must write every one of them. All are on the disk before the first is renamed; they
@@ -74,7 +74,7 @@ def replacing(*targets: Path) -> Iterator[tuple[Path, ...]]:
 
 
 @contextmanager
-def told_as(error: type[DripleError], task: str, advice: str = ADVICE) -> Iterator[None]:
+def wrap_os_error(error: type[DripleError], task: str, advice: str = ADVICE) -> Iterator[None]:
     """Turn an OSError of the block into one of ours: `cannot TASK: REASON; ADVICE`."""
     try:
         yield

@@ -24,7 +24,7 @@ from driple.calibration.fit import Fit
 from driple.calibration.leave_one_out import Graphs, fit_links, prepare_runs
 from driple.calibration.published import FACTS, most_passed_by_servers, read_rows
 from driple.calibration.validate import (
-    Prediction,
+    HeldOutPrediction,
     calibration_of,
     load_fits,
     predict_clusters,
@@ -34,7 +34,7 @@ from driple.calibration.validate import (
 from driple.catalog import DEVICES
 from driple.errors import ConfigError
 from driple.estimation.checked_runs import FILE, checked_runs, runs_to_json
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.simulate.calibration import ClusterErrors
 from driple.simulate.kernels import kernel_times
 from driple.trace.provenance import TimeError
@@ -69,7 +69,7 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
     return float(minimize_scalar(off, bounds=(1.0, 5.0), method="bounded").x)
 
 
-def errors_of(predicted: Sequence[Prediction], kind: str) -> ClusterErrors:
+def errors_of(predicted: Sequence[HeldOutPrediction], kind: str) -> ClusterErrors:
     """Errors on one kind of cluster, with the model held out, and with the device held out.
 
     Of rings those count whose gradients travel while later ones are computed, as in every
@@ -125,9 +125,9 @@ def main() -> None:
         },
     )
     text = json.dumps(calibration.to_dict(), indent=1)
-    write_whole(TARGET, text.encode() + b"\n", error=ConfigError)
+    atomic_write(TARGET, text.encode() + b"\n", error=ConfigError)
     checked = runs_to_json(checked_runs(predicted))
-    write_whole(TARGET.with_name(FILE), checked.encode(), error=ConfigError)
+    atomic_write(TARGET.with_name(FILE), checked.encode(), error=ConfigError)
     print(json.dumps(errors, indent=1))
     for kind, link in links.items():
         print(kind, link)

@@ -28,12 +28,12 @@ from driple.codec import Json
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.simulate.calibration import ETHERNET, Calibration, ClusterErrors, shipped_calibration
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.trace.provenance import TimeError
 from driple.trace.targets import TARGET_NAMES
@@ -106,12 +106,12 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
     )
 
 
-def simulated_s(jobs: Sequence[Job], logs: FloatArray, base: Calibration) -> list[float]:
+def simulated_s(jobs: Sequence[PreparedJob], logs: FloatArray, base: Calibration) -> list[float]:
     """Simulated iteration times on the first setting."""
     calibration, setting = calibration_of(logs, base), Setting.parse(FIRST)
     found = []
     for job in jobs:
-        fresh = Job(job.graph, kinds=job.kinds)  # keeps no times of the calibrations before
+        fresh = PreparedJob(job.graph, kinds=job.kinds)  # keeps no times of the calibrations before
         found.append(simulate(fresh, setting, calibration, num_steps=STEPS).iteration_time_s)
     return found
 
@@ -121,7 +121,7 @@ def memory_activity(
 ) -> float:
     """Factor that makes the median burst of memory utilisation, shape [n], as large as measured."""
     setting = Setting.parse(FIRST)
-    made = [simulate(Job(graph), setting, calibration, num_steps=STEPS) for graph in graphs]
+    made = [simulate(PreparedJob(graph), setting, calibration, num_steps=STEPS) for graph in graphs]
     found = np.array([item.targets.flat[MEMORY_BURST] for item in made])
     return 1.0 / float(np.median(found / measured))  # some show no memory at all
 
@@ -139,7 +139,7 @@ def errors_found(calibration: Calibration) -> ClusterErrors:
         rows = random_split(data.workloads, 0).test if fitted else range(len(data.examples))
         errors = []
         for item in (data.examples[i] for i in rows):
-            made = simulate(Job(item.graph), setting, calibration, num_steps=STEPS)
+            made = simulate(PreparedJob(item.graph), setting, calibration, num_steps=STEPS)
             errors.append(abs(made.iteration_time_s / item.iteration_time_s - 1))
         settings[data.setting] = summary_of(errors)
         elsewhere += [] if fitted else errors
@@ -162,11 +162,11 @@ def summary_of(errors: Sequence[float]) -> TimeError:
     )
 
 
-_JOBS: list[Job] = []
+_JOBS: list[PreparedJob] = []
 
 
 def _load(graphs: Sequence[OpGraph]) -> None:
-    _JOBS.extend(Job(graph) for graph in graphs)
+    _JOBS.extend(PreparedJob(graph) for graph in graphs)
 
 
 def _some(numbers: Sequence[int], logs: FloatArray, base: Calibration) -> list[float]:
@@ -177,7 +177,7 @@ def write(made: Calibration) -> None:
     """Ship a calibration with the errors that it has."""
     made = replace(made, errors={"servers": errors_found(made)})
     text = json.dumps(made.to_dict(), indent=1)
-    write_whole(TARGET, text.encode() + b"\n", error=DripleError)
+    atomic_write(TARGET, text.encode() + b"\n", error=DripleError)
 
 
 def main() -> None:

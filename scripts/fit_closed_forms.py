@@ -21,7 +21,7 @@ from driple.calibration.zeng_runs import ZengFit, ZengRun, read_zeng
 from driple.cluster.setting import Setting
 from driple.dataset.graph_store import GraphStore
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.simulate.calibration import shipped_calibration
 from scripts.shipped import DATASETS, FIRST, ROOT
 from scripts.studies.models.checks import (
@@ -125,7 +125,7 @@ def to_json(found: Fitted) -> dict[str, Any]:
 def main() -> None:
     """Fit and write."""
     text = json.dumps(to_json(fitted()), indent=1) + "\n"
-    write_whole(SHIPPED, text.encode(), error=DripleError)
+    atomic_write(SHIPPED, text.encode(), error=DripleError)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import limited_split, random_split
 from driple.errors import DripleError
 from driple.features import Groupings
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.inspector.checkpoint import load_checkpoint
 from driple.training.config import preset_named
 from driple.training.runfiles import CHECKPOINT_FILE
@@ -115,7 +115,7 @@ def main() -> None:
                 made = make(dataset, preset, options, groupings)
                 target = inspector_file(dataset.setting, name)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(target, made.read_bytes(), error=DripleError)
+                atomic_write(target, made.read_bytes(), error=DripleError)
                 print(f"{target.relative_to(ROOT)}", flush=True)
 
 

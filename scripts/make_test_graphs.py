@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 FOLDER = Path(__file__).parents[1] / "tests/data/graphs"
 
@@ -69,7 +69,7 @@ def main() -> None:
         files["saved_model"] = Path(made) / "saved/saved_model.pb"
         for name, path in files.items():
             target = FOLDER / f"{name}.pb.gz"
-            write_whole(target, gzip.compress(path.read_bytes(), mtime=0), error=DripleError)
+            atomic_write(target, gzip.compress(path.read_bytes(), mtime=0), error=DripleError)
             print(f"{target.name}: {target.stat().st_size} bytes")
 
 

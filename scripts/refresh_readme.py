@@ -16,7 +16,7 @@ import textwrap
 from shipped import DOCS, ROOT
 
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 UNSEEN = re.compile(r"(<!-- unseen families -->)\n.*?(<!-- end -->)", re.DOTALL)
@@ -66,7 +66,7 @@ def main() -> None:
     text = UNSEEN.sub(
         lambda found: f"{found[1]}\n{textwrap.fill(unseen_families(), 116)}\n{found[2]}", text
     )
-    write_whole(readme, text.encode(), error=DripleError)
+    atomic_write(readme, text.encode(), error=DripleError)
     printed(f"predict {EXAMPLE} --plot {DOCS / 'pictures' / 'resnet50.png'}")
 
 

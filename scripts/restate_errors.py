@@ -16,11 +16,11 @@ from pathlib import Path
 from shipped import ROOT, SIMULATED_CPU, simulated_folders
 
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.codec import to_dict, to_json
 from driple.dataset.store import ABOUT_FILE
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.simulate.calibration import shipped_calibration
 from driple.trace.provenance import TimeError
@@ -37,12 +37,12 @@ def restate(folder: Path) -> TimeError | None:
             f"{file}: made with a calibration of {about['calibration'].get('fitted')}, "
             "which is not today's; simulate it again"
         )
-    error = calibration.error_of(setting, scene_of(setting).link)
+    error = calibration.error_of(setting, topology_of(setting).link)
     stored = None if error is None else to_dict(error)
     if about.get("iteration_time_error") != stored:
         about["iteration_time_error"] = stored or {}
         text = json.dumps(about, indent=2) + "\n"
-        write_whole(file, text.encode(), error=DripleError)
+        atomic_write(file, text.encode(), error=DripleError)
         print(f"{file.relative_to(ROOT)}: {error}")
     return error
 

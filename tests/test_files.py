@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError, DatasetError
-from driple.files import replacing, told_as, write_whole
+from driple.files import atomic_replace, atomic_write, wrap_os_error
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def mode(file: Path) -> int:
 def test_the_file_holds_the_data_and_nothing_else_is_left(tmp_path: Path) -> None:
     """A new file, and then another content in its place."""
     for data in (b"one", b"", b"two"):
-        write_whole(tmp_path / "a.bin", data, error=ConfigError)
+        atomic_write(tmp_path / "a.bin", data, error=ConfigError)
         assert content(tmp_path) == {"a.bin": data}
 
 
@@ -55,7 +55,7 @@ def test_all_is_on_the_disk_before_the_first_is_renamed(
 
     monkeypatch.setattr(os, "fsync", watched_flush)
     monkeypatch.setattr(Path, "replace", watched_rename)
-    with replacing(tmp_path / "b", tmp_path / "a") as parts:
+    with atomic_replace(tmp_path / "b", tmp_path / "a") as parts:
         for part in parts:
             part.write_bytes(b"new")
     assert done == ["flush .b", "flush .a", "rename b", "rename a", "flush folder"]
@@ -63,9 +63,9 @@ def test_all_is_on_the_disk_before_the_first_is_renamed(
 
 def test_new_files_have_the_permissions_of_new_files(tmp_path: Path, plain_umask: None) -> None:
     """Others may read what the umask lets them read."""
-    write_whole(tmp_path / "open", b"", error=ConfigError)
+    atomic_write(tmp_path / "open", b"", error=ConfigError)
     os.umask(0o077)
-    write_whole(tmp_path / "closed", b"", error=ConfigError)
+    atomic_write(tmp_path / "closed", b"", error=ConfigError)
     assert (mode(tmp_path / "open"), mode(tmp_path / "closed")) == (0o644, 0o600)
 
 
@@ -75,7 +75,7 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, plain_umask: None
         file = tmp_path / f"{bits:o}"
         file.write_bytes(b"old")
         file.chmod(bits)
-        write_whole(file, b"new", error=ConfigError)
+        atomic_write(file, b"new", error=ConfigError)
         assert (mode(file), file.read_bytes()) == (bits, b"new")
 
 
@@ -84,7 +84,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there/file").write_bytes(b"old")
     (tmp_path / "link").symlink_to("there/file")
-    write_whole(tmp_path / "link", b"new", error=ConfigError)
+    atomic_write(tmp_path / "link", b"new", error=ConfigError)
     assert (tmp_path / "link").is_symlink()
     assert content(tmp_path / "there") == {"file": b"new"}
 
@@ -97,7 +97,7 @@ def test_a_failure_in_the_middle_leaves_the_old_files(
     before = {"a": b"old a", "b": b"old b"}
     for name, data in before.items():
         (tmp_path / name).write_bytes(data)
-    with pytest.raises(failure), replacing(tmp_path / "a", tmp_path / "b") as (first, second):
+    with pytest.raises(failure), atomic_replace(tmp_path / "a", tmp_path / "b") as (first, second):
         first.write_bytes(b"new")
         second.write_bytes(b"ne")
         raise failure
@@ -115,7 +115,7 @@ def test_a_full_disk_is_the_callers_error(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(DatasetError) as caught:
-        write_whole(tmp_path / "a", b"new data", error=DatasetError, advice="buy a disk")
+        atomic_write(tmp_path / "a", b"new data", error=DatasetError, advice="buy a disk")
     reason = "No space left on device; buy a disk"
     assert str(caught.value) == f"cannot write {tmp_path / 'a'}: {reason}"
     assert content(tmp_path) == {"a": b"old"}
@@ -131,19 +131,19 @@ def test_a_full_disk_may_show_only_when_flushed(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ConfigError, match="No space left on device; free some space or choose"):
-        write_whole(tmp_path / "a", b"new", error=ConfigError)
+        atomic_write(tmp_path / "a", b"new", error=ConfigError)
     assert content(tmp_path) == {}
 
 
 def test_no_folder_and_no_file_are_refused(tmp_path: Path) -> None:
     """A folder that is missing, a folder in place of the file, and a device, which stays one."""
     with pytest.raises(ConfigError, match="No such file or directory"):
-        write_whole(tmp_path / "none/a", b"", error=ConfigError)
+        atomic_write(tmp_path / "none/a", b"", error=ConfigError)
     (tmp_path / "pipe.d").mkdir()
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe.d", "pipe"):
         with pytest.raises(ConfigError, match=f"{name}: it is there and is no regular file"):
-            write_whole(tmp_path / name, b"", error=ConfigError)
+            atomic_write(tmp_path / name, b"", error=ConfigError)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
@@ -151,8 +151,8 @@ def test_only_what_the_system_refuses_is_told_in_one_line() -> None:
     """Defects keep their own type and place."""
     with (
         pytest.raises(ConfigError, match=r"^cannot read x: no reason; try y$"),
-        told_as(ConfigError, "read x", "try y"),
+        wrap_os_error(ConfigError, "read x", "try y"),
     ):
         raise OSError("no reason")
-    with pytest.raises(ZeroDivisionError), told_as(ConfigError, "read x"):
+    with pytest.raises(ZeroDivisionError), wrap_os_error(ConfigError, "read x"):
         raise ZeroDivisionError

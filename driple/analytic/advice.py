@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.analytic.sweep import (
-    Breakdown,
     Compression,
     Exchange,
+    JobProfile,
     Points,
-    Profile,
+    StepBreakdown,
     iteration_seconds,
 )
 from driple.errors import ConfigError
@@ -56,7 +56,7 @@ _RATIOS = np.linspace(0.0, 0.99, 100)
 _LEAST_RATE, _MOST_RATE, _HALVINGS = 1e-4, 1e4, 60
 
 
-def bottleneck(found: Breakdown) -> npt.NDArray[np.str_]:
+def bottleneck(found: StepBreakdown) -> npt.NDArray[np.str_]:
     """Which resource each point is bound by: the one that is busy, or waited for, longest."""
     busy = np.stack(
         [
@@ -72,7 +72,7 @@ def bottleneck(found: Breakdown) -> npt.NDArray[np.str_]:
 
 
 def gain_of_doubling(
-    profile: Profile,
+    profile: JobProfile,
     points: Points,
     resource: str,
     compression: Compression | None = None,
@@ -92,14 +92,14 @@ def gain_of_doubling(
     return 1 - after.total_s / before.total_s
 
 
-def speed_up(profile: Profile, points: Points, exchange: Exchange = "step") -> FloatArray:
+def speed_up(profile: JobProfile, points: Points, exchange: Exchange = "step") -> FloatArray:
     """Examples per second of all workers over those of one device alone (section V-C)."""
     total_s = iteration_seconds(profile, points, exchange=exchange).total_s
     alone_s = profile.compute_s / np.asarray(points.compute_rate, dtype=np.float64)
     return np.asarray(points.workers, dtype=np.float64) * alone_s / total_s
 
 
-def communication_ratio(found: Breakdown) -> FloatArray:
+def communication_ratio(found: StepBreakdown) -> FloatArray:
     """Seconds in which the barrier link is busy over seconds of computing (section V-C)."""
     return np.maximum(found.worker_nic_s, found.server_nic_s) / found.compute_s
 
@@ -120,7 +120,7 @@ class BestCompression:
 
 
 def best_compression(
-    profile: Profile, point: Points, compression: Compression, exchange: Exchange = "step"
+    profile: JobProfile, point: Points, compression: Compression, exchange: Exchange = "step"
 ) -> BestCompression:
     """The compression with the shortest iteration, to a hundredth (section V-C, figure 6).
 
@@ -138,7 +138,7 @@ def best_compression(
 
 
 def rate_from_measured(
-    profile: Profile, point: Points, measured_s: float, exchange: Exchange = "step"
+    profile: JobProfile, point: Points, measured_s: float, exchange: Exchange = "step"
 ) -> float:
     """The factor on the devices' speed with which one point takes what was measured.
 

@@ -26,16 +26,16 @@ from driple.analytic.job_profile import (
     profile_of,
     slowest_device,
 )
-from driple.analytic.repaired import Exchange, transfer_seconds
+from driple.analytic.repaired import Exchange, repaired_transfer_s
 from driple.analytic.sweep import Exchange as WhenPulled
 from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.catalog import device_named, link_named
-from driple.cluster.topology import Scene
+from driple.cluster.topology import Topology
 from driple.errors import ConfigError
 from driple.graph.cost import GraphCost
 from driple.simulate.calibration import Calibration, is_cpu
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 
 __all__ = [
     "PARTS",
@@ -129,7 +129,7 @@ class ClosedForms:
                 f"no file of closed forms ({error}); make it again: scripts/fit_closed_forms.py"
             ) from error
 
-    def error_of(self, scene: Scene, method: str) -> Mapping[str, float]:
+    def error_of(self, scene: Topology, method: str) -> Mapping[str, float]:
         """Error of a method on such clusters; empty if it is not known, as on one machine."""
         on_cpu = is_cpu(scene.devices[0])
         if scene.num_machines == 1 and not on_cpu:
@@ -143,7 +143,7 @@ def shipped_closed_forms() -> ClosedForms:
     return ClosedForms.from_json((files("driple.simulate") / "closed_forms.json").read_text())
 
 
-def work_of(job: Job) -> Work:
+def work_of(job: PreparedJob) -> Work:
     """What a job's step computes and sends.
 
     The backward pass begins with the first op, in order of execution, of a type made for gradients.
@@ -172,7 +172,7 @@ def _is_gradient(op_type: str) -> bool:
     return "Backprop" in op_type or op_type.endswith(("Grad", "GradV2", "GradV3"))
 
 
-def _share_of_unknown(job: Job, cost: GraphCost) -> float:
+def _share_of_unknown(job: PreparedJob, cost: GraphCost) -> float:
     """Share of the bytes that ops without a formula read and write."""
     moved = (cost.bytes_read + cost.bytes_written) * job.executions
     odd = np.array([op_type in cost.unknown for op_type in job.graph.op_types], dtype=bool)
@@ -180,7 +180,7 @@ def _share_of_unknown(job: Job, cost: GraphCost) -> float:
 
 
 def zeng_published(
-    job: Job, scene: Scene, *, fma: bool = True, work: Work | None = None
+    job: PreparedJob, scene: Topology, *, fma: bool = True, work: Work | None = None
 ) -> ClosedForm:
     """Zeng's model as published: peaks, nominal rates, one server (algorithms 1 and 2).
 
@@ -196,7 +196,7 @@ def zeng_published(
     work = work_of(job) if work is None else work
     link_loads(scene, 1.0, 1.0)  # refuses rings
     backward = zeng.backward_flops(work.weights)
-    push_s = float(zeng.transfer_seconds(work.nbytes, _BITS * link_named(scene.link).bytes_per_s))
+    push_s = float(zeng.transfer_s(work.nbytes, _BITS * link_named(scene.link).bytes_per_s))
     first = []
     for name in scene.devices:
         peak = device_named(name).fp32_flops * (1.0 if fma else 0.5)
@@ -218,8 +218,8 @@ def zeng_published(
 
 
 def zeng_repaired(
-    job: Job,
-    scene: Scene,
+    job: PreparedJob,
+    scene: Topology,
     calibration: Calibration,
     exchange: Exchange,
     *,
@@ -245,7 +245,7 @@ def zeng_repaired(
     # The rate of a server with a link of its own that would be as busy.
     rate = count / num_servers / (load * imbalance(job, num_servers))
     how = Exchange(push_s=exchange.push_s) if one_machine else exchange
-    link_s, server_s = transfer_seconds(work.nbytes, rate, work.num_pushes, how)
+    link_s, server_s = repaired_transfer_s(work.nbytes, rate, work.num_pushes, how)
     forward, backward, copies = [], [], []
     for name in scene.devices:
         seconds = job.times(calibration.device(name)).duration_s
@@ -277,8 +277,8 @@ def zeng_repaired(
 
 
 def zhang_pipeline(
-    job: Job,
-    scene: Scene,
+    job: PreparedJob,
+    scene: Topology,
     calibration: Calibration,
     *,
     exchange: WhenPulled = "step",

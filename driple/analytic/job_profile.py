@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from driple.analytic.sweep import Points, Profile
-from driple.cluster.topology import Scene
+from driple.analytic.sweep import JobProfile, Points
+from driple.cluster.topology import Topology
 from driple.errors import GraphError, SettingError
 from driple.graph.placement import Strategy, server_bytes
 from driple.simulate.calibration import CalibratedDevice, Calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.step.plan import StepPlan
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def profile_of(job: Job, device: CalibratedDevice) -> Profile:
+def profile_of(job: PreparedJob, device: CalibratedDevice) -> JobProfile:
     """What a worker with this device computes, needs and sends, as if one server held all.
 
     Raises:
@@ -34,13 +34,13 @@ def profile_of(job: Job, device: CalibratedDevice) -> Profile:
     return profile_of_plan(job.plan(device, 1, "round_robin"))
 
 
-def profile_of_plan(plan: StepPlan) -> Profile:
+def profile_of_plan(plan: StepPlan) -> JobProfile:
     """The same of a step plan.
 
     Raises:
         GraphError: nothing is sent.
     """
-    made = Profile(
+    made = JobProfile(
         segment_s=np.array([segment.duration_s for segment in plan.segments]),
         push_bytes=np.array(
             [float(sum(one.nbytes for one in segment.sends)) for segment in plan.segments]
@@ -56,13 +56,13 @@ def profile_of_plan(plan: StepPlan) -> Profile:
     return made
 
 
-def imbalance(job: Job, num_servers: int, placement: Strategy = "round_robin") -> float:
+def imbalance(job: PreparedJob, num_servers: int, placement: Strategy = "round_robin") -> float:
     """How many times its even share of the parameters the fullest server holds."""
     loads = server_bytes(job.graph.traffic.received_bytes, num_servers, placement)
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
-def slowest_device(job: Job, scene: Scene, calibration: Calibration) -> CalibratedDevice:
+def slowest_device(job: PreparedJob, scene: Topology, calibration: Calibration) -> CalibratedDevice:
     """The device that all workers wait for.
 
     Raises:
@@ -73,8 +73,8 @@ def slowest_device(job: Job, scene: Scene, calibration: Calibration) -> Calibrat
 
 
 def points_of(
-    job: Job,
-    scene: Scene,
+    job: PreparedJob,
+    scene: Topology,
     calibration: Calibration,
     *,
     deviation: float | None = None,
@@ -94,7 +94,7 @@ def points_of(
     """
     num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
     link = calibration.link(scene.link)
-    rate = scene.link_bytes_per_s * link.share_of(scene.num_sharing)
+    rate = scene.link_bytes_per_s * link.effective_share(scene.num_sharing)
     bridge = calibration.bridge_bytes_per_s
     most = calibration.server_bytes_per_s if limited else np.inf
     worker_load, limit_load = link_loads(scene, min(rate, most), bridge)
@@ -113,7 +113,7 @@ def points_of(
     )
 
 
-def link_loads(scene: Scene, link: float, bridge: float) -> tuple[float, float]:
+def link_loads(scene: Topology, link: float, bridge: float) -> tuple[float, float]:
     """Seconds for each byte of every worker's gradients, spread evenly: workers' side, servers'.
 
     Roles of one machine talk over ports of its bridge; all others share their machines' links.

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driple.analytic.job_profile import points_of, profile_of, slowest_device
-from driple.analytic.sweep import Points, Profile, iteration_seconds
+from driple.analytic.sweep import JobProfile, Points, iteration_seconds
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Scene, scene_of
+from driple.cluster.topology import Topology, topology_of
 from driple.simulate.calibration import Calibration, shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 __all__ = ["quick_step_s"]
@@ -24,11 +24,11 @@ _RING_STEPS = 2  # the first is left out of the mean
 
 
 def quick_step_s(
-    job: Job,
+    job: PreparedJob,
     setting: Setting,
     calibration: Calibration | None = None,
     *,
-    scene: Scene | None = None,
+    scene: Topology | None = None,
 ) -> float:
     """Seconds of a training step.
 
@@ -42,7 +42,7 @@ def quick_step_s(
         GraphError: the job sends no gradients, or does not tell what its ops compute on.
         SettingError: an unknown device, or workers that nobody described.
     """
-    scene = scene_of(setting) if scene is None else scene
+    scene = topology_of(setting) if scene is None else scene
     reached = calibration or shipped_calibration(setting)
     if not scene.server_machine:
         still = replace(reached, jitter=0.0)
@@ -52,13 +52,13 @@ def quick_step_s(
         profile = profile_of(job, slowest_device(job, scene, reached))
         return float(iteration_seconds(profile, points).total_s)
     # Nobody waits for the others, and what is asked for is a worker with the setting's own device.
-    own = scene.devices[next(iter(scene.own_workers()))]
+    own = scene.devices[next(iter(scene.labelled_workers()))]
     profile = profile_of(job, reached.device(own))
     alone = iteration_seconds(profile, replace(points, workers=1, deviation=0.0))
     return max(float(alone.total_s), _served_s(profile, points))
 
 
-def _served_s(profile: Profile, points: Points) -> float:
+def _served_s(profile: JobProfile, points: Points) -> float:
     """Seconds in which the fullest server serves each worker once, both ways at the same time."""
     pushed, pulled = float(profile.push_bytes.sum()), float(profile.pull_bytes.sum())
     at = {name: float(values[0]) for name, values in points.arrays().items()}

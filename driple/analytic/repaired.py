@@ -25,7 +25,7 @@ __all__ = [
     "backward_seconds",
     "forward_seconds",
     "iteration_parts",
-    "transfer_seconds",
+    "repaired_transfer_s",
 ]
 
 # The gradient of a product is two products of its size: for its weights, and for its input.
@@ -129,7 +129,7 @@ def backward_seconds(
     )
 
 
-def transfer_seconds(
+def repaired_transfer_s(
     nbytes: Numbers, bytes_per_s: Numbers, num_pushes: Numbers, how: Exchange
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds of one worker's gradients, or parameters, with one server (equations 30 and 31).

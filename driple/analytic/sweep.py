@@ -26,11 +26,11 @@ from driple.errors import ConfigError
 
 __all__ = [
     "EXCHANGES",
-    "Breakdown",
     "Compression",
     "Exchange",
+    "JobProfile",
     "Points",
-    "Profile",
+    "StepBreakdown",
     "iteration_seconds",
 ]
 
@@ -45,7 +45,7 @@ _AT_ONCE = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Profile:
+class JobProfile:
     """What one worker does in an iteration.
 
     Attributes:
@@ -191,7 +191,7 @@ class Points:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Breakdown:
+class StepBreakdown:
     """Seconds of an iteration of each point, and how long each resource is busy in it.
 
     Attributes:
@@ -219,11 +219,11 @@ class Breakdown:
 
 
 def iteration_seconds(
-    profile: Profile,
+    profile: JobProfile,
     points: Points,
     compression: Compression | None = None,
     exchange: Exchange = "step",
-) -> Breakdown:
+) -> StepBreakdown:
     """Seconds of an iteration at each point.
 
     Args:
@@ -239,18 +239,18 @@ def iteration_seconds(
     flat = points.arrays()
     count = len(next(iter(flat.values())))
     cost = compression or Compression()
-    parts: dict[str, list[FloatArray]] = {field.name: [] for field in fields(Breakdown)}
+    parts: dict[str, list[FloatArray]] = {field.name: [] for field in fields(StepBreakdown)}
     for begin in range(0, count, _AT_ONCE):
         some = {name: values[begin : begin + _AT_ONCE] for name, values in flat.items()}
         for name, values in _evaluate(profile, some, cost, exchange).items():
             parts[name].append(values)
-    return Breakdown(
+    return StepBreakdown(
         **{name: np.concatenate(some).reshape(points.shape) for name, some in parts.items()}
     )
 
 
 def _evaluate(
-    profile: Profile, at: Mapping[str, FloatArray], cost: Compression, exchange: Exchange
+    profile: JobProfile, at: Mapping[str, FloatArray], cost: Compression, exchange: Exchange
 ) -> dict[str, FloatArray]:
     """The breakdown of flat arrays of points."""
     share = _share(at)
@@ -277,7 +277,7 @@ def _evaluate(
 
 
 def _pipeline(
-    profile: Profile,
+    profile: JobProfile,
     at: Mapping[str, FloatArray],
     squeezed: FloatArray,
     exchange: Exchange,
@@ -340,7 +340,7 @@ def _share(at: Mapping[str, FloatArray]) -> FloatArray:
 
 
 def _slowest_end(
-    profile: Profile, at: Mapping[str, FloatArray], squeezed: FloatArray, exchange: Exchange
+    profile: JobProfile, at: Mapping[str, FloatArray], squeezed: FloatArray, exchange: Exchange
 ) -> FloatArray:
     """When the slowest of workers with normal times ends, on average (equations 7 to 9).
 

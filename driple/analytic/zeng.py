@@ -31,7 +31,7 @@ __all__ = [
     "iteration_flops",
     "network_bound_seconds",
     "sigmoid_flops",
-    "transfer_seconds",
+    "transfer_s",
     "unequal_workers_seconds",
     "window_flops",
 ]
@@ -111,7 +111,7 @@ def gpu_seconds(
     return as_array(flops) / (rate * positive("flops_per_cycle", flops_per_cycle))
 
 
-def transfer_seconds(nbytes: Numbers, bits_per_s: Numbers) -> FloatArray:
+def transfer_s(nbytes: Numbers, bits_per_s: Numbers) -> FloatArray:
     """Seconds of parameters or gradients on the server's link (equations 30 and 31)."""
     return 8 * as_array(nbytes) / positive("bits_per_s", bits_per_s)
 

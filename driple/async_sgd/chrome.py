@@ -13,7 +13,7 @@ from typing import Any
 from driple.async_sgd.compiled import CompiledJob
 from driple.async_sgd.scaling import Chunk
 from driple.errors import TraceError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 __all__ = ["resource_names", "write_chrome_trace"]
 
@@ -55,7 +55,7 @@ def write_chrome_trace(job: CompiledJob, chunks: Sequence[Chunk], file: Path) ->
         for chunk in chunks
     ]
     text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
-    write_whole(file, text.encode(), error=TraceError)
+    atomic_write(file, text.encode(), error=TraceError)
 
 
 def _named(what: str, name: str, worker: int, row: int = 0) -> dict[str, Any]:

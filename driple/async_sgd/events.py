@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["Job", "Links", "run_steps"]
+__all__ = ["EventJob", "EventLinks", "run_steps"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ _BIT_OF_POWER[[2**bit % _PRIME for bit in range(WORD_BITS)]] = np.arange(WORD_BI
 _compiled: Any = njit(cache=True, nogil=True)
 
 
-class Job(NamedTuple):
+class EventJob(NamedTuple):
     """Ops of a step, n of them, and S profiled steps."""
 
     resource: IntArray  # [n]: 0 the worker, 1 to M servers, then M downlinks, then M uplinks
@@ -54,7 +54,7 @@ class Job(NamedTuple):
     line_length: IntArray  # [R]
 
 
-class Links(NamedTuple):
+class EventLinks(NamedTuple):
     """Rates of links and workers, and how streams take turns."""
 
     server_rate: FloatArray  # [M], bytes/s each way
@@ -94,8 +94,8 @@ def _fill(
 
 @_compiled
 def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed (decision 0010)
-    job: Job,
-    links: Links,
+    job: EventJob,
+    links: EventLinks,
     chosen: IntArray,
     synchronous: bool,
     start: FloatArray,

@@ -25,7 +25,7 @@ from driple.async_sgd.origin import TraceOrigin
 from driple.checks import check_number, check_whole
 from driple.codec import from_json, to_dict
 from driple.errors import TraceError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.storedfiles import parse_json, read_npz
 
 __all__ = ["JobTrace", "Resource", "order_of", "read_job_trace", "write_job_trace"]
@@ -200,7 +200,7 @@ def write_job_trace(trace: JobTrace, file: Path) -> None:
     }
     stream = io.BytesIO()
     np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # numpy's stubs want one array
-    write_whole(file, stream.getvalue(), error=TraceError)
+    atomic_write(file, stream.getvalue(), error=TraceError)
 
 
 def read_job_trace(file: Path) -> JobTrace:

@@ -23,7 +23,7 @@ from driple.checks import check_number, check_whole
 from driple.errors import ConfigError, TraceError
 
 if TYPE_CHECKING:
-    from driple.async_sgd.events import Job, Links
+    from driple.async_sgd.events import EventJob, EventLinks
 
 __all__ = [
     "MOST_WORKERS",
@@ -247,14 +247,14 @@ def alone_s(job: CompiledJob, bytes_per_s: float) -> float:
     return float(ends[0, -1]) / every.size
 
 
-def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job, Links]:
+def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[EventJob, EventLinks]:
     """A job and the links of a cluster, as the event loop takes them."""
-    from driple.async_sgd.events import Job, Links
+    from driple.async_sgd.events import EventJob, EventLinks
 
     counts = np.bincount(job.edges[:, 0], minlength=job.num_ops)
     order = np.argsort(job.edges[:, 0], kind="stable")
     num_waits = np.bincount(job.edges[:, 1], minlength=job.num_ops)
-    table = Job(
+    table = EventJob(
         resource=job.resource,
         amount=job.amount,
         num_waits=num_waits,
@@ -264,7 +264,7 @@ def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Job
         **_queues(job, downlink_ranks(job, cluster.order, seed)),
     )
     own = cluster.worker_bytes_per_s or [cluster.bytes_per_s] * cluster.num_workers
-    links = Links(
+    links = EventLinks(
         server_rate=np.full(job.num_servers, cluster.bytes_per_s, dtype=np.float64),
         worker_rate=np.array(own, dtype=np.float64),
         slowness=np.array(cluster.slowness or [1.0] * cluster.num_workers, dtype=np.float64),

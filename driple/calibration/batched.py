@@ -18,7 +18,7 @@ from driple.errors import GraphError
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.simulate.optable import OpTable
-from driple.simulate.prepared_job import Job, OpKinds, Program
+from driple.simulate.prepared_job import OpKinds, PreparedJob, Program
 from driple.step.plan import execution_order
 
 __all__ = ["BatchedGraph"]
@@ -96,7 +96,7 @@ class BatchedGraph:
             saved_sides=_on_line(one.saved_sides, other.saved_sides, share),
         )
 
-    def job(self, batch_size: int, program: Program) -> Job:
+    def job(self, batch_size: int, program: Program) -> PreparedJob:
         """The training job at a batch size."""
         kinds = OpKinds(
             table=self.table(batch_size),
@@ -104,7 +104,7 @@ class BatchedGraph:
             executions=self.executions,
             order=self.order,
         )
-        return Job(self.graph, kinds=kinds, program=program)
+        return PreparedJob(self.graph, kinds=kinds, program=program)
 
 
 def _on_line(one: FloatArray, other: FloatArray, share: float) -> FloatArray:

@@ -11,7 +11,7 @@ from functools import partial
 
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.fit import Fit, StepRows, fit_steps, step_rows
-from driple.calibration.links import Prepared, by_link, fit_link, prepare_run
+from driple.calibration.links import PreparedRun, by_link, fit_link_efficiency, prepare_run
 from driple.calibration.published import PublishedRun
 from driple.calibration.published_ops import PublishedOp
 from driple.calibration.roofline import Roofline, fit_roofline
@@ -102,7 +102,7 @@ class Fits:
         return step_rows(runs, self.graphs)
 
 
-def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list[Prepared]:
+def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list[PreparedRun]:
     """Runs on clusters, with the steps of their devices.
 
     Args:
@@ -116,12 +116,12 @@ def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list
     ]
 
 
-def fit_links(prepared: Sequence[Prepared]) -> tuple[dict[str, LinkEfficiency], float]:
+def fit_links(prepared: Sequence[PreparedRun]) -> tuple[dict[str, LinkEfficiency], float]:
     """The efficiency of each kind of link that these runs use, and of servers.
 
     Returns:
         By kind of link; and seconds of a server for a byte of a gradient, 0 if none has servers.
     """
-    fitted = {kind: fit_link(some) for kind, some in by_link(prepared).items()}
+    fitted = {kind: fit_link_efficiency(some) for kind, some in by_link(prepared).items()}
     apply_s = max((seconds for _, seconds in fitted.values()), default=0.0)
     return {kind: link for kind, (link, _) in fitted.items()}, apply_s

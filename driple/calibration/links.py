@@ -19,7 +19,7 @@ from driple.calibration.batched import BatchedGraph
 from driple.calibration.published import PublishedRun
 from driple.calibration.solver import least_squares
 from driple.catalog import device_named, link_named
-from driple.cluster.topology import Scene, copy_s_per_byte
+from driple.cluster.topology import Topology, copy_s_per_byte
 from driple.comm.ps import ClusterSpec, simulate_cluster
 from driple.comm.ring import RingSpec, passing
 from driple.simulate.calibration import CalibratedDevice, LinkEfficiency, link_kind
@@ -28,9 +28,9 @@ from driple.simulate.prepared_job import Program
 from driple.step.plan import StepPlan
 
 __all__ = [
-    "Prepared",
+    "PreparedRun",
     "by_link",
-    "fit_link",
+    "fit_link_efficiency",
     "prepare_run",
     "program_of",
     "scene_of_run",
@@ -54,7 +54,7 @@ _NOISE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
+class PreparedRun:
     """A published run, ready to be put on any link.
 
     Attributes:
@@ -80,7 +80,7 @@ def prepare_run(
     run: PublishedRun,
     graph: BatchedGraph,
     efficiency_of: Callable[[str], Efficiency],
-) -> Prepared:
+) -> PreparedRun:
     """The steps of a run's workers."""
     job = graph.job(run.batch_size, program_of(run))
     devices = {
@@ -93,7 +93,7 @@ def prepare_run(
     messages = [one for segment in plans[run.device].segments for one in segment.sends]
     ready_s = np.max([_ready(plan) for plan in plans.values()], axis=0)
     compute_s = max(plan.compute_s for plan in plans.values())
-    return Prepared(
+    return PreparedRun(
         run=run,
         plans=tuple(plans[name] for name in run.devices),
         update_s=tuple(job.update_seconds(devices[name]) for name in run.devices),
@@ -113,10 +113,10 @@ def program_of(run: PublishedRun) -> Program:
     )
 
 
-def scene_of_run(run: PublishedRun) -> Scene:
+def scene_of_run(run: PublishedRun) -> Topology:
     """The machines of a run: each role on a machine of its own, or all of a ring on one."""
     count = len(run.devices)
-    return Scene(
+    return Topology(
         devices=run.devices,
         worker_machine=tuple(range(count)) if run.num_servers else (0,) * count,
         server_machine=tuple(range(count, count + run.num_servers)),
@@ -132,7 +132,7 @@ def _ready(plan: StepPlan) -> FloatArray:
 
 
 def seconds_on(
-    prepared: Prepared,
+    prepared: PreparedRun,
     link: LinkEfficiency,
     *,
     apply_s_per_byte: float,
@@ -148,7 +148,7 @@ def seconds_on(
     """
     run = prepared.run
     count = len(run.devices)
-    rate = link_named(run.link).bytes_per_s * link.share_of(count)
+    rate = link_named(run.link).bytes_per_s * link.effective_share(count)
     if not run.num_servers:
         ring = RingSpec(bytes_per_s=rate, tensor_s=link.tensor_s, update_s=prepared.update_s)
         _, ends = passing(ring, prepared.sizes, prepared.tensors, prepared.ready_s)
@@ -168,8 +168,8 @@ def seconds_on(
     return simulate_cluster(spec, prepared.plans, _STEPS)[0].iteration_time_s
 
 
-def fit_link(
-    runs: Sequence[Prepared], start: LinkEfficiency = _START
+def fit_link_efficiency(
+    runs: Sequence[PreparedRun], start: LinkEfficiency = _START
 ) -> tuple[LinkEfficiency, float]:
     """The efficiency of the link that these runs share, and what a server takes for a byte.
 
@@ -201,9 +201,9 @@ def fit_link(
     return meaning(found.x)
 
 
-def by_link(runs: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:
+def by_link(runs: Sequence[PreparedRun]) -> Mapping[str, list[PreparedRun]]:
     """Runs by the kind of their link."""
-    found: dict[str, list[Prepared]] = {}
+    found: dict[str, list[PreparedRun]] = {}
     for item in runs:
         found.setdefault(link_kind(item.run.link), []).append(item)
     return found

@@ -18,7 +18,7 @@ from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.errors import ConfigError
 from driple.simulate.calibration import Calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import Simulation, simulate
 from driple.trace.targets import FIGURES, RESOURCES, TARGET_NAMES
 
@@ -78,7 +78,7 @@ def workloads_of(rows: Sequence[Row]) -> list[str]:
 
 def check_facts(
     rows: Sequence[Row],
-    jobs: Mapping[str, Job],
+    jobs: Mapping[str, PreparedJob],
     calibration: Calibration,
     whole: Dataset | None = None,
     *,
@@ -131,7 +131,7 @@ def _number(text: str) -> float:
 
 def _simulated(
     row: Row,
-    jobs: Mapping[str, Job],
+    jobs: Mapping[str, PreparedJob],
     on: Callable[[str, str], Simulation],
     whole: Dataset | None,
 ) -> float | None:

@@ -39,7 +39,7 @@ __all__ = [
     "BRIDGE_BYTES_PER_S",
     "JITTER",
     "HeldOut",
-    "Prediction",
+    "HeldOutPrediction",
     "Summary",
     "calibration_of",
     "error_rows",
@@ -61,7 +61,7 @@ HeldOut = Literal["nothing", "model", "device"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prediction:
+class HeldOutPrediction:
     """One published run and what two models say of it.
 
     Attributes:
@@ -118,7 +118,7 @@ def read_graphs(folder: Path) -> dict[tuple[str, bool], BatchedGraph]:
     return made
 
 
-def summarise(predictions: Iterable[Prediction]) -> Summary:
+def summarise(predictions: Iterable[HeldOutPrediction]) -> Summary:
     """Median and 90th percentile of the errors."""
     found = list(predictions)
     errors = [item.error for item in found]
@@ -132,12 +132,12 @@ def summarise(predictions: Iterable[Prediction]) -> Summary:
     )
 
 
-def error_rows(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+def error_rows(predictions: Sequence[HeldOutPrediction]) -> list[dict[str, Any]]:
     """Errors in percent by kind of cluster, what was held out, and source; all sources last."""
     rows = []
     for kind, held_out in product(get_args(Kind), get_args(HeldOut)):
         some = [p for p in predictions if p.run.kind == kind and p.held_out == held_out]
-        sources: dict[str, list[Prediction]] = defaultdict(list)
+        sources: dict[str, list[HeldOutPrediction]] = defaultdict(list)
         for item in some:
             sources[item.run.source].append(item)
         for source, found in [*sorted(sources.items()), *([("all", some)] if some else [])]:
@@ -152,7 +152,7 @@ def error_rows(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
 
 def validate(
     tables: Path, graphs: Path, progress: Callable[[str], None] = lambda _: None
-) -> list[Prediction]:
+) -> list[HeldOutPrediction]:
     """Predictions of every published run, in every way of holding out.
 
     Args:
@@ -178,7 +178,7 @@ def load_fits(
     return Fits(runs, known, read_ops(tables), progress), runs
 
 
-def predict_singles(fits: Fits) -> list[Prediction]:
+def predict_singles(fits: Fits) -> list[HeldOutPrediction]:
     """Predict every run on one device: by a fit to all, without its model, without its device.
 
     What is the only model or device there is cannot be left out.
@@ -197,7 +197,7 @@ def predict_singles(fits: Fits) -> list[Prediction]:
 
 def predict_clusters(
     fits: Fits, runs: Sequence[PublishedRun], role_bytes_per_s: float
-) -> list[Prediction]:
+) -> list[HeldOutPrediction]:
     """Predict every run on a ring or on servers, in the same three ways.
 
     Held out are the runs of the model, or with the device, from the fits of devices and of links.
@@ -226,11 +226,11 @@ def predict_clusters(
 
 def _singles(
     fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, name: str
-) -> list[Prediction]:
+) -> list[HeldOutPrediction]:
     fit = fits.without(**({held_out: name} if name else {}))
     calibration = calibration_of(fit, {ETHERNET: NO_LINK})
     return [
-        Prediction(
+        HeldOutPrediction(
             run=run,
             held_out=held_out,
             name=name,
@@ -297,14 +297,14 @@ def _predicted(  # noqa: PLR0917
     fitted_to: Sequence[PublishedRun],
     held_out: HeldOut,
     name: str,
-) -> list[Prediction]:
+) -> list[HeldOutPrediction]:
     fit = fits.without(**({held_out: name} if name else {}))
     links, apply_s = fit_links(prepare_runs(fitted_to, fits.graphs, fit))
     calibration = calibration_of(
         fit, links, apply_s_per_byte=apply_s, role_bytes_per_s=role_bytes_per_s
     )
     return [
-        Prediction(
+        HeldOutPrediction(
             run=run,
             held_out=held_out,
             name=name,

@@ -176,8 +176,8 @@ def as_published_s(run: ZengRun) -> float:
     if not run.bytes_per_s:
         return times[0]
     bits_per_s = _BITS * run.bytes_per_s
-    lean_s = float(zeng.transfer_seconds(_FLOAT_BYTES * run.weights, bits_per_s))
-    full_s = float(zeng.transfer_seconds(run.nbytes, bits_per_s))
+    lean_s = float(zeng.transfer_s(_FLOAT_BYTES * run.weights, bits_per_s))
+    full_s = float(zeng.transfer_s(run.nbytes, bits_per_s))
     if run.platform == "distributed-cpu":
         return float(zeng.equal_workers_seconds(times[0], lean_s, lean_s, len(times)))
     if run.platform.startswith("heterogeneous"):
@@ -248,7 +248,7 @@ def _repaired(runs: Sequence[ZengRun], fit: ZengFit) -> Parts:
     )
     pushes = each("num_pushes")[:, 0]
     link_s, server_s = (
-        repaired.transfer_seconds(nbytes[:, 0], each("bytes_per_s")[:, 0], pushes, how)
+        repaired.repaired_transfer_s(nbytes[:, 0], each("bytes_per_s")[:, 0], pushes, how)
         if first.bytes_per_s
         else (np.zeros(len(runs)), np.zeros(len(runs)))
     )

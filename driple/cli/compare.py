@@ -25,13 +25,13 @@ from driple.cli.source import SOURCE_HELP
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import Scene
+    from driple.cluster.topology import Topology
     from driple.dataset.lookup import Found
     from driple.estimation.compare import Estimate
     from driple.estimation.stated_error import StatedError
     from driple.graph.opgraph import OpGraph
     from driple.simulate.calibration import Calibration
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["compare"]
 
@@ -94,7 +94,7 @@ def compare(
     """
     from driple.cli.source import read_source
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import scene_of
+    from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
 
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
@@ -103,7 +103,7 @@ def compare(
 
         check_picture(plot)
     wanted = list(dict.fromkeys(Setting.parse(name) for name in setting))
-    places = [(item, scene_of(item), shipped_calibration(item)) for item in wanted]
+    places = [(item, topology_of(item), shipped_calibration(item)) for item in wanted]
     for _, scene, calibration in places:
         for device in dict.fromkeys(scene.devices):
             calibration.device(device)
@@ -141,9 +141,9 @@ def _assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
 
 def _compare(
     setting: Setting,
-    scene: Scene,
+    scene: Topology,
     calibration: Calibration,
-    job: Job,
+    job: PreparedJob,
     preset: str,
     steps: int,
     datasets: Path | None,
@@ -221,7 +221,7 @@ def _without_errors(item: _Compared, unknown: str) -> _Compared:
 
 
 def _predicted(
-    setting: Setting, scene: Scene, job: Job, preset: str, stated: StatedError
+    setting: Setting, scene: Topology, job: PreparedJob, preset: str, stated: StatedError
 ) -> tuple[Estimate | None, str]:
     """What the inspector says; or why there is none. Beside an estimate: what it has not seen.
 
@@ -231,7 +231,7 @@ def _predicted(
     from math import exp, expm1, hypot, log, log1p
 
     from driple.errors import CheckpointError, PredictionError
-    from driple.estimation.checked import predict
+    from driple.estimation.checked import checked_predict
     from driple.estimation.compare import Estimate, p90_of
     from driple.inspector.checkpoint import load_checkpoint
     from driple.inspector.checkpoint_places import checkpoint_path
@@ -241,7 +241,7 @@ def _predicted(
     except CheckpointError:
         return None, f"no inspector of preset {preset} for {setting.name}"
     try:
-        prediction = predict(job.graph, load_checkpoint(file), job=job, scene=scene)
+        prediction = checked_predict(job.graph, load_checkpoint(file), job=job, scene=scene)
     except PredictionError as error:
         return None, str(error)
     doubts = (*prediction.warnings, *((prediction.outdated,) if prediction.outdated else ()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from driple.dataset.example import Dataset
     from driple.dataset.lookup import StoredLabels
     from driple.evaluation.benchmark import ArenaConfig, ArenaResult
-    from driple.evaluation.error_analysis import Breakdown
+    from driple.evaluation.error_analysis import ErrorBreakdown
 
 __all__ = ["evaluate"]
 
@@ -230,7 +230,7 @@ def _note_overrides(result: ArenaResult) -> None:
         note(f"presets were changed by {', '.join(changed)}; their own figures may be better")
 
 
-def _print_where(result: ArenaResult, found: Breakdown) -> None:
+def _print_where(result: ArenaResult, found: ErrorBreakdown) -> None:
     from driple.trace.targets import TARGET_NAMES
 
     print(f"{_title(result)}; where the error of {found.method} is")

@@ -14,7 +14,7 @@ from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
 
@@ -43,7 +43,7 @@ class GivenJob:
         samples: of an epoch of its own data set, or of the paper's; None where neither is known.
     """
 
-    job: Job
+    job: PreparedJob
     reading: Reading
     batch_size: int | None
     samples: int | None = None
@@ -70,7 +70,7 @@ def job_of(
         MissingExtraError: TensorFlow or PyTorch is needed, and not installed.
     """
     from driple.cluster.setting import Setting
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
     batch_size = options.read.batch_size
     if dataset is not None or (":" in text and not Path(text).exists()):
@@ -80,28 +80,34 @@ def job_of(
             )
         refuse_file_flags(text, options)
         require_torch("a PyTorch model's graph")
-        from driple.graph.torch.torch_graph import graph_of_functions
+        from driple.jobs.pytorch.step_graph import graph_of_functions
 
         graph, samples = graph_of_functions(text, dataset, loss, batch_size)
         return GivenJob(
-            job=Job(graph), reading=reading_of(graph), batch_size=batch_size, samples=samples
+            job=PreparedJob(graph),
+            reading=reading_of(graph),
+            batch_size=batch_size,
+            samples=samples,
         )
     if not Path(text).exists() and "/" not in text and not Path(text).suffix:
-        from driple.jobs.pytorch.workloads import workload_named
+        from driple.jobs.pytorch.workloads import pytorch_workload_named
 
-        model = workload_named(text)
+        model = pytorch_workload_named(text)
         refuse_file_flags(text, options)
         require_torch("a PyTorch model's graph")
-        from driple.graph.torch.torch_graph import graph_of_workload
+        from driple.jobs.pytorch.step_graph import graph_of_workload
 
         size = model.batch_size if batch_size is None else batch_size
         graph = graph_of_workload(model, size)
         return GivenJob(
-            job=Job(graph), reading=reading_of(graph), batch_size=size, samples=model.samples
+            job=PreparedJob(graph),
+            reading=reading_of(graph),
+            batch_size=size,
+            samples=model.samples,
         )
     reading = read_source(text, Setting.parse("V100-P1w2"), options)
     own = None if Path(text).exists() else _batch_size_of(text)
-    return GivenJob(job=Job(reading.graph), reading=reading, batch_size=batch_size or own)
+    return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=batch_size or own)
 
 
 def _batch_size_of(name: str) -> int:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
     from driple.cli.source import Reading
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import Scene
+    from driple.cluster.topology import Topology
     from driple.simulate.calibration import Calibration
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["METHODS", "model_app"]
 
@@ -188,9 +188,9 @@ class _Asked:
     """What a closed form is asked about."""
 
     setting: Setting
-    scene: Scene
+    scene: Topology
     calibration: Calibration
-    job: Job
+    job: PreparedJob
     reading: Reading
 
 
@@ -201,7 +201,7 @@ def _prepare(
     from driple.analytic.job_profile import link_loads
     from driple.cli.source import read_source
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import scene_of
+    from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
 
     if plot is not None:
@@ -209,7 +209,7 @@ def _prepare(
 
         check_picture(plot)
     wanted = Setting.parse(setting)
-    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
+    scene, calibration = topology_of(wanted), shipped_calibration(wanted)
     link_loads(scene, 1.0, 1.0)
     for device in dict.fromkeys(scene.devices):
         calibration.device(device)

@@ -23,7 +23,7 @@ from driple.cli.show import note, print_assumptions, print_json, print_targets
 
 if TYPE_CHECKING:
     from driple.cli.source import Reading
-    from driple.cluster.topology import Scene
+    from driple.cluster.topology import Topology
     from driple.estimation.stated_error import StatedError
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
@@ -72,7 +72,7 @@ def predict(
     from driple.cli.source import read_file
     from driple.cluster.setting import Setting
     from driple.cluster.topology import known_scene
-    from driple.estimation.checked import predict as predict_graph
+    from driple.estimation.checked import checked_predict as predict_graph
     from driple.simulate.prepared_job import assumptions_on
 
     if plot is not None:
@@ -129,7 +129,7 @@ def _checkpoints(
 
 
 def _label_error(
-    prediction: Prediction, reading: Reading, scene: Scene | None
+    prediction: Prediction, reading: Reading, scene: Topology | None
 ) -> StatedError | None:
     """Error of the simulator on such a job, if the inspector learned from simulated labels."""
     from driple.cluster.setting import Setting

@@ -154,7 +154,7 @@ def _simulate_graph(
     from driple.checks import check_choice
     from driple.cli.source import read_file
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import scene_of
+    from driple.cluster.topology import topology_of
     from driple.errors import ConfigError
     from driple.graph.placement import STRATEGIES
     from driple.simulate.calibration import shipped_calibration
@@ -170,7 +170,7 @@ def _simulate_graph(
     if not names:
         note(f"no --setting given; simulating {_DEFAULT_SETTING}")
     wanted = [Setting.parse(name) for name in names or [_DEFAULT_SETTING]]
-    places = [(item, scene_of(item), shipped_calibration(item)) for item in wanted]
+    places = [(item, topology_of(item), shipped_calibration(item)) for item in wanted]
     for _, scene, calibration in places:  # refuses what is unknown before a large graph is read
         for device in dict.fromkeys(scene.devices):
             calibration.device(device)
@@ -228,7 +228,7 @@ def _print(made: Simulation, calibration: Calibration, name: str) -> None:
         for i, (device, seconds) in enumerate(zip(made.scene.devices, times, strict=True))
     ]
     print_table(["", "device", "iteration"], rows)
-    kinds = made.scene.own_workers()
+    kinds = made.scene.labelled_workers()
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")

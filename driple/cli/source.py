@@ -17,11 +17,11 @@ from driple.errors import ConfigError, GraphError
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import Scene
+    from driple.cluster.topology import Topology
     from driple.estimation.stated_error import StatedError
     from driple.graph.cost import GraphCost
     from driple.graph.opgraph import OpGraph
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
 __all__ = [
     "SOURCE_HELP",
@@ -54,11 +54,11 @@ class Reading:
         """How many nodes of each op type have no formula."""
         return self.cost.unknown
 
-    def job(self) -> Job:
+    def job(self) -> PreparedJob:
         """The training job of the graph."""
-        from driple.simulate.prepared_job import Job
+        from driple.simulate.prepared_job import PreparedJob
 
-        return Job(self.graph, cost=self.cost)
+        return PreparedJob(self.graph, cost=self.cost)
 
     @property
     def has_unknown(self) -> bool:
@@ -77,7 +77,7 @@ class Reading:
         sizes = ["--input NAME=SHAPE"] if report.unknown_share > 0 else []
         return " and ".join([*sizes, *(["--loop-turns N"] if report.unknown_turns else [])])
 
-    def stated_error(self, setting: Setting, scene: Scene | None = None) -> StatedError:
+    def stated_error(self, setting: Setting, scene: Topology | None = None) -> StatedError:
         """Error of a simulated answer on a setting; not known with unknown sizes or turns.
 
         Args:

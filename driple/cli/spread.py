@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driple.graph.placement import Strategy
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["Spread"]
+__all__ = ["ServerSpread"]
 
 _UNEVEN = 1.1  # times its even share, from which on a message is due
 _MOST_NAMED = 4  # numbers of servers in one message
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spread:
+class ServerSpread:
     """The fullest server, for each number of servers.
 
     Attributes:
@@ -38,7 +38,7 @@ class Spread:
     largest_share: float
 
     @classmethod
-    def of(cls, job: Job, servers: Sequence[int], placement: Strategy) -> Spread:
+    def of(cls, job: PreparedJob, servers: Sequence[int], placement: Strategy) -> ServerSpread:
         """Spread the variables of a job."""
         from driple.analytic.job_profile import imbalance
 

@@ -17,7 +17,7 @@ from driple.errors import ConfigError
 from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
-    from driple.profiler.stall_profile import Profile
+    from driple.profiler.stall_profile import StallProfile
 
 __all__ = ["stalls_app"]
 
@@ -224,7 +224,7 @@ def data_(
     note(f"wrote {place}: {samples} samples")
 
 
-def _show(profile: Profile, *, json: bool, plot: Path | None) -> None:
+def _show(profile: StallProfile, *, json: bool, plot: Path | None) -> None:
     if json:
         print_json(profile.to_dict())
     else:
@@ -238,7 +238,7 @@ def _show(profile: Profile, *, json: bool, plot: Path | None) -> None:
         note(f"wrote {plot}")
 
 
-def _print(profile: Profile) -> None:
+def _print(profile: StallProfile) -> None:
     """Tables of steps and stalls, and what was left out."""
     from driple.profiler.steps import DIFFERENCES, STEPS
 

@@ -292,12 +292,12 @@ def _why_no_price(given: GivenJob) -> str:
 
 def _doubts(calibration: Calibration, chosen: Sequence[Instance]) -> list[str]:
     """Devices and links without published runs that the simulator could be fitted to."""
-    from driple.cluster.topology import scene_of
+    from driple.cluster.topology import topology_of
     from driple.planning.instances import instance_setting
     from driple.simulate.calibration import nearest_link
 
     found = []
-    links = {scene_of(instance_setting(item)).link for item in chosen if item.num_devices > 1}
+    links = {topology_of(instance_setting(item)).link for item in chosen if item.num_devices > 1}
     stand_ins = {name: nearest_link(name, calibration.links) for name in sorted(links)}
     for name, taken in stand_ins.items():
         if taken != name:

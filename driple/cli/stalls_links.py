@@ -51,7 +51,7 @@ def fit(
 
       driple stalls fit runs/stalls/* -o links.json
     """
-    from driple.profiler.linkfit import fit_link, observations_of, write_channels
+    from driple.profiler.linkfit import fit_channel, observations_of, write_channels
     from driple.profiler.stall_profile import read_profile
 
     by_link: dict[str, list[Observation]] = {}
@@ -60,7 +60,7 @@ def fit(
         model = " ".join(profile.about.command)
         for seen in observations_of(profile, model, interconnect):
             by_link.setdefault(seen.link, []).append(seen)
-    fits = [fit_link(seen) for seen in by_link.values()]
+    fits = [fit_channel(seen) for seen in by_link.values()]
     if json:
         print_json({
             made.channel.name: {
@@ -106,7 +106,7 @@ def predict(
       --network 10G
     """
     from driple.cluster.setting import Setting
-    from driple.cluster.topology import scene_of
+    from driple.cluster.topology import topology_of
     from driple.profiler.communication import (
         bucketed,
         calibrated_channel,
@@ -122,7 +122,7 @@ def predict(
         raise ConfigError(
             f"--setting must be a ring of two or more, such as V100-R8/ho-NVLink, got {wanted.name}"
         )
-    calibration, scene = shipped_calibration(), scene_of(wanted)
+    calibration, scene = shipped_calibration(), topology_of(wanted)
     fitted = {} if links is None else read_channels(links)
     workers = wanted.num_workers
 

@@ -51,7 +51,7 @@ def platform(
     require_tensorflow("measuring a platform")
     from driple.checks import check_number
     from driple.codec import to_dict
-    from driple.files import write_whole
+    from driple.files import atomic_write
     from driple.measure.testbed.async_cluster import TurnCluster
     from driple.measure.testbed.link_benchmark import measure_platform
     from driple.plot.pattern import check_picture
@@ -72,7 +72,7 @@ def platform(
             f"each MB (R^2 {found.r_squared:.3f}, {len(found.sizes)} tensors)"
         )
     if output is not None:
-        write_whole(output, json_.dumps(to_dict(found)).encode(), error=ConfigError)
+        atomic_write(output, json_.dumps(to_dict(found)).encode(), error=ConfigError)
         note(f"wrote {output}")
     if plot is not None:
         from driple.plot.throughput import plot_overhead

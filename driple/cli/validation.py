@@ -43,7 +43,7 @@ def print_validation(data: Path, *, json: bool) -> None:
     from driple.calibration.validate import error_rows, validate
     from driple.dataset.graph_store import GraphStore
     from driple.simulate.calibration import shipped_calibration
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
     rows = read_facts(data / _TABLES / _FACTS)
     store = GraphStore.open(data / _PAPER_GRAPHS)
@@ -54,7 +54,9 @@ def print_validation(data: Path, *, json: bool) -> None:
             data / _GRAPHS,
             progress=lambda what: bar.update(task, description=what, advance=1),
         )
-    jobs = {name: Job(store.graph(name)) for name in workloads_of(rows) if name in store.places}
+    jobs = {
+        name: PreparedJob(store.graph(name)) for name in workloads_of(rows) if name in store.places
+    }
     facts = check_facts(rows, jobs, shipped_calibration(), _whole_catalogue(data))
     errors = error_rows(predictions)
     if json:

@@ -22,16 +22,16 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.numbers import finite_number
 from driple.cli.show import note, print_assumptions, print_json, print_table
-from driple.cli.spread import Spread
+from driple.cli.spread import ServerSpread
 from driple.errors import ConfigError
 from driple.units import format_rate, parse_rates, parse_shares, parse_whole_numbers
 
 if TYPE_CHECKING:
-    from driple.analytic.sweep import Breakdown, Compression, Exchange, Points, Profile
+    from driple.analytic.sweep import Compression, Exchange, JobProfile, Points, StepBreakdown
     from driple.cluster.setting import Setting
     from driple.graph.placement import Strategy
     from driple.simulate.calibration import Calibration
-    from driple.simulate.prepared_job import Job
+    from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["whatif"]
 
@@ -122,7 +122,7 @@ def whatif(
     from driple.cli.source import read_file
     from driple.cluster.setting import Setting
     from driple.graph.placement import STRATEGIES
-    from driple.simulate.prepared_job import Job, closed_form_assumptions
+    from driple.simulate.prepared_job import PreparedJob, closed_form_assumptions
 
     if plot is not None:
         from driple.plot.pattern import check_picture
@@ -136,7 +136,7 @@ def whatif(
     reading = read_file(graph, options)
     reading.show(json=json)
     sweep = _sweep(
-        Job(reading.graph),
+        PreparedJob(reading.graph),
         wanted,
         grid,
         Compression(s_per_byte=compress_cost / 1e9),
@@ -193,11 +193,11 @@ class _Sweep:
 
     points: Points
     rates: Any
-    profile: Profile
+    profile: JobProfile
     how: tuple[Compression, Exchange]
-    found: Breakdown
+    found: StepBreakdown
     names: Any
-    spread: Spread
+    spread: ServerSpread
 
 
 def _grid(wanted: Setting, bandwidth: str, workers: str, ps: str, compress: str) -> list[Any]:
@@ -222,7 +222,7 @@ def _grid(wanted: Setting, bandwidth: str, workers: str, ps: str, compress: str)
 
 
 def _sweep(
-    job: Job,
+    job: PreparedJob,
     wanted: Setting,
     grid: list[Any],
     cost: Compression,
@@ -240,11 +240,11 @@ def _sweep(
     from driple.analytic.advice import bottleneck, rate_from_measured
     from driple.analytic.job_profile import points_of, profile_of, slowest_device
     from driple.analytic.sweep import iteration_seconds
-    from driple.cluster.topology import scene_of
+    from driple.cluster.topology import topology_of
     from driple.simulate.calibration import shipped_calibration
 
     rates, counts, servers, ratios = grid
-    scene, calibration = scene_of(wanted), shipped_calibration(wanted)
+    scene, calibration = topology_of(wanted), shipped_calibration(wanted)
     own = points_of(job, scene, calibration, deviation=deviation, limited=limit)
     profile = profile_of(job, slowest_device(job, scene, calibration))
     if measured is not None:
@@ -254,7 +254,7 @@ def _sweep(
     else:
         rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
     known, which = np.unique(servers, return_inverse=True)
-    spread = Spread.of(job, known.tolist(), placement)
+    spread = ServerSpread.of(job, known.tolist(), placement)
     uneven = np.array(spread.imbalances)[which]
     points = replace(own, workers=counts, servers=servers, imbalance=uneven, compression=ratios)
     found = iteration_seconds(profile, points, cost, how)
@@ -277,7 +277,7 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
 
     link = calibration.links[ETHERNET]
     most = calibration.server_bytes_per_s if limit else np.inf
-    reached = rates * link.share_of(_MEASURED_WORKERS)
+    reached = rates * link.effective_share(_MEASURED_WORKERS)
     if (reached > most).any():
         note(
             f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "

@@ -15,7 +15,7 @@ from driple.catalog import Device, device_named, link_named, shipped_hardware
 from driple.cluster.setting import Setting
 from driple.errors import SettingError
 
-__all__ = ["Scene", "copy_s_per_byte", "known_scene", "scene_of"]
+__all__ = ["Topology", "copy_s_per_byte", "known_scene", "topology_of"]
 
 # Devices of all workers in the heterogeneous settings of Table 6, by topology; its machines hold
 # two V100 (two of them) or three 2080 Ti and a Titan RTX (three of them).
@@ -31,7 +31,7 @@ _MACHINES = {(2, 2): 2, (4, 4): 2, (5, 5): 5, (5, 10): 5}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scene:
+class Topology:
     """A cluster, role by role.
 
     Attributes:
@@ -53,7 +53,7 @@ class Scene:
         """Machines with workers, which share the links: what `LinkEfficiency` was fitted by."""
         return len(set(self.worker_machine))
 
-    def own_workers(self) -> dict[int, int]:
+    def labelled_workers(self) -> dict[int, int]:
         """Workers with the setting's own device: the first of each kind, and how many are of it.
 
         Two are of a kind if the same servers are on their machines: what they fetch from these
@@ -75,7 +75,7 @@ class Scene:
         return 1 + max((*self.worker_machine, *self.server_machine))
 
 
-def scene_of(setting: Setting) -> Scene:
+def topology_of(setting: Setting) -> Topology:
     """The machines of a setting.
 
     Raises:
@@ -95,7 +95,7 @@ def scene_of(setting: Setting) -> Scene:
     else:
         workers = tuple(i * machines // num_workers for i in range(num_workers))
         servers = tuple(i * machines // num_servers for i in range(num_servers))
-    return Scene(
+    return Topology(
         devices=devices,
         worker_machine=workers,
         server_machine=servers,
@@ -104,10 +104,10 @@ def scene_of(setting: Setting) -> Scene:
     )
 
 
-def known_scene(setting: Setting) -> Scene | None:
+def known_scene(setting: Setting) -> Topology | None:
     """The machines of a setting; None where it is not known what they are."""
     try:
-        return scene_of(setting)
+        return topology_of(setting)
     except SettingError:
         return None
 

@@ -24,7 +24,7 @@ from driple.dataset.example import graph_hash
 from driple.dataset.graphtable import graphs_from_table, graphs_to_table
 from driple.dataset.tables import read_table, write_table
 from driple.errors import ConfigError, DatasetError
-from driple.files import replacing, told_as, write_whole
+from driple.files import atomic_replace, atomic_write, wrap_os_error
 from driple.graph.opgraph import OpGraph
 from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
 from driple.jobs.tensorflow.graphmode import begin_graph_mode
@@ -182,7 +182,7 @@ def store_graphs(
 
 
 def _opened(folder: Path, setting: Setting, reader_version: int) -> GraphStore:
-    with told_as(DatasetError, f"write graphs into {folder}"):
+    with wrap_os_error(DatasetError, f"write graphs into {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
     if not (folder / INDEX_FILE).exists():
         return GraphStore(folder, setting.name, {}, reader_version)
@@ -207,7 +207,7 @@ def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
     shard = f"shard-{digest}.parquet"
     table, encodings = graphs_to_table({keys[name]: graph for name, graph in graphs.items()})
     file = store.folder / shard
-    with told_as(DatasetError, f"write {file}"), replacing(file) as (part,):
+    with wrap_os_error(DatasetError, f"write {file}"), atomic_replace(file) as (part,):
         write_table(table, part, encodings)
     places = store.places | {workload: (shard, key) for workload, key in keys.items()}
     index = {
@@ -217,7 +217,7 @@ def _with_shard(store: GraphStore, graphs: dict[str, OpGraph]) -> GraphStore:
         "workloads": places,
     }
     text = json.dumps(index, indent=1) + "\n"
-    write_whole(store.folder / INDEX_FILE, text.encode(), error=DatasetError)
+    atomic_write(store.folder / INDEX_FILE, text.encode(), error=DatasetError)
     return GraphStore(store.folder, store.setting, places, store.reader_version)
 
 

@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.dataset.example import Dataset, Detail, Example
 from driple.dataset.graph_store import GraphStore
 from driple.dataset.store import write_dataset
 from driple.errors import DatasetError, DripleError
-from driple.files import told_as, write_whole
+from driple.files import atomic_write, wrap_os_error
 from driple.graph.opgraph import OpGraph
 from driple.jobs.catalogue import model_of
 from driple.jobs.workload import Workload
 from driple.processes import end_with_parent
 from driple.simulate.calibration import Calibration, shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.trace.provenance import Provenance
 from driple.trace.targets import FIGURES, RESOURCES, Targets
@@ -96,7 +96,7 @@ def simulate_store(
     """
     folder = Path(out)
     parts = folder / _PARTS
-    with told_as(DatasetError, f"write {parts}"):
+    with wrap_os_error(DatasetError, f"write {parts}"):
         parts.mkdir(parents=True, exist_ok=True)
     shards = sorted({shard for shard, _ in store.places.values()})
     files = {shard: parts / f"{_key(store, shard, plan, calibration)}.json" for shard in shards}
@@ -127,7 +127,7 @@ def simulate_store(
             licence="Apache-2.0",
             steps=plan.steps_on(setting),
             seed=plan.seed,
-            iteration_time_error=reached.error_of(setting, scene_of(setting).link),
+            iteration_time_error=reached.error_of(setting, topology_of(setting).link),
             calibration=reached.about,
         )
         made = Dataset(
@@ -139,7 +139,7 @@ def simulate_store(
         )
         write_dataset(made, folder / setting.file_name, graphs_in=SHARED_GRAPHS)
         places.append(folder / setting.file_name)
-    with told_as(DatasetError, f"delete {parts}"):
+    with wrap_os_error(DatasetError, f"delete {parts}"):
         shutil.rmtree(parts)
     return places
 
@@ -166,11 +166,11 @@ def _simulate_shard(
     """Simulate the graphs of a shard on all settings, and write the part."""
     rows = []
     places = [
-        (setting, scene_of(setting), calibration or shipped_calibration(setting))
+        (setting, topology_of(setting), calibration or shipped_calibration(setting))
         for setting in plan.settings
     ]
     for workload, graph in _of_shard(store, shard):
-        job = Job(graph)
+        job = PreparedJob(graph)
         for setting, scene, reached in places:
             made = simulate(
                 job,
@@ -189,7 +189,7 @@ def _simulate_shard(
                     "patterns": dict(made.patterns),
                 }
             )
-    write_whole(file, json.dumps(rows).encode(), error=DatasetError)
+    atomic_write(file, json.dumps(rows).encode(), error=DatasetError)
 
 
 def _of_shard(store: GraphStore, shard: str) -> Iterator[tuple[str, OpGraph]]:

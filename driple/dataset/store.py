@@ -27,7 +27,7 @@ from driple.dataset.grouptable import groups_from_table, groups_to_table, holds_
 from driple.dataset.tables import read_table, require_pyarrow, write_table
 from driple.errors import DatasetError
 from driple.features.pregrouped import AnyGraph, GroupedGraph
-from driple.files import replacing, told_as
+from driple.files import atomic_replace, wrap_os_error
 from driple.graph.version import FIRST_READER_VERSION
 from driple.storedfiles import parse_json, read_json
 from driple.trace.provenance import Provenance
@@ -81,18 +81,18 @@ def write_dataset(dataset: Dataset, path: str | Path, *, graphs_in: str = "") ->
     examples_table = _examples_to_table(dataset.examples, hashes)
     if graphs_in:
         _add_shared(_shared_file(folder, graphs_in), graphs)
-        with told_as(DatasetError, f"write data set {folder}"):
+        with wrap_os_error(DatasetError, f"write data set {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             files = [folder / name for name in (EXAMPLES_FILE, ABOUT_FILE)]
-            with replacing(*files) as (examples_part, about_part):
+            with atomic_replace(*files) as (examples_part, about_part):
                 write_table(examples_table, examples_part, {})
                 about_part.write_bytes(about)
         return
     graphs_table, encodings = _graphs_to_table(graphs)
     files = [folder / name for name in (GRAPHS_FILE, EXAMPLES_FILE, ABOUT_FILE)]
-    with told_as(DatasetError, f"write data set {folder}"):
+    with wrap_os_error(DatasetError, f"write data set {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(*files) as (graphs_part, examples_part, about_part):
+        with atomic_replace(*files) as (graphs_part, examples_part, about_part):
             write_table(graphs_table, graphs_part, encodings)
             write_table(examples_table, examples_part, {})
             about_part.write_bytes(about)
@@ -184,9 +184,9 @@ def _add_shared(file: Path, graphs: dict[str, AnyGraph]) -> None:
         return
     there = _read_graphs(file) if stored else {}
     table, encodings = _graphs_to_table({**there, **graphs})
-    with told_as(DatasetError, f"write {file}"):
+    with wrap_os_error(DatasetError, f"write {file}"):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as (part,):
+        with atomic_replace(file) as (part,):
             write_table(table, part, encodings)
 
 

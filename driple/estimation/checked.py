@@ -1,4 +1,4 @@
-"""A prediction whose step time was compared with a closed form: the `predict` of users.
+"""A prediction whose step time was compared with a closed form: the `checked_predict` of users.
 
     OpGraph, Checkpoint -> Prediction;  OpGraph, Setting -> step time of a closed form
     both -> the prediction, and whether it contradicts the closed form
@@ -13,15 +13,15 @@ from __future__ import annotations
 from driple.analytic.closed_forms import shipped_closed_forms
 from driple.analytic.quick import quick_step_s
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Scene, scene_of
+from driple.cluster.topology import Topology, topology_of
 from driple.errors import GraphError, SettingError
 from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.predict import Prediction
-from driple.inspector.predict import predict as predict_alone
-from driple.simulate.prepared_job import Job
+from driple.inspector.predict import checked_predict as predict_alone
+from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["allowed_error", "compared", "predict"]
+__all__ = ["allowed_error", "checked_predict", "compared"]
 
 # From this relative error on, a step time contradicts the closed form. With one server, or in a
 # ring, the closed form is within 6 % of the simulator on nine of ten graphs, so that this is the
@@ -29,12 +29,12 @@ __all__ = ["allowed_error", "compared", "predict"]
 _ONE_SERVER, _SEVERAL_SERVERS = 0.25, 0.5
 
 
-def predict(
+def checked_predict(
     graph: OpGraph,
     checkpoint: Checkpoint,
     *,
-    job: Job | None = None,
-    scene: Scene | None = None,
+    job: PreparedJob | None = None,
+    scene: Topology | None = None,
 ) -> Prediction:
     """Predict how the training job of the graph will use the cluster, and check the step time.
 
@@ -54,15 +54,17 @@ def predict(
     return prediction if job is None else compared(prediction, job, scene=scene)
 
 
-def _job_of(graph: OpGraph) -> Job | None:
+def _job_of(graph: OpGraph) -> PreparedJob | None:
     """The job of a graph; None if the graph does not tell what its ops compute on."""
     try:
-        return Job(graph)
+        return PreparedJob(graph)
     except GraphError:
         return None
 
 
-def compared(prediction: Prediction, job: Job, *, scene: Scene | None = None) -> Prediction:
+def compared(
+    prediction: Prediction, job: PreparedJob, *, scene: Topology | None = None
+) -> Prediction:
     """The prediction with the closed form beside it; as it is where there is no closed form.
 
     Args:
@@ -72,7 +74,7 @@ def compared(prediction: Prediction, job: Job, *, scene: Scene | None = None) ->
     """
     setting = Setting.parse(prediction.setting)
     try:
-        scene = scene_of(setting) if scene is None else scene
+        scene = topology_of(setting) if scene is None else scene
         closed_s = quick_step_s(job, setting, scene=scene)
         most = allowed_error(scene, prediction.provenance, is_strange=bool(prediction.strange))
     except (GraphError, SettingError):  # nothing is sent, no sizes, or a device without calibration
@@ -90,7 +92,7 @@ def compared(prediction: Prediction, job: Job, *, scene: Scene | None = None) ->
     return prediction.compared(closed_s, words)
 
 
-def allowed_error(scene: Scene, provenance: str, *, is_strange: bool) -> float:
+def allowed_error(scene: Topology, provenance: str, *, is_strange: bool) -> float:
     """Relative error from which on a step time contradicts the closed form.
 
     Simulated labels follow the same laws as the closed form. Measured ones do not: there an

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
-    from driple.calibration.validate import Prediction
+    from driple.calibration.validate import HeldOutPrediction
 
 __all__ = ["CheckedRun", "checked_runs", "runs_from_json", "runs_to_json", "shipped_checked_runs"]
 
@@ -52,7 +52,7 @@ class CheckedRun:
     error_pct: float
 
 
-def checked_runs(predictions: Iterable[Prediction]) -> list[CheckedRun]:
+def checked_runs(predictions: Iterable[HeldOutPrediction]) -> list[CheckedRun]:
     """The runs that are trained as a simulation trains, with the model or the device held out.
 
     Left out are runs whose ops a compiler fused, and rings that send gradients only when all are

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from driple.catalog import link_named
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Scene, scene_of
+from driple.cluster.topology import Topology, topology_of
 from driple.codec import Json, json_field, to_dict
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
 from driple.graph.cost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
@@ -134,7 +134,7 @@ def stated_error(
     runs: Sequence[CheckedRun] | None = None,
     calibration: Calibration | None = None,
     cost: GraphCost | None = None,
-    scene: Scene | None = None,
+    scene: Topology | None = None,
 ) -> StatedError:
     """The error that belongs to a simulated answer.
 
@@ -164,11 +164,11 @@ def stated_error(
     return _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
 
 
-def _scene(setting: Setting, known: Scene | None) -> Scene:
-    return scene_of(setting) if known is None else known
+def _scene(setting: Setting, known: Topology | None) -> Topology:
+    return topology_of(setting) if known is None else known
 
 
-def _on_ring(setting: Setting, scene: Scene, like: Sequence[CheckedRun]) -> StatedError:
+def _on_ring(setting: Setting, scene: Topology, like: Sequence[CheckedRun]) -> StatedError:
     several = scene.num_machines > 1
     where = "on several machines" if several else "in one machine"
     rings = [run for run in like if run.kind == "ring" and run.several_machines == several]
@@ -196,7 +196,7 @@ def _on_ring(setting: Setting, scene: Scene, like: Sequence[CheckedRun]) -> Stat
 
 
 def _on_servers(
-    setting: Setting, scene: Scene, checked: Sequence[CheckedRun], *, half: bool
+    setting: Setting, scene: Topology, checked: Sequence[CheckedRun], *, half: bool
 ) -> StatedError:
     """With servers only small GPUs were published.
 
@@ -219,7 +219,7 @@ def _on_servers(
     return max(together, alone, key=lambda error: error.p90_pct or 0.0)
 
 
-def _unlike_clusters(setting: Setting, scene: Scene, clusters: Sequence[CheckedRun]) -> str:
+def _unlike_clusters(setting: Setting, scene: Topology, clusters: Sequence[CheckedRun]) -> str:
     """How a setting differs from all published runs with servers; empty if it does not."""
     if not clusters:
         return "there is no published run with parameter servers"

@@ -32,9 +32,9 @@ __all__ = [
     "ArenaConfig",
     "ArenaResult",
     "Fold",
+    "ScoreSpread",
     "SeedScores",
     "SplitKind",
-    "Spread",
     "TableRow",
 ]
 
@@ -188,7 +188,7 @@ class SeedScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ScoreSpread:
     """A number over the seeds.
 
     Attributes:
@@ -200,7 +200,7 @@ class Spread:
     std: float | None
 
     @classmethod
-    def of(cls, values: list[float]) -> Spread:
+    def of(cls, values: list[float]) -> ScoreSpread:
         """Mean and deviation of one value or more."""
         std = float(np.std(values, ddof=1)) if len(values) > 1 else None
         return cls(float(np.mean(values)), std)
@@ -226,7 +226,7 @@ class TableRow:
     by_seed: dict[str, dict[int, float]]
 
     @property
-    def values(self) -> dict[str, Spread]:
+    def values(self) -> dict[str, ScoreSpread]:
         """By method, over all its seeds."""
         return {method: self._over(method, seeds) for method, seeds in self.by_seed.items()}
 
@@ -250,8 +250,8 @@ class TableRow:
                     best = method
         return best if compared else None
 
-    def _over(self, method: str, seeds: Iterable[int]) -> Spread:
-        return Spread.of([self.by_seed[method][seed] for seed in seeds])
+    def _over(self, method: str, seeds: Iterable[int]) -> ScoreSpread:
+        return ScoreSpread.of([self.by_seed[method][seed] for seed in seeds])
 
     def to_text(self, method: str) -> str:
         """A method's number and its spread."""

@@ -24,7 +24,7 @@ from driple.trace.repeatability import smape_shares
 from driple.trace.targets import TARGET_NAMES
 from driple.training.metrics import predicted_times_s
 
-__all__ = ["Breakdown", "OverFloor", "WorkloadError", "break_down"]
+__all__ = ["ErrorBreakdown", "OverFloor", "WorkloadError", "break_down"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class OverFloor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Breakdown:
+class ErrorBreakdown:
     """Where the error of one method is.
 
     Attributes:
@@ -135,7 +135,7 @@ class Breakdown:
         }
 
 
-def break_down(result: ArenaResult, method: str) -> Breakdown:
+def break_down(result: ArenaResult, method: str) -> ErrorBreakdown:
     """Where the error of a method is, over all seeds and folds.
 
     Every test of a workload counts the same; the table of the arena lets every fold count the same.
@@ -203,7 +203,7 @@ def break_down(result: ArenaResult, method: str) -> Breakdown:
                 reason=evidence.reason(names[i], smape),
             )
         )
-    return Breakdown(
+    return ErrorBreakdown(
         method=method,
         families=tuple(shown),
         by_family=by_family,

@@ -24,10 +24,10 @@ from driple.codec import from_json, to_dict
 from driple.errors import CheckpointError, ConfigError
 from driple.features.config import InputConfig
 from driple.features.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.graph.version import FIRST_READER_VERSION, READER_VERSION
 from driple.inspector.config import InspectorConfig
-from driple.inspector.cost_prior import CostLaw
+from driple.inspector.cost_prior import CostPrior
 from driple.inspector.intervals import Intervals
 from driple.inspector.metadata import numbers_of, object_of, text_of, version_of
 from driple.inspector.residuals import Residuals
@@ -92,7 +92,7 @@ class Checkpoint:
     metrics: dict[str, float]
     preset: str
     versions: dict[str, str]
-    law: CostLaw | None = None
+    law: CostPrior | None = None
     residuals: Residuals | None = None
     intervals: Intervals | None = None
     num_tuned: int = 0
@@ -121,7 +121,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
     except (CheckpointError, ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{target}: not written, {error}") from error
     data = safetensors.numpy.save(weights, metadata={_METADATA_KEY: metadata})
-    write_whole(target, data, error=CheckpointError)
+    atomic_write(target, data, error=CheckpointError)
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -260,7 +260,7 @@ def _from_metadata(
     residuals = _residuals(fields, weights, config.num_context)
     law = None
     if fields.get("law") is not None:
-        law = CostLaw.from_dict(object_of(fields, "law"), len(input_config.context_names))
+        law = CostPrior.from_dict(object_of(fields, "law"), len(input_config.context_names))
     _check_widths(config, input_config, input_scaler, law)
     num_tuned = fields.get("num_tuned", 0)  # written since transfer exists
     most = config.num_layers(num_groups) - 1
@@ -336,7 +336,7 @@ def _of_today(fields: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _check_widths(
-    config: InspectorConfig, built: InputConfig, scaler: InputScaler, law: CostLaw | None
+    config: InspectorConfig, built: InputConfig, scaler: InputScaler, law: CostPrior | None
 ) -> None:
     """Structure, input and scaler must speak of equally long vectors."""
     num_context = len(built.context_names) + (NUM_TARGETS if law else 0)

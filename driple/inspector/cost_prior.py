@@ -21,7 +21,7 @@ from driple.features.builder import InspectorInput
 from driple.graph.cost import CONVOLUTION_KINDS
 from driple.trace.targets import NUM_TARGETS
 
-__all__ = ["LAW_NAMES", "CostLaw"]
+__all__ = ["LAW_NAMES", "CostPrior"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ LAW_NAMES: tuple[tuple[str, ...], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CostLaw:
+class CostPrior:
     """Rates of one setting.
 
     Attributes:
@@ -66,7 +66,7 @@ class CostLaw:
     columns: tuple[tuple[int, ...], ...]
     rates: FloatArray
     floor: FloatArray
-    read: CostLaw | None = None
+    read: CostPrior | None = None
 
     def __post_init__(self) -> None:
         if self.rates.shape != (NUM_TARGETS, len(self.columns) + 1):
@@ -110,7 +110,7 @@ class CostLaw:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, object], num_context: int) -> CostLaw:
+    def from_dict(cls, fields: Mapping[str, object], num_context: int) -> CostPrior:
         """The inverse of `to_dict`; raises ConfigError on odd fields.
 
         Args:

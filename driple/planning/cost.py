@@ -21,9 +21,9 @@ from driple.estimation.stated_error import JobKind, StatedError, stated_error
 from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
 from driple.memory.least import LeastMemory, device_memory_bytes
 from driple.planning.instances import instance_setting
-from driple.profiler.stall_profile import Profile
+from driple.profiler.stall_profile import StallProfile
 from driple.simulate.calibration import Calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.units import HOUR_S, format_duration, format_size
 
@@ -144,7 +144,7 @@ def refused_for_precision(precision: str, instance: Instance, machines: int = 1)
 
 
 def simulated_offer(
-    job: Job,
+    job: PreparedJob,
     instance: Instance,
     calibration: Calibration,
     *,
@@ -201,7 +201,7 @@ def simulated_offer(
 
 
 def measured_offer(
-    profile: Profile,
+    profile: StallProfile,
     instance: Instance,
     *,
     samples: int | None = None,

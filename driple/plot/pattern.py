@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driple.errors import ConfigError, MissingExtraError
-from driple.files import replacing, told_as
+from driple.files import atomic_replace, wrap_os_error
 from driple.trace.targets import RESOURCES, UNITS
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def save_picture(figure: Figure, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     try:
-        with told_as(ConfigError, f"write --plot {path}"), replacing(path) as (part,):
+        with wrap_os_error(ConfigError, f"write --plot {path}"), atomic_replace(path) as (part,):
             figure.savefig(part, dpi=130, format=path.suffix.removeprefix("."))
     finally:
         plt.close(figure)

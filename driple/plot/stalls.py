@@ -13,7 +13,7 @@ from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
     from driple.planning.cost import Offer
-    from driple.profiler.stall_profile import Profile
+    from driple.profiler.stall_profile import StallProfile
 
 __all__ = ["COLOURS", "Bar", "bars_of", "plot_offers", "plot_profile"]
 
@@ -74,7 +74,7 @@ def _steps_within(bar: Bar) -> set[int]:
     }
 
 
-def plot_profile(profile: Profile, path: Path) -> None:
+def plot_profile(profile: StallProfile, path: Path) -> None:
     """Draw a bar of an iteration for one machine and one for several, of the steps measured.
 
     Stalls below zero are not drawn; the table has them.

@@ -12,7 +12,7 @@ from driple.units import format_rate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from driple.analytic.sweep import Breakdown
+    from driple.analytic.sweep import StepBreakdown
 
 __all__ = ["apart", "plot_whatif"]
 
@@ -33,7 +33,7 @@ def plot_whatif(
     workers: Any,
     servers: Any,
     ratios: Any,
-    found: Breakdown,
+    found: StepBreakdown,
     names: Any,
     path: Path,
     *,

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from driple.graph.torch.torch_graph import graph_of_step
     from driple.profiler.api import profile
-    from driple.profiler.stall_profile import Profile
+    from driple.profiler.stall_profile import StallProfile
 
-__all__ = ["Profile", "batches", "graph_of_step", "profile"]
+__all__ = ["StallProfile", "batches", "graph_of_step", "profile"]
 
 _HOMES = {
-    "Profile": "driple.profiler.stall_profile",
+    "StallProfile": "driple.profiler.stall_profile",
     "graph_of_step": "driple.graph.torch.torch_graph",
     "profile": "driple.profiler.api",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.jobs.import_path import reference_of
-from driple.profiler.stall_profile import Profile
+from driple.profiler.stall_profile import StallProfile
 from driple.profiler.steps import STEPS, Plan
 from driple.profiler.steps_runner import Progress, default_processes, profile_script
 
@@ -32,7 +32,7 @@ def profile(
     tries: int = 3,
     timeout_s: float = 600.0,
     progress: Progress = lambda *_: None,
-) -> Profile:
+) -> StallProfile:
     """Profile synchronous data-parallel training of a model on a data set.
 
     Args:

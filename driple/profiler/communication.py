@@ -20,7 +20,7 @@ from driple.comm.ring import RingSpec, passing
 from driple.errors import ConfigError
 from driple.profiler.profile_records import SeenGradients
 from driple.simulate.calibration import CalibratedDevice, Calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["Buckets", "Channel", "Gradients", "bucketed", "calibrated_channel",
            "communication_stall", "gradients_of_job", "paper_time"]  # fmt: skip
@@ -164,7 +164,7 @@ def communication_stall(
     return max(float(ends[-1]) - gradients.end_s, 0.0)
 
 
-def gradients_of_job(job: Job, device: CalibratedDevice) -> Gradients:
+def gradients_of_job(job: PreparedJob, device: CalibratedDevice) -> Gradients:
     """The gradients of a TensorFlow graph, with the times that the simulator gives its ops.
 
     Raises:
@@ -194,5 +194,5 @@ def calibrated_channel(
     """A link that nobody fitted: what published rings reached of it (study simulation)."""
     link = calibration.link(name)
     return Channel(
-        name=name, latency_s=link.tensor_s, bytes_per_s=bytes_per_s * link.share_of(workers)
+        name=name, latency_s=link.tensor_s, bytes_per_s=bytes_per_s * link.effective_share(workers)
     )

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader
 
 from driple.codec import to_dict
 from driple.errors import MeasureError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.profiler.gradients import GradientTimer
 from driple.profiler.profile_records import RankResult
 
@@ -226,11 +226,11 @@ class Meter:
             backend=distributed.get_backend() if distributed.is_initialized() else None,
             gradients=None if self._gradients is None else self._gradients.seen(),
         )
-        write_whole(self._out, json.dumps(to_dict(result)).encode(), error=MeasureError)
+        atomic_write(self._out, json.dumps(to_dict(result)).encode(), error=MeasureError)
         raise SystemExit(0)
 
     def _refuse(self, why: str) -> NoReturn:
-        write_whole(self._out, json.dumps({"error": why}).encode(), error=MeasureError)
+        atomic_write(self._out, json.dumps({"error": why}).encode(), error=MeasureError)
         raise SystemExit(REFUSED)
 
     def _own_seconds(self) -> float:

@@ -20,7 +20,7 @@ from pathlib import Path
 from driple.codec import from_json, to_dict
 from driple.errors import MeasureError
 from driple.profiler.profile_records import RankResult, WorkerJob
-from driple.profiler.steps import Plan, Step
+from driple.profiler.steps import Plan, ProfileStep
 from driple.storedfiles import read_json
 
 __all__ = ["Launch", "Place", "cores_of_devices", "run_launch"]
@@ -63,7 +63,7 @@ class Launch:
     """
 
     command: tuple[str, ...]
-    step: Step
+    step: ProfileStep
     plan: Plan
     places: tuple[Place, ...]
     master: tuple[str, int]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from driple.calibration.solver import least_squares
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.profiler.communication import (
     BUCKET_MIB,
     FIRST_BUCKET_MIB,
@@ -31,11 +31,11 @@ from driple.profiler.communication import (
     bucketed,
     communication_stall,
 )
-from driple.profiler.stall_profile import Profile
+from driple.profiler.stall_profile import StallProfile
 from driple.storedfiles import read_json
 from driple.units import format_rate
 
-__all__ = ["LinkFit", "Observation", "fit_link", "observations_of", "read_channels",
+__all__ = ["LinkFit", "Observation", "fit_channel", "observations_of", "read_channels",
            "write_channels"]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
@@ -98,7 +98,7 @@ class LinkFit:
         return self.errors_pct[_form(self.channel)]
 
 
-def observations_of(profile: Profile, model: str, interconnect: str) -> list[Observation]:
+def observations_of(profile: StallProfile, model: str, interconnect: str) -> list[Observation]:
     """The stalls of communication in a profile.
 
     Args:
@@ -140,7 +140,7 @@ def observations_of(profile: Profile, model: str, interconnect: str) -> list[Obs
     ]
 
 
-def fit_link(seen: Sequence[Observation]) -> LinkFit:
+def fit_channel(seen: Sequence[Observation]) -> LinkFit:
     """Fit latency and rate of the link that all these are of.
 
     Raises:
@@ -248,7 +248,7 @@ def write_channels(fits: Sequence[LinkFit], file: Path) -> None:
         for fit in fits
     ]
     text = json.dumps({"format": FORMAT, "links": links}, indent=1)
-    write_whole(file, text.encode(), error=ConfigError)
+    atomic_write(file, text.encode(), error=ConfigError)
 
 
 def read_channels(file: Path) -> dict[str, Channel]:

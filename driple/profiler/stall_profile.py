@@ -16,7 +16,7 @@ from driple.profiler.profile_records import FORMAT, LaunchRecord, ProfileRecord,
 from driple.profiler.steps import STEPS
 from driple.storedfiles import read_json
 
-__all__ = ["FORMAT", "Profile", "disturbance", "read_profile"]
+__all__ = ["FORMAT", "StallProfile", "disturbance", "read_profile"]
 
 # Cores that others may use before a reader is told, and who they are.
 _OTHERS = {"other_cores": (0.3, "other programs used"),
@@ -24,7 +24,7 @@ _OTHERS = {"other_cores": (0.3, "other programs used"),
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Profile:
+class StallProfile:
     """A profile, whole or not.
 
     Attributes:
@@ -127,7 +127,7 @@ def disturbance(launch: LaunchRecord) -> float:
     return max(float(getattr(launch, cores)) / most for cores, (most, _) in _OTHERS.items())
 
 
-def read_profile(folder: Path) -> Profile:
+def read_profile(folder: Path) -> StallProfile:
     """The profile of a folder.
 
     Raises:
@@ -162,4 +162,4 @@ def read_profile(folder: Path) -> Profile:
             LaunchRecord, launch, where=where, error=MeasureError, advice=advice
         )
     record = from_json(ProfileRecord, about, where=damaged, error=MeasureError, advice=advice)
-    return Profile(folder=folder, about=record, launches=launches)
+    return StallProfile(folder=folder, about=record, launches=launches)

@@ -18,14 +18,14 @@ from types import MappingProxyType
 from driple.checks import check_number, check_whole
 from driple.errors import ConfigError
 
-__all__ = ["DIFFERENCES", "STEPS", "Difference", "Plan", "Step"]
+__all__ = ["DIFFERENCES", "STEPS", "Difference", "Plan", "ProfileStep"]
 
 # The first iterations tell which loader trains, time the gradients, and let DDP order its buckets.
 LEAST_WARMUP = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class ProfileStep:
     """One way to run the training script.
 
     Attributes:
@@ -41,15 +41,15 @@ class Step:
     cold: bool = False
 
 
-STEPS: Mapping[int, Step] = MappingProxyType(
+STEPS: Mapping[int, ProfileStep] = MappingProxyType(
     {
         step.number: step
         for step in (
-            Step(number=1, title="one device, synthetic data"),
-            Step(number=2, title="all devices of a machine, synthetic data"),
-            Step(number=3, title="real data, caches cleared", synthetic=False, cold=True),
-            Step(number=4, title="real data, cached", synthetic=False),
-            Step(number=5, title="several machines, synthetic data, as many devices"),
+            ProfileStep(number=1, title="one device, synthetic data"),
+            ProfileStep(number=2, title="all devices of a machine, synthetic data"),
+            ProfileStep(number=3, title="real data, caches cleared", synthetic=False, cold=True),
+            ProfileStep(number=4, title="real data, cached", synthetic=False),
+            ProfileStep(number=5, title="several machines, synthetic data, as many devices"),
         )
     }
 )

@@ -24,7 +24,7 @@ from typing import Any
 from driple.checks import check_whole
 from driple.codec import to_dict
 from driple.errors import ConfigError, MeasureError
-from driple.files import told_as, write_whole
+from driple.files import atomic_write, wrap_os_error
 from driple.measure.counters.machine import busy_time, host_facts
 from driple.profiler.caches import CLEARERS, check_data, choose_clearer
 from driple.profiler.launch import Launch, cores_of_devices, run_launch
@@ -36,8 +36,8 @@ from driple.profiler.profile_records import (
     ProfileRecord,
     RankResult,
 )
-from driple.profiler.stall_profile import Profile, disturbance, read_profile
-from driple.profiler.steps import STEPS, Plan, Step
+from driple.profiler.stall_profile import StallProfile, disturbance, read_profile
+from driple.profiler.steps import STEPS, Plan, ProfileStep
 
 __all__ = ["Progress", "check_command", "default_processes", "follow", "profile_script"]
 
@@ -61,7 +61,7 @@ def profile_script(
     steps: Sequence[int] = tuple(STEPS),
     group: Group | None = None,
     progress: Progress = lambda *_: None,
-) -> Profile:
+) -> StallProfile:
     """Run the steps of a profile that are not there yet.
 
     Args:
@@ -131,7 +131,7 @@ class _Run:
                 "torchrun joined; give --processes that this divides"
             )
 
-    def go(self, wanted: Sequence[Step], progress: Progress) -> None:
+    def go(self, wanted: Sequence[ProfileStep], progress: Progress) -> None:
         """Do what is not done."""
         about = self._open()
         left_out = {
@@ -147,7 +147,7 @@ class _Run:
                 progress(f"step {step.number}: {step.title}{words}", done, len(todo))
         progress("done", len(todo), len(todo))
 
-    def _measure(self, step: Step, repeat: int) -> Iterator[str]:
+    def _measure(self, step: ProfileStep, repeat: int) -> Iterator[str]:
         """One launch, kept when it is whole; made again if others disturbed it, which it tells."""
         if not step.cold and not step.synthetic and not self.cached:
             self._launch(step)  # fills the caches, and is not kept
@@ -161,9 +161,9 @@ class _Run:
             self._check_batch(step, found[-1])
         kept = replace(min(found, key=disturbance), cleared=self.clearer if step.cold else None)
         data = json.dumps(to_dict(kept)).encode()
-        write_whole(self._file(step, repeat), data, error=MeasureError)
+        atomic_write(self._file(step, repeat), data, error=MeasureError)
 
-    def _launch(self, step: Step) -> LaunchRecord:
+    def _launch(self, step: ProfileStep) -> LaunchRecord:
         """Run a step once; what its ranks measured, put together."""
         begin_s, own_s = time.monotonic(), time.process_time()
         before, children = busy_time(), _children_s()
@@ -190,7 +190,7 @@ class _Run:
             stolen_cores=(after.steal_s - before.steal_s) / wall_s,
         )
 
-    def _run(self, step: Step, places: Any, master: tuple[str, int]) -> list[RankResult]:
+    def _run(self, step: ProfileStep, places: Any, master: tuple[str, int]) -> list[RankResult]:
         launch = Launch(
             command=self.command,
             step=step,
@@ -246,7 +246,7 @@ class _Run:
             cleared=None,
         )
 
-    def _obstacle(self, step: Step) -> str | None:
+    def _obstacle(self, step: ProfileStep) -> str | None:
         """Why this machine cannot do a step; None if it can, or has."""
         if all(self._file(step, repeat).exists() for repeat in range(self.plan.repeats)):
             return None
@@ -268,7 +268,7 @@ class _Run:
             return str(error)
         return None
 
-    def _check_batch(self, step: Step, found: LaunchRecord) -> None:
+    def _check_batch(self, step: ProfileStep, found: LaunchRecord) -> None:
         """Every process must train on as many samples in each step."""
         for other in STEPS:
             file = self._file(STEPS[other], 0)
@@ -282,12 +282,12 @@ class _Run:
                     "processes there are"
                 )
 
-    def _file(self, step: Step, repeat: int) -> Path:
+    def _file(self, step: ProfileStep, repeat: int) -> Path:
         return self.folder / f"step{step.number}.r{repeat}.json"
 
     def _open(self) -> ProfileRecord:
         """What profile.json holds; a new one if it is not there."""
-        with told_as(ConfigError, f"make folder {self.folder}", "give another --out"):
+        with wrap_os_error(ConfigError, f"make folder {self.folder}", "give another --out"):
             self.folder.mkdir(parents=True, exist_ok=True)
         plan = PlanRecord(
             processes=self.plan.processes,
@@ -315,7 +315,7 @@ class _Run:
         return about
 
     def _save_about(self, about: ProfileRecord) -> None:
-        write_whole(
+        atomic_write(
             self.folder / "profile.json",
             json.dumps(to_dict(about), indent=1).encode(),
             error=ConfigError,

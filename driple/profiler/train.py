@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from driple.errors import ConfigError, DripleError
 from driple.jobs.import_path import function_named
 from driple.jobs.pytorch.samples import ImageFolder, RandomSamples, TokenFile
-from driple.jobs.pytorch.workloads import WORKLOADS, Workload, workload_named
+from driple.jobs.pytorch.workloads import WORKLOADS, PyTorchWorkload, pytorch_workload_named
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def _parts(options: argparse.Namespace) -> tuple[nn.Module, Dataset[Any], Callab
     if options.model is None:
         if options.workload is None:
             raise ConfigError(f"name a workload, one of {', '.join(WORKLOADS)}")
-        workload = workload_named(options.workload)
+        workload = pytorch_workload_named(options.workload)
         dataset, num_classes = _data_of(workload, options)
         return workload.build(num_classes), dataset, workload.loss()
     chosen: Callable[..., Tensor] = (
@@ -58,7 +58,7 @@ def _parts(options: argparse.Namespace) -> tuple[nn.Module, Dataset[Any], Callab
     return function_named(options.model)(), function_named(options.dataset)(), chosen
 
 
-def _data_of(workload: Workload, options: argparse.Namespace) -> tuple[Dataset[Any], int]:
+def _data_of(workload: PyTorchWorkload, options: argparse.Namespace) -> tuple[Dataset[Any], int]:
     """The workload's data, and its number of classes."""
     if workload.kind == "tokens":
         if options.data is not None:

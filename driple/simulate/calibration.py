@@ -81,7 +81,7 @@ class LinkEfficiency:
         check_number("tensor_s of a link", self.tensor_s, least=0)
         check_number("sharing of a link", self.sharing, least=0)
 
-    def share_of(self, count: int) -> float:
+    def effective_share(self, count: int) -> float:
         """Share of the nominal rate with so many on the link."""
         return self.share * float((2 / max(count, 2)) ** self.sharing)
 

@@ -22,7 +22,7 @@ from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
 
-__all__ = ["Job", "OpKinds", "Program", "assumptions_on", "closed_form_assumptions"]
+__all__ = ["OpKinds", "PreparedJob", "Program", "assumptions_on", "closed_form_assumptions"]
 
 # Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
 _ACCESSES = {
@@ -107,7 +107,7 @@ class OpKinds:
         )
 
 
-class Job:
+class PreparedJob:
     """One training job.
 
     Attributes:

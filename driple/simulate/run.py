@@ -18,14 +18,14 @@ import numpy as np
 from driple.catalog import device_named
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Scene, copy_s_per_byte, scene_of
+from driple.cluster.topology import Topology, copy_s_per_byte, topology_of
 from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster, spread
 from driple.comm.ring import RingSpec, simulate_ring
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
-from driple.simulate.prepared_job import Job, assumptions_on
+from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
@@ -62,7 +62,7 @@ class Simulation:
     iteration_time_s: float
     traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
-    scene: Scene
+    scene: Topology
     assumptions: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -82,14 +82,14 @@ class Simulation:
 
 
 def simulate(
-    job: Job | OpGraph,
+    job: PreparedJob | OpGraph,
     setting: Setting,
     calibration: Calibration,
     *,
     num_steps: int = 100,
     seed: int = 0,
     placement: Strategy = "round_robin",
-    scene: Scene | None = None,
+    scene: Topology | None = None,
 ) -> Simulation:
     """Simulate training steps of a graph on a setting.
 
@@ -109,13 +109,13 @@ def simulate(
         CatalogError: the catalogue lacks a fact about the device.
     """
     check_whole("num_steps", num_steps, _LEAST_STEPS)
-    job = Job(job) if isinstance(job, OpGraph) else job
-    scene = scene_of(setting) if scene is None else scene
+    job = PreparedJob(job) if isinstance(job, OpGraph) else job
+    scene = topology_of(setting) if scene is None else scene
     window_s = device_named(setting.device).counter_window_s
     records = simulate_steps(
         job, scene, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
-    kinds = scene.own_workers()
+    kinds = scene.labelled_workers()
     shown = [_seen(records[worker], window_s) for worker in kinds]
     weights = list(kinds.values())
     seen = shown[0]
@@ -132,8 +132,8 @@ def simulate(
 
 
 def simulate_steps(
-    job: Job,
-    scene: Scene,
+    job: PreparedJob,
+    scene: Topology,
     calibration: Calibration,
     *,
     num_steps: int = 100,
@@ -167,7 +167,7 @@ def simulate_steps(
     link = calibration.link(scene.link)
     if not scene.server_machine:
         ring = RingSpec(
-            bytes_per_s=scene.link_bytes_per_s * link.share_of(len(devices)),
+            bytes_per_s=scene.link_bytes_per_s * link.effective_share(len(devices)),
             tensor_s=link.tensor_s,
             update_s=tuple(job.update_seconds(device) for device in devices),
             jitter=calibration.jitter,
@@ -178,7 +178,7 @@ def simulate_steps(
     cluster = ClusterSpec(
         worker_machine=scene.worker_machine,
         server_machine=scene.server_machine,
-        link_bytes_per_s=scene.link_bytes_per_s * link.share_of(scene.num_sharing),
+        link_bytes_per_s=scene.link_bytes_per_s * link.effective_share(scene.num_sharing),
         bridge_bytes_per_s=calibration.bridge_bytes_per_s,
         role_bytes_per_s=calibration.server_bytes_per_s,
         message_s=link.tensor_s,
@@ -195,9 +195,9 @@ def simulate_steps(
     return simulate_cluster(spread(cluster, plans), plans, 1 + steps, seed, warm_up=_WARM_UP)
 
 
-def iteration_time_s(scene: Scene, records: Sequence[WorkerRecord]) -> float:
+def iteration_time_s(scene: Topology, records: Sequence[WorkerRecord]) -> float:
     """Mean time of a step of the workers with the setting's own device, in seconds."""
-    kinds = scene.own_workers()
+    kinds = scene.labelled_workers()
     times = [records[worker].iteration_time_s for worker in kinds]
     return float(np.average(times, weights=list(kinds.values())))
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import MissingExtraError
-from driple.inspector.cost_prior import LAW_NAMES, CostLaw, columns_of, sums_of
+from driple.inspector.cost_prior import LAW_NAMES, CostPrior, columns_of, sums_of
 from driple.trace.targets import TARGET_NAMES
 
 __all__ = ["RIDGE_LABELS", "fit_cost_law"]
@@ -34,11 +34,11 @@ def fit_cost_law(
     floor: FloatArray,
     context_names: Sequence[str],
     *,
-    prior: CostLaw | None = None,
+    prior: CostPrior | None = None,
     ratios: FloatArray | None = None,
     law_names: Sequence[Sequence[str]] = LAW_NAMES,
     ridge_labels: float = RIDGE_LABELS,
-) -> CostLaw:
+) -> CostPrior:
     """The law that comes nearest to the labels.
 
     Args:
@@ -78,7 +78,7 @@ def fit_cost_law(
         shares, _ = nnls(np.concatenate([parts / scale, pull]), wanted, maxiter=100 * num_sums)
         rates[i] = np.where(shares > 0, shares / scale, 0.0)
     read = None if prior is None else prior.read or prior
-    return CostLaw(columns=columns, rates=rates, floor=floor, read=read)
+    return CostPrior(columns=columns, rates=rates, floor=floor, read=read)
 
 
 def _levelled(parts: FloatArray, rates: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from driple.inspector.cost_prior import CostLaw
+from driple.inspector.cost_prior import CostPrior
 from driple.inspector.scaling import TargetScaler, label_floor
 from driple.trace.targets import FIGURES, RESOURCES
 from driple.training.align import aligned_lines
@@ -33,7 +33,7 @@ LEAST_GAIN = 0.1
 
 
 def best_law(
-    old: CostLaw,
+    old: CostPrior,
     outputs: FloatArray,
     contexts: FloatArray,
     labels: FloatArray,
@@ -41,7 +41,7 @@ def best_law(
     scaler: TargetScaler,
     context_names: Sequence[str],
     seed: int,
-) -> CostLaw:
+) -> CostPrior:
     """The law that tells labels best that it was not fitted to.
 
     Args:
@@ -59,7 +59,7 @@ def best_law(
     """
     ratios = scaler.inverse(outputs)
 
-    def fitted(rows: Rows, known: FloatArray | None) -> CostLaw:
+    def fitted(rows: Rows, known: FloatArray | None) -> CostPrior:
         return fit_cost_law(
             contexts[rows],
             labels[rows],
@@ -69,7 +69,7 @@ def best_law(
             ratios=None if known is None else known[rows],
         )
 
-    ways: list[Callable[[Rows], CostLaw]] = [
+    ways: list[Callable[[Rows], CostPrior]] = [
         lambda _: old,
         lambda rows: fitted(rows, ratios),
         lambda rows: fitted(rows, None),

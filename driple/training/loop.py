@@ -24,7 +24,7 @@ from driple.errors import ConfigError
 from driple.inspector.batch import GroupBatch
 from driple.training.config import TrainConfig
 from driple.training.optimize import RateSchedule, loss_of, make_optimizer
-from driple.training.prepare import Part, Prepared, select
+from driple.training.prepare import Part, PreparedData, select
 from driple.training.runfiles import EpochRecord, LogWriter, TrainState, save_state
 
 __all__ = ["Progress", "ProgressCallback", "Trainer", "predict_scaled"]
@@ -62,7 +62,7 @@ class Trainer:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: PreparedData,
         config: TrainConfig,
         folder: Path,
         state: TrainState | None,

@@ -32,7 +32,7 @@ from driple.features import (
 from driple.features.config import InputConfig
 from driple.inspector.batch import GroupBatch, make_batch
 from driple.inspector.config import InspectorConfig
-from driple.inspector.cost_prior import CostLaw
+from driple.inspector.cost_prior import CostPrior
 from driple.inspector.scaling import InputScaler, TargetScaler, label_floor
 from driple.training.config import Preset
 from driple.training.cost_prior import fit_cost_law
@@ -43,7 +43,7 @@ __all__ = [
     "PARTS",
     "Encoding",
     "Part",
-    "Prepared",
+    "PreparedData",
     "input_config_for",
     "prepare",
     "preset_for",
@@ -94,12 +94,12 @@ class Encoding:
     """
 
     op_type_table: dict[str, float]
-    law: CostLaw | None
+    law: CostPrior | None
     input_scaler: InputScaler
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
+class PreparedData:
     """What the loop needs, and what the checkpoint keeps of it.
 
     Attributes:
@@ -114,13 +114,13 @@ class Prepared:
 
     parts: dict[str, Part]
     op_type_table: dict[str, float]
-    law: CostLaw | None
+    law: CostPrior | None
     input_scaler: InputScaler
     target_scaler: TargetScaler
     inspector: InspectorConfig
     num_groups: int
 
-    def with_law(self, law: CostLaw) -> Prepared:
+    def with_law(self, law: CostPrior) -> PreparedData:
         """The same, with targets as ratios to another law; what the model reads stays."""
         bases = {name: law.log_targets(part.contexts) for name, part in self.parts.items()}
         scaler = TargetScaler.fit(
@@ -141,7 +141,7 @@ def prepare(
     progress: Callable[[int, int], None],
     groupings: Groupings | None = None,
     encoding: Encoding | None = None,
-) -> Prepared:
+) -> PreparedData:
     """Build and scale all inputs and targets.
 
     Args:
@@ -186,7 +186,7 @@ def prepare(
         input_scaler = InputScaler.identity()
     sizes = [item.num_groups for item in inputs["train"]]
     uniform = preset.input.policy == "uniform"
-    return Prepared(
+    return PreparedData(
         parts={
             name: _part(
                 examples[name],

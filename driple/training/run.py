@@ -28,7 +28,7 @@ from driple.locks import locked
 from driple.training.config import TrainConfig
 from driple.training.loop import Progress, ProgressCallback, Trainer, predict_scaled
 from driple.training.metrics import Scores, score
-from driple.training.prepare import Prepared
+from driple.training.prepare import PreparedData
 from driple.training.residuals import fit_residuals
 from driple.training.runfiles import (
     LOCK_FILE,
@@ -96,7 +96,7 @@ class Fitted:
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
     """
 
-    prepared: Prepared
+    prepared: PreparedData
     weights: dict[str, Tensor]
     residuals: Residuals | None
     history: tuple[EpochRecord, ...]
@@ -112,8 +112,8 @@ def fit(
     config: TrainConfig,
     options: RunOptions,
     *,
-    prepare: Callable[[], Prepared],
-    make_model: Callable[[Prepared], nn.Module],
+    prepare: Callable[[], PreparedData],
+    make_model: Callable[[PreparedData], nn.Module],
 ) -> Fitted:
     """Run a training in its folder, or go on with it.
 
@@ -142,8 +142,8 @@ def _fit(
     config: TrainConfig,
     options: RunOptions,
     *,
-    prepare: Callable[[], Prepared],
-    make_model: Callable[[Prepared], nn.Module],
+    prepare: Callable[[], PreparedData],
+    make_model: Callable[[PreparedData], nn.Module],
 ) -> Fitted:
     """`fit` with the folder locked."""
     record = {"versions": library_versions(), "threads": options.threads, "date": options.date}
@@ -219,7 +219,7 @@ def trained_on_facts(
     )
 
 
-def _residuals(prepared: Prepared, outputs: dict[str, FloatArray]) -> Residuals | None:
+def _residuals(prepared: PreparedData, outputs: dict[str, FloatArray]) -> Residuals | None:
     """What the model gets wrong on the training part, as a function of the context."""
     found = []
     for name in ("train", "validation"):
@@ -229,7 +229,7 @@ def _residuals(prepared: Prepared, outputs: dict[str, FloatArray]) -> Residuals 
 
 
 def _scores(
-    prepared: Prepared, predictions: dict[str, npt.NDArray[np.float64]]
+    prepared: PreparedData, predictions: dict[str, npt.NDArray[np.float64]]
 ) -> dict[str, Scores]:
     train_labels = prepared.parts["train"].labels
     return {

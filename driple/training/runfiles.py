@@ -28,7 +28,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from driple.errors import ConfigError
-from driple.files import told_as, write_whole
+from driple.files import atomic_write, wrap_os_error
 
 __all__ = [
     "CHECKPOINT_FILE",
@@ -228,7 +228,7 @@ def write_file(target: Path, data: bytes) -> None:
     Raises:
         ConfigError: it cannot be written; the target is as it was.
     """
-    write_whole(target, data, error=ConfigError, advice="free some space, or give another folder")
+    atomic_write(target, data, error=ConfigError, advice="free some space, or give another folder")
 
 
 def make_folder(folder: Path) -> None:
@@ -237,7 +237,7 @@ def make_folder(folder: Path) -> None:
     Raises:
         ConfigError: that is not possible.
     """
-    with told_as(ConfigError, f"make folder {folder}", "give another folder"):
+    with wrap_os_error(ConfigError, f"make folder {folder}", "give another folder"):
         folder.mkdir(parents=True, exist_ok=True)
 
 

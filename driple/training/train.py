@@ -21,7 +21,7 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import CheckpointError
 from driple.features import FEATURES_VERSION, Groupings
-from driple.files import told_as
+from driple.files import wrap_os_error
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.ensemble import Ensemble, make_inspector
 from driple.inspector.model import Inspector
@@ -31,7 +31,7 @@ from driple.training.config import Preset
 from driple.training.conformal import calibrate
 from driple.training.loop import Progress, ProgressCallback
 from driple.training.metrics import Scores, score
-from driple.training.prepare import Prepared, prepare, preset_for, split_examples
+from driple.training.prepare import PreparedData, prepare, preset_for, split_examples
 from driple.training.run import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
 from driple.training.uncertainty import Sureness
@@ -209,7 +209,7 @@ def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
     )
 
 
-def _model(prepared: Prepared, init: str | Path | None) -> Inspector | Ensemble:
+def _model(prepared: PreparedData, init: str | Path | None) -> Inspector | Ensemble:
     """The model before its first epoch."""
     model = make_inspector(prepared.inspector, prepared.num_groups)
     if init is not None:
@@ -219,7 +219,7 @@ def _model(prepared: Prepared, init: str | Path | None) -> Inspector | Ensemble:
 
 
 def _file_hash(file: Path) -> str:
-    with told_as(CheckpointError, f"read {file}", "give a file of weights"):
+    with wrap_os_error(CheckpointError, f"read {file}", "give a file of weights"):
         return hashlib.sha256(file.read_bytes()).hexdigest()
 
 

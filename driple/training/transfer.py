@@ -38,7 +38,7 @@ from driple.training.loop import EVALUATION_BATCH_SIZE, predict_scaled
 from driple.training.prepare import (
     Encoding,
     Part,
-    Prepared,
+    PreparedData,
     input_config_for,
     prepare,
     select,
@@ -159,7 +159,7 @@ def transfer(
     return TrainResult.of(fitted, made)
 
 
-def _with_kept_layers(prepared: Prepared, model: Tuned) -> Prepared:
+def _with_kept_layers(prepared: PreparedData, model: Tuned) -> PreparedData:
     """The same parts, with the frozen layers done once for all."""
     model.eval()
     return replace(
@@ -175,8 +175,8 @@ def _kept(part: Part, model: Tuned) -> Part:
 
 
 def _started(
-    prepared: Prepared, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
-) -> Prepared:
+    prepared: PreparedData, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
+) -> PreparedData:
     """With the best law; each member's last layer aligned with the training labels; if wanted."""
     if not config.align:
         return prepared
@@ -213,7 +213,7 @@ def _prepared(
     config: TransferConfig,
     options: RunOptions,
     groupings: Groupings | None,
-) -> Prepared:
+) -> PreparedData:
     """Inputs with the frozen layers done; the model's last layers aligned, if wanted."""
     encoding = Encoding(
         op_type_table=checkpoint.op_type_table,

@@ -15,10 +15,10 @@ from driple.analytic.closed_forms import zhang_pipeline
 from driple.analytic.job_profile import profile_of
 from driple.analytic.sweep import Points, iteration_seconds
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.graph import read_graph
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from scripts.shipped import ROOT
 
 POINTS = 1_000_000
@@ -26,7 +26,7 @@ POINTS = 1_000_000
 
 def main() -> None:
     """Measure and print."""
-    job = Job(read_graph(ROOT / "datasets" / "examples" / "resnet50.pbtxt"))
+    job = PreparedJob(read_graph(ROOT / "datasets" / "examples" / "resnet50.pbtxt"))
     calibration, setting = shipped_calibration(), Setting.parse("V100-P1w2/ho-10G")
     profile = profile_of(job, calibration.device("V100"))
     random = np.random.default_rng(0)
@@ -42,7 +42,7 @@ def main() -> None:
     iteration_seconds(profile, points)
     wall_s, cpu_s = time.perf_counter() - begin, time.process_time() - used
     print(f"{POINTS:,} points: {wall_s:.2f} s, of which {cpu_s:.2f} s of the processor")
-    scene = scene_of(setting)
+    scene = topology_of(setting)
     zhang_pipeline(job, scene, calibration)
     begin = time.perf_counter()
     for _ in range(20):

@@ -18,7 +18,7 @@ from driple.cluster.setting import Setting
 from driple.dataset.simulated import SimulationPlan
 from driple.dataset.store import read_dataset
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from scripts.shipped import FIRST_SIMULATED, simulated_folders
 from scripts.studies.kit.tables import markdown
@@ -45,9 +45,11 @@ def main() -> None:
     graphs = [some[i].graph for i in picked]
     settings = [one for name in folders if (one := Setting.parse(name)).num_servers]
     plan = SimulationPlan(settings=tuple(settings), num_steps=STEPS)
-    simulate(Job(graphs[0]), settings[0], shipped_calibration(), num_steps=2)  # loads what it needs
+    simulate(
+        PreparedJob(graphs[0]), settings[0], shipped_calibration(), num_steps=2
+    )  # loads what it needs
 
-    jobs = [Job(graph) for graph in graphs]
+    jobs = [PreparedJob(graph) for graph in graphs]
     rows, whole_s = [], 0.0
     for setting in settings:
         calibration, steps = shipped_calibration(setting), plan.steps_on(setting)

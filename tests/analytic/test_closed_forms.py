@@ -19,11 +19,11 @@ from driple.analytic.closed_forms import (
     zhang_pipeline,
 )
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Scene, scene_of
+from driple.cluster.topology import Topology, topology_of
 from driple.errors import ConfigError, SettingError
 from driple.graph import read_graph
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 
 GRAPH = Path(__file__).parents[2] / "datasets" / "examples" / "resnet50.pbtxt"
@@ -32,15 +32,15 @@ EXCHANGE = shipped_closed_forms().exchange
 
 
 @pytest.fixture(scope="module")
-def job() -> Job:
-    return Job(read_graph(GRAPH))
+def job() -> PreparedJob:
+    return PreparedJob(read_graph(GRAPH))
 
 
-def scene(gbit: float = 10, workers: int = 2, servers: int = 1, device: str = "V100") -> Scene:
-    return scene_of(Setting.parse(f"{device}-P{servers}w{workers}/ho-{gbit:g}G"))
+def scene(gbit: float = 10, workers: int = 2, servers: int = 1, device: str = "V100") -> Topology:
+    return topology_of(Setting.parse(f"{device}-P{servers}w{workers}/ho-{gbit:g}G"))
 
 
-def forms(job: Job, where: Scene) -> list[ClosedForm]:
+def forms(job: PreparedJob, where: Topology) -> list[ClosedForm]:
     return [
         zeng_published(job, where),
         zeng_repaired(job, where, CALIBRATION, EXCHANGE),
@@ -48,7 +48,7 @@ def forms(job: Job, where: Scene) -> list[ClosedForm]:
     ]
 
 
-def test_forward_pass_is_what_is_published(job: Job) -> None:
+def test_forward_pass_is_what_is_published(job: PreparedJob) -> None:
     """ResNet-50, the stride in a block's first convolution: 3,878 M multiply-adds an image.
 
     osmr/imgclsmob, gluon/README.md. With the stride in the second one it would be 4,110 M.
@@ -61,19 +61,19 @@ def test_forward_pass_is_what_is_published(job: Job) -> None:
     assert work.unknown_share == 0
 
 
-def test_ops_without_a_formula_are_told_with_their_share(job: Job) -> None:
+def test_ops_without_a_formula_are_told_with_their_share(job: PreparedJob) -> None:
     graph = job.graph
     odd = tuple("Mystery" if op == "Relu" else op for op in graph.op_types)
     signatures = tuple(
         replace(one, op_type="Mystery") if one.op_type == "Relu" else one
         for one in graph.signatures
     )
-    work = work_of(Job(replace(graph, op_types=odd, signatures=signatures)))
+    work = work_of(PreparedJob(replace(graph, op_types=odd, signatures=signatures)))
     assert work.unknown == {"Mystery": graph.op_type_counts()["Relu"]}
     assert 0.01 < work.unknown_share < 0.5
 
 
-def test_parts_sum_to_the_iteration(job: Job) -> None:
+def test_parts_sum_to_the_iteration(job: PreparedJob) -> None:
     for gbit in (1, 10, 100):
         for form in forms(job, scene(gbit)):
             assert set(form.parts_s) == set(PARTS)
@@ -81,7 +81,7 @@ def test_parts_sum_to_the_iteration(job: Job) -> None:
             assert min(form.parts_s.values()) >= -1e-12
 
 
-def test_slower_networks_and_more_workers_take_longer_in_every_form(job: Job) -> None:
+def test_slower_networks_and_more_workers_take_longer_in_every_form(job: PreparedJob) -> None:
     for kind in range(3):
         by_rate = [forms(job, scene(gbit))[kind].iteration_time_s for gbit in (1, 5, 25)]
         by_count = [forms(job, scene(1, count))[kind].iteration_time_s for count in (1, 2, 4)]
@@ -89,7 +89,7 @@ def test_slower_networks_and_more_workers_take_longer_in_every_form(job: Job) ->
         assert by_count == sorted(by_count)
 
 
-def test_on_a_slow_network_all_forms_agree_and_computing_does_not_matter(job: Job) -> None:
+def test_on_a_slow_network_all_forms_agree_and_computing_does_not_matter(job: PreparedJob) -> None:
     """Four transfers of all parameters at the rate that links reach."""
     times = [form.iteration_time_s for form in forms(job, scene(0.1))]
     assert max(times) / min(times) < 1.12
@@ -97,7 +97,7 @@ def test_on_a_slow_network_all_forms_agree_and_computing_does_not_matter(job: Jo
     assert times[0] == pytest.approx(bound, rel=0.01)
 
 
-def test_several_servers_help_the_repaired_model_and_the_pipeline(job: Job) -> None:
+def test_several_servers_help_the_repaired_model_and_the_pipeline(job: PreparedJob) -> None:
     one, two = forms(job, scene(1, 4)), forms(job, scene(1, 4, 2))
     assert one[0].iteration_time_s == two[0].iteration_time_s  # it knows one server
     for kind in (1, 2):
@@ -105,17 +105,17 @@ def test_several_servers_help_the_repaired_model_and_the_pipeline(job: Job) -> N
 
 
 def test_without_variance_the_pipeline_is_the_simulator(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: PreparedJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for copies between host and device, of which the pipeline knows nothing."""
     monkeypatch.setattr("driple.simulate.run.copy_s_per_byte", lambda _: 0.0)
     calm, setting = replace(CALIBRATION, jitter=0.0), Setting.parse("V100-P1w2/ho-10G")
     wanted = simulate(job, setting, calm, num_steps=3).iteration_time_s
-    found = zhang_pipeline(job, scene_of(setting), calm).iteration_time_s
+    found = zhang_pipeline(job, topology_of(setting), calm).iteration_time_s
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
-def test_other_traffic_and_a_measured_run(job: Job) -> None:
+def test_other_traffic_and_a_measured_run(job: PreparedJob) -> None:
     calm = zhang_pipeline(job, scene(1), CALIBRATION).iteration_time_s
     busy = zhang_pipeline(job, scene(1), CALIBRATION, background=0.5).iteration_time_s
     assert busy == pytest.approx(2 * calm, rel=0.02)
@@ -127,8 +127,8 @@ def test_other_traffic_and_a_measured_run(job: Job) -> None:
         zhang_pipeline(job, scene(1), CALIBRATION, measured_s=0.01)
 
 
-def test_rings_are_refused(job: Job) -> None:
-    ring = scene_of(Setting.parse("A100-R8/ho-NVLink"))
+def test_rings_are_refused(job: PreparedJob) -> None:
+    ring = topology_of(Setting.parse("A100-R8/ho-NVLink"))
     for ask in (
         lambda: zeng_published(job, ring),
         lambda: zeng_repaired(job, ring, CALIBRATION, EXCHANGE),
@@ -142,8 +142,8 @@ def test_errors_are_told_where_they_were_measured() -> None:
     shipped = shipped_closed_forms()
     for method in ("zeng", "zeng-repaired", "zhang"):
         assert shipped.error_of(scene(), method)["rows"] >= 10
-        assert shipped.error_of(scene_of(Setting.parse("CPU-P1w2")), method)["p90_pct"] > 0
-    assert not shipped.error_of(scene_of(Setting.parse("V100-P1w2")), "zhang")
+        assert shipped.error_of(topology_of(Setting.parse("CPU-P1w2")), method)["p90_pct"] > 0
+    assert not shipped.error_of(topology_of(Setting.parse("V100-P1w2")), "zhang")
     assert np.isfinite(shipped.exchange.server_s_per_byte)
     # The goal on measured clusters over Ethernet.
     assert shipped.error_of(scene(), "zhang")["mean_pct"] < 5

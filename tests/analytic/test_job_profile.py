@@ -17,12 +17,12 @@ from driple.analytic.job_profile import (
 )
 from driple.analytic.sweep import Points, iteration_seconds
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.comm.ps import ClusterSpec, simulate_cluster
 from driple.errors import GraphError, SettingError
 from driple.graph import read_graph
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.step.plan import Message, Segment, StepPlan
 
@@ -40,8 +40,8 @@ PLAN = StepPlan(
 
 
 @pytest.fixture(scope="module")
-def job() -> Job:
-    return Job(read_graph(GRAPH))
+def job() -> PreparedJob:
+    return PreparedJob(read_graph(GRAPH))
 
 
 def simulated(workers: int, jitter: float = 0.0, rate: float = RATE, steps: int = 4) -> float:
@@ -85,16 +85,16 @@ def test_with_variance_it_is_within_2_percent(workers: int, rate: float) -> None
 
 
 def test_a_setting_of_one_server_gives_the_simulators_time(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: PreparedJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole way: graph, device, machines and links of the setting; copies are not in it."""
     monkeypatch.setattr("driple.simulate.run.copy_s_per_byte", lambda _: 0.0)
     calibration = replace(shipped_calibration(), jitter=0.0)
     setting = Setting.parse("V100-P1w2/ho-PCIe")
     wanted = simulate(job, setting, calibration, num_steps=3).iteration_time_s
-    at = points_of(job, scene_of(setting), calibration)
+    at = points_of(job, topology_of(setting), calibration)
     found = iteration_seconds(
-        profile_of(job, slowest_device(job, scene_of(setting), calibration)), at
+        profile_of(job, slowest_device(job, topology_of(setting), calibration)), at
     )
     assert float(found.total_s) == pytest.approx(wanted, rel=1e-9)
 
@@ -104,24 +104,24 @@ def test_a_setting_of_one_server_gives_the_simulators_time(
     # On machines with both roles several servers answer at once, which the profile leaves out.
     [("V100-P2w2/ho-PCIe", 0.12), ("2080Ti-P4w4/he-40G", 0.15), ("V100-P5w10/he-1G", 0.12)],
 )
-def test_settings_of_several_servers_come_near(job: Job, name: str, rel: float) -> None:
+def test_settings_of_several_servers_come_near(job: PreparedJob, name: str, rel: float) -> None:
     calibration, setting = shipped_calibration(), Setting.parse(name)
     wanted = simulate(job, setting, calibration, num_steps=6).iteration_time_s
-    device = slowest_device(job, scene_of(setting), calibration)
+    device = slowest_device(job, topology_of(setting), calibration)
     found = iteration_seconds(
-        profile_of(job, device), points_of(job, scene_of(setting), calibration)
+        profile_of(job, device), points_of(job, topology_of(setting), calibration)
     )
     assert float(found.total_s) == pytest.approx(wanted, rel=rel)
 
 
-def test_variables_in_turn_load_servers_unevenly(job: Job) -> None:
+def test_variables_in_turn_load_servers_unevenly(job: PreparedJob) -> None:
     assert imbalance(job, 1) == 1
     assert 1 < imbalance(job, 4) < 4
 
 
-def test_rings_and_graphs_that_send_nothing_are_refused(job: Job) -> None:
+def test_rings_and_graphs_that_send_nothing_are_refused(job: PreparedJob) -> None:
     with pytest.raises(SettingError, match="ring"):
-        points_of(job, scene_of(Setting.parse("2080Ti-R4")), shipped_calibration())
+        points_of(job, topology_of(Setting.parse("2080Ti-R4")), shipped_calibration())
     lonely = replace(PLAN, segments=tuple(replace(s, sends=()) for s in PLAN.segments))
     with pytest.raises(GraphError, match="no gradients"):
         profile_of_plan(lonely)

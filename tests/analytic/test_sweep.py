@@ -11,14 +11,14 @@ from driple.analytic.sweep import (
     EXCHANGES,
     Compression,
     Exchange,
+    JobProfile,
     Points,
-    Profile,
     iteration_seconds,
 )
 from driple.errors import ConfigError
 
 MB = 1e6
-JOB = Profile(  # two segments of the forward pass, three of the backward pass, and an end
+JOB = JobProfile(  # two segments of the forward pass, three of the backward pass, and an end
     segment_s=np.array([0.04, 0.06, 0.02, 0.05, 0.13, 0.01]),
     push_bytes=np.array([0.0, 0.0, 40.0, 10.0, 5.0, 0.0]) * MB,
     pull_bytes=np.array([5.0, 50.0]) * MB,
@@ -150,4 +150,4 @@ def test_points_and_profiles_that_do_not_fit_together_are_refused() -> None:
     for name in good:
         odd = {key: np.array(values) for key, values in {**good, name: [np.nan]}.items()}
         with pytest.raises(ConfigError, match=f"{name} of a profile must be 0 or more and finite"):
-            Profile(**odd, needs=np.array([0]))
+            JobProfile(**odd, needs=np.array([0]))

@@ -94,7 +94,7 @@ def test_more_of_everything_helps_or_hurts_as_it_must() -> None:
     times = np.array([1.0, 1.2, 3.0])
     rates = np.logspace(8, 11, 20)
     made = zeng.unequal_workers_seconds(
-        times, zeng.transfer_seconds(1e8, rates), zeng.transfer_seconds(1e8, rates)
+        times, zeng.transfer_s(1e8, rates), zeng.transfer_s(1e8, rates)
     )
     assert (np.diff(made) < 0).all()
     assert made[-1] == pytest.approx(3.0, rel=0.02)
@@ -104,7 +104,7 @@ def test_more_of_everything_helps_or_hurts_as_it_must() -> None:
 
 def test_odd_input_is_refused() -> None:
     with pytest.raises(ConfigError, match="bits_per_s must be above 0"):
-        zeng.transfer_seconds(1e6, 0)
+        zeng.transfer_s(1e6, 0)
     with pytest.raises(ConfigError, match="num_workers"):
         zeng.equal_workers_seconds(1, 1, 1, -2)
     with pytest.raises(ConfigError, match="one worker or more"):

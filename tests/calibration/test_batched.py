@@ -11,7 +11,7 @@ from driple.calibration.batched import BatchedGraph
 from driple.catalog import device_named
 from driple.errors import ConfigError, GraphError
 from driple.simulate.calibration import CalibratedDevice
-from driple.simulate.prepared_job import Job, Program
+from driple.simulate.prepared_job import PreparedJob, Program
 from tests.simulate.jobs import EFFICIENCY, net
 
 V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
@@ -20,7 +20,7 @@ V100 = CalibratedDevice(device_named("V100"), EFFICIENCY, "V100")
 @pytest.mark.parametrize("batch_size", [8, 16, 48, 512])
 def test_times_are_those_of_the_graph_at_that_batch_size(batch_size: int) -> None:
     graph = BatchedGraph.of((16, net(16)), (32, net(32)))
-    wanted = Job(net(batch_size)).times(V100)
+    wanted = PreparedJob(net(batch_size)).times(V100)
     found = graph.job(batch_size, Program()).times(V100)
     for name in ("duration_s", "busy_s", "memory_s"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-9)

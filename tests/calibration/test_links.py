@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.links import Prepared, fit_link, prepare_run, seconds_on
+from driple.calibration.links import PreparedRun, fit_link_efficiency, prepare_run, seconds_on
 from driple.calibration.published import Kind, PublishedRun
 from driple.catalog import device_named
 from driple.comm.ring import RingSpec, simulate_ring
@@ -27,7 +27,7 @@ TRUE = LinkEfficiency(share=0.35, tensor_s=8e-5, sharing=0.4)
 
 def prepared(
     devices: tuple[str, ...], batch_size: int, kind: Kind = "ring", link: str = "10G"
-) -> Prepared:
+) -> PreparedRun:
     run = PublishedRun(
         source="made up",
         kind=kind,
@@ -48,7 +48,7 @@ def prepared(
 @pytest.mark.parametrize("devices", [("V100",) * 2, ("V100",) * 8, ("V100", "K80", "T4")])
 def test_a_ring_in_one_sum_is_the_simulated_ring(devices: tuple[str, ...]) -> None:
     item = prepared(devices, 64)
-    rate = 1.25e9 * TRUE.share_of(len(devices))
+    rate = 1.25e9 * TRUE.effective_share(len(devices))
     spec = RingSpec(bytes_per_s=rate, tensor_s=TRUE.tensor_s, update_s=item.update_s)
     simulated = simulate_ring(spec, item.plans, 3)[0].iteration_time_s
     assert seconds_on(item, TRUE, apply_s_per_byte=0.0) == pytest.approx(simulated, rel=1e-9)
@@ -65,12 +65,12 @@ def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
         )
         for item in items
     ]
-    found, found_apply_s = fit_link(items)
+    found, found_apply_s = fit_link_efficiency(items)
     for item in items:
         told_s = seconds_on(item, found, apply_s_per_byte=found_apply_s)
         assert told_s == pytest.approx(item.run.seconds, rel=0.02)
     assert found_apply_s == pytest.approx(apply_s, rel=0.3)
-    assert found.share_of(4) == pytest.approx(TRUE.share_of(4), rel=0.15)
+    assert found.effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
 
 
 def test_an_unmeasured_link_takes_its_nearest_relative() -> None:

@@ -11,7 +11,7 @@ from driple.calibration.paper_figures import check_facts, read_facts, workloads_
 from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
 from driple.errors import ConfigError
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.trace.targets import Targets
 from tests.simulate.jobs import CALIBRATION, net
@@ -19,7 +19,7 @@ from tests.simulate.jobs import CALIBRATION, net
 SHIPPED = Path(__file__).parents[2] / "datasets" / "published" / "driple_paper.csv"
 NAME = "resnet56/cifar10/b512/sgd/async"
 OTHER = "resnet56/cifar10/b128/sgd/async"
-JOBS = {NAME: Job(net(512)), OTHER: Job(net(128))}
+JOBS = {NAME: PreparedJob(net(512)), OTHER: PreparedJob(net(128))}
 V100, TI = "V100-P1w2/ho-PCIe", "2080Ti-P1w2/ho-PCIe"
 
 

@@ -15,7 +15,7 @@ from driple.calibration.fit import DEVICE, KERNELS, step_rows
 from driple.calibration.leave_one_out import Fits
 from driple.calibration.published import Kind, PublishedRun
 from driple.calibration.validate import (
-    Prediction,
+    HeldOutPrediction,
     predict_clusters,
     predict_singles,
     read_graphs,
@@ -24,11 +24,11 @@ from driple.calibration.validate import (
 )
 from driple.cli.main import app
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job, Program
+from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
@@ -79,7 +79,7 @@ SINGLES = [
 RINGS = [timed(a_run(model, 16, ("V100",) * 2, "ring")) for model in DEPTHS]
 
 
-def of_thick(predictions: list[Prediction], held_out: str) -> list[float]:
+def of_thick(predictions: list[HeldOutPrediction], held_out: str) -> list[float]:
     return [
         item.simulated_s
         for item in predictions
@@ -131,7 +131,7 @@ def test_a_role_passes_no_more_than_the_most_that_was_shown() -> None:
 
 def published(model: str, batch_size: int, setting: str, *, half: bool = False) -> PublishedRun:
     """A run on a setting, as a table would have it."""
-    scene = scene_of(Setting.parse(setting))
+    scene = topology_of(Setting.parse(setting))
     kind: Kind = "servers" if scene.server_machine else "ring"
     return replace(
         a_run(model, batch_size, scene.devices, kind if len(scene.devices) > 1 else "single"),
@@ -157,7 +157,7 @@ def test_what_is_validated_is_what_is_simulated(model: str, setting: str, batch_
     run, calibration = published(model, batch_size, setting), shipped_calibration()
     validated_s = simulated_s(run, read_graphs(SHIPPED), calibration)
     graph = GraphStore.open(SHIPPED).graph(f"{model}/imagenet/b{batch_size}/sgd/async/nchw")
-    job = Job(graph, program=Program(synchronous=True))
+    job = PreparedJob(graph, program=Program(synchronous=True))
     made = simulate(job, Setting.parse(setting), calibration)
     assert made.iteration_time_s == pytest.approx(validated_s, rel=1e-9)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from driple.cli.main import run
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.estimation.stated_error import job_kind
 from driple.features.communities import group_nodes
 from driple.graph import read_graph
@@ -75,12 +75,12 @@ def test_what_depends_on_the_graph_is_worked_out_once(
     """With two settings as well; machines and step plans once for each setting."""
     settings = ("--setting", ONE, "--setting", OTHER)
     num_signatures = len(read_graph(EXAMPLE).signatures)
-    with calls_of(*OF_A_GRAPH, cost_of_completed, product_of, scene_of, plan_step) as found:
+    with calls_of(*OF_A_GRAPH, cost_of_completed, product_of, topology_of, plan_step) as found:
         driple(monkeypatch, command[0], str(EXAMPLE), *settings, *command[1:], "--json")
     assert ONE in capsys.readouterr().out
     assert found.pop("cost_of_completed") == num_signatures
     assert found.pop("product_of") == num_signatures
-    assert found.pop("scene_of") == found.pop("plan_step") == 2
+    assert found.pop("topology_of") == found.pop("plan_step") == 2
     assert set(found.values()) == {1}, found
 
 
@@ -90,7 +90,7 @@ def test_a_prediction_works_out_nothing_twice(
     """Five members of two layers each share an adjacency; the cost prior sums a context once."""
     functions = (
         *OF_A_GRAPH,
-        scene_of,
+        topology_of,
         plan_step,
         kernel_times,
         job_kind,
@@ -109,7 +109,7 @@ def test_a_prediction_works_out_nothing_twice(
 def test_closed_forms_share_costs_and_machines(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with calls_of(*OF_A_GRAPH, scene_of, kernel_times) as found:
+    with calls_of(*OF_A_GRAPH, topology_of, kernel_times) as found:
         driple(monkeypatch, "model", command, str(EXAMPLE), "--setting", ONE, "--json")
     assert "iteration_time_s" in capsys.readouterr().out
     assert set(found.values()) == {1}, found

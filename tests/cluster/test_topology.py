@@ -3,14 +3,14 @@
 import pytest
 
 from driple.cluster.setting import KNOWN_SETTINGS, Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.errors import SettingError
 
 
 @pytest.mark.parametrize("name", KNOWN_SETTINGS)
 def test_every_known_setting_has_a_scene(name: str) -> None:
     setting = Setting.parse(name)
-    scene = scene_of(setting)
+    scene = topology_of(setting)
     assert len(scene.devices) == len(scene.worker_machine) == setting.num_workers
     assert len(scene.server_machine) == setting.num_servers
     assert scene.devices[0] == setting.device
@@ -29,7 +29,7 @@ def test_every_known_setting_has_a_scene(name: str) -> None:
     ],
 )
 def test_number_of_machines(name: str, machines: int) -> None:
-    scene = scene_of(Setting.parse(name))
+    scene = topology_of(Setting.parse(name))
     assert scene.num_machines == machines
     assert set(scene.worker_machine) | set(scene.server_machine) == set(range(machines))
 
@@ -48,18 +48,18 @@ def test_number_of_machines(name: str, machines: int) -> None:
 def test_own_workers_are_told_apart_by_the_servers_beside_them(
     name: str, kinds: dict[int, int]
 ) -> None:
-    assert scene_of(Setting.parse(name)).own_workers() == kinds
+    assert topology_of(Setting.parse(name)).labelled_workers() == kinds
 
 
 def test_ten_workers_on_five_machines_are_two_on_each() -> None:
-    scene = scene_of(Setting.parse("V100-P5w10/he-1G"))
+    scene = topology_of(Setting.parse("V100-P5w10/he-1G"))
     assert scene.worker_machine == (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)
     assert scene.server_machine == (0, 1, 2, 3, 4)
 
 
 def test_unlike_workers_that_nobody_described_are_refused() -> None:
     with pytest.raises(SettingError, match="not known"):
-        scene_of(Setting.parse("H100-P3w3/he-10G"))
+        topology_of(Setting.parse("H100-P3w3/he-10G"))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_unlike_workers_that_nobody_described_are_refused() -> None:
 )
 def test_links_are_shared_by_machines_with_workers(name: str, sharing: int) -> None:
     """As in the fit to published clusters; a server on a machine of its own does not count."""
-    assert scene_of(Setting.parse(name)).num_sharing == sharing
+    assert topology_of(Setting.parse(name)).num_sharing == sharing
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_links_are_shared_by_machines_with_workers(name: str, sharing: int) -> N
     ],
 )
 def test_rings_of_devices_without_peer_access_go_through_the_host(name: str, link: str) -> None:
-    assert scene_of(Setting.parse(name)).link == link
+    assert topology_of(Setting.parse(name)).link == link
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_rings_of_devices_without_peer_access_go_through_the_host(name: str, lin
     ],
 )
 def test_nvlink_is_that_of_the_device(device: str, link: str) -> None:
-    assert scene_of(Setting.parse(f"{device}-R4/ho-NVLink")).link == link
-    assert scene_of(Setting.parse(f"{device}-R4/ho-{link}")).link == link
+    assert topology_of(Setting.parse(f"{device}-R4/ho-NVLink")).link == link
+    assert topology_of(Setting.parse(f"{device}-R4/ho-{link}")).link == link
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_nvlink_is_that_of_the_device(device: str, link: str) -> None:
 )  # fmt: skip
 def test_devices_without_nvlink_are_refused(name: str) -> None:
     with pytest.raises(SettingError, match="has no NVLink"):
-        scene_of(Setting.parse(name))
+        topology_of(Setting.parse(name))
 
 
 def test_bridges_of_ga102_have_112_gb_per_s_both_ways() -> None:
-    assert scene_of(Setting.parse("A6000-R2/ho-NVLink")).link_bytes_per_s == 112.5e9 / 2
+    assert topology_of(Setting.parse("A6000-R2/ho-NVLink")).link_bytes_per_s == 112.5e9 / 2
 
 
 def test_infiniband_joins_machines_as_ethernet_does() -> None:
     for ring in ("V100-R4", "V100-P2w2", "V100-P3w5"):
-        infiniband = scene_of(Setting.parse(f"{ring}/ho-InfiniBand-HDR"))
-        ethernet = scene_of(Setting.parse(f"{ring}/ho-100G"))
+        infiniband = topology_of(Setting.parse(f"{ring}/ho-InfiniBand-HDR"))
+        ethernet = topology_of(Setting.parse(f"{ring}/ho-100G"))
         assert infiniband.worker_machine == ethernet.worker_machine
         assert infiniband.server_machine == ethernet.server_machine
 
@@ -128,6 +128,6 @@ def test_infiniband_joins_machines_as_ethernet_does() -> None:
 @pytest.mark.parametrize("servers", [1, 2, 3, 4, 5, 8])
 def test_more_servers_of_workers_alike_do_not_move_to_the_workers_machines(servers: int) -> None:
     """Else two servers would be faster than three; Table 6 shares machines of unlike workers."""
-    scene = scene_of(Setting.parse(f"V100-P{servers}w2/ho-10G"))
+    scene = topology_of(Setting.parse(f"V100-P{servers}w2/ho-10G"))
     assert scene.worker_machine == (0, 1)
     assert scene.server_machine == tuple(range(2, 2 + servers))

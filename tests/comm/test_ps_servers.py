@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.dataset.graph_store import GraphStore
 from driple.graph.placement import Strategy, server_bytes
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job, Program
+from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import iteration_time_s, simulate, simulate_steps
 
 GRAPHS = GraphStore.open(Path(__file__).parents[2] / "datasets" / "calibration" / "graphs")
 
 
-def job_of(model: str, *, synchronous: bool = False) -> Job:
+def job_of(model: str, *, synchronous: bool = False) -> PreparedJob:
     """One of the catalogue."""
     graph = GRAPHS.graph(f"{model}/imagenet/b32/sgd/async/nchw")
-    return Job(graph, program=Program(synchronous=synchronous))
+    return PreparedJob(graph, program=Program(synchronous=synchronous))
 
 
-def seconds_on(job: Job, setting: str, placement: Strategy = "greedy") -> float:
-    scene = scene_of(Setting.parse(setting))
+def seconds_on(job: PreparedJob, setting: str, placement: Strategy = "greedy") -> float:
+    scene = topology_of(Setting.parse(setting))
     return iteration_time_s(
         scene, simulate_steps(job, scene, shipped_calibration(), placement=placement)
     )
@@ -83,8 +83,8 @@ def test_a_job_does_not_depend_on_how_many_steps_are_simulated(model: str, setti
 def test_asynchronous_workers_use_the_whole_link_of_their_server() -> None:
     """Four VGG-16 on one server: what its link takes for their parameters, and no more."""
     job, calibration = job_of("vgg16"), shipped_calibration()
-    scene = scene_of(Setting.parse("V100-P1w4/ho-1G"))
+    scene = topology_of(Setting.parse("V100-P1w4/ho-1G"))
     link = calibration.link(scene.link)
-    rate = scene.link_bytes_per_s * link.share_of(4)
+    rate = scene.link_bytes_per_s * link.effective_share(4)
     least_s = 4 * job.graph.received_bytes / rate
     assert least_s <= seconds_on(job, "V100-P1w4/ho-1G") <= 1.02 * least_s

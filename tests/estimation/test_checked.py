@@ -11,13 +11,13 @@ import pytest
 from driple.analytic.closed_forms import shipped_closed_forms
 from driple.analytic.quick import quick_step_s
 from driple.cluster.setting import Setting
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.estimation.checked import allowed_error, compared
 from driple.graph import OpGraph, read_graph
 from driple.inspector.predict import Prediction
 from driple.inspector.trained_on import TrainedOn
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from driple.trace.targets import Targets
 
@@ -58,27 +58,27 @@ def prediction_of(
 @pytest.mark.parametrize("file", [CONTROL, RESNET])
 def test_the_quick_step_is_close_to_the_simulated_one(file: Path, setting: str) -> None:
     """One server or a ring, asynchronous (control) and synchronous (ResNet-20)."""
-    where, job = Setting.parse(setting), Job(read_graph(file))
+    where, job = Setting.parse(setting), PreparedJob(read_graph(file))
     simulated = simulate(job, where, shipped_calibration(where), num_steps=20)
     assert quick_step_s(job, where) == pytest.approx(simulated.iteration_time_s, rel=0.15)
 
 
 def test_asynchronous_workers_wait_for_a_busy_server() -> None:
     """Of many workers on one server each step takes as long as all workers' gradients."""
-    job = Job(read_graph(CONTROL))
+    job = PreparedJob(read_graph(CONTROL))
     few, many = (quick_step_s(job, Setting.parse(f"V100-P1w{n}/ho-1G")) for n in (16, 32))
     assert many == pytest.approx(2 * few, rel=0.05)
 
 
 def test_a_step_time_far_from_the_closed_form_is_a_guess(graph: OpGraph) -> None:
     """Either way; within 25 % strangeness is a remark and the claim of the interval stays."""
-    closed_s = quick_step_s(Job(graph), Setting.parse(SETTING))
+    closed_s = quick_step_s(PreparedJob(graph), Setting.parse(SETTING))
     for factor in (0.78, 1.0, 1.22):
-        near = compared(prediction_of(factor * closed_s), Job(graph))
+        near = compared(prediction_of(factor * closed_s), PreparedJob(graph))
         assert (near.warnings, near.remarks, near.level) == ((), ("unlike all others",), 0.9)
         assert near.closed_form_s == closed_s
     for factor in (0.1, 0.72, 1.3, 9.0):
-        far = compared(prediction_of(factor * closed_s), Job(graph))
+        far = compared(prediction_of(factor * closed_s), PreparedJob(graph))
         assert len(far.warnings) == 1
         assert "contradicts" in far.warnings[0]
         assert far.level is None
@@ -91,14 +91,14 @@ def test_without_a_closed_form_strangeness_is_the_warning(graph: OpGraph) -> Non
     """A graph that sends nothing, as one without sizes; the prediction stays as it was."""
     still = replace(graph, traffic=type(graph.traffic)())
     alone = prediction_of(5.0)
-    assert compared(alone, Job(still)) is alone
+    assert compared(alone, PreparedJob(still)) is alone
     assert alone.warnings == ("unlike all others",)
 
 
 def test_measured_labels_are_allowed_the_error_of_the_closed_form() -> None:
     """And settings with several servers, where the closed form is further off."""
-    one, several = scene_of(Setting.parse(SETTING)), scene_of(Setting.parse("V100-P2w2"))
-    cpu = scene_of(Setting.parse("CPU-P1w2"))
+    one, several = topology_of(Setting.parse(SETTING)), topology_of(Setting.parse("V100-P2w2"))
+    cpu = topology_of(Setting.parse("CPU-P1w2"))
     for strange in (False, True):
         assert allowed_error(one, "simulated", is_strange=strange) == 0.25
         assert allowed_error(several, "simulated", is_strange=strange) == 0.5

@@ -13,7 +13,7 @@ import pytest
 from torch import nn
 
 from driple.calibration.published import PublishedRun, read_published
-from driple.calibration.validate import HeldOut, Prediction
+from driple.calibration.validate import HeldOut, HeldOutPrediction
 from driple.cluster.setting import Setting
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
@@ -118,8 +118,8 @@ def test_cpus_were_measured_by_setting() -> None:
 def test_only_the_published_kind_of_network_carries_an_error() -> None:
     """ResNet-50 does; ResNet-20 on small images, BERT and MobileNet do not."""
     pytest.importorskip("torch")
-    from driple.graph.torch.torch_graph import graph_of_workload
-    from driple.jobs.pytorch.workloads import workload_named
+    from driple.jobs.pytorch.step_graph import graph_of_workload
+    from driple.jobs.pytorch.workloads import pytorch_workload_named
 
     alone = Setting(device="V100", num_servers=0, num_workers=1, network="PCIe")
     large = read_graph(ROOT / "datasets/examples/resnet50.pbtxt")
@@ -128,7 +128,7 @@ def test_only_the_published_kind_of_network_carries_an_error() -> None:
     small = read_graph(ROOT / "datasets/examples/resnet20.pbtxt")
     assert "smaller than in any published run" in stated_error(alone, small).sentence()
     for name, why in (("bert-base", "convolutional"), ("mobilenet_v2", "depthwise")):
-        found = stated_error(alone, graph_of_workload(workload_named(name), 2))
+        found = stated_error(alone, graph_of_workload(pytorch_workload_named(name), 2))
         assert found.num_runs == 0
         assert why in found.sentence()
 
@@ -177,13 +177,15 @@ def _products(graph: OpGraph) -> tuple[float, float, int]:
     return flops[plain].sum(), flops[product].sum(), int(product.sum())
 
 
-def prediction(held_out: HeldOut, *, fused: bool = False, overlapped: bool = True) -> Prediction:
+def prediction(
+    held_out: HeldOut, *, fused: bool = False, overlapped: bool = True
+) -> HeldOutPrediction:
     run = PublishedRun(
         source="here", kind="ring", model="vgg16", batch_size=32, half=False, fused=fused,
         devices=("K80", "K80"), num_servers=0, gpus_per_machine=1, link="10G",
         overlapped=overlapped, seconds=1.0,
     )  # fmt: skip
-    return Prediction(run=run, held_out=held_out, name="", simulated_s=1.25, roofline_s=1.0)
+    return HeldOutPrediction(run=run, held_out=held_out, name="", simulated_s=1.25, roofline_s=1.0)
 
 
 def test_runs_that_no_answer_is_like_are_left_out_and_the_rest_comes_back() -> None:

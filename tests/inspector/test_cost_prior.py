@@ -7,7 +7,7 @@ import pytest
 
 from driple.errors import ConfigError
 from driple.features import InputConfig
-from driple.inspector.cost_prior import LAW_NAMES, CostLaw, columns_of, sums_of
+from driple.inspector.cost_prior import LAW_NAMES, CostPrior, columns_of, sums_of
 from driple.trace.targets import TARGET_NAMES
 from driple.training.cost_prior import fit_cost_law
 
@@ -108,13 +108,13 @@ def test_a_law_survives_the_checkpoint() -> None:
     """To the last bit, with the law that is read, if it is another; files of old have none."""
     law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
     moved = fit_cost_law(contexts(0, 30), random_labels(3, 30), FLOOR, NAMES, prior=law)
-    again = CostLaw.from_dict(moved.to_dict(), len(NAMES))
+    again = CostPrior.from_dict(moved.to_dict(), len(NAMES))
     assert again.columns == law.columns
     np.testing.assert_array_equal(again.rates, moved.rates)
     assert again.read is not None
     np.testing.assert_array_equal(again.read.rates, law.rates)
     without = {name: value for name, value in law.to_dict().items() if name != "read"}
-    assert CostLaw.from_dict(without, len(NAMES)).read is None
+    assert CostPrior.from_dict(without, len(NAMES)).read is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_odd_fields_are_refused(name: str, value: object, words: str) -> None:
     """In one line that names what is odd."""
     law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
     with pytest.raises(ConfigError, match=words):
-        CostLaw.from_dict({**law.to_dict(), name: value}, len(NAMES))
+        CostPrior.from_dict({**law.to_dict(), name: value}, len(NAMES))
 
 
 def test_a_context_without_costs_is_refused() -> None:

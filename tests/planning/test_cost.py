@@ -20,14 +20,14 @@ from driple.planning.instances import read_instances
 from driple.profiler.communication import bucketed, calibrated_channel, communication_stall
 from driple.profiler.communication import gradients_of_job as gradients_of
 from driple.simulate.calibration import Calibration, shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def job() -> Job:
-    return Job(read_graph(ROOT / "datasets/examples/resnet50.pbtxt"))
+def job() -> PreparedJob:
+    return PreparedJob(read_graph(ROOT / "datasets/examples/resnet50.pbtxt"))
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,14 @@ def calibration() -> Calibration:
     return shipped_calibration()
 
 
-def offer_of(job: Job, calibration: Calibration, name: str, machines: int = 1) -> Offer:
+def offer_of(job: PreparedJob, calibration: Calibration, name: str, machines: int = 1) -> Offer:
     return simulated_offer(
         job, read_instances()[name], calibration, batch_size=32, machines=machines
     )
 
 
 def test_an_epoch_is_its_iterations_and_a_cost_its_hours(
-    job: Job, calibration: Calibration
+    job: PreparedJob, calibration: Calibration
 ) -> None:
     offer = simulated_offer(
         job, read_instances()["p3.8xlarge"], calibration, batch_size=32, samples=12_800
@@ -52,7 +52,7 @@ def test_an_epoch_is_its_iterations_and_a_cost_its_hours(
     assert (offer.devices, offer.setting) == (4, "V100-SXM2-R4/ho-NVLink")
 
 
-def test_the_papers_findings_on_p3(job: Job, calibration: Calibration) -> None:
+def test_the_papers_findings_on_p3(job: PreparedJob, calibration: Calibration) -> None:
     """The single GPU costs least, two 8xlarge over a network most; 24xlarge is 16xlarge, dearer."""
     one, four, eight, dedicated = (
         offer_of(job, calibration, name)
@@ -71,7 +71,7 @@ def test_the_papers_findings_on_p3(job: Job, calibration: Calibration) -> None:
 
 
 def test_machines_are_no_faster_than_the_interconnects_within_them(
-    job: Job, calibration: Calibration
+    job: PreparedJob, calibration: Calibration
 ) -> None:
     """A ring over a network of 3.2 Tbit/s crosses the same NVLink as one in a machine."""
     single, pair = (offer_of(job, calibration, "p5.48xlarge", n) for n in (1, 2))
@@ -79,7 +79,7 @@ def test_machines_are_no_faster_than_the_interconnects_within_them(
 
 
 def test_the_closed_form_and_the_simulator_see_the_same_slow_link(
-    job: Job, calibration: Calibration
+    job: PreparedJob, calibration: Calibration
 ) -> None:
     """On 10 Gbit/s the stalls of both are within 20 %: two ways to the same bytes."""
     gradients = gradients_of(job, calibration.device("V100-SXM2"))
@@ -148,16 +148,16 @@ def test_no_price_is_nothing(price: float, text: str) -> None:
     assert price_text(price) == text
 
 
-def test_open_sizes_have_no_price(job: Job, calibration: Calibration) -> None:
+def test_open_sizes_have_no_price(job: PreparedJob, calibration: Calibration) -> None:
     """Each counts as 1, so the time is too short, and no error belongs to it."""
     graph = replace(job.graph, report=ReadReport(unknown_share=0.25))
-    offer = offer_of(Job(graph), calibration, "p3.2xlarge")
+    offer = offer_of(PreparedJob(graph), calibration, "p3.2xlarge")
     assert (offer.epoch_cost, offer.per_hour) == (None, None)
     assert offer.error is not None
     assert "25 % of the nodes have unknown dimensions" in offer.error.sentence()
 
 
-def test_each_offer_states_its_own_error(job: Job, calibration: Calibration) -> None:
+def test_each_offer_states_its_own_error(job: PreparedJob, calibration: Calibration) -> None:
     """A K80 was published alone; eight of them in one machine were not."""
     alone, many = (offer_of(job, calibration, name) for name in ("p2.xlarge", "p2.8xlarge"))
     assert alone.error == stated_error(Setting.parse("K80-R1/ho-PCIe"), job.graph)

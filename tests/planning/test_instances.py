@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from driple.cluster.topology import scene_of
+from driple.cluster.topology import topology_of
 from driple.errors import ConfigError
 from driple.planning.instances import choose_instances, instance_setting, read_instances
 
@@ -36,12 +36,12 @@ def test_table_1_is_in_the_catalogue(name: str) -> None:
 @pytest.mark.parametrize("name", read_instances())
 def test_every_instance_can_be_simulated_and_its_prices_have_source_and_date(name: str) -> None:
     one = read_instances()[name]
-    assert scene_of(instance_setting(one)).num_machines == 1
+    assert topology_of(instance_setting(one)).num_machines == 1
     if one.network_gbps is None:
         with pytest.raises(ConfigError, match=f"{one.name} has no network_gbps"):
             instance_setting(one, 2)
     else:
-        assert scene_of(instance_setting(one, 2)).link_bytes_per_s == one.network_gbps * 1e9 / 8
+        assert topology_of(instance_setting(one, 2)).link_bytes_per_s == one.network_gbps * 1e9 / 8
     for price in one.prices:
         assert price.date is not None
         assert len(price.source) > 20

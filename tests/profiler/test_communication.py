@@ -20,7 +20,7 @@ from driple.profiler.communication import (
 )
 from driple.profiler.linkfit import (
     Observation,
-    fit_link,
+    fit_channel,
     read_channels,
     write_channels,
 )
@@ -134,7 +134,7 @@ def test_a_fit_gives_back_the_channel_that_made_the_stalls(per: str, overlap: bo
         latency_per=per,  # type: ignore[arg-type]
         overlap=overlap,
     )
-    fit = fit_link(observations(true))
+    fit = fit_channel(observations(true))
     assert fit.error_pct < 2
     assert fit.channel.bytes_per_s == pytest.approx(true.bytes_per_s, rel=0.05)
     assert (fit.channel.latency_per, fit.channel.overlap) == (per, overlap)
@@ -144,17 +144,17 @@ def test_a_fit_gives_back_the_channel_that_made_the_stalls(per: str, overlap: bo
 def test_noise_of_the_stalls_is_about_the_error_of_left_out_ones() -> None:
     """5 % of noise gives some percent of error, no less and not many times more."""
     true = Channel(name="200M", latency_s=2e-3, bytes_per_s=2.4e7, overlap=False)
-    assert 0.5 < fit_link(observations(true, noise=0.05)).error_pct < 15
+    assert 0.5 < fit_channel(observations(true, noise=0.05)).error_pct < 15
 
 
 def test_too_few_models_are_refused() -> None:
     with pytest.raises(ConfigError, match="2 model"):
-        fit_link(observations(Channel(name="x", latency_s=0, bytes_per_s=1e8))[:2])
+        fit_channel(observations(Channel(name="x", latency_s=0, bytes_per_s=1e8))[:2])
 
 
 def test_channels_are_written_and_read(tmp_path: Path) -> None:
     """Round trip, by the link's name in any case; what is no file of channels is refused."""
-    fit = fit_link(observations(Channel(name="200M", latency_s=4e-3, bytes_per_s=2.4e7)))
+    fit = fit_channel(observations(Channel(name="200M", latency_s=4e-3, bytes_per_s=2.4e7)))
     file = tmp_path / "links.json"
     write_channels([fit], file)
     assert read_channels(file) == {"200m": fit.channel}

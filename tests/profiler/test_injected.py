@@ -21,7 +21,7 @@ from driple.errors import MeasureError
 from driple.processes import end_with_parent
 from driple.profiler.caches import choose_clearer
 from driple.profiler.machines import stand_in_machines
-from driple.profiler.stall_profile import Profile
+from driple.profiler.stall_profile import StallProfile
 from driple.profiler.steps import Plan
 from driple.profiler.steps_runner import profile_script
 
@@ -142,7 +142,7 @@ class UsedInStep4:
             self._reader = None
 
 
-def is_found(found: Profile, stall: str, injected_s: float) -> bool:
+def is_found(found: StallProfile, stall: str, injected_s: float) -> bool:
     """Whether a profile has that delay, or could not look for it."""
     stalls = found.stalls()
     return stall not in stalls or stalls[stall].seconds == pytest.approx(injected_s, rel=WITHIN)
@@ -151,7 +151,7 @@ def is_found(found: Profile, stall: str, injected_s: float) -> bool:
 @pytest.fixture(scope="module")
 def profiles(
     slow_disk: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory
-) -> list[Profile]:
+) -> list[StallProfile]:
     """The five steps, as many of them as this machine can do; three times if once is not enough."""
     folder, group = slow_disk
     place = tmp_path_factory.mktemp("profile")
@@ -170,7 +170,7 @@ def profiles(
     injected = {"prep": SLEEP_S, "network": NETWORK_S} | (
         {"fetch": FETCH_S} if group != "-" else {}
     )
-    made: list[Profile] = []
+    made: list[StallProfile] = []
     while len(made) < ATTEMPTS:
         with UsedInStep4(folder) as used:
             out = place / f"out-{len(made)}"
@@ -181,22 +181,24 @@ def profiles(
 
 
 @pytest.fixture(scope="module")
-def profile(profiles: list[Profile]) -> Profile:
+def profile(profiles: list[StallProfile]) -> StallProfile:
     """The first of them."""
     return profiles[0]
 
 
-def median_s(profiles: list[Profile], stall: str) -> float:
+def median_s(profiles: list[StallProfile], stall: str) -> float:
     """What the profiles say of a stall."""
     return statistics.median(each.stalls()[stall].seconds for each in profiles)
 
 
-def test_a_data_set_that_sleeps_is_a_prep_stall(profiles: list[Profile]) -> None:
+def test_a_data_set_that_sleeps_is_a_prep_stall(profiles: list[StallProfile]) -> None:
     """Every batch sleeps as long in the main process, on one machine."""
     assert median_s(profiles, "prep") == pytest.approx(SLEEP_S, rel=WITHIN), profiles[0].warnings()
 
 
-def test_a_slow_disk_is_a_fetch_stall(profiles: list[Profile], slow_disk: tuple[Path, str]) -> None:
+def test_a_slow_disk_is_a_fetch_stall(
+    profiles: list[StallProfile], slow_disk: tuple[Path, str]
+) -> None:
     """The files of both processes' batches pass a disk of a set rate, where no cache has them."""
     if slow_disk[1] == "-":
         pytest.skip("limiting a disk's rate needs root, blkio control groups and a disk")
@@ -204,7 +206,7 @@ def test_a_slow_disk_is_a_fetch_stall(profiles: list[Profile], slow_disk: tuple[
     assert profiles[0].launches[3, 0].cleared == choose_clearer([slow_disk[0]])
 
 
-def test_a_slow_link_is_a_network_stall(profiles: list[Profile]) -> None:
+def test_a_slow_link_is_a_network_stall(profiles: list[StallProfile]) -> None:
     """Two processes send their gradients once in each direction of a link of 100 Mbit/s."""
     if 5 in profiles[0].left_out:
         pytest.skip(profiles[0].left_out[5])
@@ -212,7 +214,7 @@ def test_a_slow_link_is_a_network_stall(profiles: list[Profile]) -> None:
     assert found_s == pytest.approx(NETWORK_S, rel=WITHIN), profiles[0].warnings()
 
 
-def test_the_profile_tells_what_it_is(profile: Profile) -> None:
+def test_the_profile_tells_what_it_is(profile: StallProfile) -> None:
     """Batches, epoch, gradients, exchange and its own cost are in it; little of it waits on one."""
     assert profile.batches_per_epoch == NUM_FILES // 2 // BATCH
     assert profile.gradients is not None
@@ -228,7 +230,7 @@ def test_the_profile_tells_what_it_is(profile: Profile) -> None:
     assert all("one repetition" in line for line in told["warnings"] if "other" not in line)
 
 
-def test_done_steps_are_not_repeated(profile: Profile) -> None:
+def test_done_steps_are_not_repeated(profile: StallProfile) -> None:
     """The same call ends at once; another script or plan in the same folder is refused."""
     before = {file: file.stat().st_mtime_ns for file in profile.folder.glob("step*.json")}
     shutil.rmtree(profile.folder / "launch")
@@ -245,7 +247,7 @@ def test_done_steps_are_not_repeated(profile: Profile) -> None:
         profile_script(profile.about.command, other, profile.folder, data=data)
 
 
-def test_namespaces_are_gone(profile: Profile) -> None:
+def test_namespaces_are_gone(profile: StallProfile) -> None:
     """What step 5 made is removed; it can be made again at once."""
     if 5 in profile.left_out:
         pytest.skip(profile.left_out[5])

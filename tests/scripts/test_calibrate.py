@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from driple.calibration.published import PublishedRun, read_published
-from driple.calibration.validate import HeldOut, Prediction
+from driple.calibration.validate import HeldOut, HeldOutPrediction
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,9 +23,9 @@ def run(kind: str, *, overlapped: bool = True) -> PublishedRun:
 
 def prediction(
     simulated_s: float, held_out: HeldOut, kind: str = "ring", *, overlapped: bool = True
-) -> Prediction:
+) -> HeldOutPrediction:
     """A run that takes a second."""
-    return Prediction(
+    return HeldOutPrediction(
         run=run(kind, overlapped=overlapped),
         held_out=held_out,
         name="V100" if held_out == "device" else "resnet50",

@@ -10,7 +10,7 @@ import pytest
 
 from driple.cluster.setting import Setting
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
@@ -32,7 +32,7 @@ def test_numbers_go_where_they_belong(program: ModuleType) -> None:
 
 def test_slower_cores_take_longer(program: ModuleType) -> None:
     """Half of the rate that products reach lengthens a step; times of before are forgotten."""
-    job = Job(net(8, sync=True))
+    job = PreparedJob(net(8, sync=True))
     start = np.log(list(program.START.values()))
     slower = start.copy()
     slower[list(program.START).index("compute")] -= np.log(2)
@@ -45,7 +45,7 @@ def test_memory_activity_makes_bursts_as_large_as_measured(program: ModuleType) 
     """Twice the simulated burst asks for twice the activity."""
     graph, setting = net(8, sync=True), Setting.parse(program.FIRST)
     made = replace(shipped_calibration(setting), memory_activity=1.0)
-    run = simulate(Job(graph), setting, made, num_steps=program.STEPS)
+    run = simulate(PreparedJob(graph), setting, made, num_steps=program.STEPS)
     burst = run.targets.flat[program.MEMORY_BURST]
     assert program.memory_activity(made, [graph], np.array([2 * burst])) == pytest.approx(2.0)
 

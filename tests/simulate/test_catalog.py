@@ -9,7 +9,7 @@ import pytest
 from driple.calibration.published import DEVICES_OF_RUNS
 from driple.catalog import DEVICES, Device
 from driple.cluster.setting import Setting
-from driple.cluster.topology import copy_s_per_byte, scene_of
+from driple.cluster.topology import copy_s_per_byte, topology_of
 from driple.errors import CatalogError
 from driple.simulate.calibration import (
     link_kind,
@@ -44,18 +44,18 @@ def without(device: Device, *names: str) -> Device:
 )
 def test_links_are_those_of_the_device(name: str, link: str) -> None:
     """Generation, lanes and peers are fields of its row; all are within one machine."""
-    scene = scene_of(Setting.parse(name))
+    scene = topology_of(Setting.parse(name))
     assert (scene.link, scene.num_machines) == (link, 1)
 
 
 def test_efa_joins_machines() -> None:
-    assert scene_of(Setting.parse("H100-R4/ho-EFA-v2")).num_machines == 4
+    assert topology_of(Setting.parse("H100-R4/ho-EFA-v2")).num_machines == 4
 
 
 def test_a_device_without_pcie_is_refused_with_the_fact_that_it_lacks() -> None:
     """PCIe 3 was a silent default."""
     with pytest.raises(CatalogError, match="GB200 has no pcie_peers"):
-        scene_of(Setting.parse("GB200-R4/ho-PCIe"))
+        topology_of(Setting.parse("GB200-R4/ho-PCIe"))
     with pytest.raises(CatalogError, match="T4 has no pcie_generation"):
         copy_s_per_byte(without(DEVICES["T4"], "pcie_generation"))
 

@@ -9,7 +9,12 @@ import pytest
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import Layout
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job, Program, assumptions_on, closed_form_assumptions
+from driple.simulate.prepared_job import (
+    PreparedJob,
+    Program,
+    assumptions_on,
+    closed_form_assumptions,
+)
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
@@ -87,8 +92,8 @@ def test_nothing_crosses_the_network_of_one_device(layout: Layout) -> None:
 def test_all_reduce_is_synchronous_and_a_program_may_say_so() -> None:
     assert not net(8).is_synchronous
     assert replace(net(8), layout="all_reduce").is_synchronous
-    assert Job(net(8), program=Program(synchronous=True)).is_synchronous
-    assert not Job(net(8, sync=True), program=Program(synchronous=False)).is_synchronous
+    assert PreparedJob(net(8), program=Program(synchronous=True)).is_synchronous
+    assert not PreparedJob(net(8, sync=True), program=Program(synchronous=False)).is_synchronous
 
 
 def test_gradients_of_a_ring_travel_afterwards_or_in_half_precision_if_the_program_says_so() -> (
@@ -98,7 +103,7 @@ def test_gradients_of_a_ring_travel_afterwards_or_in_half_precision_if_the_progr
     graph = net(8)
 
     def seconds(program: Program) -> float:
-        job = Job(graph, program=program)
+        job = PreparedJob(graph, program=program)
         return simulate(job, setting, calibration, num_steps=20).iteration_time_s
 
     usual = seconds(Program())
@@ -125,7 +130,7 @@ def test_no_share_of_the_device_is_above_100_pct(setting: str) -> None:
 def test_a_new_calibration_never_takes_the_times_of_an_older_one() -> None:
     """The same device by name, at half its efficiency: one job gives what a new job gives."""
     calibration, setting = shipped_calibration(), Setting.parse("V100-R1/ho-PCIe")
-    job = Job(net(8))
+    job = PreparedJob(net(8))
     for share in (1.0, 0.5, 0.25):
         device = calibration.device("V100")
         reached = replace(
@@ -135,7 +140,9 @@ def test_a_new_calibration_never_takes_the_times_of_an_older_one() -> None:
         )
         measured = {**calibration.devices.measured, "V100": reached}
         other = replace(calibration, devices=replace(calibration.devices, measured=measured))
-        again, fresh = (simulate(one, setting, other, num_steps=4) for one in (job, Job(net(8))))
+        again, fresh = (
+            simulate(one, setting, other, num_steps=4) for one in (job, PreparedJob(net(8)))
+        )
         assert again.targets.flat.tolist() == fresh.targets.flat.tolist()
         assert again.iteration_time_s == fresh.iteration_time_s
     times = [job.times(calibration.device("V100")), job.times(calibration.device("V100"))]
@@ -164,5 +171,5 @@ def test_every_number_of_a_calibrated_device_is_part_of_its_identity(field: str)
     }
     assert others[field] != device
     assert len({others[field], device}) == 2
-    job = Job(net(8))
+    job = PreparedJob(net(8))
     assert job.plan(others[field], 1, "greedy") is not job.plan(device, 1, "greedy")

@@ -23,7 +23,7 @@ from driple.simulate.calibration import (
     LinkEfficiency,
     shipped_calibration,
 )
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import Simulation, simulate
 from driple.trace.provenance import TimeError
 from driple.trace.targets import TARGET_NAMES
@@ -120,9 +120,9 @@ def test_labels_of_a_fast_job_do_not_depend_on_how_long_it_is_watched() -> None:
 
 def test_memory_is_seen_in_use_longer_than_its_bytes_take_but_never_without_a_kernel() -> None:
     device = CALIBRATION.device("V100")
-    times = Job(net(32)).times(device)
+    times = PreparedJob(net(32)).times(device)
     still = replace(device, efficiency=replace(device.efficiency, memory_activity=1.0))
-    assert times.memory_s.sum() > 1.2 * Job(net(32)).times(still).memory_s.sum()
+    assert times.memory_s.sum() > 1.2 * PreparedJob(net(32)).times(still).memory_s.sum()
     assert (times.memory_s <= times.busy_s).all()
 
 
@@ -265,7 +265,7 @@ def test_every_graph_on_every_setting(store: GraphStore, tmp_path: Path) -> None
         assert data.about.iteration_time_error is not None
         assert data.about.iteration_time_error.median_pct == 8.0
         job = next(item for item in data.examples if item.family == "alexnet")
-        made = simulate(Job(net(32)), setting, CALIBRATION, num_steps=20)
+        made = simulate(PreparedJob(net(32)), setting, CALIBRATION, num_steps=20)
         assert dict(zip(TARGET_NAMES, job.targets.flat, strict=True)) == pytest.approx(
             dict(zip(TARGET_NAMES, made.targets.flat, strict=True))
         )

@@ -19,7 +19,7 @@ from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster
 from driple.comm.ring import RingSpec, simulate_ring
 from driple.graph.placement import Strategy
 from driple.simulate.calibration import CalibratedDevice, LinkEfficiency
-from driple.simulate.prepared_job import Job, Program
+from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate, targets_of_record
 from driple.step.plan import Message, Segment, StepPlan
 from driple.trace.targets import TARGET_NAMES
@@ -182,7 +182,7 @@ def test_an_update_on_the_device_is_a_burst_of_kernels_and_memory() -> None:
     check(targets(record), np.array([(100, 2, 1), (100, 2, 1), network, network]), rel=1e-6)
 
 
-class Planned(Job):
+class Planned(PreparedJob):
     """A job whose step is given: no graph decides it."""
 
     def __init__(self, step: Step) -> None:

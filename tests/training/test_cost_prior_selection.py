@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driple.inspector.cost_prior import LAW_NAMES, CostLaw, columns_of
+from driple.inspector.cost_prior import LAW_NAMES, CostPrior, columns_of
 from driple.inspector.scaling import TargetScaler
 from driple.training.cost_prior_selection import best_law
 from tests.inspector.test_cost_prior import NAMES, contexts
@@ -14,13 +14,13 @@ SCALER = TargetScaler(kind="log", offset=np.full(12, 0.2), scale=np.full(12, 1.5
 NUM_LABELS = 60
 
 
-def random_law(seed: int) -> CostLaw:
+def random_law(seed: int) -> CostPrior:
     """Rates that have nothing to do with those of another seed."""
     rates = 10 ** np.random.default_rng(seed).uniform(-6, 0, size=(12, len(LAW_NAMES) + 1))
-    return CostLaw(columns=columns_of(NAMES), rates=rates, floor=FLOOR)
+    return CostPrior(columns=columns_of(NAMES), rates=rates, floor=FLOOR)
 
 
-def chosen(old: CostLaw, labels: np.ndarray, outputs: np.ndarray) -> CostLaw:
+def chosen(old: CostPrior, labels: np.ndarray, outputs: np.ndarray) -> CostPrior:
     return best_law(
         old,
         outputs,

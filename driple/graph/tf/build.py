@@ -21,13 +21,13 @@ from driple.graph.tf.describe import DataInputs, describe_nodes
 from driple.graph.tf.functions import Inlined, inline_functions
 from driple.graph.tf.holders import holders_of
 from driple.graph.tf.infer import Inferred, infer_shapes
-from driple.graph.tf.links import Links, edges_of, in_order
+from driple.graph.tf.links import GraphLinks, edges_of, in_order
 from driple.graph.tf.loops import Executions, count_executions
 from driple.graph.tf.names import check_names
 from driple.graph.tf.places import Places, place_nodes
 from driple.graph.tf.raw import RawGraph, RawNode
 from driple.graph.tf.sizes import OutputSize, output_size, output_types
-from driple.graph.tf.step import Step, find_step
+from driple.graph.tf.step import TrainStep, find_step
 from driple.graph.tf.step_loops import step_loops
 from driple.graph.tf.step_ops import PRODUCTS
 from driple.graph.tf.traffic import traffic_of
@@ -60,7 +60,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     edges, is_control, inputs, dangling = edges_of(nodes)
     order = in_order(nodes, edges)
     _mark_captured_variables(nodes, inputs)
-    links = Links.of(len(nodes), edges, is_control)
+    links = GraphLinks.of(len(nodes), edges, is_control)
     step = find_step(nodes, inputs, links, order, target=options.target, named=raw.train_ops)
     holder = holders_of(nodes, inputs, order)
     loops = step_loops(nodes, inputs, edges, order, runs=step.runs, holder=holder)
@@ -250,7 +250,7 @@ def _remote(
 def _report(
     raw: RawGraph,
     inlined: Inlined,
-    step: Step,
+    step: TrainStep,
     places: Places,
     *,
     sizes: Sequence[OutputSize],

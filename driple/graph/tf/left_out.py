@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from driple.graph.tf.links import Links
+from driple.graph.tf.links import GraphLinks
 from driple.graph.tf.step_ops import StepOps
 
 __all__ = ["leads_only_to", "left_out"]
@@ -13,7 +13,7 @@ __all__ = ["leads_only_to", "left_out"]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def left_out(ops: StepOps, links: Links, runs: BoolArray) -> dict[str, int]:
+def left_out(ops: StepOps, links: GraphLinks, runs: BoolArray) -> dict[str, int]:
     """How many nodes do not run, by reason; each is counted once, for the first that holds.
 
     Args:
@@ -42,7 +42,7 @@ def left_out(ops: StepOps, links: Links, runs: BoolArray) -> dict[str, int]:
     return found
 
 
-def leads_only_to(links: Links, ends: BoolArray, among: BoolArray) -> BoolArray:
+def leads_only_to(links: GraphLinks, ends: BoolArray, among: BoolArray) -> BoolArray:
     """Some nodes, and those of `among` all of whose readers are such nodes."""
     found = ends.copy()
     unread = [len(readers) for readers in links.readers]
@@ -57,7 +57,7 @@ def leads_only_to(links: Links, ends: BoolArray, among: BoolArray) -> BoolArray:
     return found
 
 
-def _with_all_after(links: Links, starts: BoolArray, among: BoolArray) -> BoolArray:
+def _with_all_after(links: GraphLinks, starts: BoolArray, among: BoolArray) -> BoolArray:
     """The same, with all nodes of `among` that come after them."""
     after = starts.copy()
     todo = np.flatnonzero(starts).tolist()

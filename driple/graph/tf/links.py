@@ -12,14 +12,14 @@ from driple.errors import GraphError
 from driple.graph.tf.functions import node_of, output_number
 from driple.graph.tf.raw import RawNode
 
-__all__ = ["Links", "edges_of", "in_order"]
+__all__ = ["GraphLinks", "edges_of", "in_order"]
 
 # Ops through which a loop may close; NextIteration carries the value back.
 _LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
 
 
 @dataclass(slots=True)
-class Links:
+class GraphLinks:
     """Who reads what, as lists of positions.
 
     Attributes:
@@ -35,7 +35,7 @@ class Links:
     @classmethod
     def of(
         cls, num_nodes: int, edges: npt.NDArray[np.int32], is_control: npt.NDArray[np.bool_]
-    ) -> Links:
+    ) -> GraphLinks:
         """The links of a graph's edges, shape [num_edges, 2]."""
         data: list[list[int]] = [[] for _ in range(num_nodes)]
         control: list[list[int]] = [[] for _ in range(num_nodes)]

@@ -26,7 +26,7 @@ from driple.graph.tf.raw import (
     costly_numbers,
     letters_of,
 )
-from driple.graph.tf.textformat import Message, as_message, top_level_fields
+from driple.graph.tf.textformat import TextMessage, as_message, top_level_fields
 from driple.graph.tf.textvalues import data_type, decimal, number, truth
 
 __all__ = ["raw_from_text"]
@@ -78,7 +78,7 @@ def raw_from_text(text: str) -> RawGraph:
     return graph
 
 
-def _node(message: Message) -> RawNode:
+def _node(message: TextMessage) -> RawNode:
     read = {attribute.key: attribute for attribute in map(_meaning, message.messages("attr"))}
     outputs = read.pop("_output_shapes", None)
     frame, value, near = (read.get(key) for key in ("frame_name", "value", "_class"))
@@ -102,16 +102,16 @@ def _node(message: Message) -> RawNode:
     )
 
 
-def _meaning(entry: Message) -> _Attribute:
+def _meaning(entry: TextMessage) -> _Attribute:
     """What an attribute says, understood once for all that share it; the last of a key counts."""
     if not isinstance(entry.meaning, _Attribute):
         entry.meaning = _attribute(entry)
     return entry.meaning
 
 
-def _attribute(entry: Message) -> _Attribute:
-    key, value = entry.string("key"), entry.message("value") or Message()
-    items = value.message("list") or Message()
+def _attribute(entry: TextMessage) -> _Attribute:
+    key, value = entry.string("key"), entry.message("value") or TextMessage()
+    items = value.message("list") or TextMessage()
     if key == "_output_shapes":
         return _Attribute(key, shapes=tuple(_shape(shape) for shape in items.messages("shape")))
     types = tuple(data_type(word) for word in (value.words("type")[-1:] or items.words("type")))
@@ -125,7 +125,7 @@ def _attribute(entry: Message) -> _Attribute:
     return _text_attribute(key, value, items) or _data_attribute(key, value, items)
 
 
-def _text_attribute(key: str, value: Message, items: Message) -> _Attribute | None:
+def _text_attribute(key: str, value: TextMessage, items: TextMessage) -> _Attribute | None:
     """An attribute that is a text of those that matter."""
     if key == "_class":
         return _Attribute(key, colocated=colocated_with(items.strings("s")))
@@ -136,7 +136,7 @@ def _text_attribute(key: str, value: Message, items: Message) -> _Attribute | No
     return None
 
 
-def _data_attribute(key: str, value: Message, items: Message) -> _Attribute:
+def _data_attribute(key: str, value: TextMessage, items: TextMessage) -> _Attribute:
     """An attribute that is a tensor, shapes or whole numbers."""
     tensor, shape = value.message("tensor"), value.message("shape")
     if tensor is not None:
@@ -149,7 +149,7 @@ def _data_attribute(key: str, value: Message, items: Message) -> _Attribute:
     return _Attribute(key, numbers=tuple(map(number, whole)) or tuple(map(truth, flags)))
 
 
-def _constant(tensor: Message) -> Constant:
+def _constant(tensor: TextMessage) -> Constant:
     """A constant; long contents are left where they are."""
     values: list[int | float] = []
     for name, whole in VALUE_FIELDS.items():
@@ -160,7 +160,7 @@ def _constant(tensor: Message) -> Constant:
     content = tensor.octets("tensor_content", _LONGEST_WRITTEN)
     return constant_of(
         data_type((tensor.words("dtype")[-1:] or ["0"])[0]),
-        _shape(tensor.message("tensor_shape") or Message()),
+        _shape(tensor.message("tensor_shape") or TextMessage()),
         values,
         content,
         is_long=bool(tensor.fields.get("tensor_content"))
@@ -168,15 +168,15 @@ def _constant(tensor: Message) -> Constant:
     )
 
 
-def _shape(message: Message) -> Shape:
+def _shape(message: TextMessage) -> Shape:
     if message.words("unknown_rank")[-1:] in (["true"], ["t"], ["True"], ["1"]):
         return None
     sizes = (dim.words("size")[-1:] for dim in message.messages("dim"))
     return tuple(number(size[0]) if size else 0 for size in sizes)
 
 
-def _function(message: Message) -> RawFunction:
-    signature = message.message("signature") or Message()
+def _function(message: TextMessage) -> RawFunction:
+    signature = message.message("signature") or TextMessage()
     return RawFunction(
         name=signature.string("name"),
         arguments=[item.string("name") for item in signature.messages("input_arg")],

@@ -25,12 +25,12 @@ from driple.errors import GraphError
 from driple.graph.opgraph import Layout
 from driple.graph.tf.describe import DataInputs
 from driple.graph.tf.holders import HANDS_ON, PIPELINE, holders_of
-from driple.graph.tf.links import Links
+from driple.graph.tf.links import GraphLinks
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.slots import Slots, find_slots
 from driple.graph.tf.step_ops import UPDATES, VARIABLES
 
-__all__ = ["Device", "Places", "parse_device", "place_nodes"]
+__all__ = ["DevicePlace", "Places", "parse_device", "place_nodes"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -47,7 +47,7 @@ _MOST_HOPS = 16  # of colocation, one node with another
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DevicePlace:
     """What a device string says; None where it says nothing."""
 
     job: str | None = None
@@ -56,7 +56,7 @@ class Device:
     index: int | None = None
 
 
-_NOWHERE = Device()
+_NOWHERE = DevicePlace()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +102,7 @@ class Places:
         return bool(slots.without_gradient[source] or slots.variables[holder[target]])
 
 
-def parse_device(text: str) -> Device:
+def parse_device(text: str) -> DevicePlace:
     """The parts of a device string: `/job:worker/task:0/device:GPU:1`, or a partial `/gpu:0`."""
     job = task = kind = index = None
     for key, word, word_index, plain in _PART.findall(text):
@@ -116,13 +116,13 @@ def parse_device(text: str) -> Device:
             index = int(word_index) if word_index.isdigit() else None
         elif part != "replica":
             kind, index = part.upper(), int(plain) if plain.isdigit() else None
-    return Device(job, task, kind, index)
+    return DevicePlace(job, task, kind, index)
 
 
 def place_nodes(
     nodes: Sequence[RawNode],
     inputs: DataInputs,
-    links: Links,
+    links: GraphLinks,
     order: Sequence[int],
     runs: BoolArray,
 ) -> Places:
@@ -167,7 +167,7 @@ class _Placer:
         self,
         nodes: Sequence[RawNode],
         inputs: DataInputs,
-        links: Links,
+        links: GraphLinks,
         order: Sequence[int],
         runs: BoolArray,
     ) -> None:
@@ -207,7 +207,7 @@ class _Placer:
             found.append(at if node.colocated else i)
         return found
 
-    def _choose(self) -> Device:
+    def _choose(self) -> DevicePlace:
         """The worker's device: job and task, and for GPUs kind and index."""
         named = {device for device, runs in zip(self.own, self.runs, strict=True) if runs}
         on_workers = [one for one in named if one.job is None or not _SERVER_JOB.fullmatch(one.job)]
@@ -221,9 +221,9 @@ class _Placer:
                 self.notes = (
                     f"graph names {len(others) + 1} workers; keeping job {job}, task {task}",
                 )
-            return Device(job, task)
+            return DevicePlace(job, task)
         candidates = {
-            Device(one.job or job, (one.task or 0) if one.job else task, "GPU", one.index or 0)
+            DevicePlace(one.job or job, (one.task or 0) if one.job else task, "GPU", one.index or 0)
             for one in gpus
         }
         chosen = min(candidates, key=_rank)
@@ -234,11 +234,11 @@ class _Placer:
             )
         return chosen
 
-    def _resolve(self) -> list[Device]:
+    def _resolve(self) -> list[DevicePlace]:
         """The device of each node, as far as the graph and TensorFlow's placer decide it."""
-        home = Device(self.chosen.job, self.chosen.task)
+        home = DevicePlace(self.chosen.job, self.chosen.task)
 
-        def at_home(device: Device) -> Device:
+        def at_home(device: DevicePlace) -> DevicePlace:
             if device.job is not None or device == _NOWHERE:
                 return device
             return replace(device, job=home.job, task=device.task or home.task)
@@ -359,18 +359,18 @@ class _Placer:
         return np.array(found, dtype=np.int32)
 
 
-def _joined(device: Device, other: Device) -> Device:
+def _joined(device: DevicePlace, other: DevicePlace) -> DevicePlace:
     """A device with what another adds to it, unless they are of different tasks."""
     if device.job is not None and (device.job, device.task) != (other.job, other.task):
         return device
     if device.job is None:
         kind = device.kind or other.kind
         index = device.index if device.kind else other.index
-        return Device(other.job, other.task, kind, index)
+        return DevicePlace(other.job, other.task, kind, index)
     return replace(device, kind=device.kind or other.kind, index=device.index or other.index)
 
 
-def _rank(device: Device) -> tuple[int, str, int, int]:
+def _rank(device: DevicePlace) -> tuple[int, str, int, int]:
     job = device.job or "localhost"
     place = _WORKER_JOBS.index(job) if job in _WORKER_JOBS else len(_WORKER_JOBS)
     return place, job, device.task or 0, device.index or 0

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.tf.describe import DataInputs
 from driple.graph.tf.left_out import leads_only_to, left_out
-from driple.graph.tf.links import Links
+from driple.graph.tf.links import GraphLinks
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.step_ops import VARIABLES, StepOps
 
-__all__ = ["Step", "find_step"]
+__all__ = ["TrainStep", "find_step"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -35,7 +35,7 @@ _MOST_LIGHT = 200  # nodes that a loose update may add
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class TrainStep:
     """What one step runs.
 
     Attributes:
@@ -60,12 +60,12 @@ class Step:
 def find_step(
     nodes: Sequence[RawNode],
     inputs: DataInputs,
-    links: Links,
+    links: GraphLinks,
     order: Sequence[int],
     *,
     target: str | None = None,
     named: Sequence[str] = (),
-) -> Step:
+) -> TrainStep:
     """The step of a graph.
 
     Args:
@@ -90,7 +90,7 @@ class _Finder:
     """Positions of updates and train ops, and what runs for them."""
 
     def __init__(
-        self, nodes: Sequence[RawNode], inputs: DataInputs, links: Links, order: Sequence[int]
+        self, nodes: Sequence[RawNode], inputs: DataInputs, links: GraphLinks, order: Sequence[int]
     ) -> None:
         self.nodes, self.links, self.order = nodes, links, order
         self.ops = StepOps(nodes)
@@ -110,7 +110,7 @@ class _Finder:
                 self.links.control[i].append(added)
                 self.links.readers[added].append(i)
 
-    def step_of_target(self, target: str) -> Step:
+    def step_of_target(self, target: str) -> TrainStep:
         """The step of the train op that a user names."""
         place = next((i for i, node in enumerate(self.nodes) if node.name == target), None)
         found = self._train_ops(())
@@ -124,7 +124,7 @@ class _Finder:
             )
         return self._made([place], found, runs)
 
-    def step(self, named: Sequence[str]) -> Step:
+    def step(self, named: Sequence[str]) -> TrainStep:
         """The step of the largest train op, all updates, gradients alone, or everything."""
         found = self._train_ops(named)
         starts = self.applies + self.others
@@ -141,7 +141,7 @@ class _Finder:
         gradients = self._gradients_nobody_reads()
         if gradients:
             runs = self._run(gradients)
-            return Step(
+            return TrainStep(
                 runs=runs,
                 is_training=True,
                 handed_on=tuple(gradients),
@@ -152,9 +152,11 @@ class _Finder:
                 ),
             )
         runs = self._everything()
-        return Step(runs=runs, is_training=False, left_out=left_out(self.ops, self.links, runs))
+        return TrainStep(
+            runs=runs, is_training=False, left_out=left_out(self.ops, self.links, runs)
+        )
 
-    def _made(self, starts: list[int], found: list[int], runs: BoolArray) -> Step:
+    def _made(self, starts: list[int], found: list[int], runs: BoolArray) -> TrainStep:
         if found:
             runs |= self._loose_updates(runs)
         names = tuple(self.nodes[i].name for i in found)
@@ -167,7 +169,7 @@ class _Finder:
                 f"graph has {len(names)} train ops; this is the step of {target}, for the others "
                 f"give --target NAME: {listed}",
             )
-        return Step(
+        return TrainStep(
             runs=runs,
             is_training=True,
             train_ops=names,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from driple.errors import GraphError
 from driple.graph.tf.textvalues import unescape, unescape_bytes
 
-__all__ = ["MAX_DEPTH", "Message", "Value", "as_message", "top_level_fields"]
+__all__ = ["MAX_DEPTH", "TextMessage", "Value", "as_message", "top_level_fields"]
 
 # Protobuf's own limit; a GraphDef of TensorFlow is at most a dozen deep.
 MAX_DEPTH = 100
@@ -60,7 +60,7 @@ _CLOSING = {"{": "}", "<": ">"}
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class TextMessage:
     """A message. It may be shared by all fields of one text, so its fields are never changed.
 
     Attributes:
@@ -71,19 +71,19 @@ class Message:
     fields: dict[str, list[Value]] = field(default_factory=dict)
     meaning: object = None
 
-    def messages(self, name: str) -> list[Message]:
+    def messages(self, name: str) -> list[TextMessage]:
         """All values of a field that holds messages."""
         return [
-            value if isinstance(value, Message) else as_message(name, value)
+            value if isinstance(value, TextMessage) else as_message(name, value)
             for value in self.fields.get(name, ())
         ]
 
-    def message(self, name: str) -> Message | None:
+    def message(self, name: str) -> TextMessage | None:
         """All values of a message field, merged: text may give its parts one by one."""
         parts = self.messages(name)
         if len(parts) < 2:
             return parts[0] if parts else None
-        merged = Message()
+        merged = TextMessage()
         for part in parts:
             for key, values in part.fields.items():
                 merged.fields.setdefault(key, []).extend(values)
@@ -103,7 +103,7 @@ class Message:
         """The last value of a field of bytes; empty if it is missing or written in over `most`."""
         value = self.fields.get(name, [""])[-1]
         pieces = (value,) if isinstance(value, str) else value
-        if isinstance(pieces, Message) or sum(map(len, pieces)) > most:
+        if isinstance(pieces, TextMessage) or sum(map(len, pieces)) > most:
             return b""
         return b"".join(unescape_bytes(piece[1:-1]) for piece in pieces)
 
@@ -118,16 +118,16 @@ class Message:
 
 
 # A word as written, a string as written with its quotes, the pieces of a split string, a message.
-Value = str | tuple[str, ...] | Message
+Value = str | tuple[str, ...] | TextMessage
 
 
-def as_message(name: str, value: Value) -> Message:
+def as_message(name: str, value: Value) -> TextMessage:
     """The message that a field holds.
 
     Raises:
         GraphError: it holds something else.
     """
-    if not isinstance(value, Message):
+    if not isinstance(value, TextMessage):
         raise GraphError(f"field '{name}' holds {_shown(value)}, a message {{...}} was expected")
     return value
 
@@ -141,13 +141,13 @@ def _decoded(name: str, value: Value) -> str:
 
 
 def _shown(value: Value) -> str:
-    if isinstance(value, Message):
+    if isinstance(value, TextMessage):
         return "a message"
     return (value if isinstance(value, str) else " ".join(value))[:40]
 
 
 # An open message: its end, the field of the list that it is in, its text if it will be shared.
-_Open = tuple[Message, str, str | None, str | None]
+_Open = tuple[TextMessage, str, str | None, str | None]
 
 
 def top_level_fields(text: str) -> Iterator[tuple[str, Value]]:
@@ -168,8 +168,8 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
-        self.stack: list[_Open] = [(Message(), "", None, None)]
-        self.known: dict[str, Message] = {}
+        self.stack: list[_Open] = [(TextMessage(), "", None, None)]
+        self.known: dict[str, TextMessage] = {}
 
     def fields(self) -> Iterator[tuple[str, Value]]:
         text, stack, known, match = self.text, self.stack, self.known, _STATEMENT.match
@@ -214,7 +214,7 @@ class _Parser:
         stack = self.stack
         if len(stack) > MAX_DEPTH:
             raise self._error(at, f"messages are nested over {MAX_DEPTH} deep")
-        child = Message()
+        child = TextMessage()
         stack[-1][0].fields.setdefault(name, []).append(child)
         stack.append((child, _CLOSING[self.text[at]], name if in_list else None, body))
 

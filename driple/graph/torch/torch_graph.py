@@ -1,10 +1,9 @@
-"""The training step of a PyTorch model as an `OpGraph`, for whoever has no such machine.
+"""The training step of a PyTorch model as an `OpGraph`, without running it.
 
     model on the meta device -> forward, loss, backward: nothing is computed, only shapes
     -> ops as they come (aten) -> OpGraph: nodes, who reads whose memory, parameters, gradients
 
-Needs neither a GPU nor the model's memory: BERT-large takes some seconds. Of a user's model, the
-file, the function that builds it, the data set and the loss are executed as any Python program is.
+Needs neither a GPU nor the model's memory: BERT-large takes some seconds.
 """
 
 from __future__ import annotations
@@ -17,20 +16,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.data import default_collate
 
-from driple.checks import check_whole
-from driple.errors import ConfigError, DripleError, GraphError
+from driple.errors import ConfigError
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
 from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
 from driple.graph.torch.autocast import gpu_autocast
-from driple.jobs.import_path import exception_words, function_named, own_code
-from driple.jobs.pytorch.workloads import Workload
 
-__all__ = ["graph_of_functions", "graph_of_step", "graph_of_workload"]
+__all__ = ["UPDATE", "graph_of_step", "recorded_step"]
 
 _DTYPES = {
     dtype: NUMBER_OF[f"DT_{name}"]
@@ -42,90 +37,11 @@ _DTYPES = {
     )
 }  # fmt: skip
 _DEVICE = "/job:worker/task:0/device:GPU:0"
-_UPDATE = "ApplyMomentum"  # as driple.profiler.train updates
-
-
-def graph_of_workload(workload: Workload, batch_size: int | None = None) -> OpGraph:
-    """A step of a built-in workload at the size that the paper trains it.
-
-    Args:
-        workload: to train.
-        batch_size: samples of a device in an iteration; the workload's own by default.
-
-    Raises:
-        ConfigError: a batch of less than one.
-    """
-    size = workload.batch_size if batch_size is None else batch_size
-    check_whole("--batch-size", size, 1)
-    with torch.device("meta"):
-        model = workload.build()
-        if workload.kind == "tokens":
-            inputs = torch.zeros(size, workload.length, dtype=torch.int64)
-            labels = torch.zeros(size, 2, dtype=torch.int64)
-        else:
-            inputs = torch.zeros(size, 3, workload.image_size, workload.image_size)
-            labels = torch.zeros(size, dtype=torch.int64)
-    loss = workload.loss()
-    return graph_of_step(model, inputs, lambda outputs: loss(outputs, labels))
-
-
-def graph_of_functions(
-    model: str, dataset: str, loss: str | None, batch_size: int
-) -> tuple[OpGraph, int | None]:
-    """A step of a user's own model, whose file is run for it, and the samples of an epoch.
-
-    Args:
-        model: `FILE.py:FUNCTION` that builds the model.
-        dataset: likewise the data set, of (input, label); one sample is read.
-        loss: likewise of outputs and labels; cross entropy without.
-        batch_size: samples of a device in an iteration.
-
-    Raises:
-        ConfigError: there are no such functions, or they fail.
-        GraphError: the step cannot be followed by shapes alone.
-    """
-    check_whole("--batch-size", batch_size, 1)
-    with gpu_autocast():  # from the import on: a decorator may be autocast's
-        build, build_samples = function_named(model), function_named(dataset)
-        of = nn.functional.cross_entropy if loss is None else function_named(loss)
-        with own_code(model):
-            module = build()
-        with own_code(dataset):
-            samples = build_samples()
-        try:
-            inputs, labels = default_collate([samples[0]] * batch_size)
-            inputs, labels = inputs.to("meta"), labels.to("meta")
-            graph = _recorded(
-                _on_meta(module), inputs, lambda outputs: of(outputs, labels), _UPDATE
-            )
-        except DripleError:
-            raise
-        except (Exception, SystemExit) as error:  # the model, data set and loss may raise anything
-            raise GraphError(
-                f"the training step of {model} cannot be read without running it: "
-                f"{exception_words(error)}; it must not decide by values of tensors, and the data "
-                "set must give pairs of tensors"
-            ) from error
-    with own_code(dataset):
-        num_samples = len(samples) if hasattr(samples, "__len__") else None
-    return graph, num_samples
-
-
-def _on_meta(module: nn.Module) -> nn.Module:
-    """The model on the meta device; parameters that modules share stay one, unlike by `to`."""
-    names: dict[int, list[str]] = {}
-    for name, parameter in module.named_parameters(remove_duplicate=False):
-        names.setdefault(id(parameter), []).append(name)
-    moved = module.to("meta")
-    for first, *others in names.values():
-        for name in others:
-            owner, _, own_name = name.rpartition(".")
-            setattr(moved.get_submodule(owner), own_name, moved.get_parameter(first))
-    return moved
+UPDATE = "ApplyMomentum"  # as driple.profiler.train updates
 
 
 def graph_of_step(
-    model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str = _UPDATE
+    model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str = UPDATE
 ) -> OpGraph:
     """Forward pass, loss and backward pass of a model, as a graph of one worker.
 
@@ -139,10 +55,10 @@ def graph_of_step(
         ConfigError: the model or the batch is not on the meta device, or nothing has a gradient.
     """
     with gpu_autocast():
-        return _recorded(model, inputs, loss, update)
+        return recorded_step(model, inputs, loss, update)
 
 
-def _recorded(
+def recorded_step(
     model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str
 ) -> OpGraph:
     """As `graph_of_step`, within `gpu_autocast`."""

@@ -19,7 +19,7 @@ from torch.utils.data import Dataset
 
 from driple.checks import check_whole
 from driple.errors import ConfigError, MissingExtraError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 __all__ = ["ImageFolder", "RandomSamples", "TokenFile", "make_images", "make_tokens"]
 
@@ -176,7 +176,7 @@ def make_images(folder: Path, count: int, size: int, num_classes: int = 10) -> N
         grown = colours.repeat(_GRAIN, axis=0).repeat(_GRAIN, axis=1)[:size, :size]
         buffer = io.BytesIO()
         Image.fromarray(grown // 2 + noise).save(buffer, "JPEG", quality=_QUALITY)
-        write_whole(place / f"{i:06d}.jpg", buffer.getvalue(), error=ConfigError)
+        atomic_write(place / f"{i:06d}.jpg", buffer.getvalue(), error=ConfigError)
 
 
 def make_tokens(file: Path, count: int, length: int) -> None:
@@ -190,7 +190,7 @@ def make_tokens(file: Path, count: int, length: int) -> None:
     rows = np.random.default_rng(0).integers(0, _VOCABULARY, (count, length), dtype=np.int32)
     buffer = io.BytesIO()
     np.save(buffer, rows)
-    write_whole(file, buffer.getvalue(), error=ConfigError)
+    atomic_write(file, buffer.getvalue(), error=ConfigError)
 
 
 def _random_box(width: int, height: int) -> tuple[float, float, float, float]:

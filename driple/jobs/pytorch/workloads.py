@@ -20,14 +20,21 @@ from driple.errors import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = ["IMAGENET_SAMPLES", "MACRO", "MICRO", "WORKLOADS", "Workload", "workload_named"]
+__all__ = [
+    "IMAGENET_SAMPLES",
+    "MACRO",
+    "MICRO",
+    "WORKLOADS",
+    "PyTorchWorkload",
+    "pytorch_workload_named",
+]
 
 # What the paper trains on: images of ImageNet-1k, questions of SQuAD 2.0.
 IMAGENET_SAMPLES, SQUAD_SAMPLES = 1_281_167, 130_319
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Workload:
+class PyTorchWorkload:
     """A model to train.
 
     Attributes:
@@ -73,18 +80,18 @@ class Workload:
         return answer_loss
 
 
-def _workloads() -> dict[str, Workload]:
+def _workloads() -> dict[str, PyTorchWorkload]:
     found = [
-        Workload(name="alexnet", builder=("alexnet", "AlexNet"), least_size=63),
-        Workload(name="mobilenet_v2", builder=("mobilenet", "MobileNetV2")),
-        Workload(name="squeezenet", builder=("squeezenet", "SqueezeNet")),
-        Workload(name="shufflenet", builder=("shufflenet", "ShuffleNetV2")),
+        PyTorchWorkload(name="alexnet", builder=("alexnet", "AlexNet"), least_size=63),
+        PyTorchWorkload(name="mobilenet_v2", builder=("mobilenet", "MobileNetV2")),
+        PyTorchWorkload(name="squeezenet", builder=("squeezenet", "SqueezeNet")),
+        PyTorchWorkload(name="shufflenet", builder=("shufflenet", "ShuffleNetV2")),
     ]
     for depth in (18, 34, 50, 101, 152):
         for ending, options in (("", {}), ("-nores", {"residual": False}),
                                 ("-nonorm", {"norm": False})):  # fmt: skip
             found.append(
-                Workload(
+                PyTorchWorkload(
                     name=f"resnet{depth}{ending}",
                     builder=("resnet", "ResNet"),
                     arguments={"depth": depth, **options},
@@ -93,14 +100,14 @@ def _workloads() -> dict[str, Workload]:
     for depth in (11, 13, 16, 19):
         for ending, options in (("", {}), ("-norm", {"norm": True})):
             found.append(
-                Workload(
+                PyTorchWorkload(
                     name=f"vgg{depth}{ending}",
                     builder=("vgg", "VGG"),
                     arguments={"depth": depth, **options},
                 )
             )
     found += [
-        Workload(
+        PyTorchWorkload(
             name=f"bert-{size}",
             builder=("bert", "Bert"),
             arguments={"size": size},
@@ -113,7 +120,7 @@ def _workloads() -> dict[str, Workload]:
     return {workload.name: workload for workload in found}
 
 
-WORKLOADS: Mapping[str, Workload] = MappingProxyType(_workloads())
+WORKLOADS: Mapping[str, PyTorchWorkload] = MappingProxyType(_workloads())
 
 # Table II, and the models of figure 16.
 MACRO = ("alexnet", "mobilenet_v2", "squeezenet", "shufflenet", "resnet18", "resnet50", "vgg11",
@@ -126,7 +133,7 @@ MICRO = (
 )
 
 
-def workload_named(name: str) -> Workload:
+def pytorch_workload_named(name: str) -> PyTorchWorkload:
     """The workload of this name.
 
     Raises:

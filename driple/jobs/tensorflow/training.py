@@ -26,7 +26,7 @@ from google.protobuf import text_format
 
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.jobs.catalogue import Model, model_of
 from driple.jobs.tensorflow.nn import Net, image_loss, text_loss
 from driple.jobs.workload import DataSet, Workload
@@ -261,4 +261,4 @@ def write_graph(step: TrainingStep, path: Path) -> None:
         content = definition.SerializeToString(deterministic=True)
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
-    write_whole(path, content, error=ConfigError)
+    atomic_write(path, content, error=ConfigError)

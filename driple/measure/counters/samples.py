@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import ConfigError, TraceError
-from driple.files import replacing, told_as
+from driple.files import atomic_replace, wrap_os_error
 from driple.storedfiles import read_npz
 from driple.trace import Trace
 
@@ -134,8 +134,8 @@ def write_samples(samples: Samples, path: Path) -> None:
         "period_s": np.float64(samples.period_s),
     }
     with (
-        told_as(ConfigError, f"write {path}"),
-        replacing(path) as (part,),
+        wrap_os_error(ConfigError, f"write {path}"),
+        atomic_replace(path) as (part,),
         part.open("wb") as file,
     ):
         np.savez_compressed(file, **columns)

@@ -18,7 +18,7 @@ import numpy as np
 from driple.codec import from_json, to_dict
 from driple.dataset.tables import require_pyarrow
 from driple.errors import MeasureError
-from driple.files import replacing, told_as
+from driple.files import atomic_replace, wrap_os_error
 from driple.measure.counters.samples import Samples, differences
 from driple.measure.testbed.campaign import RunFacts, read_run
 from driple.measure.testbed.cluster import RunRecord
@@ -78,7 +78,7 @@ def _write_table(table: pa.Table, path: Path) -> None:
     from pyarrow import parquet  # an extra, loaded when needed
 
     integers = dict.fromkeys(("before_ns", "spent_ns", "values"), "DELTA_BINARY_PACKED")
-    with told_as(MeasureError, f"write {path}"), replacing(path) as (part,):
+    with wrap_os_error(MeasureError, f"write {path}"), atomic_replace(path) as (part,):
         parquet.write_table(
             table,
             part,

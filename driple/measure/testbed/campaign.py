@@ -24,7 +24,7 @@ from pathlib import Path
 from driple.cluster.setting import Setting
 from driple.codec import Json, from_json, json_field, to_dict
 from driple.errors import ConfigError, MeasureError
-from driple.files import told_as, write_whole
+from driple.files import atomic_write, wrap_os_error
 from driple.jobs.workload import Workload
 from driple.locks import locked
 from driple.measure.counters.machine import host_facts, wait_until_quiet
@@ -159,7 +159,7 @@ class Campaign:
         require_measurable(setting)
         self.folder, self.setting, self.plan = folder, setting, plan
         self.limits = limits or Limits()
-        with told_as(ConfigError, f"make folder {folder}", "give another --out"):
+        with wrap_os_error(ConfigError, f"make folder {folder}", "give another --out"):
             folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
             self.about = self._begin()
@@ -268,7 +268,7 @@ def _save(
 ) -> None:
     graph = folder / "graph.pb"
     packed = gzip.compress(graph.read_bytes(), mtime=0)
-    write_whole(folder / "graph.pb.gz", packed, error=ConfigError)
+    atomic_write(folder / "graph.pb.gz", packed, error=ConfigError)
     graph.unlink()
     write_samples(record.samples, folder / "samples.npz")
     repeat, attempts = repeat_and_attempts
@@ -324,7 +324,7 @@ def read_run(folder: Path) -> tuple[RunRecord, RunFacts]:
 
 
 def _write_json(path: Path, value: Json) -> None:
-    write_whole(path, json.dumps(value, indent=1).encode(), error=ConfigError)
+    atomic_write(path, json.dumps(value, indent=1).encode(), error=ConfigError)
 
 
 def _now() -> str:

@@ -25,7 +25,7 @@ from driple.jobs import Workload
 from driple.jobs.catalogue import model_of
 from driple.measure.testbed.campaign import CampaignRecord, read_run
 from driple.measure.testbed.cluster import RunRecord
-from driple.measure.testbed.cpu_quota import own_workers, worker_shares
+from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.trace import Label, Trace, label_trace, targets_of
 from driple.trace.provenance import Dates, Provenance
 from driple.trace.repeatability import repeatability
@@ -34,8 +34,8 @@ from driple.trace.targets import FIGURES, RESOURCES, UNITS, Targets
 __all__ = [
     "GRID_S",
     "collect_dataset",
-    "iteration_time_s",
     "labels_of_run",
+    "measured_iteration_time_s",
     "targets_of_run",
     "traces_of_run",
     "with_counts",
@@ -107,7 +107,7 @@ def labels_of_run(
         traces = traces_of_run(
             record, worker, share=share, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
         )
-        step_s = iteration_time_s(record, [worker])
+        step_s = measured_iteration_time_s(record, [worker])
         labels[worker] = {name: label_trace(trace, step_s) for name, trace in traces.items()}
     return labels
 
@@ -119,7 +119,7 @@ def targets_of_run(labels: Mapping[str, Mapping[str, Label]]) -> FloatArray:
     return mean
 
 
-def iteration_time_s(record: RunRecord, workers: Iterable[str]) -> float:
+def measured_iteration_time_s(record: RunRecord, workers: Iterable[str]) -> float:
     """Mean seconds per iteration over these workers of a run."""
     means = [np.diff(record.step_times_ns[name]).mean() / 1e9 for name in workers]
     return float(np.mean(means))
@@ -146,7 +146,7 @@ def collect_dataset(
         raise MeasureError(f"{folder} holds no finished run; run driple measure first")
     setting = Setting.parse(about.setting)
     shares = worker_shares(setting, about.plan.share)
-    own = {name: shares[name] for name in own_workers(setting)}
+    own = {name: shares[name] for name in labelled_workers(setting)}
     write_bytes_per_s = about.host.memory_write_bytes_per_s
     if write_bytes_per_s is None:
         raise MeasureError(f"{folder}: campaign.json has no host.memory_write_bytes_per_s")
@@ -198,7 +198,7 @@ def _example(
             record, shares=shares, write_bytes_per_s=write_bytes_per_s, grid_s=grid_s
         )
         rows.append(targets_of_run(labels))
-        times.append(iteration_time_s(record, shares))
+        times.append(measured_iteration_time_s(record, shares))
         runs.append((record, run, labels))
     record, _, labels = runs[0]
     dates = [run.measured for _, run, _ in runs]

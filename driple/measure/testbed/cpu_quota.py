@@ -13,7 +13,7 @@ import re
 from driple.cluster.setting import Setting
 from driple.errors import MeasureError
 
-__all__ = ["own_workers", "worker_names", "worker_shares"]
+__all__ = ["labelled_workers", "worker_names", "worker_shares"]
 
 _DEVICE = re.compile(r"CPU(\d{1,3})?")
 _PARTNERS = {"CPU": "CPU25", "CPU25": "CPU"}
@@ -24,7 +24,7 @@ def worker_names(setting: Setting) -> tuple[str, ...]:
     return tuple(f"w{i}" for i in range(setting.num_workers))
 
 
-def own_workers(setting: Setting) -> tuple[str, ...]:
+def labelled_workers(setting: Setting) -> tuple[str, ...]:
     """The workers with the setting's own device; labels are theirs."""
     return worker_names(setting)[:: 1 if setting.homogeneous else 2]
 
@@ -48,7 +48,7 @@ def worker_shares(setting: Setting, share: float) -> dict[str, float]:
             f"mixed are {', '.join(_PARTNERS)}"
         )
     other = _share(setting, _PARTNERS[setting.device], share)
-    mine = own_workers(setting)
+    mine = labelled_workers(setting)
     return {name: own if name in mine else other for name in worker_names(setting)}
 
 

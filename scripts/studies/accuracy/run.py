@@ -27,7 +27,7 @@ from driple.evaluation.error_analysis import break_down
 from driple.evaluation.evaluate import run_arena
 from driple.evaluation.methods import TRANSFERRED, choose_methods
 from driple.evaluation.summary import Summaries
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.trace.provenance import Provenance
 from driple.trace.targets import TARGET_NAMES
 from driple.training.config import PRESETS, Preset
@@ -293,7 +293,7 @@ def main() -> None:
             known[name] = unseen(results)
         print(f"{name}: {len(results)} splits", flush=True)
     text = json.dumps(known, indent=1)
-    write_whole(HOME / "unseen-families.json", text.encode(), error=DripleError)
+    atomic_write(HOME / "unseen-families.json", text.encode(), error=DripleError)
 
 
 if __name__ == "__main__":

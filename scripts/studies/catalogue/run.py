@@ -18,7 +18,7 @@ from typing import Any
 
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.graph import graph_from_graphdef_bytes, read_graph
 from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
@@ -109,7 +109,7 @@ def main() -> None:
         rows.append(compare(entry))
         done.add(key)
         print(*key, flush=True)
-        write_whole(ROWS, (json.dumps(rows, indent=1) + "\n").encode(), error=ConfigError)
+        atomic_write(ROWS, (json.dumps(rows, indent=1) + "\n").encode(), error=ConfigError)
 
 
 if __name__ == "__main__":

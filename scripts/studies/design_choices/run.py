@@ -32,7 +32,7 @@ from driple.inspector.config import InspectorConfig
 from driple.inspector.ensemble import make_inspector
 from driple.training.config import PRESETS, Preset
 from driple.training.metrics import Scores, score
-from driple.training.prepare import Part, Prepared, prepare
+from driple.training.prepare import Part, PreparedData, prepare
 from driple.training.run import RunOptions, fit
 from scripts.shipped import FIRST, FIRST_SIMULATED, measured_folders, simulated_folders
 from scripts.studies.design_choices.convolutional import ConvolutionalInspector
@@ -272,7 +272,7 @@ def run(
     else:
         dataset, split = joined([datasets[name] for name in settings], list(parts.values()))
 
-    def inputs() -> Prepared:
+    def inputs() -> PreparedData:
         made = prepare(dataset, split, preset, progress=_quiet, groupings=groupings)
         return told_setting(made) if trial.way == TOLD else made
 
@@ -298,7 +298,7 @@ def run(
     }
 
 
-def _model(trial: Trial, made: Prepared) -> torch.nn.Module:
+def _model(trial: Trial, made: PreparedData) -> torch.nn.Module:
     """The inspector of a trial."""
     if "cnn" in trial.change:
         return ConvolutionalInspector(made.inspector, made.num_groups, **trial.change["cnn"])
@@ -324,7 +324,7 @@ def joined(datasets: list[Dataset], splits: list[Split]) -> tuple[Dataset, Split
     return whole, Split(**{name: np.array(found) for name, found in rows.items()})
 
 
-def told_setting(prepared: Prepared) -> Prepared:
+def told_setting(prepared: PreparedData) -> PreparedData:
     """The same with the setting as one more number of the context: -1 or 1."""
     settings = sorted({_setting_of(name) for name in prepared.parts["train"].workloads})
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 MOST_WORDS = 1500
 TEMPLATE, PAGE = "page.in.md", "page.md"
@@ -64,5 +64,5 @@ def page_of(folder: Path, parts: Parts) -> str:
 
 def write_page(folder: Path, parts: Parts) -> None:
     """Write a study's page."""
-    write_whole(folder / PAGE, page_of(folder, parts).encode(), error=ConfigError)
+    atomic_write(folder / PAGE, page_of(folder, parts).encode(), error=ConfigError)
     print(f"wrote {folder.name}/{PAGE}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from driple.files import replacing
+from driple.files import atomic_replace
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -25,6 +25,6 @@ def plain(axis: Axes) -> None:
 def save(figure: Figure, path: Path) -> None:
     """Write a picture; it appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as (part,):
+    with atomic_replace(path) as (part,):
         figure.savefig(part, dpi=110, format="png")
     plt.close(figure)

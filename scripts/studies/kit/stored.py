@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 from scripts.studies.kit.page import Parts, places
 from scripts.studies.kit.tables import cells, markdown
 
@@ -23,7 +23,7 @@ def write_stored(
             for name, lines in tables.items()
         },
     }
-    write_whole(path, (json.dumps(stored, indent=0) + "\n").encode(), error=ConfigError)
+    atomic_write(path, (json.dumps(stored, indent=0) + "\n").encode(), error=ConfigError)
 
 
 def read_stored(path: Path) -> Parts:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 
 def markdown(
@@ -51,4 +51,4 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_whole(path, text.getvalue().encode(), error=ConfigError)
+    atomic_write(path, text.getvalue().encode(), error=ConfigError)

@@ -19,7 +19,7 @@ from driple.jobs import Workload
 from driple.measure.testbed.archive import read_archive
 from driple.measure.testbed.campaign import Limits
 from driple.measure.testbed.collect import GRID_S
-from driple.measure.testbed.cpu_quota import own_workers, worker_shares
+from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.measure.testbed.network import Port
 from driple.trace.provenance import Repeatability, RunPlan
 from driple.trace.targets import NETWORK, RESOURCES, TARGET_NAMES, UNITS
@@ -136,7 +136,7 @@ def column(dataset: Dataset, resource: str, figure: str) -> np.ndarray:
 def snapshot(chosen: list[tuple[Example, str]], dataset: Dataset, folder: Path) -> Figure:
     """Figure 2: some seconds of a trace of each exemplar."""
     records = read_archive(folder)
-    worker = own_workers(Setting.parse(dataset.setting))[0]
+    worker = labelled_workers(Setting.parse(dataset.setting))[0]
     figure, axes = plt.subplots(len(chosen), 1, figsize=(9, 2.2 * len(chosen)), squeeze=False)
     for axis, (item, resource), colour in zip(axes[:, 0], chosen, COLOURS, strict=False):
         record = records[f"{Workload.parse(item.workload).file_name}.r0"]

@@ -16,11 +16,11 @@ from pathlib import Path
 from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset
 from driple.errors import DatasetError, DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.measure.testbed.archive import read_archive
 from driple.measure.testbed.cluster import RunRecord
 from driple.measure.testbed.collect import traces_of_run
-from driple.measure.testbed.cpu_quota import own_workers, worker_shares
+from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 from driple.trace import Trace
 from driple.trace.targets import NETWORK
 from scripts.shipped import DATASETS, measured_datasets
@@ -89,7 +89,7 @@ def trace_facts(dataset: Dataset, home: Path) -> TraceFacts:
     lengths_s, highest = [], []
     for record in records.values():
         top = 0.0
-        for worker in own_workers(setting):
+        for worker in labelled_workers(setting):
             traces = traces_on(dataset, record, worker)
             trace = traces["net_tx"]
             lengths_s.append(len(trace.amount) * trace.period_s)
@@ -113,7 +113,7 @@ def read_facts() -> Mapping[str, TraceFacts]:
 def main() -> None:
     """All measured settings."""
     facts = {item.setting: asdict(trace_facts(item, DATASETS)) for item in measured_datasets()}
-    write_whole(FACTS, json.dumps(facts, indent=1).encode() + b"\n", error=DripleError)
+    atomic_write(FACTS, json.dumps(facts, indent=1).encode() + b"\n", error=DripleError)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,15 @@ from driple.analytic.advice import rate_from_measured
 from driple.analytic.closed_forms import ClosedForm, zeng_published, zeng_repaired, zhang_pipeline
 from driple.analytic.job_profile import imbalance, points_of, profile_of, slowest_device
 from driple.analytic.repaired import Exchange
-from driple.analytic.sweep import Points, Profile, iteration_seconds
+from driple.analytic.sweep import JobProfile, Points, iteration_seconds
 from driple.calibration.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Scene, scene_of
+from driple.cluster.topology import Topology, topology_of
 from driple.comm.ps import ClusterSpec, simulate_cluster
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
 from driple.simulate.calibration import Calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from scripts.shipped import FIRST, measured_datasets
 
@@ -104,9 +104,9 @@ def published_clusters(
         if not run.bytes_per_s or any(run.on_cpu) or name not in store.places:
             continue
         if name not in jobs:
-            jobs[name] = Job(store.graph(name))
+            jobs[name] = PreparedJob(store.graph(name))
         count = len(run.workers)
-        scene = Scene(
+        scene = Topology(
             devices=run.workers,
             worker_machine=tuple(range(count)),
             server_machine=(count,),
@@ -156,7 +156,7 @@ def against_simulation(
     device = calibration.device("V100")
     found = []
     for name in MODELS:
-        job = Job(store.graph(f"{name}/imagenet/b32/sgd/async/nchw"))
+        job = PreparedJob(store.graph(f"{name}/imagenet/b32/sgd/async/nchw"))
         profile = profile_of(job, device)
         progress(f"{name} against the event simulation")
         shapes = [(1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (4, 4), (8, 4)]
@@ -234,7 +234,7 @@ def on_measured(
     examples = {data.setting: {e.workload: e for e in data.examples} for data in datasets}
     first = examples[FIRST]
     names = sorted(name for name in common if first[name].details["sync"])
-    jobs = {name: Job(first[name].graph) for name in names}
+    jobs = {name: PreparedJob(first[name].graph) for name in names}
     speeds = {}
     for name in names:
         at, profile = _point(jobs[name], FIRST, calibration)
@@ -245,7 +245,7 @@ def on_measured(
     found = []
     for setting, labels in examples.items():
         progress(f"closed forms on {setting}")
-        scene = scene_of(Setting.parse(setting))
+        scene = topology_of(Setting.parse(setting))
         times = np.array([labels[name].iteration_time_s for name in names])
         forms = [
             (
@@ -283,9 +283,9 @@ def on_measured(
     return found
 
 
-def _point(job: Job, setting: str, calibration: Calibration) -> tuple[Points, Profile]:
+def _point(job: PreparedJob, setting: str, calibration: Calibration) -> tuple[Points, JobProfile]:
     """Point and profile of a job on a setting."""
-    scene = scene_of(Setting.parse(setting))
+    scene = topology_of(Setting.parse(setting))
     profile = profile_of(job, slowest_device(job, scene, calibration))
     return points_of(job, scene, calibration), profile
 

@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
 from driple.analytic.advice import BestCompression, best_compression, communication_ratio, speed_up
-from driple.analytic.sweep import Compression, Exchange, Points, Profile, iteration_seconds
+from driple.analytic.sweep import Compression, Exchange, JobProfile, Points, iteration_seconds
 from scripts.studies.kit.pictures import plain, save
 from scripts.studies.models.checks import Halves
 
@@ -33,7 +33,7 @@ def cluster(gbit: float = GBIT, workers: float = WORKERS) -> Points:
     return Points(workers=workers, servers=1, worker_bytes_per_s=rate, server_bytes_per_s=rate)
 
 
-def scalability(profiles: Mapping[str, Profile], path: Path) -> None:
+def scalability(profiles: Mapping[str, JobProfile], path: Path) -> None:
     """Figure 5: speed-up and communication / computation over bandwidth, compute and workers."""
     gbits, factors = np.geomspace(0.5, 200, 60), np.geomspace(0.125, 8, 60)
     counts = np.arange(1, 33)
@@ -80,7 +80,7 @@ def scalability(profiles: Mapping[str, Profile], path: Path) -> None:
 
 
 def compression(
-    profiles: Mapping[str, Profile], path: Path
+    profiles: Mapping[str, JobProfile], path: Path
 ) -> dict[tuple[str, int, int], BestCompression]:
     """Figure 6: iteration over the share of gradients that is not sent; and the best share."""
     ratios = np.linspace(0, 0.95, 96)

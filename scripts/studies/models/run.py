@@ -21,7 +21,7 @@ from driple.calibration.zeng_runs import PEAKS, ZengFit, ZengRun, as_published_s
 from driple.dataset.graph_store import GraphStore
 from driple.inspector.checkpoint import load_checkpoint
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from scripts.fit_closed_forms import GRAPHS, TABLES, Errors, Fitted, fitted, progress
 from scripts.shipped import inspector_file
 from scripts.studies.kit.stored import write_stored
@@ -71,7 +71,7 @@ def table_1(store: GraphStore) -> list[str]:
         theirs = float(row["forward_conv_flops_per_image"])
         ours = "-", "-", "-"
         if name in store.places:
-            work = work_of(Job(store.graph(name)))
+            work = work_of(PreparedJob(store.graph(name)))
             made = work.forward_flops / 32
             ours = f"{made:.4e}", pct(made / theirs - 1), str(work.num_pushes)
         elif model in LAYERS:
@@ -306,7 +306,7 @@ def main() -> None:
     simulated = against_simulation(store, calibration, progress)
     device = calibration.device("V100")
     profiles = {
-        name: profile_of(Job(store.graph(f"{name}/imagenet/b32/sgd/async/nchw")), device)
+        name: profile_of(PreparedJob(store.graph(f"{name}/imagenet/b32/sgd/async/nchw")), device)
         for name in MODELS
     }
     scalability(profiles, HOME / "scalability.png")

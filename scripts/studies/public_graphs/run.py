@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.graph import read_graph
 from driple.graph.cost import cost_of_graph
 from driple.graph.options import ReadOptions
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{entry['id']}: {rows[entry['id']].ratios()}", flush=True)
         kept = [rows[item["id"]] for item in entries if item["id"] in rows]
         lines = [json.dumps(asdict(item), sort_keys=True) for item in kept]
-        write_whole(
+        atomic_write(
             args.results, "".join(f"{line}\n" for line in lines).encode(), error=DripleError
         )
     return 0

@@ -27,7 +27,7 @@ from driple.evaluation.baselines import BASELINES, limited_threads
 from driple.evaluation.benchmark import ArenaConfig
 from driple.evaluation.evaluate import run_arena
 from driple.evaluation.summary import Summaries
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.training.metrics import score, time_errors_pct
 from scripts.shipped import FIRST, FOLDS, measured_datasets
 from scripts.studies.kit.results import Row
@@ -147,7 +147,7 @@ def main() -> None:
         rows += bench.trees_of_all(family)
         print(f"{family}, {TREES_OF_ALL}", flush=True)
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    write_whole(RESULTS, text.encode(), error=ConfigError)
+    atomic_write(RESULTS, text.encode(), error=ConfigError)
 
 
 if __name__ == "__main__":

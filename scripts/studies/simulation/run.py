@@ -15,7 +15,7 @@ import numpy.typing as npt
 from matplotlib import pyplot as plt
 
 from driple.calibration.paper_figures import Fact, check_facts, read_facts, workloads_of
-from driple.calibration.validate import Prediction, error_rows, validate
+from driple.calibration.validate import HeldOutPrediction, error_rows, validate
 from driple.catalog import DEVICES
 from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.dataset.example import Dataset, Example
@@ -25,7 +25,7 @@ from driple.dataset.store import read_dataset
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from driple.trace.repeatability import smape_shares
 from scripts.shipped import (
     DATASETS,
@@ -91,7 +91,7 @@ def cpu_table() -> list[str]:
     return lines
 
 
-def by(predictions: Sequence[Prediction], what: str, kind: str = "single") -> list[str]:
+def by(predictions: Sequence[HeldOutPrediction], what: str, kind: str = "single") -> list[str]:
     """Errors on one kind of cluster by device or by model, where it was held out."""
     lines = [
         f"| {what} held out | rows | median | 90th percentile | simulated / measured, median |",
@@ -109,7 +109,7 @@ def by(predictions: Sequence[Prediction], what: str, kind: str = "single") -> li
     return lines
 
 
-def scatter(predictions: Sequence[Prediction], path: Path) -> None:
+def scatter(predictions: Sequence[HeldOutPrediction], path: Path) -> None:
     """Simulated against measured iteration times, the model held out."""
     drawn, axes = plt.subplots(1, len(KINDS), figsize=(12, 4.2))
     for axis, (kind, words) in zip(axes, KINDS.items(), strict=True):
@@ -213,7 +213,7 @@ def main() -> None:
     predictions = validate(TABLES, CALIBRATION / "graphs", lambda what: print(what, flush=True))
     facts_rows = read_facts(TABLES / "driple_paper.csv")
     store = GraphStore.open(CALIBRATION / "paper")
-    jobs = {name: Job(store.graph(name)) for name in workloads_of(facts_rows)}
+    jobs = {name: PreparedJob(store.graph(name)) for name in workloads_of(facts_rows)}
     whole = first_simulated()
     rows = error_rows(predictions)
     scatter(predictions, HOME / "simulation.png")

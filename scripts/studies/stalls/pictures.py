@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from driple.jobs.pytorch.workloads import MICRO
 from driple.plot.stalls import COLOURS
 from driple.profiler.linkfit import LinkFit
-from driple.profiler.stall_profile import Profile
+from driple.profiler.stall_profile import StallProfile
 from scripts.studies.kit.pictures import plain
 from scripts.studies.stalls.run import MODELS, RATES, Run
 
@@ -20,7 +20,7 @@ __all__ = ["macro_picture", "micro_picture", "model_picture"]
 FAMILY_COLOURS = {"resnet": "#3b6ea8", "vgg": "#b5542d"}
 
 
-def macro_picture(found: Mapping[Run, Profile]) -> Figure:
+def macro_picture(found: Mapping[Run, StallProfile]) -> Figure:
     """Stalls of an iteration of every model."""
     models = [model for model in MODELS if any(run.model == model for run in found)]
     figure, axes = plt.subplots(1, 2, figsize=(9, 1 + 0.4 * len(models)), sharey=True)
@@ -54,7 +54,7 @@ def macro_picture(found: Mapping[Run, Profile]) -> Figure:
     return figure
 
 
-def micro_picture(found: Mapping[Run, Profile]) -> Figure:
+def micro_picture(found: Mapping[Run, StallProfile]) -> Figure:
     """Figure 16: stalls of ResNets and VGGs of growing depth, and without some of their parts."""
     shown = [
         (run.model, profile)

@@ -16,12 +16,12 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from driple.graph.torch.torch_graph import graph_of_workload
-from driple.jobs.pytorch.workloads import MACRO, workload_named
+from driple.jobs.pytorch.step_graph import graph_of_workload
+from driple.jobs.pytorch.workloads import MACRO, pytorch_workload_named
 from driple.planning.cost import simulated_offer
 from driple.planning.instances import choose_instances, read_instances
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from scripts.studies.kit.pictures import plain
 from scripts.studies.kit.tables import least, read_rows, write_rows
 
@@ -38,8 +38,8 @@ def offer_rows(models: Iterable[str]) -> list[dict[str, object]]:
     """Epochs of models on every instance, alone and in pairs, at the newest prices."""
     rows: list[dict[str, object]] = []
     for model in models:
-        workload = workload_named(model)
-        job = Job(graph_of_workload(workload, workload.batch_size))
+        workload = pytorch_workload_named(model)
+        job = PreparedJob(graph_of_workload(workload, workload.batch_size))
         for item in choose_instances(read_instances(), FAMILIES):
             for count in (1, 2) if item.num_devices > 1 else (1,):
                 offer = simulated_offer(

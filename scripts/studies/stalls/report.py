@@ -13,12 +13,18 @@ import numpy as np
 
 from driple.catalog import link_named
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.jobs.pytorch.workloads import MICRO
 from driple.plot.stalls import plot_profile
 from driple.profiler.communication import calibrated_channel, paper_time
-from driple.profiler.linkfit import LinkFit, Observation, fit_link, observations_of, write_channels
-from driple.profiler.stall_profile import Profile, read_profile
+from driple.profiler.linkfit import (
+    LinkFit,
+    Observation,
+    fit_channel,
+    observations_of,
+    write_channels,
+)
+from driple.profiler.stall_profile import StallProfile, read_profile
 from driple.profiler.steps import DIFFERENCES
 from driple.simulate.calibration import shipped_calibration
 from driple.units import parse_rate
@@ -36,7 +42,7 @@ INTERCONNECT = "loopback"
 FAST = "NVLink-V100"  # of the paper's P3 instances
 BERT, LARGE = "bert-large", ("resnet50", "vgg11", "bert-large")
 
-Profiles = Mapping[Run, Profile]
+Profiles = Mapping[Run, StallProfile]
 
 
 @cache
@@ -54,7 +60,7 @@ def profiles() -> Profiles:
     return found
 
 
-def of_model(found: Profiles, model: str) -> dict[str, Profile]:
+def of_model(found: Profiles, model: str) -> dict[str, StallProfile]:
     """Profiles of a model by rate."""
     return {run.rate: profile for run, profile in found.items() if run.model == model}
 
@@ -67,14 +73,14 @@ def interval(seconds: float, bounds: tuple[float, float] | None) -> str:
     return f"{1e3 * seconds:.1f} ({1e3 * low:.1f} to {1e3 * high:.1f}) ms"
 
 
-def example(found: Profiles) -> Profile:
+def example(found: Profiles) -> StallProfile:
     """The profile that is shown in full."""
     return next(
         profile for run, profile in found.items() if run.model == EXAMPLE and 3 in run.steps
     )
 
 
-def example_table(profile: Profile) -> list[str]:
+def example_table(profile: StallProfile) -> list[str]:
     """Stalls of a profile in full."""
     per_epoch = profile.batches_per_epoch or 0
     rows = [
@@ -106,7 +112,7 @@ def macro_table(found: Profiles) -> list[str]:
     return markdown(head, rows)
 
 
-def stall_cell(profile: Profile | None, name: str, *, in_ms: bool) -> str:
+def stall_cell(profile: StallProfile | None, name: str, *, in_ms: bool) -> str:
     """A stall in milliseconds of an iteration or in percent; `-` where it is not measured."""
     stall = profile.stalls().get(name) if profile is not None else None
     if stall is None:
@@ -148,7 +154,7 @@ def fits_of(found: Profiles) -> tuple[list[LinkFit], list[Observation]]:
     for link in links:
         mine = [item for item in seen if item.link == link]
         if len({item.model for item in mine}) >= 3:
-            fits.append(fit_link(mine))
+            fits.append(fit_channel(mine))
     return fits, seen
 
 
@@ -323,7 +329,7 @@ def pictures() -> None:
     shown = example(found)
     plot_profile(shown, HOME / "example.png")
     text = json.dumps(shown.to_dict(), indent=1)
-    write_whole(HOME / "example.json", text.encode(), error=DripleError)
+    atomic_write(HOME / "example.json", text.encode(), error=DripleError)
     save(macro_picture(found), HOME / "macro.png")
     save(micro_picture(found), HOME / "micro.png")
     save(model_picture(fits), HOME / "model.png")

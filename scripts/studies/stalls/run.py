@@ -29,7 +29,7 @@ from pathlib import Path
 
 from driple.cli.show import progress_bar
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 from driple.jobs.pytorch.samples import make_images, make_tokens
 from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS
 from driple.profiler.steps import Plan
@@ -138,7 +138,7 @@ def pack(options: argparse.Namespace) -> None:
                 item = tarfile.TarInfo(f"{run.name}/{file.name}")
                 item.size = len(text)
                 archive.addfile(item, io.BytesIO(text))
-    write_whole(options.pack, packed.getvalue(), error=DripleError)
+    atomic_write(options.pack, packed.getvalue(), error=DripleError)
 
 
 def main() -> None:

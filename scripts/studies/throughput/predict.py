@@ -35,7 +35,7 @@ from driple.async_sgd.scaling import (
 from driple.async_sgd.streams import stream_errors
 from driple.cli.show import progress_bar
 from driple.errors import ConfigError
-from driple.files import write_whole
+from driple.files import atomic_write
 from scripts.studies.kit.results import Row
 from scripts.studies.throughput.run import CASES, Case, read_runs, trace_file
 
@@ -181,7 +181,7 @@ def main() -> None:
     ]
     for name, rows in (("points.jsonl", points), ("streams.jsonl", streams)):
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_whole(HOME / name, text.encode(), error=ConfigError)
+        atomic_write(HOME / name, text.encode(), error=ConfigError)
     if options.work.resolve() != HOME:
         shutil.copyfile(options.work / "runs.jsonl", HOME / "runs.jsonl")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from driple.errors import GraphError
-from driple.graph.tf.links import Links, edges_of, in_order
-from driple.graph.tf.places import Device, Places, parse_device, place_nodes
+from driple.graph.tf.links import GraphLinks, edges_of, in_order
+from driple.graph.tf.places import DevicePlace, Places, parse_device, place_nodes
 from driple.graph.tf.raw import RawNode
 
 GPU = "/job:worker/task:0/device:GPU:0"
@@ -30,7 +30,7 @@ def node(
 def placed(*nodes: RawNode) -> Places:
     """Places of a graph of which all nodes run."""
     edges, is_control, inputs, _ = edges_of(nodes)
-    links = Links.of(len(nodes), edges, is_control)
+    links = GraphLinks.of(len(nodes), edges, is_control)
     runs = np.ones(len(nodes), dtype=np.bool_)
     return place_nodes(nodes, inputs, links, in_order(nodes, edges), runs)
 
@@ -50,16 +50,16 @@ def remote(*nodes: RawNode) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "device"),
     [
-        ("", Device()),
-        ("/job:worker/replica:0/task:3/device:GPU:1", Device("worker", 3, "GPU", 1)),
-        ("/job:worker/task:0", Device("worker", 0)),
-        ("/device:CPU:0", Device(None, None, "CPU", 0)),
-        ("/gpu:2", Device(None, None, "GPU", 2)),
-        ("/job:ps/cpu:0", Device("ps", None, "CPU", 0)),
-        ("/job:worker/device:XLA_GPU:0", Device("worker", None, "XLA_GPU", 0)),
+        ("", DevicePlace()),
+        ("/job:worker/replica:0/task:3/device:GPU:1", DevicePlace("worker", 3, "GPU", 1)),
+        ("/job:worker/task:0", DevicePlace("worker", 0)),
+        ("/device:CPU:0", DevicePlace(None, None, "CPU", 0)),
+        ("/gpu:2", DevicePlace(None, None, "GPU", 2)),
+        ("/job:ps/cpu:0", DevicePlace("ps", None, "CPU", 0)),
+        ("/job:worker/device:XLA_GPU:0", DevicePlace("worker", None, "XLA_GPU", 0)),
     ],
 )
-def test_device_strings(text: str, device: Device) -> None:
+def test_device_strings(text: str, device: DevicePlace) -> None:
     """Full and partial ones, old and new spelling."""
     assert parse_device(text) == device
 

@@ -9,7 +9,7 @@ from driple.graph import graph_from_text, read_graph
 from driple.memory.least import least_memory
 from driple.profiler.communication import gradients_of_job
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 from tests.graph.graphs import node_text
 
 GPU, SERVER = "/job:worker/task:0/device:GPU:0", "/job:ps/task:0"
@@ -99,7 +99,7 @@ def test_with_servers_the_worker_sends_what_tensorflow_sends_and_a_ring_the_grad
     alone = graph.traffic.without_states()
     assert (alone.sent_bytes.tolist(), alone.received_bytes.tolist()) == ([BYTES], [BYTES])
     assert alone.readers[:, 0].tolist() == [0, 0, 0]
-    job = Job(graph)
+    job = PreparedJob(graph)
     device = shipped_calibration().device("V100")
     assert gradients_of_job(job, device).nbytes.tolist() == [BYTES]
     for num_servers, expected in ((0, BYTES), (1, 3 * BYTES)):
@@ -140,7 +140,7 @@ def test_states_are_of_slots_only_where_an_optimizer_has_no_op(name: str) -> Non
     assert not len(graph.traffic.sent_states)
     assert graph.traffic.without_states() is graph.traffic
     device = shipped_calibration().device(setting.device)
-    segments = Job(graph).plan(device, setting.num_servers, "round_robin").segments
+    segments = PreparedJob(graph).plan(device, setting.num_servers, "round_robin").segments
     assert sum(one.nbytes for each in segments for one in each.sends) == BYTES
 
 

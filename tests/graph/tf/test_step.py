@@ -3,9 +3,9 @@
 import pytest
 
 from driple.errors import GraphError
-from driple.graph.tf.links import Links, edges_of, in_order
+from driple.graph.tf.links import GraphLinks, edges_of, in_order
 from driple.graph.tf.raw import RawNode
-from driple.graph.tf.step import Step, find_step
+from driple.graph.tf.step import TrainStep, find_step
 
 Row = tuple[str, str, tuple[str, ...]]
 # A step of a dense layer: variable w, its gradient g.
@@ -21,11 +21,11 @@ LAYER: list[Row] = [
 NEEDED = {"x", "w", "read", "y", "g", "rate", "up"}
 
 
-def step_of(*rows: Row, target: str | None = None, named: tuple[str, ...] = ()) -> Step:
+def step_of(*rows: Row, target: str | None = None, named: tuple[str, ...] = ()) -> TrainStep:
     """The step of (name, op, inputs) rows."""
     nodes = [RawNode(name, op, "", list(inputs)) for name, op, inputs in rows]
     edges, is_control, inputs, _ = edges_of(nodes)
-    links = Links.of(len(nodes), edges, is_control)
+    links = GraphLinks.of(len(nodes), edges, is_control)
     return find_step(nodes, inputs, links, in_order(nodes, edges), target=target, named=named)
 
 

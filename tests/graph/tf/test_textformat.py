@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from driple.errors import GraphError
 from driple.graph.tf import textformat
 from driple.graph.tf.pbtxt import raw_from_text
-from driple.graph.tf.textformat import Message, as_message, top_level_fields
+from driple.graph.tf.textformat import TextMessage, as_message, top_level_fields
 from tests.graph.graphs import node_text, plain, protobuf_reads, random_graphdef
 
 ATTRIBUTE = 'attr { key: "}" value { list { shape { dim { size: 2 } } } } }'
@@ -132,7 +132,7 @@ def test_an_attribute_met_before_is_shared(attribute: str) -> None:
     (node,) = function.messages("node_def")
     (entry,) = first.messages("attr")
     assert second.fields["attr"] == node.fields["attr"] == [entry]
-    assert isinstance(entry, Message)
+    assert isinstance(entry, TextMessage)
 
 
 @pytest.mark.parametrize("broken", ["@", "'", "5", "]", ">", "size: ,", "[a.b}", '""', "a { }}}}}"])

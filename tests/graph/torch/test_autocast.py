@@ -14,7 +14,8 @@ from driple.graph.cost import PRODUCTS, kind_of
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.autocast import gpu_autocast
-from driple.graph.torch.torch_graph import graph_of_functions, graph_of_step
+from driple.graph.torch.torch_graph import graph_of_step
+from driple.jobs.pytorch.step_graph import graph_of_functions
 from driple.planning.assumptions import precision_of
 
 FLOAT, HALF, BFLOAT16 = (NUMBER_OF[f"DT_{name}"] for name in ("FLOAT", "HALF", "BFLOAT16"))

@@ -15,10 +15,11 @@ from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.graph.cost import PRODUCTS, cost_of_graph, kind_of
 from driple.graph.opgraph import OpGraph
-from driple.graph.torch.torch_graph import graph_of_functions, graph_of_step, graph_of_workload
-from driple.jobs.pytorch.workloads import MACRO, WORKLOADS, workload_named
+from driple.graph.torch.torch_graph import graph_of_step
+from driple.jobs.pytorch.step_graph import graph_of_functions, graph_of_workload
+from driple.jobs.pytorch.workloads import MACRO, WORKLOADS, pytorch_workload_named
 from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import Job
+from driple.simulate.prepared_job import PreparedJob
 
 ALL = sorted(WORKLOADS)
 RESNET50 = Path(__file__).parents[3] / "datasets/examples/resnet50.pbtxt"
@@ -26,7 +27,7 @@ RESNET50 = Path(__file__).parents[3] / "datasets/examples/resnet50.pbtxt"
 
 def meta_model(name: str) -> nn.Module:
     with torch.device("meta"):
-        return workload_named(name).build()
+        return pytorch_workload_named(name).build()
 
 
 def products(graph: OpGraph, op_types: Container[str]) -> float:
@@ -45,7 +46,7 @@ def test_products_are_those_that_torch_counts(name: str) -> None:
 
     It takes the gradients of filters that see a single channel for those of whole ones.
     """
-    workload = workload_named(name)
+    workload = pytorch_workload_named(name)
     graph = graph_of_workload(workload, 2)
     model, loss = meta_model(name), workload.loss()
     with torch.device("meta"):
@@ -66,7 +67,7 @@ def test_products_are_those_that_torch_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_parameter_sends_its_gradient_and_every_op_is_known(name: str) -> None:
-    graph = graph_of_workload(workload_named(name), 1)
+    graph = graph_of_workload(pytorch_workload_named(name), 1)
     sizes = sorted(one.nbytes for one in meta_model(name).parameters())
     assert sorted(graph.traffic.sent_bytes.tolist()) == sizes
     assert sorted(graph.traffic.received_bytes.tolist()) == sizes
@@ -75,16 +76,16 @@ def test_every_parameter_sends_its_gradient_and_every_op_is_known(name: str) -> 
 
 
 def test_results_are_read_after_they_are_made() -> None:
-    graph = graph_of_workload(workload_named("resnet18-nores"), 1)
+    graph = graph_of_workload(pytorch_workload_named("resnet18-nores"), 1)
     assert (graph.edges[:, 0] < graph.edges[:, 1]).all()
-    job = Job(graph)
+    job = PreparedJob(graph)
     assert job.order.tolist() == sorted(job.order.tolist())
     # Only running sums and the loss itself are read by nobody.
     assert job.executions.mean() > 0.75
 
 
 def test_twice_the_batch_is_twice_the_products_and_the_same_gradients() -> None:
-    one, two = (graph_of_workload(workload_named("vgg11"), size) for size in (4, 8))
+    one, two = (graph_of_workload(pytorch_workload_named("vgg11"), size) for size in (4, 8))
     assert one.op_types == two.op_types
     assert one.traffic.sent_bytes.tolist() == two.traffic.sent_bytes.tolist()
     of = [kind_of(op_type) in PRODUCTS for op_type in one.op_types]
@@ -119,8 +120,8 @@ def test_kernels_take_as_long_as_those_of_the_same_model_in_tensorflow() -> None
     """
     device = shipped_calibration().device("V100")
     seconds = []
-    for graph in (read_graph(RESNET50), graph_of_workload(workload_named("resnet50"), 32)):
-        job = Job(graph)
+    for graph in (read_graph(RESNET50), graph_of_workload(pytorch_workload_named("resnet50"), 32)):
+        job = PreparedJob(graph)
         kinds = [kind_of(op_type) for op_type in graph.op_types]
         times = job.times(device).duration_s
         seconds.append([
@@ -137,7 +138,7 @@ def test_what_has_no_gradient_or_lies_elsewhere_is_refused() -> None:
     with pytest.raises(ConfigError, match="meta device"):
         graph_of_step(nn.Linear(2, 2), inputs, lambda outputs: outputs.sum())
     with pytest.raises(ConfigError, match="--batch-size"):
-        graph_of_workload(workload_named("alexnet"), 0)
+        graph_of_workload(pytorch_workload_named("alexnet"), 0)
     fixed = model.requires_grad_(requires_grad=False)
     inputs.requires_grad_(requires_grad=True)
     with pytest.raises(ConfigError, match="no parameter has a gradient"):

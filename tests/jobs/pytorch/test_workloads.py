@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from driple.errors import ConfigError
-from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS, workload_named
+from driple.jobs.pytorch.workloads import MACRO, MICRO, WORKLOADS, pytorch_workload_named
 
 # torchvision 0.21 model documentation (1000 classes); BERT: the published BertModel checkpoints
 # bert_uncased_L-2_H-128_A-2, bert-base-uncased and bert-large-uncased, and 2 (width + 1) of a head
@@ -75,4 +75,4 @@ def test_shapes(name: str) -> None:
 
 def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(ConfigError, match="resnet18"):
-        workload_named("resnet-18")
+        pytorch_workload_named("resnet-18")

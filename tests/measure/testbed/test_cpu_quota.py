@@ -4,7 +4,7 @@ import pytest
 
 from driple.cluster.setting import Setting
 from driple.errors import MeasureError
-from driple.measure.testbed.cpu_quota import own_workers, worker_shares
+from driple.measure.testbed.cpu_quota import labelled_workers, worker_shares
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_shares_follow_from_the_setting(
     """Alike in a homogeneous cluster, by turns in a mixed one; labels are of the own device."""
     setting = Setting.parse(name)
     assert worker_shares(setting, 0.4) == shares
-    assert own_workers(setting) == own
+    assert labelled_workers(setting) == own
 
 
 @pytest.mark.parametrize(
