@@ -128,7 +128,7 @@ class Catalog:
         """PCI Express as a device has it, one way.
 
         Args:
-            device: of which generation and lanes are known.
+            device: its generation and lanes of PCIe must be known.
             through_host: whether copies between devices go through the host's memory.
 
         Raises:
@@ -169,7 +169,7 @@ class Catalog:
         offered what is spelt like it, else the newest data-centre GPUs.
 
         Args:
-            name: as the user wrote it.
+            name: the text that the user wrote.
             most: how many names are returned at most.
         """
         wanted = plain(name)

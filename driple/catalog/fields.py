@@ -132,8 +132,8 @@ def check_field(known: Field, name: str, value: object, where: str) -> None:
 
     Args:
         known: the field.
-        name: of the field.
-        value: as read.
+        name: the name of the field.
+        value: the value in the file.
         where: file and row, as the error names them.
 
     Raises:

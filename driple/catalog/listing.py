@@ -27,7 +27,7 @@ class DeviceRow:
     """A device, as a table shows it; None for a number that is not known.
 
     Attributes:
-        formats: of its matrix products, such as `("fp32", "fp16")`.
+        formats: number formats of its matrix products, such as `("fp32", "fp16")`.
         unknown: facts that no source states.
     """
 

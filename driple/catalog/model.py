@@ -33,7 +33,7 @@ class Generation:
         other_names: the same for all its other devices.
         tensor_sides: the libraries of this generation use tensor cores only for matrix sides that
             are multiples of this number; 1 where they fill up the sides.
-        source: of these facts.
+        source: document with these facts.
         date: when they were checked; None in a user's file that does not say.
     """
 
@@ -52,7 +52,7 @@ class Device:
     """One GPU as its maker describes it, or a share of a processor's core.
 
     Attributes:
-        name: as in names of settings.
+        name: its name in names of settings.
         architecture: its generation, with order and maker.
         aliases: other names, such as those that `torch.cuda.get_device_name` returns.
         facts: by name of the field; a missing format of the matrix units means that they do not
@@ -103,7 +103,7 @@ class Device:
         return float(self.require(name))
 
     def _format(self, name: str) -> float:
-        """Peak in a format, 0 if the device does not have it; an error if nobody knows."""
+        """Peak in a format, 0 if the device does not have it; an error if it is not known."""
         if name in self.unknown:
             raise self._lacks(name)
         return float(self.facts.get(name, 0.0))
@@ -203,12 +203,12 @@ class Device:
 
     @property
     def pcie_generation(self) -> int:
-        """Of its PCI Express connection."""
+        """Generation of its PCI Express connection."""
         return int(self._number("pcie_generation"))
 
     @property
     def pcie_lanes(self) -> int:
-        """Of its PCI Express connection."""
+        """Lanes of its PCI Express connection."""
         return int(self._number("pcie_lanes"))
 
     @property
@@ -244,13 +244,13 @@ class Link:
     """One direction of one connection.
 
     Attributes:
-        name: as in names of settings.
+        name: its name in names of settings.
         kind: links of one kind share their behaviour: `PCIe`, `NVLink`, `Ethernet`, `InfiniBand`,
             `EFA` and so on.
         bytes_per_s: nominal rate of one direction.
         within_machine: whether it joins devices of one machine; otherwise it joins machines.
         through_host: whether copies go through the host's memory.
-        generation: of its kind; None if it has none.
+        generation: generation of its kind, such as `3`; None if it has none.
         aliases: other names.
         source: document with these facts.
         date: when they were checked; None in a user's file that does not say.
@@ -273,9 +273,9 @@ class Price:
 
     Attributes:
         per_hour: in US dollars, or in the currency of the user's file.
-        date: on which it was so; None for a price of the user's own, which always counts.
-        region: of the provider; None if the source does not name one.
-        source: of the price, in words.
+        date: day of the price; None for a price of the user's own, which always counts.
+        region: the provider's region; None if the source does not name one.
+        source: document with the price.
     """
 
     per_hour: float
@@ -289,18 +289,18 @@ class Instance:
     """A machine to rent.
 
     Attributes:
-        name: as its provider calls it.
+        name: the name that its provider uses.
         provider: such as `AWS`; empty if the user's file does not say.
         device: name in the catalogue of devices.
         num_devices: devices of the machine.
-        interconnect: of its devices: `PCIe`, `NVLink`, or a link of the catalogue.
-        network_gbps: of its network, Gbit/s; None if it is not known.
+        interconnect: what joins its devices: `PCIe`, `NVLink`, or a link of the catalogue.
+        network_gbps: rate of its network, Gbit/s; None if it is not known.
         network_is_burst: whether the network is sold as up to that rate.
         vcpus: virtual CPUs; None if they are not known.
-        device_memory_gb: of all devices together; None if it is not known.
+        device_memory_gb: memory of all devices together; None if it is not known.
         memory_gb: main memory; None if it is not known.
-        prices: that are known.
-        source: of the specification.
+        prices: all known prices.
+        source: document with the specification.
         date: when it was checked; None in a user's file that does not say.
     """
 

@@ -70,10 +70,10 @@ class Row:
     """One row of a table.
 
     Attributes:
-        name: of what it describes.
+        name: what it describes.
         values: by field, checked; texts in lists are tuples, `source` is one text.
-        prices: of an instance.
-        file: that it comes from, as errors name it.
+        prices: prices of an instance.
+        file: its file, as errors name it.
         own: whether it comes from a file of the user's.
     """
 
@@ -147,7 +147,7 @@ def parse_file(text: str, file: str, *, own: bool) -> dict[str, list[Row]]:
     """The rows of a catalogue file, by table.
 
     Args:
-        text: of the file.
+        text: content of the file.
         file: its name, as errors give it.
         own: whether it is the user's, whose rows need neither source nor date.
 
@@ -175,7 +175,7 @@ def parse_table(
     """Rows of one table that another reader took from a user's file.
 
     Args:
-        entries: of the file, each a mapping of fields.
+        entries: rows of the file, each a mapping of fields.
         table: whose fields they have.
         file: its name, as errors give it.
         sources: texts that a `source` may name.
