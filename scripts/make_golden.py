@@ -21,7 +21,7 @@ from pathlib import Path
 
 from driple.cli.main import _run
 from driple.errors import DripleError
-from driple.files import write_whole
+from driple.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "tests" / "data" / "golden" / "answers.json.gz"
@@ -88,10 +88,15 @@ def command_lines() -> Iterator[tuple[str, ...]]:
             yield (*command, *job)
         for setting in SETTINGS:
             for command in ON_EACH:
-                yield (*command[:2], *job, "--setting", setting, *command[2:]) if command[0] in (
-                    "model",
-                    "stalls",
-                ) else (command[0], *job, "--setting", setting, *command[1:])
+                yield (
+                    (*command[:2], *job, "--setting", setting, *command[2:])
+                    if command[0]
+                    in (
+                        "model",
+                        "stalls",
+                    )
+                    else (command[0], *job, "--setting", setting, *command[1:])
+                )
     yield from OTHERS
 
 
@@ -150,9 +155,7 @@ def differences(old: dict[str, object], new: dict[str, object]) -> Iterator[str]
     after: dict[str, float] = new["numbers"]  # type: ignore[assignment]
     for path in sorted(before.keys() | after.keys()):
         one, other = before.get(path), after.get(path)
-        if one is None or other is None:
-            yield f"{line}: {path} was {one}, now {other}"
-        elif abs(one - other) > TOLERANCE * max(abs(one), abs(other)):
+        if one is None or other is None or abs(one - other) > TOLERANCE * max(abs(one), abs(other)):
             yield f"{line}: {path} was {one}, now {other}"
 
 
@@ -175,9 +178,11 @@ def main() -> int:
             print(f"{len(entries)} command lines", file=sys.stderr, flush=True)
     packed = gzip.compress(json.dumps(entries).encode(), mtime=0)
     TARGET.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(TARGET, packed, error=DripleError)
+    atomic_write(TARGET, packed, error=DripleError)
     done = sum(entry["status"] == 0 for entry in entries)
-    print(f"{len(entries)} command lines, {done} with an answer, {len(packed)} bytes", file=sys.stderr)
+    print(
+        f"{len(entries)} command lines, {done} with an answer, {len(packed)} bytes", file=sys.stderr
+    )
     return 0
 
 

@@ -140,7 +140,7 @@ class ClosedForms:
 @cache
 def shipped_closed_forms() -> ClosedForms:
     """The fit that is installed with Driple."""
-    return ClosedForms.from_json((files("driple.simulate") / "closed_forms.json").read_text())
+    return ClosedForms.from_json((files("driple.analytic") / "closed_forms.json").read_text())
 
 
 def work_of(job: PreparedJob) -> Work:

@@ -107,4 +107,4 @@ def runs_from_json(text: str) -> tuple[CheckedRun, ...]:
 @cache
 def shipped_checked_runs() -> tuple[CheckedRun, ...]:
     """The checked runs that are installed with Driple."""
-    return runs_from_json((files("driple.simulate") / FILE).read_text(encoding="utf-8"))
+    return runs_from_json((files("driple.estimation") / FILE).read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ import pytest
 
 from driple.comm.ps import Computing, WorkerRecord
 from driple.errors import SimulationError, TraceError
+from driple.simulate import counters
 from driple.simulate.counters import lengthened, traces_of_worker
 
 WINDOW_S = 1 / 6
@@ -84,3 +85,72 @@ def test_no_sample_above_100_pct_is_shown(share: float, found: str, window_s: fl
     odd.computing = [Computing(one.start_s, one.end_s, 1.0, share) for one in odd.computing]
     with pytest.raises(SimulationError, match=f"device_mem_util of {found}, needed is 0 to 100 %"):
         device_trace(odd, window_s=window_s)
+
+
+def test_the_bound_counts_all_that_a_longer_record_would_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """3 segments, 5 and 7 changes of rates, four times: 60, and one more is too many."""
+    made = record(1.0, 0.5, 3)
+    made.step_ends_s = [1.0, 1.5, 2.0]
+    made.tx = [(0.1 * i, 0.0) for i in range(5)]
+    made.rx = [(0.1 * i, 0.0) for i in range(7)]
+    monkeypatch.setattr(counters, "MOST_SEGMENTS", 60)
+    assert lengthened(made, 4.0).step_ends_s[-1] == pytest.approx(5.0)
+    monkeypatch.setattr(counters, "MOST_SEGMENTS", 59)
+    with pytest.raises(TraceError, match=r"^2 simulated step\(s\) last 1 s in all, too short"):
+        lengthened(made, 4.0)
+
+
+def test_a_record_is_lengthened_from_its_first_step_on_to_its_last() -> None:
+    """What begins with the end of the last step belongs to the next, which is not repeated."""
+    short = record(0.25, 0.1, 3)
+    short.computing.append(Computing(0.75, 0.85, 1.0, 0.5))
+    short.tx = [(0.0, 0.0), (0.25, 8.0), (0.5, 0.0), (0.75, 9.0)]
+    long = lengthened(short, 0.75)
+    assert long.step_ends_s == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.25])
+    assert [one.start_s for one in long.computing] == pytest.approx([0.25, 0.5, 0.75, 1.0])
+    assert long.tx == [(0.25, 8.0), (0.5, 0.0), (0.75, 8.0), (1.0, 0.0)]
+    assert lengthened(short, 0.5) is short
+
+
+def test_traces_say_how_they_were_taken() -> None:
+    """NVML's counters have windows, those of a network interface have not."""
+    traces = traces_of_worker(record(1.0, 0.5, 4), period_s=0.25, start_s=1.0, end_s=4.0)
+    for name, trace in traces.items():
+        assert len(trace.amount) == 12
+        assert (trace.period_s, trace.start_s) == (0.25, 1.0)
+        assert trace.counter_period_s == (0.0 if name.startswith("net") else WINDOW_S)
+
+
+def test_as_many_samples_as_are_allowed_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = record(1.0, 0.5, 4)
+    monkeypatch.setattr(counters, "MOST_SAMPLES", 12)
+    assert len(device_trace(made, period_s=0.25)) == 12
+    monkeypatch.setattr(counters, "MOST_SAMPLES", 11)
+    with pytest.raises(TraceError, match=r"last 3 s in all, 12 samples of 0.25 s, at most 11 are"):
+        device_trace(made, period_s=0.25)
+
+
+def test_the_first_sample_above_100_pct_is_named() -> None:
+    odd = record(1.0, 1.0, 5)
+    for number, share in ((3, 1.5), (4, 2.0)):
+        one = odd.computing[number]
+        odd.computing[number] = Computing(one.start_s, one.end_s, share, 0.5)
+        with pytest.raises(SimulationError, match="simulated device_util of 150 %"):
+            device_trace(odd, window_s=0.0, period_s=1.0)
+
+
+def test_a_device_that_does_nothing_shows_nothing_as_long_as_the_trace() -> None:
+    idle = record(1.0, 0.5, 4)
+    idle.computing = []
+    traces = traces_of_worker(idle, period_s=0.25, start_s=1.0, end_s=4.0)
+    assert all(trace.amount.tolist() == [0.0] * 12 for trace in traces.values())
+
+
+def test_a_trace_may_end_before_the_rates_do() -> None:
+    """4 MB/s from 1 s to 9 s, of which 4 s are shown."""
+    made = record(1.0, 0.5, 12)
+    made.tx = [(0.0, 0.0), (1.0, 4e6), (9.0, 0.0), (10.0, 7e6), (11.0, 0.0)]
+    traces = traces_of_worker(made, period_s=1.0, start_s=0.0, end_s=5.0)
+    assert traces["net_tx"].amount == pytest.approx([0, 4, 4, 4, 4])

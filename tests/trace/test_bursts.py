@@ -1,12 +1,11 @@
 """Splitting traces into bursts and gaps."""
 
 import numpy as np
+from driple.trace.bursts import runs, two_means
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.cluster import KMeans
-
-from driple.trace.bursts import runs, two_means
 
 
 def test_two_levels_are_told_apart() -> None:
@@ -32,7 +31,12 @@ def test_same_split_as_scikit_learn_on_noisy_square_waves() -> None:
 
 
 @given(
-    arrays(np.float64, st.integers(2, 80), elements=st.floats(0, 1e6)),
+    arrays(
+        np.float64,
+        st.integers(2, 80),
+        # Numbers so small that half of them is 0 have no exact scale.
+        elements=st.floats(0, 1e6).map(lambda size: size if size > 1e-200 else 0.0),
+    ),
     st.floats(1e-3, 1e3),
 )
 def test_split_does_not_depend_on_the_unit(amount: np.ndarray, factor: float) -> None:
@@ -56,3 +60,15 @@ def test_runs_at_the_ends_are_left_out_if_enough_remain() -> None:
     assert found.length.tolist() == [2, 2]
     assert found.is_burst.tolist() == [False, True]
     assert runs(np.array([1, 0, 1], dtype=bool)).length.tolist() == [1, 1, 1]
+
+
+def test_the_split_begins_between_the_1st_and_the_99th_percentile() -> None:
+    """One stray sample of 600 decides nothing; nine of them, which are more than 1 %, do."""
+    stray = np.array([0.0] * 300 + [1.0] * 299 + [100.0])
+    assert two_means(stray).sum() == 300
+    low = np.array([0.0] * 9 + [10.0] * 291 + [11.0] * 300)
+    assert two_means(low).sum() == 591
+
+
+def test_a_sample_half_way_between_the_means_is_idle() -> None:
+    assert two_means(np.array([0.0, 1.0, 2.0])).tolist() == [False, False, True]

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from driple.trace.targets import RESOURCES
 
 from driple.errors import TraceError
 from driple.trace import Label, Trace, label_trace, targets_of
-from driple.trace.targets import RESOURCES
 
 
 def trace_of(amount: object, *, period_s: float = 0.1, unit: str = "%") -> Trace:
@@ -114,3 +114,58 @@ def test_traces_in_unknown_units_or_without_a_period_are_refused() -> None:
     for period_s in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(TraceError, match="must be above 0 and finite"):
             trace_of([1.0, 2.0], period_s=period_s)
+
+
+@pytest.mark.parametrize("unit", ["%", "MB/s"])
+def test_a_flat_trace_is_busy_from_one_unit_on(unit: str) -> None:
+    """A whole percent is the least that NVML shows; a MB/s is more than heartbeats pass."""
+    for level, pattern in ((0.99, "I"), (1.0, "B"), (1.5, "B")):
+        label = label_trace(trace_of([level] * 4, unit=unit), 0.4)
+        assert label.pattern == pattern
+        found = (label.burst_amount, label.idle_amount, label.num_bursts)
+        assert found == ((level, 0.0, 1) if pattern == "B" else (0.0, pytest.approx(level), 0))
+
+
+def test_two_samples_are_enough() -> None:
+    label = label_trace(trace_of([0.0, 90.0]), 0.2)
+    assert (label.burst_amount, label.burst_duration_s, label.idle_duration_s) == (90.0, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("period_s", [0.1, 10.0])
+def test_a_ripple_between_bursts_of_each_iteration_is_no_burst(period_s: float) -> None:
+    """With a burst in each iteration nothing is split again, however slow the clock."""
+    amount = np.array([100.0, 100, 0, 0, 20, 0] * 8)
+    trace = Trace(resource="net_tx", unit="MB/s", amount=amount, period_s=period_s)
+    label = label_trace(trace, 6 * period_s)
+    assert label.burst_amount == pytest.approx(100.0)
+    assert label.burst_duration_s == pytest.approx(2 * period_s)
+    assert label.idle_duration_s == pytest.approx(4 * period_s)
+
+
+def network_label(cycle: list[float], iteration: float) -> Label:
+    """Six times these samples of a second each, with so many in an iteration."""
+    amount = np.array(cycle * 6, dtype=np.float64)
+    trace = Trace(resource="net_rx", unit="MB/s", amount=amount, period_s=1.0)
+    return label_trace(trace, iteration)
+
+
+def test_low_bursts_are_sought_where_a_cycle_takes_more_than_2_2_iterations() -> None:
+    """11 samples are 2.2 iterations of 5, and more than 2.2 of 4.9."""
+    cycle = [100, 100, 0, 0, 0, 20, 20, 0, 0, 0, 0]
+    assert network_label(cycle, 5.0).burst_amount == pytest.approx(100)
+    split = network_label(cycle, 4.9)
+    assert split.burst_amount == pytest.approx(60, rel=0.05)
+    assert split.idle_amount == 0.0
+
+
+def test_a_burst_of_a_hundredth_of_the_highest_is_one() -> None:
+    label = label_of_link([100, 1.0, 1.0])
+    assert (label.burst_duration_s, label.idle_duration_s) == pytest.approx((0.2, 0.3))
+
+
+def test_the_split_is_taken_that_comes_nearest_to_a_burst_in_each_iteration() -> None:
+    """Bursts of three heights and a ripple between: neither the highest alone, nor the ripple."""
+    cycle = [sample for high in (120, 35, 30) for sample in (high, high, 0, 0, 0, 5, 5, 0, 0, 0)]
+    label = network_label([float(sample) for sample in cycle], 10.0)
+    assert label.burst_duration_s == pytest.approx(2.0)
+    assert label.idle_duration_s == pytest.approx(8.0)

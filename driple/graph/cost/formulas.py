@@ -55,7 +55,7 @@ def cost_of_op(op: OpSignature) -> OpCost:
 
     Shapes that the op's other shapes determine are filled in first (`completed`).
     """
-    return cost_of_completed(op if is_free(op.op_type) else completed(op))
+    return cost_of_completed(completed(op))
 
 
 def cost_of_completed(op: OpSignature) -> OpCost:

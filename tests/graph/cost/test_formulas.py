@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from driple.graph.cost import cost_of_op, flops_of_update
 from driple.graph.signature import OpSignature, Tensor
+from driple.opcost import OpCost, cost_of_op, flops_of_update, has_formula
 
 FLOAT, HALF, INT32 = 1, 19, 3
 
@@ -184,3 +184,31 @@ def test_an_einsum_multiplies_every_combination_of_its_indices(
 @pytest.mark.parametrize("equation", ["", "ij,jk", "ij->i", "ijk,jk->ik", "ij,jk,kl->il"])
 def test_an_einsum_whose_indices_are_not_told_is_reported(equation: str) -> None:
     assert not cost_of_op(einsum(equation, (3, 5), (5, 7), out=(3, 7))).known
+
+
+def test_what_is_free_or_unknown_costs_nothing_at_all() -> None:
+    assert cost_of_op(op("Identity", (4, 6), out=(4, 6))) == OpCost(0.0, 0.0, 0.0, 0.0)
+    unknown = OpSignature("ResourceApplyAdam", (), ())
+    assert cost_of_op(unknown) == OpCost(0.0, 0.0, 0.0, 0.0, known=False)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "known"),
+    [
+        ("Conv2D", True),  # computes
+        ("ApplyAdam", True),  # updates
+        ("Transpose", True),  # moves
+        ("Identity", True),  # does nothing
+        ("MyOwnKernel", False),
+    ],
+)
+def test_a_formula_of_any_kind_is_one(op_type: str, known: bool) -> None:
+    assert has_formula(op_type) is known
+
+
+def test_an_update_takes_the_size_of_its_variable_or_of_its_gradient() -> None:
+    """Not that of a slot, nor that of the indices after a sparse gradient."""
+    by_gradient = op("ApplyMomentum", None, (7,), SCALAR, (3, 4), SCALAR, out=(3, 4))
+    assert cost_of_op(by_gradient).flops == 4 * 12
+    no_gradient = op("SparseApplyAdagrad", None, None, SCALAR, None, (64,), out=None)
+    assert not cost_of_op(no_gradient).known
