@@ -2,8 +2,8 @@
 
     data -> temporary file beside the target -> flushed to the disk -> renamed over the target
 
-Entry points: `atomic_write` for bytes in hand; `atomic_replace` for whatever writes files itself, also
-several that belong together; `wrap_os_error` for the one line that a failure ends in.
+Entry points: `atomic_write` for bytes in hand; `atomic_replace` for code that writes files itself,
+also several that belong together; `wrap_os_error` for the one line that a failure ends in.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from scipy.optimize import minimize_scalar
 
+from driple.calibration.checked import checked_runs
 from driple.calibration.fit import Fit
 from driple.calibration.leave_one_out import Graphs, fit_links, prepare_runs
 from driple.calibration.published import FACTS, most_passed_by_servers, read_rows
@@ -33,7 +34,7 @@ from driple.calibration.validate import (
 )
 from driple.catalog import DEVICES
 from driple.errors import ConfigError
-from driple.estimation.checked_runs import FILE, checked_runs, runs_to_json
+from driple.estimation.checked_runs import FILE, runs_to_json
 from driple.files import atomic_write
 from driple.simulate.calibration import ClusterErrors
 from driple.simulate.kernels import kernel_times

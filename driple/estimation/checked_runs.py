@@ -1,6 +1,6 @@
 """Published runs that the simulator was checked against, each with its error when held out.
 
-    Prediction, ... of `validate` -> CheckedRun, ... <-> checked_runs.json, which is installed
+    CheckedRun, ... <-> checked_runs.json, which is installed
 
 `stated_error` takes from them the error that belongs to one answer.
 """
@@ -8,18 +8,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from driple.errors import ConfigError
 
-if TYPE_CHECKING:
-    from driple.calibration.validate import HeldOutPrediction
-
-__all__ = ["CheckedRun", "checked_runs", "runs_from_json", "runs_to_json", "shipped_checked_runs"]
+__all__ = ["CheckedRun", "runs_from_json", "runs_to_json", "shipped_checked_runs"]
 
 FORMAT = 1
 FILE = "checked_runs.json"
@@ -50,31 +46,6 @@ class CheckedRun:
     link: str
     half: bool
     error_pct: float
-
-
-def checked_runs(predictions: Iterable[HeldOutPrediction]) -> list[CheckedRun]:
-    """The runs that are trained as a simulation trains, with the model or the device held out.
-
-    Left out are runs whose ops a compiler fused, and rings that send gradients only when all are
-    computed: no simulated answer is of those.
-    """
-    return [
-        CheckedRun(
-            kind=item.run.kind,
-            held_out=item.held_out,
-            devices=tuple(sorted(set(item.run.devices))),
-            num_workers=len(item.run.devices),
-            num_servers=item.run.num_servers,
-            several_machines=len(item.run.devices) > item.run.gpus_per_machine,
-            link=item.run.link,
-            half=item.run.half,
-            error_pct=round(100 * item.error, 2),
-        )
-        for item in predictions
-        if item.held_out != "nothing"
-        and not item.run.fused
-        and (item.run.overlapped or item.run.kind != "ring")
-    ]
 
 
 def runs_to_json(runs: Sequence[CheckedRun]) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from driple.trace.bursts import BoolArray, FloatArray, runs, two_means
-from driple.trace.targets import FIGURES, NETWORK, RESOURCES, Targets
 
 from driple.errors import TraceError
+from driple.trace.bursts import BoolArray, FloatArray, runs, two_means
+from driple.trace.targets import FIGURES, NETWORK, RESOURCES, Targets
 from driple.trace.trace import Trace
 
 __all__ = ["Label", "Pattern", "label_trace", "targets_of"]

@@ -16,6 +16,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+
 from driple.trace.provenance import Repeatability
 from driple.trace.targets import TARGET_NAMES
 

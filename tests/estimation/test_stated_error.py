@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from torch import nn
 
+from driple.calibration.checked import checked_runs
 from driple.calibration.published import PublishedRun, read_published
 from driple.calibration.validate import HeldOut, HeldOutPrediction
 from driple.cluster.setting import Setting
@@ -19,7 +20,6 @@ from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
 from driple.estimation.checked_runs import (
     CheckedRun,
-    checked_runs,
     runs_from_json,
     runs_to_json,
     shipped_checked_runs,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from driple.errors import ConfigError
+from driple.features import Groupings, InputConfig, build_input
 from driple.features import grouping_cache as groupings
 from driple.graph.opgraph import OpGraph
-from driple.inputs import Groupings, InputConfig, build_input
 
 from .examples import OP_TYPES, layered_edges, op_graph
 

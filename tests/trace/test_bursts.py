@@ -1,11 +1,12 @@
 """Splitting traces into bursts and gaps."""
 
 import numpy as np
-from driple.trace.bursts import runs, two_means
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.cluster import KMeans
+
+from driple.trace.bursts import runs, two_means
 
 
 def test_two_levels_are_told_apart() -> None:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from driple.trace.targets import RESOURCES
 
 from driple.errors import TraceError
 from driple.trace import Label, Trace, label_trace, targets_of
+from driple.trace.targets import RESOURCES
 
 
 def trace_of(amount: object, *, period_s: float = 0.1, unit: str = "%") -> Trace:

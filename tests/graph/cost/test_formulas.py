@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from driple.graph.cost import OpCost, cost_of_op, flops_of_update, has_formula
 from driple.graph.signature import OpSignature, Tensor
-from driple.opcost import OpCost, cost_of_op, flops_of_update, has_formula
 
 FLOAT, HALF, INT32 = 1, 19, 3
 

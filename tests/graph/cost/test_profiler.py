@@ -23,7 +23,8 @@ from pathlib import Path
 from tensorflow.python.framework import ops
 import tensorflow.python.profiler.internal.flops_registry
 from driple.jobs import Workload
-from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of, use_graph_mode
+from driple.jobs.tensorflow.training import ClusterShape, build_training_step
+from driple.jobs.tensorflow.training import graphdef_of, use_graph_mode
 use_graph_mode()
 
 def correction(op):

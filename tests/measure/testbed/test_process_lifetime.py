@@ -13,7 +13,10 @@ child = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
 print(child.pid, flush=True)
 time.sleep(60)
 """
-CHILD = "from driple.measure.testbed.process_lifetime import die_with_parent as d; import time; d(); time.sleep(60)"
+CHILD = (
+    "from driple.measure.testbed.process_lifetime import die_with_parent; import time; "
+    "die_with_parent(); time.sleep(60)"
+)
 
 
 def is_alive(pid: int) -> bool:
