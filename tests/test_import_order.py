@@ -244,7 +244,7 @@ def test_a_planted_violation_is_found(tmp_path: Path, file: str, source: str, re
         ("cli/main.py", "from driple.measure import run\nfrom driple.training import loop"),
         ("__init__.py", "def f():\n    from driple.inspector import predict"),
         ("__init__.py", "if TYPE_CHECKING:\n    from driple.graph import read_graph"),
-        ("__init__.py", "from driple.cluster.setting import Setting"),
+        ("__init__.py", "from driple.errors import DripleError"),
     ],
 )
 def test_what_the_layers_allow_is_not_reported(tmp_path: Path, file: str, source: str) -> None:
