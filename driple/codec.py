@@ -37,7 +37,7 @@ from driple.errors import ConfigError, DripleError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+    Json = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 else:
     Json = object  # as a declared type: any JSON value
 

@@ -19,6 +19,8 @@ what was found, what was needed and what to do.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 __all__ = [
     "CatalogError",
     "CheckpointError",
@@ -32,7 +34,11 @@ __all__ = [
     "SettingError",
     "SimulationError",
     "TraceError",
+    "install_hint",
+    "upgrade_hint",
 ]
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 class DripleError(Exception):
@@ -81,3 +87,24 @@ class MeasureError(DripleError, RuntimeError):
 
 class MissingExtraError(DripleError, ImportError):
     """A command needs an optional dependency that is not installed."""
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs an optional dependency: in a checkout, the checkout's own extras.
+
+    Args:
+        extra: as pyproject.toml names it, such as `plot`.
+    """
+    if _is_checkout():
+        return f"pip install -e '.[{extra}]' in the checkout of Driple"
+    return f"pip install 'driple[{extra}]'"
+
+
+def upgrade_hint() -> str:
+    """The command that gets a newer Driple."""
+    return "git pull in the checkout of Driple" if _is_checkout() else "pip install -U driple"
+
+
+def _is_checkout() -> bool:
+    """Whether this package lies in a checkout, beside its pyproject.toml."""
+    return (_CHECKOUT / "pyproject.toml").is_file()

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from driple.errors import DripleError
 
-__all__ = ["ADVICE", "atomic_replace", "atomic_write", "wrap_os_error"]
+__all__ = ["ADVICE", "advice_on", "atomic_replace", "atomic_write", "wrap_os_error"]
 
 ADVICE = "free some space or choose another place"
+_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def atomic_write(
@@ -75,11 +76,26 @@ def atomic_replace(*targets: Path) -> Iterator[tuple[Path, ...]]:
 
 @contextmanager
 def wrap_os_error(error: type[DripleError], task: str, advice: str = ADVICE) -> Iterator[None]:
-    """Turn an OSError of the block into one of ours: `cannot TASK: REASON; ADVICE`."""
+    """Turn an OSError of the block into one of ours: `cannot TASK: REASON; ADVICE`.
+
+    The usual advice fits the reason: space is of no help where a folder is missing.
+    """
     try:
         yield
     except OSError as reason:
-        raise error(f"cannot {task}: {reason.strerror or reason}; {advice}") from reason
+        fitting = advice_on(reason) if advice == ADVICE else advice
+        raise error(f"cannot {task}: {reason.strerror or reason}; {fitting}") from reason
+
+
+def advice_on(reason: OSError) -> str:
+    """What helps where the system refuses to write."""
+    if reason.errno == errno.ENOENT and isinstance(reason.filename, str | os.PathLike):
+        folder = Path(reason.filename).absolute().parent
+        if not folder.is_dir():
+            return f"the folder {folder} does not exist: make it, or choose another place"
+    if reason.errno in _SPACE:
+        return ADVICE
+    return "choose another place"
 
 
 def _flush(path: Path) -> None:

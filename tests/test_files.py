@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError, DatasetError
-from driple.files import atomic_replace, atomic_write, wrap_os_error
+from driple.files import advice_on, atomic_replace, atomic_write, wrap_os_error
 
 
 @pytest.fixture
@@ -133,6 +133,14 @@ def test_a_full_disk_may_show_only_when_flushed(
     with pytest.raises(ConfigError, match="No space left on device; free some space or choose"):
         atomic_write(tmp_path / "a", b"new", error=ConfigError)
     assert content(tmp_path) == {}
+
+
+def test_the_advice_fits_the_reason(tmp_path: Path) -> None:
+    """Space is of no help where a folder is missing."""
+    with pytest.raises(ConfigError, match=r"the folder .*/none does not exist: make it"):
+        atomic_write(tmp_path / "none" / "a", b"new", error=ConfigError)
+    assert "free some space" in advice_on(OSError(errno.ENOSPC, "full", "a"))
+    assert advice_on(OSError(errno.EACCES, "no", "a")) == "choose another place"
 
 
 def test_no_folder_and_no_file_are_refused(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ Synchronous training with parameter servers: an asynchronous job is taken for a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +30,18 @@ from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.catalog import device_named, link_named
 from driple.cluster.topology import Topology
+from driple.codec import Json, from_json
 from driple.errors import ConfigError
 from driple.graph.cost import GraphCost
 from driple.simulate.calibration import Calibration, is_cpu
 from driple.simulate.prepared_job import PreparedJob
+from driple.storedfiles import parse_json
 
 __all__ = [
     "PARTS",
     "ClosedForm",
     "ClosedForms",
+    "MethodError",
     "Work",
     "shipped_closed_forms",
     "work_of",
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 FORMAT = 1
+_ADVICE = "make it again: scripts/fit_closed_forms.py"
 PARTS = ("compute", "push", "pull", "wait", "aggregation")
 _BITS, _PACKET_BYTES = 8, 1500
 
@@ -98,18 +100,35 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MethodError:
+    """Errors of one method on measured iterations that it was not fitted to, percent.
+
+    Attributes:
+        rows: iterations.
+        median_pct: median of the errors.
+        mean_pct: their mean.
+        p90_pct: their 90th percentile.
+    """
+
+    rows: int
+    median_pct: float
+    mean_pct: float
+    p90_pct: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ClosedForms:
     """What was fitted to measurements, and how far each method is from those it has not seen.
 
     Attributes:
         exchange: of the repaired model.
-        errors: by kind of cluster (`servers`, `CPU`), then by method: rows, mean_pct, p90_pct.
+        errors: by kind of cluster (`servers`, `CPU`), then by method.
         about: sources, date.
     """
 
     exchange: Exchange
-    errors: Mapping[str, Mapping[str, Mapping[str, float]]]
-    about: Mapping[str, Any]
+    errors: Mapping[str, Mapping[str, MethodError]]
+    about: Mapping[str, Json]
 
     @classmethod
     def from_json(cls, text: str) -> ClosedForms:
@@ -119,22 +138,20 @@ class ClosedForms:
             ConfigError: not such a file.
         """
         try:
-            values = json.loads(text)
-            if values["format"] != FORMAT:
-                raise ConfigError(f"closed_forms.json has format {values['format']}, not {FORMAT}")
-            exchange = Exchange(**values["exchange"])
-            return cls(exchange=exchange, errors=values["errors"], about=values["about"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise ConfigError(
-                f"no file of closed forms ({error}); make it again: scripts/fit_closed_forms.py"
-            ) from error
+            values = parse_json(text.encode())
+        except ValueError as error:
+            raise ConfigError(f"no file of closed forms ({error}); {_ADVICE}") from error
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise ConfigError(f"closed_forms.json is not of format {FORMAT}; {_ADVICE}")
+        values.pop("fit", None)  # for the report; predictions use the exchange alone
+        return from_json(cls, values, where="no file of closed forms", advice=_ADVICE)
 
-    def error_of(self, scene: Topology, method: str) -> Mapping[str, float]:
-        """Error of a method on such clusters; empty if it is not known, as on one machine."""
+    def error_of(self, scene: Topology, method: str) -> MethodError | None:
+        """Error of a method on such clusters; None if it is not known, as on one machine."""
         on_cpu = is_cpu(scene.devices[0])
         if scene.num_machines == 1 and not on_cpu:
-            return {}
-        return self.errors.get("CPU" if on_cpu else "servers", {}).get(method, {})
+            return None
+        return self.errors.get("CPU" if on_cpu else "servers", {}).get(method)
 
 
 @cache

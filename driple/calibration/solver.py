@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import MissingExtraError
+from driple.errors import MissingExtraError, install_hint
 
 __all__ = ["least_squares"]
 
@@ -37,6 +37,6 @@ def least_squares(
         from scipy import optimize
     except ImportError as error:
         raise MissingExtraError(
-            f"fitting needs scipy, which is not installed; pip install 'driple[{extra}]'"
+            f"fitting needs scipy, which is not installed; {install_hint(extra)}"
         ) from error
     return optimize.least_squares(residuals, begin, **options)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from driple.simulate.run import iteration_time_s, simulate_steps
 __all__ = [
     "BRIDGE_BYTES_PER_S",
     "JITTER",
+    "ErrorRow",
     "HeldOut",
     "HeldOutPrediction",
     "Summary",
@@ -132,7 +133,27 @@ def summarise(predictions: Iterable[HeldOutPrediction]) -> Summary:
     )
 
 
-def error_rows(predictions: Sequence[HeldOutPrediction]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorRow:
+    """Errors of one source on one kind of cluster, percent; the attributes are `Summary`'s.
+
+    Attributes:
+        kind: of cluster.
+        held_out: what the fit had not seen.
+        source: of the published runs, or `all`.
+    """
+
+    kind: Kind
+    held_out: HeldOut
+    source: str
+    rows: int
+    median_pct: float
+    p90_pct: float
+    roofline_median_pct: float
+    roofline_p90_pct: float
+
+
+def error_rows(predictions: Sequence[HeldOutPrediction]) -> list[ErrorRow]:
     """Errors in percent by kind of cluster, what was held out, and source; all sources last."""
     rows = []
     for kind, held_out in product(get_args(Kind), get_args(HeldOut)):
@@ -141,11 +162,18 @@ def error_rows(predictions: Sequence[HeldOutPrediction]) -> list[dict[str, Any]]
         for item in some:
             sources[item.run.source].append(item)
         for source, found in [*sorted(sources.items()), *([("all", some)] if some else [])]:
-            errors = asdict(summarise(found))
-            count = errors.pop("rows")
-            percents = {f"{name}_pct": 100 * value for name, value in errors.items()}
+            errors = summarise(found)
             rows.append(
-                {"kind": kind, "held_out": held_out, "source": source, "rows": count, **percents}
+                ErrorRow(
+                    kind=kind,
+                    held_out=held_out,
+                    source=source,
+                    rows=errors.rows,
+                    median_pct=100 * errors.median,
+                    p90_pct=100 * errors.p90,
+                    roofline_median_pct=100 * errors.roofline_median,
+                    roofline_p90_pct=100 * errors.roofline_p90,
+                )
             )
     return rows
 

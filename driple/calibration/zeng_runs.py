@@ -10,10 +10,9 @@ that are fitted, each drawn towards what physics or data sheets say where few ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from driple.analytic.repaired import Exchange, Parts
 from driple.calibration.published import read_rows
 from driple.calibration.solver import least_squares
 from driple.catalog import DEVICES
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 
 __all__ = ["PEAKS", "ZengFit", "ZengRun", "as_published_s", "fit_zeng", "read_zeng", "repaired_s"]
@@ -115,9 +115,9 @@ class ZengFit:
     small_batch: float
     exchange: Exchange
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """As plain JSON."""
-        return asdict(self)
+        return to_dict(self)
 
 
 def read_zeng(folder: Path) -> list[ZengRun]:

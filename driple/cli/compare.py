@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,8 +20,10 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP
+from driple.codec import Json
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -69,7 +71,10 @@ def compare(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw all methods with their errors (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(
+            help="draw all methods with their errors (.png, .svg, .pdf)", callback=output_file
+        ),
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
@@ -156,7 +161,7 @@ def _compare(
         zeng_repaired,
         zhang_pipeline,
     )
-    from driple.estimation.compare import Estimate, p90_of
+    from driple.estimation.compare import Estimate
     from driple.estimation.stated_error import stated_error
     from driple.simulate.run import simulate
 
@@ -197,11 +202,12 @@ def _compare(
         zeng_repaired(job, scene, calibration, shipped.exchange, work=work),
         zeng_published(job, scene, work=work),
     ):
+        known = shipped.error_of(scene, form.method)
         estimates.append(
             Estimate(
                 method=form.method,
                 iteration_time_s=form.iteration_time_s,
-                p90=p90_of(shipped.error_of(scene, form.method)),
+                p90=None if known is None else known.p90_pct / 100,
             )
         )
     return _Compared(
@@ -284,10 +290,10 @@ def _measured(setting: Setting, graph: OpGraph, datasets: Path | None) -> tuple[
     return None, f"no data set has this graph measured on {setting.name}"
 
 
-def _as_json(item: _Compared) -> dict[str, Any]:
+def _as_json(item: _Compared) -> dict[str, Json]:
     from driple.estimation.compare import disagreements
 
-    methods: dict[str, dict[str, Any]] = {
+    methods: dict[str, dict[str, Json]] = {
         one.method: {
             "iteration_time_s": one.iteration_time_s,
             "p90_error_pct": None if one.p90 is None else 100 * one.p90,

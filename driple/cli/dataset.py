@@ -17,6 +17,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
+from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 if TYPE_CHECKING:
@@ -42,12 +43,10 @@ def info(
 
     import numpy as np
 
-    from driple.cli.train import require_training
     from driple.codec import to_dict
     from driple.dataset.store import read_dataset
     from driple.trace.targets import TARGET_NAMES
 
-    require_training()
     data = read_dataset(dataset)
     families = Counter(item.family for item in data.examples)
     labels = np.array([item.targets.flat for item in data.examples])
@@ -100,12 +99,10 @@ def show(
 
       driple dataset show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
-    from driple.cli.train import require_training
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError
     from driple.jobs.names import nearest_names
 
-    require_training()
     by_name = {item.workload: item for item in read_dataset(dataset).examples}
     if workload not in by_name:
         near = nearest_names(workload, by_name)
@@ -148,7 +145,12 @@ def import_(
     max_mib: MaxMibOption = MAX_MIB,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="data set folder; by default datasets/SETTING-..."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="data set folder; by default datasets/SETTING-...",
+            callback=output_folder,
+        ),
     ] = None,
 ) -> None:
     """Make a data set of what Driple's authors published, or of what their DriplePerf wrote.
@@ -162,11 +164,11 @@ def import_(
 
       driple dataset import --perf result.csv --graphs graphs --setting 2080Ti
     """
-    from driple.cli.train import require_training
     from driple.cluster.setting import Setting
     from driple.dataset.perftable import read_perf_table
     from driple.dataset.released import read_released
     from driple.dataset.store import write_dataset
+    from driple.dataset.tables import require_pyarrow
     from driple.errors import ConfigError
 
     if (file is None) == (perf is None):
@@ -179,7 +181,7 @@ def import_(
             f"{' and '.join(options.flags)}: these are for the graphs of --graphs, and a .pkl file "
             "has none; leave them out"
         )
-    require_training()
+    require_pyarrow()
     wanted = Setting.parse(setting)
     if file is not None:
         data = read_released(file, wanted)
@@ -204,7 +206,10 @@ def import_(
 @dataset_app.command("build")
 def build(
     campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="data set folder to write")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="data set folder to write", callback=output_folder),
+    ],
     grid_ms: Annotated[
         float,
         typer.Option(
@@ -222,12 +227,12 @@ def build(
 
       driple dataset build runs/cpu -o datasets/CPU-P1w2_ho-200M
     """
-    from driple.cli.train import require_training
     from driple.dataset.store import write_dataset
+    from driple.dataset.tables import require_pyarrow
     from driple.measure.testbed.campaign import read_campaign
     from driple.measure.testbed.collect import collect_dataset
 
-    require_training()
+    require_pyarrow()
     about = read_campaign(campaign)
     data = collect_dataset(campaign, name=output.name, about=about, grid_s=grid_ms / 1000)
     write_dataset(data, output)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.numbers import MOST_THREADS, whole_number
+from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_path, dataset_roots, require_training
 from driple.errors import ConfigError
@@ -63,7 +64,10 @@ def evaluate(
     ] = None,
     work: Annotated[
         Path | None,
-        typer.Option(help="folder of finished folds; what is done there is not trained again"),
+        typer.Option(
+            help="folder of finished folds; what is done there is not trained again",
+            callback=output_folder,
+        ),
     ] = None,
     max_epochs: Annotated[
         int | None,

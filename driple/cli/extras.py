@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from driple.errors import MissingExtraError
+from driple.errors import MissingExtraError, install_hint
 
 __all__ = ["require_numba", "require_tensorflow", "require_torch"]
 
@@ -31,5 +31,5 @@ def require_torch(task: str) -> None:
 def _require(module: str, name: str, extra: str, task: str) -> None:
     if find_spec(module) is None:
         raise MissingExtraError(
-            f"{task} needs {name}, which is not installed; pip install 'driple[{extra}]'"
+            f"{task} needs {name}, which is not installed; {install_hint(extra)}"
         )

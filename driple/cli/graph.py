@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.graphoptions import (
+    GRAPH_HELP,
     MAX_MIB,
     BatchSizeOption,
     InputOption,
@@ -36,7 +37,7 @@ def _group() -> None:
 
 @graph_app.command("show")
 def show(
-    graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
+    graph: Annotated[Path, typer.Argument(help=GRAPH_HELP)],
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,

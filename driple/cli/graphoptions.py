@@ -14,9 +14,10 @@ import typer
 
 from driple.cli.numbers import finite_number, whole_number
 from driple.errors import ConfigError
-from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
+from driple.graph.options import GRAPH_FORMATS, LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 
 __all__ = [
+    "GRAPH_HELP",
     "MAX_MIB",
     "BatchSizeOption",
     "GraphOptions",
@@ -27,10 +28,12 @@ __all__ = [
     "graph_options",
 ]
 
+GRAPH_HELP = f"GraphDef, MetaGraphDef or SavedModel: {GRAPH_FORMATS}, or a SavedModel's folder"
 MAX_MIB = 512.0
 _MIB_BYTES = 2**20
 _MOST_MIB = 2**20
 _SCALAR = "scalar"
+_FIRST_OUTPUT = ":0"  # as TensorFlow names the tensor of an op
 _LONGEST_SIZE = len(str(LARGEST_DIMENSION))
 
 BatchSizeOption = Annotated[
@@ -46,8 +49,9 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="NAME=SHAPE",
-        help="shape of an input of the graph, such as images=32x300x300x3, or rate=scalar; may be "
-        "given several times",
+        help="shape of an input of the graph, such as images=32x300x300x3, or rate=scalar; "
+        "NAME:OUTPUT=SHAPE, such as IteratorGetNext:1=32x16, for a node with several outputs, "
+        "counted from 0; may be given several times",
     ),
 ]
 TargetOption = Annotated[
@@ -116,12 +120,15 @@ def graph_options(
     shapes: dict[str, tuple[int, ...]] = {}
     for text in inputs or []:
         name, shape = _input_of(text)
-        if name in shapes:
+        if name.removesuffix(_FIRST_OUTPUT) in {one.removesuffix(_FIRST_OUTPUT) for one in shapes}:
             raise ConfigError(f"--input {name[:80]} is given twice; give one shape")
         shapes[name] = shape
     return GraphOptions(
         read=ReadOptions(
-            batch_size=batch_size, inputs=shapes, target=target, loop_turns=loop_turns
+            batch_size=batch_size,
+            inputs=shapes,
+            target=None if target is None else target.removesuffix(_FIRST_OUTPUT),
+            loop_turns=loop_turns,
         ),
         max_bytes=max(int(max_mib * _MIB_BYTES), 1),
     )

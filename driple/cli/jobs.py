@@ -11,6 +11,7 @@ import typer
 from driple.cli.extras import require_torch
 from driple.cli.source import Reading, read_source, reading_of, refuse_file_flags
 from driple.errors import ConfigError
+from driple.graph.options import GRAPH_FORMATS
 
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
 
 JOB_HELP = (
-    "graph file; workload such as resnet50/imagenet/b32/sgd/sync; built-in PyTorch model such as "
-    "mobilenet_v2; or FILE.py:FUNCTION that builds your own, with --dataset: the file and these "
-    "functions are executed"
+    f"graph file ({GRAPH_FORMATS}); workload such as resnet50/imagenet/b32/sgd/sync; built-in "
+    "PyTorch model such as mobilenet_v2; or FILE.py:FUNCTION that builds your own, with --dataset: "
+    "the file and these functions are executed"
 )
 DatasetOption = Annotated[
     str | None, typer.Option(help="FILE.py:FUNCTION that builds your model's data set")
@@ -107,7 +108,10 @@ def job_of(
         )
     reading = read_source(text, Setting.parse("V100-P1w2"), options)
     own = None if Path(text).exists() else _batch_size_of(text)
-    return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=batch_size or own)
+    size = batch_size or own
+    if size is not None:  # where towers share the samples, one of them was kept
+        size = max(1, round(size * reading.graph.report.samples_share))
+    return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=size)
 
 
 def _batch_size_of(name: str) -> int:

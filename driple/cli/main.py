@@ -27,6 +27,7 @@ from driple.cli.transfer import transfer
 from driple.cli.whatif import whatif
 from driple.cli.zoo import zoo_app
 from driple.errors import DripleError
+from driple.files import advice_on
 
 __all__ = ["app", "run"]
 
@@ -83,8 +84,7 @@ def _run(arguments: list[str] | None) -> int:
             raise
         place = f" ({error.filename})" if error.filename else ""
         return _say(
-            f"{error.strerror}{place}; nothing was half-written: make room or choose "
-            "another place, and run again"
+            f"{error.strerror}{place}; nothing was half-written: {advice_on(error)}, and run again"
         )
     return int(result) if isinstance(result, int) else 0
 

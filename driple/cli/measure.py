@@ -9,6 +9,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import finite_number, whole_number
+from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
@@ -28,12 +29,15 @@ def measure(
         typer.Argument(help="names, such as resnet20/cifar10/b32/sgd/sync; see driple zoo list"),
     ] = None,
     setting: Annotated[str, typer.Option(help="CPU setting to measure on")] = "CPU-P1w2",
-    out: Annotated[Path, typer.Option(help="folder of the campaign; continued if it is there")] = (
-        Path("runs/campaign")
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="folder of the campaign; continued if it is there", callback=output_folder
+        ),
+    ] = (Path("runs/campaign")),
     dataset: Annotated[
         Path | None,
-        typer.Option(help="data set folder to append the labels to"),
+        typer.Option(help="data set folder to append the labels to", callback=output_folder),
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="every workload of the zoo's CPU list")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,11 +19,13 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.source import SOURCE_HELP
+from driple.codec import Json, to_dict
 
 if TYPE_CHECKING:
-    from driple.analytic.closed_forms import ClosedForm
+    from driple.analytic.closed_forms import ClosedForm, MethodError
     from driple.analytic.sweep import Exchange
     from driple.cli.graphoptions import GraphOptions
     from driple.cli.source import Reading
@@ -48,7 +51,10 @@ METHODS = {
 _Source = Annotated[str, typer.Argument(metavar="GRAPH|WORKLOAD", help=SOURCE_HELP)]
 _SettingOption = Annotated[str, typer.Option(help="cluster setting with parameter servers")]
 _Json = Annotated[bool, typer.Option("--json", help="one JSON object")]
-_Plot = Annotated[Path | None, typer.Option(help="draw the parts as bars (.png, .svg, .pdf)")]
+_Plot = Annotated[
+    Path | None,
+    typer.Option(help="draw the parts as bars (.png, .svg, .pdf)", callback=output_file),
+]
 
 
 @model_app.command("zeng")
@@ -93,7 +99,7 @@ def zeng(
         zeng_published(asked.job, asked.scene, fma=fma, work=work),
         zeng_repaired(asked.job, asked.scene, asked.calibration, exchange, work=work),
     ]
-    facts = {
+    facts: dict[str, Json] = {
         "forward_flops": work.forward_flops,
         "parameter_bytes": work.nbytes,
         "pushes": work.num_pushes,
@@ -168,7 +174,7 @@ def zhang(
         measured_s=measured,
     )
     work = work_of(asked.job)
-    facts = {
+    facts: dict[str, Json] = {
         "exchange": exchange,
         "bottleneck": form.bottleneck,
         "communication_ratio": form.communication_ratio,
@@ -224,7 +230,7 @@ def _show(
     source: str,
     asked: _Asked,
     forms: list[ClosedForm],
-    facts: dict[str, Any],
+    facts: Mapping[str, Json],
     plot: Path | None,
     *,
     json: bool,
@@ -235,10 +241,10 @@ def _show(
 
     setting, reading = asked.setting, asked.reading
     assumed = closed_form_assumptions(reading.graph, setting)
-    errors: dict[str, dict[str, float]] = {form.method: {} for form in forms}
+    errors: dict[str, MethodError | None] = {form.method: None for form in forms}
     if not reading.has_unknown:  # errors are of graphs without unknown sizes
         shipped = shipped_closed_forms()
-        errors = {form.method: dict(shipped.error_of(asked.scene, form.method)) for form in forms}
+        errors = {form.method: shipped.error_of(asked.scene, form.method) for form in forms}
     if plot is not None:
         from driple.plot.closed_forms import plot_parts
 
@@ -250,7 +256,7 @@ def _show(
             form.method: {
                 "iteration_time_s": form.iteration_time_s,
                 "parts_s": dict(form.parts_s),
-                "error": errors[form.method],
+                "error": {} if (known := errors[form.method]) is None else to_dict(known),
             }
             for form in forms
         }
@@ -263,13 +269,13 @@ def _show(
     rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
     print_table(["", *(METHODS[form.method] for form in forms)], rows)
     for method, error in errors.items():
-        if not error:
+        if error is None:
             why = "no measurement of such a cluster"
             if reading.has_unknown:
                 why = reading.unknown_words
             print(f"error of {METHODS[method]}: not known, {why}")
         else:
             print(
-                f"error of {METHODS[method]}, on {error['rows']:.0f} measured iterations: mean "
-                f"{error['mean_pct']:.0f} %, 90th percentile {error['p90_pct']:.0f} %"
+                f"error of {METHODS[method]}, on {error.rows} measured iterations: mean "
+                f"{error.mean_pct:.0f} %, 90th percentile {error.p90_pct:.0f} %"
             )

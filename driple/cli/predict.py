@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.graphoptions import (
+    GRAPH_HELP,
     MAX_MIB,
     BatchSizeOption,
     InputOption,
@@ -19,6 +20,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import whole_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_assumptions, print_json, print_targets
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 
 
 def predict(
-    graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
+    graph: Annotated[Path, typer.Argument(help=GRAPH_HELP)],
     setting: Annotated[
         list[str] | None,
         typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
@@ -47,7 +49,10 @@ def predict(
     json: Annotated[bool, typer.Option("--json", help="one JSON object per setting")] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(help="draw the predicted pattern into this file (.png, .svg, .pdf)"),
+        typer.Option(
+            help="draw the predicted pattern into this file (.png, .svg, .pdf)",
+            callback=output_file,
+        ),
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from driple.cli.graphoptions import (
+    GRAPH_HELP,
     MAX_MIB,
     BatchSizeOption,
     InputOption,
@@ -17,6 +18,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import MOST_SEED, whole_number
+from driple.cli.outputs import output_file, output_folder
 from driple.cli.show import (
     note,
     print_assumptions,
@@ -39,10 +41,7 @@ _DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 def simulate(
     graph: Annotated[
         Path | None,
-        typer.Argument(
-            help="GraphDef or SavedModel: .pb, .pbtxt, also .gz; with --all, what driple zoo build "
-            "--all wrote"
-        ),
+        typer.Argument(help=f"{GRAPH_HELP}; with --all, what driple zoo build --all wrote"),
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -66,7 +65,10 @@ def simulate(
     json: Annotated[bool, typer.Option("--json", help="one JSON object per setting")] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(help="draw what every worker does into this file (.png, .svg, .pdf)"),
+        typer.Option(
+            help="draw what every worker does into this file (.png, .svg, .pdf)",
+            callback=output_file,
+        ),
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
@@ -77,7 +79,10 @@ def simulate(
         bool, typer.Option("--all", help="every graph of the folder GRAPH, on every setting")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="with --all: folder of the data sets")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="with --all: folder of the data sets", callback=output_folder
+        ),
     ] = None,
     processes: Annotated[
         int, typer.Option(help="at once, with --all", callback=whole_number(1, 256))

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.show import note, note_unknown_costs
+from driple.codec import Json
 from driple.errors import ConfigError, GraphError
+from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
 
 if TYPE_CHECKING:
     from driple.cli.graphoptions import GraphOptions
@@ -33,7 +35,8 @@ __all__ = [
 ]
 
 SOURCE_HELP = (
-    "graph file (.pb, .pbtxt, also .gz), or a workload such as resnet20/cifar10/b32/sgd/sync"
+    f"graph file ({GRAPH_FORMATS}), a SavedModel's folder, or a workload such as "
+    "resnet20/cifar10/b32/sgd/sync"
 )
 
 
@@ -102,7 +105,7 @@ class Reading:
             note(remark)
         note_unknown_costs(self.op_types_without_cost)
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """What the JSON of every command with a graph holds."""
         report = self.graph.report
         return {
@@ -160,7 +163,7 @@ def read_source(source: str, setting: Setting, options: GraphOptions) -> Reading
 
     if Path(source).exists():
         return read_file(Path(source), options)
-    if Path(source).suffix in (".pb", ".pbtxt", ".gz"):
+    if Path(source).suffix in (*GRAPH_SUFFIXES, ".gz"):
         raise GraphError(f"there is no graph file {source}; give one, or a workload of the zoo")
     try:
         job = workload_named(source)

@@ -9,6 +9,7 @@ import typer
 
 from driple.cli.extras import require_torch
 from driple.cli.numbers import finite_number, whole_number
+from driple.cli.outputs import output_file, output_folder
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.stalls_cost import cost
 from driple.cli.stalls_links import fit, predict
@@ -39,9 +40,12 @@ def run(
         list[str] | None,
         typer.Argument(metavar="-- SCRIPT ARGS", help="training script, or -m MODULE, after --"),
     ] = None,
-    out: Annotated[Path, typer.Option(help="folder of the profile; continued if it is there")] = (
-        Path("runs/stalls")
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="folder of the profile; continued if it is there", callback=output_folder
+        ),
+    ] = (Path("runs/stalls")),
     processes: Annotated[
         int | None,
         typer.Option(
@@ -83,7 +87,8 @@ def run(
     ] = 600.0,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw where the time goes (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(help="draw where the time goes (.png, .svg, .pdf)", callback=output_file),
     ] = None,
 ) -> None:
     """Profile a PyTorch training script, unchanged, in five steps.
@@ -166,7 +171,8 @@ def show(
     profile: Annotated[Path, typer.Argument(help="folder of driple stalls run")],
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw where the time goes (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(help="draw where the time goes (.png, .svg, .pdf)", callback=output_file),
     ] = None,
 ) -> None:
     """Show a profile again, whole or not.

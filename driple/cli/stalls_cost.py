@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -21,7 +21,9 @@ from driple.cli.graphoptions import (
 )
 from driple.cli.jobs import JOB_HELP, DatasetOption, GivenJob, LossOption, job_of
 from driple.cli.numbers import finite_number, whole_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.units import parse_whole_numbers
 
@@ -98,7 +100,8 @@ def cost(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw cost against time (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(help="draw cost against time (.png, .svg, .pdf)", callback=output_file),
     ] = None,
 ) -> None:
     """Estimate the time and the price of an epoch on each instance, and recommend one.
@@ -317,24 +320,25 @@ def _day(text: str | None) -> datetime.date | None:
         raise ConfigError(f"--on-date needs a day such as 2022-12-31, got '{text}'") from error
 
 
-def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Any]:
+def _as_json(answer: _Answer, sentence: str | None) -> dict[str, Json]:
     offers = [
         {
-            **{name: value for name, value in asdict(offer).items() if name != "error"},
+            **{name: value for name, value in to_dict(offer).items() if name != "error"},
             "stated_error": None if offer.error is None else offer.error.to_dict(),
         }
         for offer in answer.offers
     ]
     assumed = answer.assumptions
     read = {} if answer.reading is None else answer.reading.to_json_dict()
+    notes = () if answer.reading is None else answer.reading.graph.report.notes
     return {
         "no_price": answer.no_price or None,
         "assumptions": None if assumed is None else assumed.to_json_dict(),
         "offers": offers,
-        "refused": [asdict(refused) for refused in answer.refused],
+        "refused": [to_dict(refused) for refused in answer.refused],
         "recommendation": sentence,
         **read,
-        "notes": [*read.get("notes", ()), *answer.notes],
+        "notes": [*notes, *answer.notes],
     }
 
 

@@ -18,6 +18,7 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table
 from driple.codec import to_dict
 from driple.errors import ConfigError
@@ -35,7 +36,10 @@ def fit(
         list[Path], typer.Argument(help="folders of driple stalls run, of three models or more")
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="file of links for driple stalls predict")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="file of links for driple stalls predict", callback=output_file
+        ),
     ] = None,
     interconnect: Annotated[
         str, typer.Option(help="what joins the devices of the machine, such as PCIe3")

@@ -11,8 +11,10 @@ import typer
 from driple.checks import check_choice, check_number
 from driple.cli.extras import require_numba
 from driple.cli.numbers import MOST_SEED, finite_number, whole_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.throughput_profile import import_, platform, profile
+from driple.codec import Json
 from driple.errors import ConfigError
 from driple.units import parse_rate, parse_whole_numbers
 
@@ -92,13 +94,18 @@ def predict(
     ] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw throughput against workers (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(
+            help="draw throughput against workers (.png, .svg, .pdf)", callback=output_file
+        ),
     ] = None,
     timeline: Annotated[
-        Path | None, typer.Option(help="draw what the workers of the largest number do")
+        Path | None,
+        typer.Option(help="draw what the workers of the largest number do", callback=output_file),
     ] = None,
     chrome_trace: Annotated[
-        Path | None, typer.Option(help="write that as a file for Perfetto (.json)")
+        Path | None,
+        typer.Option(help="write that as a file for Perfetto (.json)", callback=output_file),
     ] = None,
 ) -> None:
     """Predict the throughput of a job on many workers, from its trace with one.
@@ -236,10 +243,10 @@ def _as_json(
     baselines: list[dict[str, float]],
     at: int | None,
     prices: Prices | None,
-) -> dict[str, Any]:
-    rows = []
+) -> dict[str, Json]:
+    rows: list[Json] = []
     for made, others in zip(curve, baselines, strict=True):
-        row: dict[str, Any] = {
+        row: dict[str, Json] = {
             "workers": made.num_workers,
             "examples_per_s": made.examples_per_s,
             "interval": list(made.interval),

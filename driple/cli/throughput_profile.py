@@ -10,6 +10,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import finite_number, whole_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json
 from driple.errors import ConfigError
 from driple.units import parse_rate
@@ -25,7 +26,8 @@ _PLATFORM = "file of driple throughput platform: what links yield and what recei
 
 def platform(
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="file to write (.json)")
+        Path | None,
+        typer.Option("-o", "--output", help="file to write (.json)", callback=output_file),
     ] = None,
     rate: Annotated[str, typer.Option(help="of each link in bit/s")] = "200M",
     share: Annotated[
@@ -36,7 +38,8 @@ def platform(
     ] = 0.4,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw costs and fitted line (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(help="draw costs and fitted line (.png, .svg, .pdf)", callback=output_file),
     ] = None,
 ) -> None:
     """Measure what links yield and what receiving a tensor costs, once for each platform.
@@ -83,7 +86,9 @@ def platform(
 
 def profile(
     workload: Annotated[str, typer.Argument(help="name of the zoo, see driple zoo list")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="job trace to write (.npz)", callback=output_file)
+    ],
     setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
     steps: Annotated[
         int, typer.Option(help="steps to trace", callback=whole_number(2, 1000))
@@ -131,7 +136,9 @@ def import_(
         list[Path],
         typer.Argument(help="RunMetadata or Chrome timelines of successive steps, a step per file"),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="job trace to write (.npz)")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="job trace to write (.npz)", callback=output_file)
+    ],
     batch_size: Annotated[
         int, typer.Option(help="examples of a step", callback=whole_number(1, 10**9))
     ],

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
+from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.errors import ConfigError, DatasetError, MissingExtraError
+from driple.errors import ConfigError, DatasetError, MissingExtraError, install_hint
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -28,7 +29,9 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="folder of the training run; continued if it is there"),
+        typer.Option(
+            help="folder of the training run; continued if it is there", callback=output_folder
+        ),
     ] = None,
     seed: Annotated[
         int,
@@ -176,6 +179,5 @@ def require_training() -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
-            f"training needs {', '.join(missing)}, which is not installed; "
-            "pip install 'driple[train]'"
+            f"training needs {', '.join(missing)}, which is not installed; {install_hint('train')}"
         )

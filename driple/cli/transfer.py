@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.cli.numbers import MOST_SEED, MOST_THREADS, finite_number, whole_number
+from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_of, dataset_roots, require_training
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.inspector.checkpoint_places import checkpoint_path
 
@@ -43,7 +45,8 @@ def transfer(
         typer.Option(help="data set of the new setting; by default the one in datasets/"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="folder of the run; continued if it is there")
+        Path | None,
+        typer.Option(help="folder of the run; continued if it is there", callback=output_folder),
     ] = None,
     tuned_share: Annotated[
         float | None,
@@ -321,9 +324,7 @@ def _show(
     if words := result.scores["test"].sentence_on_impossible():
         note(f"test part: {words}")
     if json:
-        from dataclasses import asdict
-
-        found: dict[str, Any] = {
+        found: dict[str, Json] = {
             "checkpoint": str(folder / "checkpoint.safetensors"),
             "metrics": metrics,
             "test_impossible": result.scores["test"].num_impossible,
@@ -331,7 +332,7 @@ def _show(
             "epochs": len(result.history),
             "learning_curve": line.to_json_dict() if line else None,
             "no_learning_curve": None if line else reason,
-            "source_knows": None if known is None else asdict(known),
+            "source_knows": None if known is None else to_dict(known),
         }
         print_json(found)
         return

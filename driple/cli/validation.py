@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.codec import to_json
 
 if TYPE_CHECKING:
     from driple.calibration.paper_figures import Fact
@@ -60,15 +60,15 @@ def print_validation(data: Path, *, json: bool) -> None:
     facts = check_facts(rows, jobs, shipped_calibration(), _whole_catalogue(data))
     errors = error_rows(predictions)
     if json:
-        print_json({"errors": errors, "facts": [asdict(fact) for fact in facts]})
+        print_json({"errors": to_json(errors), "facts": to_json(facts)})
         return
     for kind, words in _KINDS.items():
         print(f"{words}: |simulated - measured| / measured of the iteration time")
         print_table(
             ["held out", "source", "rows", "median", "90 %", "roofline median", "90 %"],
-            [[_HELD_OUT[str(row["held_out"])], str(row["source"]), str(row["rows"]),
-              *(f"{row[name]:.1f} %" for name in _ERRORS)]
-             for row in errors if row["kind"] == kind],
+            [[_HELD_OUT[row.held_out], row.source, str(row.rows),
+              *(f"{getattr(row, name):.1f} %" for name in _ERRORS)]
+             for row in errors if row.kind == kind],
         )  # fmt: skip
         print()
     _print_facts(facts)

@@ -12,6 +12,7 @@ import typer
 
 from driple.checks import check_choice
 from driple.cli.graphoptions import (
+    GRAPH_HELP,
     MAX_MIB,
     BatchSizeOption,
     InputOption,
@@ -21,8 +22,10 @@ from driple.cli.graphoptions import (
     graph_options,
 )
 from driple.cli.numbers import finite_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_assumptions, print_json, print_table
 from driple.cli.spread import ServerSpread
+from driple.codec import Json
 from driple.errors import ConfigError
 from driple.units import format_rate, parse_rates, parse_shares, parse_whole_numbers
 
@@ -43,7 +46,7 @@ _MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published 
 
 
 def whatif(
-    graph: Annotated[Path, typer.Argument(help="GraphDef or SavedModel: .pb, .pbtxt, also .gz")],
+    graph: Annotated[Path, typer.Argument(help=GRAPH_HELP)],
     setting: Annotated[
         str, typer.Option(help="cluster setting that the rest is taken from")
     ] = _DEFAULT_SETTING,
@@ -94,7 +97,10 @@ def whatif(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw examples/s against workers (.png, .svg, .pdf)")
+        Path | None,
+        typer.Option(
+            help="draw examples/s against workers (.png, .svg, .pdf)", callback=output_file
+        ),
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
@@ -292,12 +298,12 @@ def _on_ethernet(own: Points, rates: Any, calibration: Calibration, *, limit: bo
     )
 
 
-def _as_json(sweep: _Sweep, *, advise: bool) -> dict[str, Any]:
+def _as_json(sweep: _Sweep, *, advise: bool) -> dict[str, Json]:
     """Every point's cluster, times and advice, a list for each."""
     from driple.analytic.advice import BOTTLENECKS, RESOURCES, gain_of_doubling
 
     flat, found = sweep.points.arrays(), sweep.found
-    columns = {
+    columns: dict[str, Json] = {
         "bandwidth_bits_per_s": (8 * sweep.rates).tolist(),
         "workers": flat["workers"].tolist(),
         "servers": flat["servers"].tolist(),

@@ -9,6 +9,7 @@ import typer
 
 from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import whole_number
+from driple.cli.outputs import check_output_file, check_output_folder
 from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 
@@ -93,10 +94,13 @@ def build(
         raise ConfigError("give one workload (driple zoo list), or --all, and not both")
     if all_:
         folder = output or Path("graphs") / cluster.file_name
+        check_output_folder("--output", folder)
         _build_list(_listed(which), cluster, folder, processes)
         return
     job = workload_named(workload)
-    if output is None:
+    if output is not None:
+        check_output_file("--output", output)
+    else:
         raise ConfigError(f"no file was named to write {job.name} to; give -o, such as -o graph.pb")
     require_tensorflow("building a graph")
     from driple.jobs.tensorflow.graphmode import begin_graph_mode

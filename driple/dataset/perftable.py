@@ -173,7 +173,7 @@ def _stem(job: str) -> str:
 def _graph_file(folder: Path, job: str) -> Path | None:
     """The graph of a job; the first by name if there are several."""
     stem = _stem(job)
-    for suffix in (".pbtxt", ".pb", ".pbtxt.gz", ".pb.gz"):
+    for suffix in (".pbtxt", ".pb", ".meta", ".pbtxt.gz", ".pb.gz", ".meta.gz"):
         file = folder / f"{stem}{suffix}"
         if file.is_file():
             return file

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from driple.cluster.setting import Setting
 from driple.dataset.example import Dataset, Example
-from driple.errors import DatasetError, GraphError, MissingExtraError
+from driple.errors import DatasetError, GraphError, MissingExtraError, install_hint
 from driple.features.pregrouped import GroupedGraph
 from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
 from driple.trace.provenance import Provenance
@@ -136,7 +136,7 @@ def read_torch_file(file: Path) -> Any:
         import torch  # an extra, loaded when needed
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            "files of torch need torch, which is not installed; pip install 'driple[train]'"
+            f"files of torch need torch, which is not installed; {install_hint('train')}"
         ) from error
     _check_torch(str(torch.__version__))
     _check_size(file)

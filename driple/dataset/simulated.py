@@ -17,16 +17,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from driple.checks import check_fields, check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
+from driple.codec import from_json, to_json
 from driple.dataset.example import Dataset, Detail, Example
 from driple.dataset.graph_store import GraphStore
 from driple.dataset.store import write_dataset
-from driple.errors import DatasetError, DripleError
+from driple.errors import DatasetError
 from driple.files import atomic_write, wrap_os_error
 from driple.graph.opgraph import OpGraph
 from driple.jobs.catalogue import model_of
@@ -35,15 +36,43 @@ from driple.processes import end_with_parent
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
+from driple.storedfiles import read_json
 from driple.trace.provenance import Provenance
-from driple.trace.targets import FIGURES, RESOURCES, Targets
+from driple.trace.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 
 __all__ = ["SHARED_GRAPHS", "SimulationPlan", "simulate_store"]
 
 SHARED_GRAPHS = "zoo"  # folder of the graphs beside the data sets
 _PARTS = "parts"
+_ADVICE = "delete it, and run again"
 # Workers take turns on the same servers, so many of them tell as much in fewer steps.
 _MOST_WORKER_STEPS = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatedRow:
+    """One workload on one setting, as a part holds it.
+
+    Attributes:
+        workload: name of the workload.
+        setting: full name of the setting.
+        targets: the twelve targets, in the order of `TARGET_NAMES`.
+        iteration_time_s: seconds of an iteration.
+        patterns: of bursts, by resource.
+
+    Raises:
+        ConfigError: another number of targets, or other resources.
+    """
+
+    workload: str
+    setting: str
+    targets: tuple[float, ...]
+    iteration_time_s: float
+    patterns: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_whole("number of targets", len(self.targets), NUM_TARGETS, NUM_TARGETS)
+        check_fields("patterns", self.patterns, RESOURCES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,15 +210,15 @@ def _simulate_shard(
                 scene=scene,
             )
             rows.append(
-                {
-                    "workload": workload,
-                    "setting": setting.name,
-                    "targets": made.targets.flat.tolist(),
-                    "iteration_time_s": made.iteration_time_s,
-                    "patterns": dict(made.patterns),
-                }
+                SimulatedRow(
+                    workload=workload,
+                    setting=setting.name,
+                    targets=tuple(made.targets.flat.tolist()),
+                    iteration_time_s=made.iteration_time_s,
+                    patterns=made.patterns,
+                )
             )
-    atomic_write(file, json.dumps(rows).encode(), error=DatasetError)
+    atomic_write(file, json.dumps(to_json(rows)).encode(), error=DatasetError)
 
 
 def _of_shard(store: GraphStore, shard: str) -> Iterator[tuple[str, OpGraph]]:
@@ -197,29 +226,29 @@ def _of_shard(store: GraphStore, shard: str) -> Iterator[tuple[str, OpGraph]]:
     return GraphStore(store.folder, store.setting, only).graphs()
 
 
-def _read_part(file: Path) -> list[dict[str, Any]]:
+def _read_part(file: Path) -> list[SimulatedRow]:
     try:
-        return list(json.loads(file.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
-        raise DatasetError(f"{file} is damaged ({error}); delete it, and run again") from error
+        stored = read_json(file)
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{file} is damaged ({error}); {_ADVICE}") from error
+    return from_json(
+        list[SimulatedRow], stored, where=f"{file} is damaged", error=DatasetError, advice=_ADVICE
+    )
 
 
 def _examples(
     setting: Setting,
-    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    rows: Mapping[str, Sequence[SimulatedRow]],
     graphs: Mapping[str, OpGraph],
 ) -> tuple[Example, ...]:
     """The simulated workloads of one setting, by name."""
     found = {
-        str(row["workload"]): row
-        for part in rows.values()
-        for row in part
-        if row["setting"] == setting.name
+        row.workload: row for part in rows.values() for row in part if row.setting == setting.name
     }
     return tuple(_example(name, row, setting, graphs[name]) for name, row in sorted(found.items()))
 
 
-def _example(name: str, row: Mapping[str, Any], setting: Setting, graph: OpGraph) -> Example:
+def _example(name: str, row: SimulatedRow, setting: Setting, graph: OpGraph) -> Example:
     job = Workload.parse(name)
     details: dict[str, Detail] = {
         "model": job.model,
@@ -230,20 +259,15 @@ def _example(name: str, row: Mapping[str, Any], setting: Setting, graph: OpGraph
         "precision": job.precision,
         "data_format": job.data_format,
     }
-    try:
-        details |= {f"pattern_{name}": str(row["patterns"][name]) for name in RESOURCES}
-        values = np.array(row["targets"], dtype=np.float64).reshape(len(RESOURCES), len(FIGURES))
-        return Example(
-            workload=name,
-            family=model_of(job).family,
-            setting=setting.name,
-            graph=graph,
-            targets=Targets(values),
-            iteration_time_s=float(row["iteration_time_s"]),
-            label_source="simulated",
-            details=details,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, DripleError):
-            raise
-        raise DatasetError(f"a simulated row of {name} is damaged ({error})") from error
+    details |= {f"pattern_{resource}": row.patterns[resource] for resource in RESOURCES}
+    values = np.array(row.targets, dtype=np.float64).reshape(len(RESOURCES), len(FIGURES))
+    return Example(
+        workload=name,
+        family=model_of(job).family,
+        setting=setting.name,
+        graph=graph,
+        targets=Targets(values),
+        iteration_time_s=row.iteration_time_s,
+        label_source="simulated",
+        details=details,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driple.errors import DatasetError, MissingExtraError
+from driple.errors import DatasetError, MissingExtraError, install_hint
 from driple.storedfiles import check_regular, is_lfs_pointer, lfs_advice
 
 if TYPE_CHECKING:
@@ -80,6 +80,6 @@ def require_pyarrow(what: str = "data sets") -> Any:
         import pyarrow  # an extra, loaded when needed
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"{what} need pyarrow, which is not installed; pip install 'driple[train]'"
+            f"{what} need pyarrow, which is not installed; {install_hint('train')}"
         ) from error
     return pyarrow

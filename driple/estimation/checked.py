@@ -107,5 +107,6 @@ def allowed_error(scene: Topology, provenance: str, *, is_strange: bool) -> floa
     most = _SEVERAL_SERVERS if len(scene.server_machine) > 1 else _ONE_SERVER
     if provenance == "simulated":
         return most
-    own = shipped_closed_forms().error_of(scene, "zhang").get("p90_pct", 0.0) / 100
+    known = shipped_closed_forms().error_of(scene, "zhang")
+    own = 0.0 if known is None else known.p90_pct / 100
     return max(most, own) if is_strange else most + own

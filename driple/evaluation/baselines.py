@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import DatasetError, MissingExtraError
+from driple.errors import DatasetError, MissingExtraError, install_hint
 from driple.inspector.scaling import TargetScaler
 
 __all__ = [
@@ -161,5 +161,5 @@ def _require_sklearn() -> None:
         import sklearn  # noqa: F401  # an extra
     except ImportError as error:
         raise MissingExtraError(
-            "baselines need scikit-learn, which is not installed; pip install 'driple[train]'"
+            f"baselines need scikit-learn, which is not installed; {install_hint('train')}"
         ) from error

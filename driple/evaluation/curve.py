@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from driple.codec import Json
 from driple.training.metrics import Scores
 
 __all__ = ["CurvePoint", "LearningCurve", "curve_sizes", "learning_curve", "why_no_curve"]
@@ -105,7 +105,7 @@ class LearningCurve:
             return "measuring more is probably worth it"
         return "more would probably bring little"
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """Points and estimates."""
         last = self.points[-1].size
         return {

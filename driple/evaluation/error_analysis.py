@@ -11,12 +11,12 @@ have no noise at all. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.evaluation.benchmark import ALL, ArenaResult
 from driple.trace.provenance import Repeatability
@@ -110,7 +110,7 @@ class ErrorBreakdown:
     worst: tuple[WorkloadError, ...]
     num_repeated: int
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """All of it, by name."""
         rows = [*TARGET_NAMES, ALL]
         return {
@@ -131,7 +131,7 @@ class ErrorBreakdown:
                 }
                 for row in self.over_floor
             },
-            "worst": [asdict(row) for row in self.worst],
+            "worst": [to_dict(row) for row in self.worst],
         }
 
 

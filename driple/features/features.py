@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import DatasetError, MissingExtraError
+from driple.errors import DatasetError, MissingExtraError, install_hint
 from driple.graph.opgraph import OpGraph
 
 __all__ = [
@@ -63,7 +63,7 @@ def fit_op_type_table(graphs: Iterable[OpGraph]) -> dict[str, float]:
         from category_encoders import CountEncoder
     except ImportError as error:
         raise MissingExtraError(
-            "making an op-type table needs category_encoders; pip install 'driple[train]'"
+            f"making an op-type table needs category_encoders; {install_hint('train')}"
         ) from error
     column = np.repeat(np.array(sorted(counts), dtype=object), [counts[t] for t in sorted(counts)])
     encoder = CountEncoder(cols=["op_type"], normalize=True)

@@ -53,6 +53,8 @@ class ReadReport:
         left_out: number of nodes that no step runs, by reason.
         state_bytes: bytes of the variables that hold the states of an optimizer whose update is
             written as arithmetic.
+        samples_share: share of the inputs' samples that the kept device computes; below 1 where the
+            graph splits them over several.
         notes: one sentence for each thing a user should know; the `doubts` come first.
     """
 
@@ -70,6 +72,7 @@ class ReadReport:
     target: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
     state_bytes: int = 0
+    samples_share: float = 1.0
     notes: tuple[str, ...] = ()
 
     @property

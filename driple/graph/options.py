@@ -9,8 +9,16 @@ from types import MappingProxyType
 
 from driple.errors import GraphError
 
-__all__ = ["LARGEST_DIMENSION", "MOST_LOOP_TURNS", "ReadOptions"]
+__all__ = [
+    "GRAPH_FORMATS",
+    "GRAPH_SUFFIXES",
+    "LARGEST_DIMENSION",
+    "MOST_LOOP_TURNS",
+    "ReadOptions",
+]
 
+GRAPH_SUFFIXES = (".pb", ".pbtxt", ".meta")
+GRAPH_FORMATS = f"{', '.join(GRAPH_SUFFIXES)}, also .gz"
 LARGEST_DIMENSION = 2**31 - 1
 MOST_LOOP_TURNS = 10**6
 _MAX_RANK = 16

@@ -21,7 +21,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from driple.codec import from_json, to_dict
-from driple.errors import CheckpointError, ConfigError
+from driple.errors import CheckpointError, ConfigError, upgrade_hint
 from driple.features.config import InputConfig
 from driple.features.version import FEATURES_VERSION, FIRST_FEATURES_VERSION
 from driple.files import atomic_write
@@ -208,7 +208,7 @@ def _check_format(fields: Mapping[str, object]) -> None:
         raise CheckpointError(f"its format number is {found!r}, needed is {FORMAT}; train it anew")
     if found > FORMAT:
         raise CheckpointError(
-            f"format {found}, this Driple reads up to {FORMAT}; upgrade it (pip install -U driple)"
+            f"format {found}, this Driple reads up to {FORMAT}; upgrade it ({upgrade_hint()})"
         )
 
 

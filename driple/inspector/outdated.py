@@ -5,6 +5,7 @@ versions in the checkpoint, versions of this program -> one sentence, or none wh
 
 from __future__ import annotations
 
+from driple.errors import upgrade_hint
 from driple.features.version import FEATURES_VERSION
 from driple.graph.version import READER_VERSION
 from driple.inspector.checkpoint import Checkpoint
@@ -37,7 +38,7 @@ def outdated_words(checkpoint: Checkpoint) -> str:
 def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
     """Which command helps."""
     if newer:
-        return "pip install -U driple gets the newer program"
+        return f"{upgrade_hint()} gets the newer program"
     setting = checkpoint.setting
     origin = checkpoint.trained_on.transferred_from
     if origin is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError, MissingExtraError, install_hint
 
 __all__ = ["MAX_YAML_BYTES", "read_plain_yaml"]
 
@@ -36,7 +36,7 @@ def read_plain_yaml(text: str, where: str) -> Any:
         import yaml
     except ImportError as error:
         raise MissingExtraError(
-            "instances are read with PyYAML, which is not installed; pip install 'driple[stalls]'"
+            f"instances are read with PyYAML, which is not installed; {install_hint('stalls')}"
         ) from error
     if len(text) > MAX_YAML_BYTES:
         raise ConfigError(

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError, MissingExtraError, install_hint
 from driple.files import atomic_replace, wrap_os_error
 from driple.trace.targets import RESOURCES, UNITS
 
@@ -41,7 +41,7 @@ def check_picture(path: Path) -> None:
         raise ConfigError(f"--plot writes .png, .svg or .pdf, got '{path.name}'")
     if find_spec("matplotlib") is None:
         raise MissingExtraError(
-            "--plot needs matplotlib, which is not installed; pip install 'driple[plot]'"
+            f"--plot needs matplotlib, which is not installed; {install_hint('plot')}"
         )
 
 

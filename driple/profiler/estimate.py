@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from driple.codec import Json
-from driple.errors import MissingExtraError
+from driple.errors import MissingExtraError, install_hint
 from driple.profiler.steps import DIFFERENCES, Difference
 
 __all__ = ["Stall", "Times", "stalls_of", "warnings_of"]
@@ -100,7 +100,7 @@ def _interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, flo
         from scipy.stats import t
     except ImportError as error:
         raise MissingExtraError(
-            "intervals need scipy, which is not installed; pip install 'driple[stalls]'"
+            f"intervals need scipy, which is not installed; {install_hint('stalls')}"
         ) from error
     mean, deviation = float(values.mean()), float(values.std(ddof=1))
     reach = float(t.ppf(0.5 + _CONFIDENCE / 2, len(values) - 1)) * deviation / len(values) ** 0.5

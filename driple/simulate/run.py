@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from driple.catalog import device_named
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, copy_s_per_byte, topology_of
+from driple.codec import Json
 from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster, spread
 from driple.comm.ring import RingSpec, simulate_ring
 from driple.graph.opgraph import OpGraph
@@ -65,7 +65,7 @@ class Simulation:
     scene: Topology
     assumptions: tuple[str, ...] = ()
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, Json]:
         """As `driple simulate --json` prints it: like a prediction, without a checkpoint."""
         return {
             "setting": self.setting.name,

@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from driple.checks import check_choice, check_number, check_whole
+from driple.codec import Json
 from driple.errors import ConfigError
 from driple.features.config import InputConfig
 from driple.inspector.config import InspectorConfig
@@ -127,7 +128,7 @@ class Preset:
     inspector: InspectorConfig = field(default_factory=InspectorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain nested fields, for config.json; also what costs are sums of, and how intervals are.
 
         Those are no choice, but they change between versions of Driple, and inspectors with them.
@@ -136,7 +137,7 @@ class Preset:
         train = asdict(self.train)
         if self.train.residuals == "none":
             del train["residuals"]
-        fields = {
+        fields: dict[str, Json] = {
             "name": self.name,
             "input": {k: v for k, v in asdict(self.input).items() if k != "num_servers"},
             "inspector": asdict(self.inspector),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import MissingExtraError
+from driple.errors import MissingExtraError, install_hint
 from driple.inspector.cost_prior import LAW_NAMES, CostPrior, columns_of, sums_of
 from driple.trace.targets import TARGET_NAMES
 
@@ -60,7 +60,7 @@ def fit_cost_law(
         from scipy.optimize import nnls
     except ImportError as error:
         raise MissingExtraError(
-            "fitting a cost law needs scipy, which is not installed; pip install 'driple[train]'"
+            f"fitting a cost law needs scipy, which is not installed; {install_hint('train')}"
         ) from error
     columns = columns_of(context_names, law_names)
     sums = sums_of(contexts, columns)

@@ -8,18 +8,19 @@ Entry point: `fit`. All that differs (which inputs, which weights may move) is d
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from driple.codec import Json
 from driple.dataset.example import Dataset, Example
 from driple.errors import ConfigError
 from driple.inspector.residuals import Residuals
@@ -108,7 +109,7 @@ class Fitted:
 
 def fit(
     folder: Path,
-    run: dict[str, Any],
+    run: Mapping[str, Json],
     config: TrainConfig,
     options: RunOptions,
     *,
@@ -138,7 +139,7 @@ def fit(
 
 def _fit(
     folder: Path,
-    run: dict[str, Any],
+    run: Mapping[str, Json],
     config: TrainConfig,
     options: RunOptions,
     *,

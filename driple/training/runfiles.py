@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
@@ -27,6 +27,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from driple.codec import Json
 from driple.errors import ConfigError
 from driple.files import atomic_write, wrap_os_error
 
@@ -90,7 +91,9 @@ class TrainState:
     optimizer: list[dict[str, Tensor]]
 
 
-def open_run(folder: Path, run: dict[str, Any], record: dict[str, Any], *, resume: bool) -> None:
+def open_run(
+    folder: Path, run: Mapping[str, Json], record: Mapping[str, Json], *, resume: bool
+) -> None:
     """Start a run in the folder, or make sure that the run in it is this one.
 
     Args:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from driple.codec import Json
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import CheckpointError
@@ -223,7 +224,7 @@ def _file_hash(file: Path) -> str:
         return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def describe_data(dataset: Dataset, split: Split, mark: str) -> dict[str, Any]:
+def describe_data(dataset: Dataset, split: Split, mark: str) -> dict[str, Json]:
     """The part of all that decides a result that comes from the data, as JSON.
 
     Args:

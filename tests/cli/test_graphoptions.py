@@ -75,7 +75,14 @@ def test_inputs_out_of_range_or_given_twice_are_refused() -> None:
         graph_options(inputs=["x=0x3"])
     with pytest.raises(ConfigError, match="--input x is given twice"):
         graph_options(inputs=["x=1", "x=2"])
+    with pytest.raises(ConfigError, match="--input x:0 is given twice"):
+        graph_options(inputs=["x=1", "x:0=2"])
     assert "--input" in refused("predict", EXAMPLE, "--input", "images")
+
+
+def test_a_train_op_may_be_named_as_its_first_output() -> None:
+    assert graph_options(target="train:0").read.target == "train"
+    assert "NAME:OUTPUT=SHAPE" in " ".join(driple("predict", "--help").stdout.split())
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -350,3 +350,15 @@ def test_what_a_graph_says_of_servers_is_stored(layout: Layout, tmp_path: Path) 
         assert isinstance(item.graph, OpGraph)
         assert item.graph.layout == layout
         assert item.graph.is_training == (layout == "servers")
+
+
+def test_a_data_set_of_an_earlier_version_without_an_error_is_read(tmp_path: Path) -> None:
+    """It wrote an empty object where the simulator's error is not known."""
+    write_dataset(synthetic_dataset(2), tmp_path)
+    file = tmp_path / "dataset.json"
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps({**stored, "iteration_time_error": {}}))
+    assert read_dataset(tmp_path).about.iteration_time_error is None
+    file.write_text(json.dumps({**stored, "num_runs": "many"}))
+    with pytest.raises(DatasetError, match=r"dataset\.json: num_runs must be .*; restore the file"):
+        read_dataset(tmp_path)

@@ -102,6 +102,8 @@ def test_measured_labels_are_allowed_the_error_of_the_closed_form() -> None:
     for strange in (False, True):
         assert allowed_error(one, "simulated", is_strange=strange) == 0.25
         assert allowed_error(several, "simulated", is_strange=strange) == 0.5
-    own = shipped_closed_forms().error_of(cpu, "zhang")["p90_pct"] / 100
+    known = shipped_closed_forms().error_of(cpu, "zhang")
+    assert known is not None
+    own = known.p90_pct / 100
     assert allowed_error(cpu, "measured", is_strange=True) == max(0.25, own)
     assert allowed_error(cpu, "measured", is_strange=False) == 0.25 + own

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from driple.errors import CheckpointError, ConfigError, GraphError, PredictionError
+from driple.errors import CheckpointError, ConfigError, GraphError, PredictionError, upgrade_hint
 from driple.features import InputConfig, build_input
 from driple.features.features import CONTEXT_NAMES
 from driple.graph import READER_VERSION
@@ -227,7 +227,7 @@ def test_another_version_is_named_and_claims_no_share() -> None:
     assert "with reader version 1 and features version 1" in words
     assert f"driple transfer --from CPU-P1w2/ho-200M --to {SETTING} --preset paper" in words
     newer = predict(graph, replace(checkpoint, reader_version=READER_VERSION + 1))
-    assert newer.outdated.endswith("pip install -U driple gets the newer program")
+    assert newer.outdated.endswith(f"{upgrade_hint()} gets the newer program")
 
 
 def test_a_contradiction_widens_times_to_the_closed_form() -> None:

@@ -30,6 +30,7 @@ from driple.graph.tf.sizes import OutputSize, output_size, output_types
 from driple.graph.tf.step import TrainStep, find_step
 from driple.graph.tf.step_loops import step_loops
 from driple.graph.tf.step_ops import PRODUCTS
+from driple.graph.tf.towers import samples_of_part
 from driple.graph.tf.traffic import traffic_of
 from driple.graph.tf.unknown_loops import loop_words, loops_in_step
 
@@ -61,7 +62,15 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     order = in_order(nodes, edges)
     _mark_captured_variables(nodes, inputs)
     links = GraphLinks.of(len(nodes), edges, is_control)
-    step = find_step(nodes, inputs, links, order, target=options.target, named=raw.train_ops)
+    step = find_step(
+        nodes,
+        inputs,
+        links,
+        order,
+        target=options.target,
+        named=raw.train_ops,
+        signatures=inlined.signatures,
+    )
     holder = holders_of(nodes, inputs, order)
     loops = step_loops(nodes, inputs, edges, order, runs=step.runs, holder=holder)
     inferred = infer_shapes(nodes, inputs, order, options, stacked=loops.stacked)
@@ -116,10 +125,14 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             loop_turns=options.loop_turns,
             depends_on_data=int(inferred.data_dependent[kept].sum()),
             sources=inferred.sources,
+            open_inputs=inferred.open_inputs,
             unsized=_variables_without_shape(nodes, step.runs),
             dangling=dangling,
             executions=executions,
             state_bytes=_state_bytes(nodes, sizes, places),
+            samples=None
+            if places.num_parts == 1
+            else samples_of_part(nodes, inputs, order, places.kept),
             notes=(*notes, *inferred.notes),
         ),
         signatures=signatures,
@@ -152,7 +165,9 @@ def _mark_captured_variables(nodes: Sequence[RawNode], inputs: DataInputs) -> No
                 and node.op.startswith(_HANDLE_READERS)
             ):
                 given.op = "VarHandleOp"
-                given.shape_attributes = {}  # that of the handle, a scalar, not of the variable
+                # `shape` is that of the handle, a scalar, not of the variable.
+                shapes = given.shape_attributes
+                given.shape_attributes = {k: shapes[k] for k in shapes if k == "_handle_shapes"}
 
 
 def _open_nodes(nodes: Sequence[RawNode], inferred: Inferred) -> npt.NDArray[np.bool_]:
@@ -247,6 +262,27 @@ def _remote(
     )
 
 
+def _advice(*, open_inputs: Sequence[str], unsized: Sequence[str]) -> str:
+    """How a user settles unknown sizes: of inputs, of variables, or of ops that hide them."""
+    if open_inputs:
+        return f"set them with {_size_options(open_inputs)}"
+    if unsized:
+        return (
+            f"variables have no shape in the graph, such as {unsized[0][:60]}; write the graph "
+            "with as_graph_def(add_shapes=True)"
+        )
+    return "no input leaves them open; write the graph with as_graph_def(add_shapes=True)"
+
+
+def _size_options(open_inputs: Sequence[str]) -> str:
+    """The options that set the sizes of inputs, as a user can type them."""
+    forms = [f"--input {form}" for form in open_inputs[:_FEW]]
+    forms += ["..."] if len(open_inputs) > _FEW else []
+    has_batch = any("=?" in form for form in open_inputs)
+    words = f"{'--batch-size N or ' if has_batch else ''}{' '.join(forms)}"
+    return f"{words}, with a number for each ?" if "?" in words else words
+
+
 def _report(
     raw: RawGraph,
     inlined: Inlined,
@@ -259,10 +295,12 @@ def _report(
     loop_turns: int | None,
     depends_on_data: int,
     sources: Sequence[str],
+    open_inputs: Sequence[str],
     unsized: Sequence[str],
     dangling: int,
     executions: Executions,
     state_bytes: int,
+    samples: tuple[int, int] | None,
     notes: tuple[str, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and say it."""
@@ -275,8 +313,8 @@ def _report(
         named += ", ..." if len(sources) > _FEW else ""
         cause = f", since the graph does not fix the sizes of {named}" if named else ""
         said.append(
-            f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; set them "
-            "with --batch-size N or --input NAME=32x300x300x3"
+            f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; "
+            f"{_advice(open_inputs=open_inputs, unsized=unsized)}"
         )
     if unknown_loops and loop_turns is None:
         said.append(loop_words(unknown_loops, None))
@@ -293,6 +331,8 @@ def _report(
             "as_graph_def(add_shapes=True)"
         )
     said += [*notes, *step.notes, *places.notes]
+    if samples is not None:
+        said.append(f"the kept device computes {samples[0]} of the {samples[1]} samples of a step")
     if shapeless == len(sizes):
         said.append(
             "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
@@ -324,5 +364,6 @@ def _report(
         target=step.target,
         left_out=step.left_out,
         state_bytes=state_bytes,
+        samples_share=1.0 if samples is None else samples[0] / samples[1],
         notes=tuple(said),
     )

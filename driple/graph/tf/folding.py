@@ -104,6 +104,14 @@ def _element_shape(call: OpCall, _: Sequence[Shape]) -> Sequence[Value | None]:
     return (None if holder is None else _sizes_of(holder.read()),)
 
 
+@folds("TensorListPopBack", "StackPopV2", "StackPop")
+def _popped(call: OpCall, _: Sequence[Shape]) -> Sequence[Value | None]:
+    """What a forward loop put there in every turn, such as the shape of an operand."""
+    holder = call.holder(0)
+    value = None if holder is None else holder.value
+    return (None, value) if call.node.op == "TensorListPopBack" else (value,)
+
+
 @folds(
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "Enter", "RefEnter", "EnsureShape",
     "PlaceholderWithDefault_", "GuaranteeConst", "Bitcast_", "LoopCond", "CheckNumerics",

@@ -49,11 +49,13 @@ class Inlined:
         nodes: all nodes; inputs name nodes of this list.
         num_inlined: how many of them came out of the library.
         unresolved: called functions that the library does not hold; their calls stay as nodes.
+        signatures: names of the nodes whose outputs each signature of a SavedModel gives.
     """
 
     nodes: list[RawNode]
     num_inlined: int
     unresolved: tuple[str, ...]
+    signatures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -76,7 +78,14 @@ def inline_functions(graph: RawGraph) -> Inlined:
     """
     if not graph.functions:
         names = {name for node in graph.nodes for name in _called(node)}
-        return Inlined(nodes=graph.nodes, num_inlined=0, unresolved=tuple(sorted(names)))
+        return Inlined(
+            nodes=graph.nodes,
+            num_inlined=0,
+            unresolved=tuple(sorted(names)),
+            signatures={
+                name: tuple(map(node_of, outputs)) for name, outputs in graph.signatures.items()
+            },
+        )
     state = _State(names={node.name for node in graph.nodes})
     todo = [(node, 0) for node in reversed(graph.nodes)]
     while todo:
@@ -105,7 +114,15 @@ def inline_functions(graph: RawGraph) -> Inlined:
             for item in node.starts
         )
     return Inlined(
-        nodes=state.nodes, num_inlined=state.num_inlined, unresolved=tuple(state.unresolved)
+        nodes=state.nodes,
+        num_inlined=state.num_inlined,
+        unresolved=tuple(state.unresolved),
+        signatures={
+            name: tuple(
+                map(node_of, state.outputs.resolve(outputs, RawNode(name, ""), state.budget))
+            )
+            for name, outputs in graph.signatures.items()
+        },
     )
 
 

@@ -34,6 +34,7 @@ __all__ = ["message_class", "raw_from_bytes", "raw_from_message"]
 
 _FRAME = "frame_name"
 _TEXT_KEYS = TEXTS | {_FRAME}
+_INIT_SIGNATURE = b"__saved_model_init_op"
 _PACKAGE = "driple.graph"
 _ENUM = "DataType"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -96,7 +97,12 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("meta_info_def", 1, "MetaInfoDef"),
         ("graph_def", 2, "GraphDef"),
         ("collection_def", 4, "CollectionEntry*"),
+        ("signature_def", 5, "SignatureEntry*"),
     ),
+    "SignatureEntry": (("key", 1, "string"), ("value", 2, "SignatureDef")),
+    "SignatureDef": (("outputs", 2, "TensorInfoEntry*"),),
+    "TensorInfoEntry": (("key", 1, "string"), ("value", 2, "TensorInfo")),
+    "TensorInfo": (("name", 1, "string"),),
     "CollectionEntry": (("key", 1, "string"), ("value", 2, "CollectionDef")),
     "CollectionDef": (("node_list", 1, "NodeList"),),
     "NodeList": (("value", 1, "string*"),),
@@ -155,7 +161,7 @@ def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
         GraphError: the bytes are none of them, or are cut off.
     """
     if not data:
-        raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
+        raise GraphError("file is empty; a GraphDef (.pb, .pbtxt, .meta) was expected")
     if data[0] == 0x08:  # field 1 as a number: the version of a SavedModel
         graph, meta, notes = _meta_graph(_parsed("SavedModel", data))
     else:
@@ -163,8 +169,19 @@ def raw_from_bytes(data: bytes) -> tuple[RawGraph, tuple[str, ...]]:
     if not graph.node:
         raise GraphError("graph has no nodes; a GraphDef of a training step was expected")
     raw = raw_from_message(graph)
-    raw.train_ops = () if meta is None else _train_ops(meta)
+    if meta is not None:
+        raw.train_ops, raw.signatures = _train_ops(meta), _signatures(meta)
     return raw, notes
+
+
+def _signatures(meta: Any) -> dict[str, tuple[str, ...]]:
+    """Tensors that each signature of a MetaGraphDef gives, by its name."""
+    found = {
+        _text(entry.key): tuple(_text(item.value.name) for item in entry.value.outputs)
+        for entry in meta.signature_def
+        if entry.key != _INIT_SIGNATURE
+    }
+    return {name: outputs for name, outputs in found.items() if any(outputs)}
 
 
 def _train_ops(meta: Any) -> tuple[str, ...]:

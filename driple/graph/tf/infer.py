@@ -25,10 +25,19 @@ from driple.graph.tf import (
     shape_rules_control,
     shape_rules_layers,
     shape_rules_nn,
+    shape_rules_variables,
 )
-from driple.graph.tf.bind import bound_inputs, input_positions, scalar_inputs, unit_batch
+from driple.graph.tf.bind import (
+    bound_inputs,
+    input_positions,
+    likely_numbers,
+    open_forms,
+    scalar_inputs,
+    unit_batch,
+)
 from driple.graph.tf.describe import DataInputs
 from driple.graph.tf.folding import FOLDS, fold
+from driple.graph.tf.given_sizes import check_given_sizes
 from driple.graph.tf.raw import RawNode, Shape
 from driple.graph.tf.shape_call import (
     LARGEST_SIZE,
@@ -50,6 +59,7 @@ _RULE_MODULES = (
     shape_rules_control,
     shape_rules_layers,
     shape_rules_nn,
+    shape_rules_variables,
 )
 # Walks through the graph: a stack that is read before it is filled needs a second one.
 _MOST_WALKS = 3
@@ -84,6 +94,7 @@ class Inferred:
         data_dependent: shape [num_nodes], those of them that stay unknown when every input has a
             size: what an op keeps depends on its data (Where), or it is not known to Driple.
         sources: names of the inputs whose unknown dimensions cause the others.
+        open_inputs: their outputs as `--input` takes them, with `?` for unknown dimensions.
         num_contradictions: nodes whose shape in the file differs from the derived one; the file's
             holds.
         notes: one sentence each for the user.
@@ -94,6 +105,7 @@ class Inferred:
     unknown: npt.NDArray[np.bool_]
     data_dependent: npt.NDArray[np.bool_]
     sources: tuple[str, ...]
+    open_inputs: tuple[str, ...]
     num_contradictions: int
     notes: tuple[str, ...]
 
@@ -121,13 +133,19 @@ def infer_shapes(
     first = _walk(nodes, inputs, order, {})
     sources = input_positions(nodes, inputs, first.tables.shapes)
     numbers = scalar_inputs(nodes, inputs, sources, first.tables.shapes)
-    numbers = [i for i in numbers if nodes[i].name not in options.inputs]
+    given = {name.partition(":")[0] for name in options.inputs}
+    numbers = [i for i in numbers if nodes[i].name not in given]
     bound: dict[int, tuple[Shape, ...]] = dict.fromkeys(numbers, ((),))
     sources = [i for i in sources if i not in bound]
-    bound |= bound_inputs(nodes, sources, first.tables.shapes, options, stacked)
+    likely = likely_numbers(nodes, inputs, sources, first.tables.shapes)
+    bound |= bound_inputs(
+        nodes, sources, first.tables.shapes, options, stacked=stacked, numbers=likely
+    )
     walked = _walk(nodes, inputs, order, bound) if bound else first
+    check_given_sizes(nodes, inputs, walked.tables.shapes, options)
     unknown = _open_nodes(walked)
     open_sources = [i for i in sources if unknown[i]]
+    forms = open_forms(nodes, open_sources, walked.tables.shapes, likely)
     counted = unit_batch(open_sources, walked.tables.shapes)
     if counted:
         walked = _walk(nodes, inputs, order, bound | counted)
@@ -138,6 +156,7 @@ def infer_shapes(
         unknown=unknown,
         data_dependent=unknown & _open_nodes(walked),
         sources=tuple(nodes[i].name for i in open_sources),
+        open_inputs=forms,
         num_contradictions=len(walked.contradictions),
         notes=_notes(nodes, walked, numbers),
     )
@@ -203,7 +222,9 @@ def _pass(
         shapes[i] = result
         if folds and result is not None and _may_fold(result, tables.num_folded):
             for slot, value in enumerate(fold(call, result)):
-                if value is not None:
+                if value is None:
+                    values.pop((i, slot), None)  # of an earlier walk
+                else:
                     values[i, slot] = value
                     tables.num_folded += len(value[1])
                     shapes[i] = _with_shape(shapes[i], slot, value[0])

@@ -8,6 +8,7 @@ does not know are skipped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from driple.errors import GraphError
@@ -26,10 +27,10 @@ from driple.graph.tf.raw import (
     costly_numbers,
     letters_of,
 )
-from driple.graph.tf.textformat import TextMessage, as_message, top_level_fields
+from driple.graph.tf.textformat import TextMessage, Value, as_message, top_level_fields
 from driple.graph.tf.textvalues import data_type, decimal, number, truth
 
-__all__ = ["raw_from_text"]
+__all__ = ["raw_from_text", "raw_of_fields"]
 
 # Letters of the longest text of a content: each byte may be written as four.
 _LONGEST_WRITTEN = 4 * LONGEST_CONTENT + 2
@@ -56,10 +57,19 @@ def raw_from_text(text: str) -> RawGraph:
     Raises:
         GraphError: the text is no text format, or no GraphDef; with the line where one can be told.
     """
+    return raw_of_fields(top_level_fields(text))
+
+
+def raw_of_fields(fields: Iterable[tuple[str, Value]]) -> RawGraph:
+    """The graph of the fields of a GraphDef.
+
+    Raises:
+        GraphError: they are of another message.
+    """
     graph = RawGraph()
     others: dict[str, None] = {}
     is_graph = False
-    for name, value in top_level_fields(text):
+    for name, value in fields:
         if name == "node":
             is_graph = True
             if len(graph.nodes) == MAX_NODES:

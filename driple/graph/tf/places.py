@@ -67,6 +67,7 @@ class Places:
         kept: shape [num_nodes], bool: on the worker's compute device.
         is_remote: shape [num_nodes], bool: on another machine than the worker, or taken to be.
         is_apart: shape [num_nodes], bool: on another GPU of the worker, which is a worker itself.
+        num_parts: GPUs of the worker, or processors that are devices; one of them was kept.
         device: shape [num_nodes], int32, number of the device; nodes of one number share one.
         fetched: shape [num_nodes], int32, the variable whose whole value a node gives, where the
             graph names no server: a worker then fetches each once a step, however often the graph
@@ -81,6 +82,7 @@ class Places:
     kept: BoolArray
     is_remote: BoolArray
     is_apart: BoolArray
+    num_parts: int
     device: npt.NDArray[np.int32]
     fetched: npt.NDArray[np.int32]
     slots: Slots
@@ -150,6 +152,7 @@ def place_nodes(
         kept=kept,
         is_remote=placer.is_remote,
         is_apart=placer.is_apart(kept),
+        num_parts=placer.num_parts,
         device=placer.numbers(kept),
         fetched=placer.fetched(),
         slots=placer.slots,
@@ -182,6 +185,7 @@ class _Placer:
         read = {text: parse_device(text) for text in {node.device for node in nodes}}
         self.own = [read[node.device] for node in nodes]
         self.notes: tuple[str, ...] = ()
+        self.num_parts = 1
         self.chosen = self._choose()
         self.devices = self._resolve()
         self.layout = self._layout()
@@ -211,26 +215,31 @@ class _Placer:
         """The worker's device: job and task, and for GPUs kind and index."""
         named = {device for device, runs in zip(self.own, self.runs, strict=True) if runs}
         on_workers = [one for one in named if one.job is None or not _SERVER_JOB.fullmatch(one.job)]
-        gpus = [one for one in on_workers if one.kind == "GPU"]
+        parts = [one for one in on_workers if one.kind == "GPU"]
+        if not parts:  # several processors as devices, as MirroredStrategy takes them
+            parts = [one for one in on_workers if one.kind == "CPU"]
+            parts = parts if any(one.index for one in parts) else []
         jobs = [one for one in on_workers if one.job is not None]
         home = min(jobs, key=lambda one: (one.kind != "GPU", _rank(one)), default=None)
         job, task = (None, None) if home is None else (home.job, home.task or 0)
-        if not gpus:
+        if not parts:
             others = {(one.job, one.task or 0) for one in jobs} - {(job, task)}
             if others:
                 self.notes = (
                     f"graph names {len(others) + 1} workers; keeping job {job}, task {task}",
                 )
             return DevicePlace(job, task)
+        kind = parts[0].kind
         candidates = {
-            DevicePlace(one.job or job, (one.task or 0) if one.job else task, "GPU", one.index or 0)
-            for one in gpus
+            DevicePlace(one.job or job, (one.task or 0) if one.job else task, kind, one.index or 0)
+            for one in parts
         }
         chosen = min(candidates, key=_rank)
         if len(candidates) > 1:
+            self.num_parts = len(candidates)
             self.notes = (
-                f"graph names {len(candidates)} GPUs; keeping job {chosen.job or 'of no name'}, "
-                f"task {chosen.task or 0}, GPU {chosen.index}",
+                f"graph names {len(candidates)} {kind}s; keeping job {chosen.job or 'of no name'}, "
+                f"task {chosen.task or 0}, {kind} {chosen.index}",
             )
         return chosen
 
@@ -320,6 +329,7 @@ class _Placer:
                 found[i] = not self.pipeline[i] or device.kind == "GPU"
             else:
                 found[i] = device.kind == chosen.kind and (device.index or 0) == chosen.index
+                found[i] &= device.kind == "GPU" or not self.pipeline[i]
         return found & ~self._before_input(found)
 
     def _before_input(self, kept: BoolArray) -> BoolArray:
@@ -334,8 +344,9 @@ class _Placer:
         return found
 
     def is_apart(self, kept: BoolArray) -> BoolArray:
-        """Nodes of the worker's other GPUs."""
-        found = [device.kind == "GPU" for device in self.devices]
+        """Nodes of the worker's other GPUs, or of its other processors where it has no GPU."""
+        kind = self.chosen.kind or "GPU"
+        found = [device.kind == kind for device in self.devices]
         return np.array(found, dtype=np.bool_) & ~kept & ~self.is_remote
 
     def fetched(self) -> npt.NDArray[np.int32]:

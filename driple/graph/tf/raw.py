@@ -158,8 +158,10 @@ class RawGraph:
         nodes: its nodes.
         functions: by name.
         train_ops: names of the train ops that a MetaGraphDef lists in its collection `train_op`.
+        signatures: tensors that each signature of a SavedModel gives, by its name.
     """
 
     nodes: list[RawNode] = field(default_factory=list)
     functions: dict[str, RawFunction] = field(default_factory=dict)
     train_ops: tuple[str, ...] = ()
+    signatures: dict[str, tuple[str, ...]] = field(default_factory=dict)

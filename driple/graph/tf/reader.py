@@ -8,11 +8,12 @@ Entry points: `read_graph` for files, `graph_from_graphdef_bytes` for bytes in m
 from __future__ import annotations
 
 import zlib
+from itertools import islice
 from pathlib import Path
 
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
-from driple.graph.options import ReadOptions
+from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES, ReadOptions
 from driple.graph.tf.build import graph_of
 from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
 
@@ -25,6 +26,8 @@ _GZIP_WINDOW = 31  # zlib's number for a gzip header
 _GZIP_CHUNK_BYTES = 65_536
 _MOST_GZIP_MEMBERS = 100_000
 _SNIFFED_BYTES = 4096
+_SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
+_MOST_LOOKED_AT, _MOST_NAMED = 10_000, 5  # files of a folder
 # Bytes below 32 that a text may hold: tab, line feed, form feed, carriage return.
 _TEXT_CONTROLS = frozenset(b"\t\n\f\r")
 
@@ -37,7 +40,8 @@ def read_graph(
 ) -> OpGraph:
     """Read a GraphDef (`.pb`, `.pbtxt`), a SavedModel's `saved_model.pb` or a `.meta` file.
 
-    Each may be gzipped. The content decides the format. A SavedModel's folder may be given too.
+    Each may be binary or text, and gzipped. The content decides the format. A SavedModel's folder
+    may be given too.
 
     Args:
         path: the file.
@@ -49,9 +53,9 @@ def read_graph(
             options that contradict it.
     """
     file = Path(path)
-    if file.is_dir() and (file / "saved_model.pb").exists():
-        file = file / "saved_model.pb"
     try:
+        if file.is_dir():
+            file = _graph_in(file)
         return _graph_from_bytes(_read(file, max_bytes), options)
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror or error}; give a graph file") from error
@@ -72,14 +76,36 @@ def graph_from_graphdef_bytes(data: bytes, options: ReadOptions = _NO_OPTIONS) -
 
 
 def graph_from_text(text: str, options: ReadOptions = _NO_OPTIONS) -> OpGraph:
-    """The OpGraph of a GraphDef in text format.
+    """The OpGraph of a GraphDef, SavedModel or MetaGraphDef in text format.
 
     Raises:
         GraphError: as for `read_graph`.
     """
-    from driple.graph.tf.pbtxt import raw_from_text
+    from driple.graph.tf.text_containers import raw_of_any_text
 
-    return graph_of(raw_from_text(text), (), options)
+    raw, notes = raw_of_any_text(text)
+    return graph_of(raw, notes, options)
+
+
+def _graph_in(folder: Path) -> Path:
+    """The SavedModel in a folder.
+
+    Raises:
+        GraphError: there is none; the message names the graph files that are there.
+    """
+    for name in _SAVED_MODELS:
+        if (folder / name).exists():
+            return folder / name
+    found = sorted(
+        item.name for item in islice(folder.iterdir(), _MOST_LOOKED_AT)
+        if item.name.removesuffix(".gz").endswith(GRAPH_SUFFIXES)
+    )  # fmt: skip
+    if not found:
+        raise GraphError(
+            f"it is a directory without a SavedModel or graph file; give a {GRAPH_FORMATS} file"
+        )
+    named = ", ".join(found[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
+    raise GraphError(f"it is a directory without a SavedModel; give a graph file in it: {named}")
 
 
 def _read(file: Path, max_bytes: int) -> bytes:
@@ -127,7 +153,7 @@ def _gunzip(data: bytes, max_bytes: int) -> bytes:
 
 def _graph_from_bytes(data: bytes, options: ReadOptions) -> OpGraph:
     if not data.strip():
-        raise GraphError("file is empty; a GraphDef (.pb, .pbtxt) was expected")
+        raise GraphError("file is empty; a GraphDef (.pb, .pbtxt, .meta) was expected")
     if is_lfs_pointer(data):
         raise GraphError(lfs_advice("graph"))
     if not _is_text(data[:_SNIFFED_BYTES]):

@@ -16,7 +16,7 @@ from driple.graph.tf.raw import RawNode, Shape
 
 __all__ = [
     "LARGEST_SIZE", "MAX_RANK", "RULES", "Holder", "Key", "OpCall", "Rule", "Tables", "Value",
-    "broadcast", "merged", "num_elements", "refined", "rule", "size_at", "union",
+    "broadcast", "is_known", "merged", "num_elements", "refined", "rule", "size_at", "union",
 ]  # fmt: skip
 
 # A node's position and the number of one of its outputs.
@@ -35,12 +35,14 @@ class Holder:
         length: number of elements of a list or an array; None if unknown.
         was_unknown: whether a reader asked before a shape was known.
         learned_late: whether a shape became known after that.
+        written: value of what each node puts on a list or stack, by its position; None if unknown.
     """
 
     shapes: list[Shape] = field(default_factory=lambda: [None])
     length: int | None = None
     was_unknown: bool = False
     learned_late: bool = False
+    written: dict[int, Value | None] = field(default_factory=dict)
 
     def read(self, component: int = 0) -> Shape:
         """Shape of a component, as far as it is known by now."""
@@ -58,6 +60,21 @@ class Holder:
         if better != known:
             self.shapes[component] = better
             self.learned_late |= self.was_unknown
+
+    def write(self, node: int, value: Value | None) -> None:
+        """Note the value that a node writes, the same in every turn of its loop."""
+        known = self.written.setdefault(node, value)
+        if known != value:
+            self.written[node] = value
+            self.learned_late |= self.was_unknown
+
+    @property
+    def value(self) -> Value | None:
+        """The value of every element, if all nodes write the same."""
+        values = list(self.written.values())
+        same = bool(values) and all(value == values[0] for value in values)
+        self.was_unknown |= not same
+        return values[0] if same else None
 
 
 @dataclass(slots=True)
@@ -287,6 +304,11 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
 def size_at(shape: Shape, axis: int) -> int:
     """Size of an axis from the first on; -1 if it, or the shape, is unknown."""
     return shape[axis] if shape is not None and axis < len(shape) else -1
+
+
+def is_known(shape: Shape) -> bool:
+    """Whether a shape has a rank and no unknown dimension."""
+    return shape is not None and -1 not in shape
 
 
 def num_elements(shape: Shape) -> int:

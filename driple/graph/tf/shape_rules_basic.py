@@ -171,34 +171,6 @@ def _is_scalar(call: OpCall) -> bool:
     return not any(call.readers(op, number, (call.at, 0)) for op, number in _AXIS_READERS)
 
 
-@rule("VarHandleOp", "_VarHandlesOp")
-def _variable(call: OpCall) -> Sequence[Shape]:
-    holder = call.create()
-    # A placeholder that stands for a handle has the handle's shape, not the variable's.
-    is_handle = call.node.types.get("dtype") == (_RESOURCE,)
-    for shape in call.listed("_handle_shapes" if is_handle else "shape"):
-        holder.learn(shape)
-    return ((),)
-
-
-@rule("ReadVariableOp")
-def _read(call: OpCall) -> Sequence[Shape] | None:
-    holder = call.holder(0)
-    if holder is None:
-        return None
-    for shape in (call.node.shapes or ())[:1]:
-        holder.learn(shape)
-    return (holder.read(),)
-
-
-@rule("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
-def _assign_variable(call: OpCall) -> Sequence[Shape]:
-    holder = call.holder(0)
-    if holder is not None:
-        holder.learn(call.shape(1))
-    return ()
-
-
 @rule("Assign")
 def _assign(call: OpCall) -> Sequence[Shape]:
     if call.number("validate_shape", 1):
@@ -208,13 +180,7 @@ def _assign(call: OpCall) -> Sequence[Shape]:
 
 @rule(
     "NoOp", "ControlTrigger", "Assert", "SaveV2", "Save", "MergeV2Checkpoints",
-"ResourceApplyAdam",
-    "ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum",
-    "ResourceApplyRMSProp", "ResourceApplyCenteredRMSProp", "ResourceApplyAdagrad",
-    "ResourceApplyAdagradV2", "ResourceApplyAdadelta", "ResourceApplyFtrl", "ResourceApplyFtrlV2",
-    "ResourceApplyAdaMax", "ResourceApplyAdamWithAmsgrad", "ResourceApplyProximalGradientDescent",
-    "ResourceApplyProximalAdagrad", "ResourceApplyAddSign", "ResourceApplyPowerSign",
-    "ResourceApplyAdagradDA", "ResourceSparseApplyAdagrad", "ResourceSparseApplyAdagradV2",
+    "ResourceSparseApplyAdagrad", "ResourceSparseApplyAdagradV2",
     "ResourceSparseApplyMomentum", "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyRMSProp",
     "ResourceSparseApplyCenteredRMSProp", "ResourceSparseApplyFtrl", "ResourceSparseApplyFtrlV2",
     "ResourceSparseApplyAdadelta", "ResourceSparseApplyProximalGradientDescent",

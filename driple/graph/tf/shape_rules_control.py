@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from driple.graph.tf.raw import Shape
 from driple.graph.tf.shape_call import Holder, OpCall, merged, rule, union
+from driple.graph.tf.shape_rules_variables import learn_value_read
 
 __all__: list[str] = []
 
@@ -182,6 +183,7 @@ def _list_from(call: OpCall) -> Sequence[Shape]:
     if shape:
         holder.learn(shape[1:])
         holder.length = shape[0] if shape[0] >= 0 else None
+    holder.write(call.at, None)
     _learn_sizes(call, holder, 2 if "Scatter" in call.node.op else 1)
     return ((),)
 
@@ -191,7 +193,10 @@ def _list_write(call: OpCall) -> Sequence[Shape]:
     call.hand_on(0, 0)
     holder = call.holder(0)
     if holder is not None:
-        holder.learn(call.shape(2 if call.node.op == "TensorListSetItem" else 1))
+        number = 2 if call.node.op == "TensorListSetItem" else 1
+        holder.learn(call.shape(number))
+        holder.write(call.at, call.value(number))
+        learn_value_read(call, number, holder.shapes[0])
     return ((),)
 
 
@@ -263,6 +268,7 @@ def _push(call: OpCall) -> Sequence[Shape]:
     holder = call.holder(0)
     if holder is not None:
         holder.learn(call.shape(1))
+        holder.write(call.at, call.value(1))
     return (call.shape(1),)
 
 

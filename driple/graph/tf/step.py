@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ BoolArray = npt.NDArray[np.bool_]
 # Bits of work that are spent on telling train ops apart.
 _MOST_BITS = 4 * 10**9
 _MOST_COMPARED = 64
+_USUAL_SIGNATURE = "serving_default"
 _MOST_LIGHT = 200  # nodes that a loose update may add
 
 
@@ -65,6 +67,7 @@ def find_step(
     *,
     target: str | None = None,
     named: Sequence[str] = (),
+    signatures: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> TrainStep:
     """The step of a graph.
 
@@ -76,14 +79,24 @@ def find_step(
         target: name of the train op that the user wants.
         named: names of train ops that the file lists itself (a MetaGraphDef's collection); the
             step is that of one of them.
+        signatures: names of the nodes that each signature of a SavedModel gives; one of several is
+            what runs where the graph does not train, and `target` may name it.
 
     Raises:
         GraphError: `target` names no node that leads to an update.
     """
     finder = _Finder(nodes, inputs, links, order)
+    names = {node.name for node in nodes}
+    signatures = {name: each for name, each in signatures.items() if not names.isdisjoint(each)}
     if target is not None:
+        if target in signatures and target not in names:
+            return finder.step_of_signature(target, signatures)
         return finder.step_of_target(target)
-    return finder.step(named)
+    step = finder.step(named)
+    if not step.is_training and len(signatures) > 1:
+        usual = _USUAL_SIGNATURE if _USUAL_SIGNATURE in signatures else min(signatures)
+        return finder.step_of_signature(usual, signatures)
+    return step
 
 
 class _Finder:
@@ -123,6 +136,24 @@ class _Finder:
                 f"--target {target[:80]!r} leads to no update of a variable; name a train op"
             )
         return self._made([place], found, runs)
+
+    def step_of_signature(self, name: str, signatures: Mapping[str, Sequence[str]]) -> TrainStep:
+        """What one signature of a SavedModel runs."""
+        wanted = set(signatures[name])
+        runs = self._run([i for i, node in enumerate(self.nodes) if node.name in wanted])
+        others = ", ".join(one for one in sorted(signatures) if one != name)
+        return TrainStep(
+            runs=runs,
+            is_training=self._is_training(runs),
+            target=name,
+            left_out=left_out(self.ops, self.links, runs),
+            notes=(
+                f"SavedModel has {len(signatures)} signatures; this is {name}, for the others give "
+                f"--target NAME: {others}",
+            )
+            if others
+            else (),
+        )
 
     def step(self, named: Sequence[str]) -> TrainStep:
         """The step of the largest train op, all updates, gradients alone, or everything."""

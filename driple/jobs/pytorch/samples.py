@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from driple.checks import check_whole
-from driple.errors import ConfigError, MissingExtraError
+from driple.errors import ConfigError, MissingExtraError, install_hint
 from driple.files import atomic_write
 
 __all__ = ["ImageFolder", "RandomSamples", "TokenFile", "make_images", "make_tokens"]
@@ -206,6 +206,6 @@ def _pillow() -> Any:
         from PIL import Image
     except ImportError as error:
         raise MissingExtraError(
-            "images need Pillow, which is not installed; pip install 'driple[stalls]'"
+            f"images need Pillow, which is not installed; {install_hint('stalls')}"
         ) from error
     return Image

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import MeasureError, MissingExtraError
+from driple.errors import MeasureError, MissingExtraError, install_hint
 from driple.trace import Trace
 
 __all__ = ["GaugeSamples", "NvmlSource", "gauge_trace", "gpu_names"]
@@ -140,6 +140,6 @@ def _import_nvml() -> Any:
         import pynvml
     except ImportError as error:
         raise MissingExtraError(
-            "measuring a GPU needs nvidia-ml-py, which is not installed; pip install 'driple[gpu]'"
+            f"measuring a GPU needs nvidia-ml-py, which is not installed; {install_hint('gpu')}"
         ) from error
     return pynvml

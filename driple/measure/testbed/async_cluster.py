@@ -8,14 +8,13 @@ number of them. So all build their graphs once, and those who have no turn stand
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from driple.jobs.workload import Workload
 from driple.measure.counters.machine import busy_time
 from driple.measure.testbed.cluster import LocalCluster, RunPlan
 from driple.measure.testbed.filler_load import Ballast
+from driple.measure.testbed.messages import RoleJob, TurnOrder, to_line
 from driple.measure.testbed.network import ClusterNetwork, Port
 from driple.measure.testbed.processes import ANSWER_S
 
@@ -159,7 +159,7 @@ class TurnCluster(LocalCluster):
         Raises:
             MeasureError: a role died or failed.
         """
-        self._ask(self.workers[:1], [0.0], 0.0, {"trace": str(folder), "num_traced": num_steps})
+        self._ask(self.workers[:1], [0.0], 0.0, str(folder), num_steps)
 
     def turn(self, starts_s: Sequence[float], seconds: float) -> Turn:
         """Have the first workers train for so long.
@@ -177,7 +177,7 @@ class TurnCluster(LocalCluster):
         moved = self._moved()
         begin = time.monotonic()
         with windows:
-            times = self._ask(names, starts_s, max(starts_s) + seconds, {})
+            times = self._ask(names, starts_s, max(starts_s) + seconds)
         elapsed_s = time.monotonic() - begin
         after = busy_time()
         busy_s = after.busy_s - before.busy_s - (self._ballast_s() - filled)
@@ -213,14 +213,22 @@ class TurnCluster(LocalCluster):
         """
         names = self._all[0][:1] + self._all[1][:1]
         self._port = self.next_port()
+        kinds: tuple[Literal["ps", "worker"], ...] = ("ps", "worker")
         cluster = {
-            kind: [self.network.address(name, self._port)]
-            for kind, name in zip(("ps", "worker"), names, strict=True)
+            str(kind): (self.network.address(name, self._port),)
+            for kind, name in zip(kinds, names, strict=True)
         }
-        job = {"task": 0, "cluster": cluster, "transfers": [*sizes], "trace": str(folder)}
         try:
-            for kind, name in zip(("ps", "worker"), names, strict=True):
-                self._roles[name].give(job | {"job": kind})
+            for kind, name in zip(kinds, names, strict=True):
+                self._roles[name].give(
+                    RoleJob(
+                        job=kind,
+                        task=0,
+                        cluster=cluster,
+                        transfers=tuple(sizes),
+                        trace=str(folder),
+                    )
+                )
             for name in names:
                 self._expect(self._roles[name], "ready")
                 self._roles[name].share.limit(share)
@@ -238,18 +246,20 @@ class TurnCluster(LocalCluster):
         names: Sequence[str],
         starts_s: Sequence[float],
         seconds: float,
-        more: Mapping[str, Any],
+        trace: str = "",
+        num_traced: int = 0,
     ) -> dict[str, list[int]]:
         now_ns = time.monotonic_ns()
         for name, start_s in zip(names, starts_s, strict=True):
-            turn = {
-                "from_ns": now_ns + int(start_s * 1e9),
-                "until_ns": now_ns + int(seconds * 1e9),
-                **more,
-            }
-            self._roles[name].say(json.dumps(turn))
-        limit_s = 10 * seconds + more.get("num_traced", 0) * _TRACED_STEP_S + ANSWER_S
-        return {name: self._expect(self._roles[name], "done", limit_s)["times_ns"]
+            order = TurnOrder(
+                from_ns=now_ns + int(start_s * 1e9),
+                until_ns=now_ns + int(seconds * 1e9),
+                trace=trace,
+                num_traced=num_traced,
+            )
+            self._roles[name].say(to_line(order))
+        limit_s = 10 * seconds + num_traced * _TRACED_STEP_S + ANSWER_S
+        return {name: self._expect(self._roles[name], "done", limit_s).times_ns
                 for name in names}  # fmt: skip
 
     def _ballast_s(self) -> float:

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from driple.measure.counters.machine import busy_time
 from driple.measure.counters.memory import build_alloc_counter
 from driple.measure.counters.samples import Samples
 from driple.measure.testbed.cpu_quota import worker_names, worker_shares
+from driple.measure.testbed.messages import Event, RoleAnswer, RoleJob
 from driple.measure.testbed.network import ClusterNetwork
 from driple.measure.testbed.processes import ANSWER_S, RoleProcess, Sampling
 from driple.trace.provenance import RunPlan
@@ -106,7 +107,7 @@ class LocalCluster:
             for name in self.network.roles:
                 self._roles[name] = self._start(name)
             for role in self._roles.values():
-                self.versions = self._expect(role, "up")["versions"]
+                self.versions = dict(self._expect(role, "up").versions)
         except BaseException:
             self.close()
             raise
@@ -159,7 +160,7 @@ class LocalCluster:
             for role in workers:
                 role.say(str(num_iterations))
             limit_s = 10 * num_iterations * iteration_s + ANSWER_S
-            done = {role.name: self._expect(role, "done", limit_s)["times_ns"] for role in workers}
+            done = {role.name: self._expect(role, "done", limit_s).times_ns for role in workers}
             elapsed_s = time.monotonic() - start
         after, used_after = busy_time(), self._used_s()
         own_s = used_after - used_before
@@ -179,7 +180,7 @@ class LocalCluster:
         for name in self.servers:
             self._expect(self._roles[name], "ready")
         for role in workers:
-            num_parameters = int(self._expect(role, "ready")["num_parameters"])
+            num_parameters = self._expect(role, "ready").num_parameters
         for role in workers:
             role.say("go")
         for role in workers:
@@ -193,7 +194,7 @@ class LocalCluster:
         workers = [self._roles[name] for name in self.workers]
         for role in workers:
             role.say("go")
-        return [self._expect(role, "warm")["times_ns"] for role in workers]
+        return [self._expect(role, "warm").times_ns for role in workers]
 
     def _start(self, name: str) -> RoleProcess:
         return RoleProcess.start(
@@ -215,21 +216,25 @@ class LocalCluster:
         by_turns: bool = False,
     ) -> None:
         self._port = self.next_port()
-        cluster = {
-            kind: [self.network.address(name, self._port) for name in names]
-            for kind, names in (("ps", self.servers), ("worker", self.workers))
+        kinds: dict[Literal["ps", "worker"], list[str]] = {
+            "ps": self.servers,
+            "worker": self.workers,
         }
-        for kind, names in (("ps", self.servers), ("worker", self.workers)):
+        cluster = {
+            str(kind): tuple(self.network.address(name, self._port) for name in names)
+            for kind, names in kinds.items()
+        }
+        for kind, names in kinds.items():
             for task, name in enumerate(names):
-                job = {
-                    "job": kind,
-                    "task": task,
-                    "cluster": cluster,
-                    "workload": workload.name,
-                    "warmup": self.plan.warmup,
-                    "graph": str(graph_path) if graph_path and name == self.workers[0] else None,
-                    "by_turns": by_turns,
-                }
+                job = RoleJob(
+                    job=kind,
+                    task=task,
+                    cluster=cluster,
+                    workload=workload.name,
+                    warmup=self.plan.warmup,
+                    graph=str(graph_path) if graph_path and name == self.workers[0] else None,
+                    by_turns=by_turns,
+                )
                 self._roles[name].give(job)
 
     def _end_run(self) -> None:
@@ -242,7 +247,7 @@ class LocalCluster:
                 self._roles[name] = self._start(name)
                 self._expect(self._roles[name], "up")
 
-    def _expect(self, role: RoleProcess, event: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+    def _expect(self, role: RoleProcess, event: Event, timeout_s: float = ANSWER_S) -> RoleAnswer:
         """The next answer of a role, which must be this one.
 
         Raises:
@@ -256,9 +261,9 @@ class LocalCluster:
                 raise MeasureError(f"role {role.name} gave no answer for {timeout_s:.0f} s")
         role.refuse_end()
         answer = role.unread.pop(0)
-        if answer["event"] != event:
+        if answer.event != event:
             raise MeasureError(
-                f"role {role.name} said '{answer['event']}' in place of '{event}'; run again"
+                f"role {role.name} said '{answer.event}' in place of '{event}'; run again"
             )
         return answer
 

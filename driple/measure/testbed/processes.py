@@ -7,17 +7,15 @@ Sampling      the sampler (`sampler.py`), while a run lasts -> Samples
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from driple.errors import MeasureError
 from driple.measure.counters.cgroups import CpuShare
 from driple.measure.counters.memory import AllocationCounter
 from driple.measure.counters.samples import Samples
+from driple.measure.testbed.messages import RoleAnswer, RoleJob, from_line, to_line
 
 __all__ = ["ANSWER_S", "RoleProcess", "Sampling"]
 
@@ -62,7 +61,7 @@ class RoleProcess:
     counter: AllocationCounter
     log: Path
     busy: bool = False
-    unread: list[dict[str, Any]] = field(default_factory=list)
+    unread: list[RoleAnswer] = field(default_factory=list)
     rest: bytes = b""
 
     @classmethod
@@ -102,10 +101,10 @@ class RoleProcess:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.write(line.encode() + b"\n")
 
-    def give(self, job: Mapping[str, Any]) -> None:
+    def give(self, job: RoleJob) -> None:
         """Send a job; the role is busy until its fork has ended."""
         self.busy = True
-        self.say(json.dumps(job))
+        self.say(to_line(job))
 
     def receive(self) -> None:
         """Take what the process has written.
@@ -118,14 +117,14 @@ class RoleProcess:
             last = self.log.read_text().strip().splitlines()[-1:] or ["no message"]
             raise MeasureError(f"role {self.name} died ({last[0][:200]}); run again to resume")
         *lines, self.rest = (self.rest + fresh).split(b"\n")
-        self.unread += [json.loads(line) for line in lines]
+        self.unread += [from_line(RoleAnswer, line, f"role {self.name}") for line in lines]
 
     def refuse_end(self) -> None:
         """Raise MeasureError if the role said that its run failed or ended."""
         for answer in self.unread:
-            if answer["event"] == "failed":
-                raise MeasureError(f"role {self.name} failed: {answer['error']}")
-            if answer["event"] == "ended":
+            if answer.event == "failed":
+                raise MeasureError(f"role {self.name} failed: {answer.error}")
+            if answer.event == "ended":
                 raise MeasureError(
                     f"role {self.name} died in the middle of a run; run again to resume"
                 )
@@ -141,7 +140,7 @@ class RoleProcess:
         give_up = time.monotonic() + ANSWER_S
         self.share.kill_all_but(self.process.pid)
         while self.busy:
-            if any(answer["event"] == "ended" for answer in self.unread):
+            if any(answer.event == "ended" for answer in self.unread):
                 self.busy = False
             elif time.monotonic() > give_up:
                 return False

@@ -9,7 +9,6 @@ milliseconds.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -18,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from driple.measure.testbed.messages import RoleAnswer, RoleJob, TurnOrder, from_line, to_line
 from driple.measure.testbed.process_lifetime import die_with_parent
 
 __all__ = ["main"]
@@ -30,20 +30,20 @@ def main() -> None:
     channel = os.dup(1)
     os.dup2(2, 1)  # TensorFlow prints what it likes; the channel stays clean
     out = os.fdopen(channel, "w")
-    _send(out, event="up", versions=_import_tensorflow())
+    _send(out, RoleAnswer(event="up", versions=_import_tensorflow()))
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
             die_with_parent()
             status = 0
             try:
-                _run_job(json.loads(line), out)
+                _run_job(from_line(RoleJob, line, "the orchestrator"), out)
             except BaseException as error:  # the fork must report whatever ended it, then end
-                _send(out, event="failed", error=_describe(error))
+                _send(out, RoleAnswer(event="failed", error=_describe(error)))
                 status = 1
             os._exit(status)
         os.waitpid(child, 0)
-        _send(out, event="ended")
+        _send(out, RoleAnswer(event="ended"))
 
 
 def _describe(error: BaseException) -> str:
@@ -51,8 +51,8 @@ def _describe(error: BaseException) -> str:
     return last[:_ERROR_CHARACTERS]
 
 
-def _send(out: Any, **message: Any) -> None:
-    out.write(json.dumps(message) + "\n")
+def _send(out: Any, answer: RoleAnswer) -> None:
+    out.write(to_line(answer) + "\n")
     out.flush()
 
 
@@ -72,39 +72,39 @@ def _import_tensorflow() -> dict[str, str]:
     return {"tensorflow": tf.__version__, "numpy": np.__version__, "python": sys.version.split()[0]}
 
 
-def _run_job(job: dict[str, Any], out: Any) -> None:
+def _run_job(job: RoleJob, out: Any) -> None:
     import tensorflow.compat.v1 as tf
 
-    is_server = job["job"] == "ps"
+    is_server = job.job == "ps"
     config = tf.ConfigProto(
         intra_op_parallelism_threads=1,
         inter_op_parallelism_threads=1,
-        device_filters=[] if is_server else ["/job:ps", f"/job:worker/task:{job['task']}"],
+        device_filters=[] if is_server else ["/job:ps", f"/job:worker/task:{job.task}"],
     )
     server = tf.train.Server(
-        tf.train.ClusterSpec(job["cluster"]),
-        job_name=job["job"],
-        task_index=job["task"],
+        tf.train.ClusterSpec({kind: list(names) for kind, names in job.cluster.items()}),
+        job_name=job.job,
+        task_index=job.task,
         protocol="grpc",
         config=config,
     )
     if is_server:
-        _send(out, event="ready")
+        _send(out, RoleAnswer(event="ready"))
         _wait_for_word()
         return
-    if job.get("transfers"):
+    if job.transfers:
         _transfers(job, server.target, config, out)
     else:
         _train(job, server.target, config, out)
 
 
-def _transfers(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
+def _transfers(job: RoleJob, target: str, config: Any, out: Any) -> None:
     """Fetch tensors from the server, one a step, all traced."""
     import tensorflow.compat.v1 as tf
 
     fetches = {}
     with tf.Graph().as_default() as graph:
-        for nbytes in sorted(set(job["transfers"])):
+        for nbytes in sorted(set(job.transfers)):
             with tf.device("/job:ps/task:0/device:CPU:0"):
                 held = tf.Variable(tf.zeros([nbytes // 4]), use_resource=False)
             with tf.device("/job:worker/task:0/device:CPU:0"):
@@ -114,33 +114,32 @@ def _transfers(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
         session.run(init)
         for fetch in fetches.values():
             session.run(fetch)
-        _send(out, event="ready", num_parameters=0)
+        _send(out, RoleAnswer(event="ready"))
         _wait_for_word()
-        for number, nbytes in enumerate(job["transfers"]):
-            _traced_steps(session, fetches[nbytes], Path(job["trace"]), 1)
+        for number, nbytes in enumerate(job.transfers):
+            _traced_steps(session, fetches[nbytes], Path(job.trace), 1)
             if number % 8 == 0:
                 time.sleep(0.02)  # lets the link's bucket fill now and then
-        _send(out, event="done", times_ns=[])
+        _send(out, RoleAnswer(event="done"))
         _wait_for_word()
 
 
-def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
+def _train(job: RoleJob, target: str, config: Any, out: Any) -> None:
     """Build the worker's graph, initialise, warm up, train."""
     import tensorflow.compat.v1 as tf
 
     from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
     from driple.jobs.workload import Workload
 
-    cluster = job["cluster"]
-    shape = ClusterShape(num_servers=len(cluster["ps"]), num_workers=len(cluster["worker"]))
-    step = build_training_step(Workload.parse(job["workload"]), shape, job["task"])
-    chief = job["task"] == 0
-    if job.get("graph"):
-        Path(job["graph"]).write_bytes(graphdef_of(step))
+    shape = ClusterShape(num_servers=len(job.cluster["ps"]), num_workers=len(job.cluster["worker"]))
+    step = build_training_step(Workload.parse(job.workload), shape, job.task)
+    chief = job.task == 0
+    if job.graph:
+        Path(job.graph).write_bytes(graphdef_of(step))
     with tf.Session(target, graph=step.graph, config=config) as session:
         if chief:
             session.run(step.init_shared)
-        _send(out, event="ready", num_parameters=step.num_parameters)
+        _send(out, RoleAnswer(event="ready", num_parameters=step.num_parameters))
         _wait_for_word()
         session.run(step.init_local)
         if step.queue_runner is not None:
@@ -148,32 +147,33 @@ def _train(job: dict[str, Any], target: str, config: Any, out: Any) -> None:
             step.queue_runner.create_threads(session, coordinator, daemon=True, start=True)
             session.run(step.start_tokens)
         # Traced steps cannot be a callable; steps beside them are to run in the same executors.
-        by_turns = job.get("by_turns")
-        train = partial(session.run, step.step) if by_turns else session.make_callable(step.step)
+        train = (
+            partial(session.run, step.step) if job.by_turns else session.make_callable(step.step)
+        )
         train()  # the first step places and optimises the graph; it tells nothing
-        _send(out, event="placed")
+        _send(out, RoleAnswer(event="placed"))
         _wait_for_word()
-        _send(out, event="warm", times_ns=_steps(train, job["warmup"]))
-        if by_turns:
+        _send(out, RoleAnswer(event="warm", times_ns=_steps(train, job.warmup)))
+        if job.by_turns:
             _turns(session, step.step, train, out)
             return
         num_iterations = int(sys.stdin.readline() or 0)
-        _send(out, event="done", times_ns=_steps(train, num_iterations))
+        _send(out, RoleAnswer(event="done", times_ns=_steps(train, num_iterations)))
         _wait_for_word()
 
 
 def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
     """Train whenever told to, until a time or so many traced steps; never beyond the last word."""
     for line in sys.stdin:
-        turn = json.loads(line)
-        if turn.get("trace"):
-            _traced_steps(session, step, Path(turn["trace"]), turn["num_traced"])
-        time.sleep(max(0.0, (turn["from_ns"] - time.monotonic_ns()) / 1e9))
+        turn = from_line(TurnOrder, line, "the orchestrator")
+        if turn.trace:
+            _traced_steps(session, step, Path(turn.trace), turn.num_traced)
+        time.sleep(max(0.0, (turn.from_ns - time.monotonic_ns()) / 1e9))
         times = [time.monotonic_ns()]
-        while times[-1] < turn["until_ns"]:
+        while times[-1] < turn.until_ns:
             train()
             times.append(time.monotonic_ns())
-        _send(out, event="done", times_ns=times)
+        _send(out, RoleAnswer(event="done", times_ns=times))
 
 
 def _traced_steps(session: Any, step: Any, folder: Path, count: int) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from matplotlib import pyplot as plt
 
 from driple.calibration.paper_figures import Fact, check_facts, read_facts, workloads_of
-from driple.calibration.validate import HeldOutPrediction, error_rows, validate
+from driple.calibration.validate import ErrorRow, HeldOutPrediction, error_rows, validate
 from driple.catalog import DEVICES
 from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.dataset.example import Dataset, Example
@@ -49,32 +49,32 @@ KINDS = {
 HELD_OUT = {"nothing": "nothing", "model": "the model", "device": "the device"}
 
 
-def error_table(rows: Sequence[dict[str, object]], kind: str) -> list[str]:
+def error_table(rows: Sequence[ErrorRow], kind: str) -> list[str]:
     """Errors on one kind of cluster."""
     lines = [
         "| held out | source | rows | median | 90th percentile | roofline: median | 90th |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        if row["kind"] == kind:
+        if row.kind == kind:
             errors = " | ".join(
-                f"{row[name]:.1f} %"
+                f"{getattr(row, name):.1f} %"
                 for name in ("median_pct", "p90_pct", "roofline_median_pct", "roofline_p90_pct")
             )
-            name = HELD_OUT[str(row["held_out"])]
-            lines.append(f"| {name} | {row['source']} | {row['rows']} | {errors} |")
+            name = HELD_OUT[row.held_out]
+            lines.append(f"| {name} | {row.source} | {row.rows} | {errors} |")
     return lines
 
 
-def summary_table(rows: Sequence[dict[str, object]]) -> list[str]:
+def summary_table(rows: Sequence[ErrorRow]) -> list[str]:
     """Median error on each kind of cluster."""
     lines = ["| median error | the model held out | the device held out |", "|---|---|---|"]
     for kind, words in KINDS.items():
         found = [
-            float(str(row["median_pct"]))
+            row.median_pct
             for held_out in ("model", "device")
             for row in rows
-            if (row["kind"], row["held_out"], row["source"]) == (kind, held_out, "all")
+            if (row.kind, row.held_out, row.source) == (kind, held_out, "all")
         ]
         lines.append(f"| {words} | {' | '.join(f'{value:.1f} %' for value in found)} |")
     return lines

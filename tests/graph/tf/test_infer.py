@@ -98,7 +98,7 @@ def test_inputs_are_bound_by_name_and_never_against_the_graph() -> None:
     assert of(nodes, result, "y") == (2, 9, 3)
     with pytest.raises(GraphError, match=r"no such input; it has x=\?x\?x3, n=4"):
         inferred(nodes, ReadOptions(inputs={"z": (1,)}))
-    with pytest.raises(GraphError, match=r"--input x=2x9x4: the graph fixes it to \?x\?x3"):
+    with pytest.raises(GraphError, match=r"--input x=2x9x4; the graph fixes x:0 to \?x\?x3"):
         inferred(nodes, ReadOptions(inputs={"x": (2, 9, 4)}))
 
 

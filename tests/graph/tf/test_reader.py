@@ -15,6 +15,7 @@ from driple.errors import GraphError
 from driple.graph import graph_from_graphdef_bytes, graph_from_text, read_graph
 from driple.graph.tf.graphdef import message_class, raw_from_message
 from driple.graph.tf.pbtxt import raw_from_text
+from driple.graph.tf.text_containers import raw_of_any_text
 from tests.graph.graphs import node_text, plain
 
 REAL = Path(__file__).parents[2] / "data/graphs"
@@ -109,7 +110,7 @@ def test_a_meta_file_is_its_graph(tmp_path: Path) -> None:
         path.write_bytes(meta.SerializeToString())
         graph = read_graph(path)
         assert graph.names == ("x", "y")
-        assert "MetaGraphDef" in graph.report.notes[0]
+        assert "MetaGraphDef" in " ".join(graph.report.notes)
     # A version and a list of ops, then a name that is protobuf too: all of it parses as a GraphDef.
     odd = binary_of('node { name: "xa" op: "Relu" }')
     info = b"\n\x01v\x12\x05\n\x03\n\x01A"
@@ -247,6 +248,59 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         read_graph(tmp_path / "none.pb")
     with pytest.raises(GraphError, match="directory"):
         read_graph(tmp_path)
+
+
+def test_a_directory_names_the_graph_files_in_it(tmp_path: Path) -> None:
+    """As a checkpoint's folder has them."""
+    for name in ("model.ckpt-5.meta", "graph.pbtxt", "graph.pb.gz", "model.ckpt-5.index"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(GraphError, match=r"in it: graph.pb.gz, graph.pbtxt, model.ckpt-5.meta$"):
+        read_graph(tmp_path)
+
+
+NODE = 'node { name: "x" op: "Placeholder" } node { name: "y" op: "Tanh" input: "x" }'
+OTHER = 'node { name: "other" op: "Tanh" }'
+META = """meta_info_def { tags: "train" } graph_def { %s } saver_def { filename_tensor_name: "s" }
+collection_def { key: "train_op" value { node_list { value: "y" } } }"""
+
+
+def test_a_saved_model_as_text_is_read(tmp_path: Path) -> None:
+    """From its folder too, and of several meta graphs the one for training."""
+    serving = f'meta_graphs {{ meta_info_def {{ tags: "serve" }} graph_def {{ {OTHER} }} }}'
+    text = f"saved_model_schema_version: 1 {serving} meta_graphs {{ {META % NODE} }}"
+    (tmp_path / "saved_model.pbtxt").write_text(text)
+    for path in (tmp_path, tmp_path / "saved_model.pbtxt"):
+        graph = read_graph(path)
+        assert graph.names == ("y",)
+        assert "reading the one tagged train" in " ".join(graph.report.notes)
+
+
+def test_a_meta_graph_as_text_is_read_with_its_train_op() -> None:
+    raw, notes = raw_of_any_text(META % NODE)
+    assert [node.name for node in raw.nodes] == ["x", "y"]
+    assert raw.train_ops == ("y",)
+    assert "MetaGraphDef" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("saved_model_schema_version: 1", "no meta graph"),
+        ('meta_info_def { tags: "train" }', "no graph_def"),
+        ("meta_graphs: 3", "a message"),
+    ],
+)
+def test_text_that_holds_no_graph_is_refused(text: str, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        raw_of_any_text(text)
+
+
+def test_text_around_a_graph_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read with all that is in it, unlike a graph alone."""
+    monkeypatch.setattr("driple.graph.tf.text_containers.MAX_CONTAINER_CHARS", 50)
+    with pytest.raises(GraphError, match="save it in binary form"):
+        raw_of_any_text(META % NODE)
+    raw_of_any_text(NODE)
 
 
 def test_large_files_and_zip_bombs_are_refused_before_they_are_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from driple.errors import MeasureError
+from driple.measure.testbed.messages import RoleAnswer, RoleJob
 from driple.measure.testbed.processes import RoleProcess, Sampling
 
 
@@ -45,9 +46,9 @@ def test_answers_arrive_whole_however_they_are_cut(tmp_path: Path) -> None:
     role.say("go")
     role.receive()
     assert role.unread == []
-    role.give({"job": "worker"})
+    role.give(RoleJob(job="worker", task=0, cluster={"ps": ("a:1",)}))
     role.receive()
-    assert [answer["event"] for answer in role.unread] == ["ready", "warm"]
+    assert [answer.event for answer in role.unread] == ["ready", "warm"]
     assert role.busy
     role.refuse_end()
     finish(role)
@@ -66,18 +67,29 @@ def test_a_dead_role_is_told_with_its_last_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({"event": "failed", "error": "no such op"}, "role w1 failed: no such op"),
-        ({"event": "ended"}, "role w1 died in the middle of a run"),
+        (RoleAnswer(event="failed", error="no such op"), "role w1 failed: no such op"),
+        (RoleAnswer(event="ended"), "role w1 died in the middle of a run"),
     ],
 )
 def test_an_end_is_refused_even_behind_other_answers(
-    tmp_path: Path, answer: dict[str, Any], words: str
+    tmp_path: Path, answer: RoleAnswer, words: str
 ) -> None:
     """A failure that waits behind an answer is seen at once."""
     role = role_that_runs("", tmp_path)
-    role.unread = [{"event": "ready"}, answer]
+    role.unread = [RoleAnswer(event="ready"), answer]
     with pytest.raises(MeasureError, match=words):
         role.refuse_end()
+    finish(role)
+
+
+def test_a_line_that_is_no_answer_names_the_role(tmp_path: Path) -> None:
+    """Something else on the channel is one line, not a traceback."""
+    program = 'import sys; sys.stdin.readline(); print(\'{"event": "lost"}\', flush=True)'
+    role = role_that_runs(program, tmp_path)
+    role.say("go")
+    with pytest.raises(MeasureError, match=r"role w1: event must be one of up, ready, .*run again"):
+        while True:  # a line may arrive in pieces
+            role.receive()
     finish(role)
 
 

@@ -1,0 +1,66 @@
+"""Places that a command writes to, checked while the command line is parsed: before any work.
+
+typer.Option(callback=output_file)    ->  the path, or ConfigError naming the flag
+typer.Option(callback=output_folder)  ->  the same; folders that are not there will be made
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from driple.errors import ConfigError
+
+__all__ = ["check_output_file", "check_output_folder", "output_file", "output_folder"]
+
+
+def output_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """A file whose folder is there and may be written; an option left out passes."""
+    if value is not None:
+        check_output_file(_flag_of(param), value)
+    return value
+
+
+def output_folder(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """A folder that is there or can be made; an option left out passes."""
+    if value is not None:
+        check_output_folder(_flag_of(param), value)
+    return value
+
+
+def check_output_file(flag: str, file: Path) -> None:
+    """Raise ConfigError unless the file's folder is there and may be written."""
+    folder = file.absolute().parent
+    if file.is_dir():
+        raise ConfigError(f"{flag} {file}: it is a folder; give the name of a file in it")
+    if not folder.is_dir():
+        raise ConfigError(f"{flag} {file}: {_missing(folder)}; make it, or give another place")
+    _check_writable(flag, file, folder)
+
+
+def check_output_folder(flag: str, folder: Path) -> None:
+    """Raise ConfigError unless the folder is there or can be made, and may be written."""
+    place = folder.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise ConfigError(f"{flag} {folder}: {place} is no folder; give another place")
+    _check_writable(flag, folder, place)
+
+
+def _missing(folder: Path) -> str:
+    return f"{folder} is no folder" if folder.exists() else f"the folder {folder} does not exist"
+
+
+def _check_writable(flag: str, value: Path, folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{flag} {value}: the folder {folder} may not be written; give another place"
+        )
+
+
+def _flag_of(param: typer.CallbackParam) -> str:
+    """The long name of an option, as a user writes it."""
+    return max(param.opts, key=len)

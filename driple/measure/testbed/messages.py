@@ -1,0 +1,110 @@
+"""What the orchestrator and its roles say to each other: one JSON object a line (`driple.codec`).
+
+orchestrator  --RoleJob, TurnOrder-->  role process        role process  --RoleAnswer-->  ...
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from driple.codec import from_json, json_field, to_dict
+from driple.errors import MeasureError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Event", "RoleAnswer", "RoleJob", "TurnOrder", "from_line", "to_line"]
+
+_OPTIONAL = json_field(optional=True)
+_Message = TypeVar("_Message")
+
+Event = Literal["up", "ready", "placed", "warm", "done", "failed", "ended"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoleJob:
+    """One run for one role.
+
+    Attributes:
+        job: `ps` or `worker`.
+        task: number of the role among those of its kind.
+        cluster: addresses by kind.
+        workload: name of what is trained; empty where tensors are fetched.
+        warmup: steps that are not measured.
+        graph: file for the graph of the step; None for no such file.
+        by_turns: whether the workers train when they are ordered to.
+        transfers: bytes of each tensor to fetch, in place of training.
+        trace: folder for the records of the fetches.
+    """
+
+    job: Literal["ps", "worker"]
+    task: int
+    cluster: Mapping[str, tuple[str, ...]]
+    workload: str = field(default="", metadata=_OPTIONAL)
+    warmup: int = field(default=0, metadata=_OPTIONAL)
+    graph: str | None = field(default=None, metadata=_OPTIONAL)
+    by_turns: bool = field(default=False, metadata=_OPTIONAL)
+    transfers: tuple[int, ...] = field(default=(), metadata=_OPTIONAL)
+    trace: str = field(default="", metadata=_OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnOrder:
+    """Train for a while, or some traced steps.
+
+    Attributes:
+        from_ns: monotonic time of the begin.
+        until_ns: monotonic time of the end.
+        trace: folder for the records of traced steps; empty without any.
+        num_traced: number of traced steps before the begin.
+    """
+
+    from_ns: int
+    until_ns: int
+    trace: str = field(default="", metadata=_OPTIONAL)
+    num_traced: int = field(default=0, metadata=_OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoleAnswer:
+    """What a role says.
+
+    Attributes:
+        event: how far it is.
+        versions: of what it imported, by name, with `up`.
+        num_parameters: trainable parameters, with `ready`.
+        times_ns: monotonic times before the first step and after each, with `warm` and `done`.
+        error: reason, with `failed`.
+    """
+
+    event: Event
+    versions: Mapping[str, str] = field(default_factory=dict, metadata=_OPTIONAL)
+    num_parameters: int = field(default=0, metadata=_OPTIONAL)
+    times_ns: list[int] = field(default_factory=list, metadata=_OPTIONAL)
+    error: str = field(default="", metadata=_OPTIONAL)
+
+
+def to_line(message: DataclassInstance) -> str:
+    """The message as one line, without its end."""
+    return json.dumps(to_dict(message, where="message", error=MeasureError))
+
+
+def from_line(kind: type[_Message], line: str | bytes, where: str) -> _Message:
+    """The message of a line.
+
+    Args:
+        kind: of message.
+        line: with or without its end.
+        where: who said it, for the error.
+
+    Raises:
+        MeasureError: it is no such message.
+    """
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise MeasureError(f"{where} said no JSON ({error}); run again to resume") from error
+    return from_json(kind, found, where=where, error=MeasureError, advice="run again to resume")
