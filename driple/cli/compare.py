@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.cluster.topology import Topology
     from driple.dataset.lookup import Found
-    from driple.estimation.compare import Estimate
+    from driple.estimation.compare import MethodTime
     from driple.estimation.stated_error import StatedError
     from driple.graph.opgraph import OpGraph
     from driple.simulate.calibration import Calibration
@@ -53,7 +53,7 @@ class _Compared:
     """One setting: what methods say, and why others say nothing."""
 
     setting: Setting
-    estimates: list[Estimate]
+    estimates: list[MethodTime]
     silent: dict[str, str]
     measured: Found | None
     stated: StatedError
@@ -161,7 +161,7 @@ def _compare(
         zeng_repaired,
         zhang_pipeline,
     )
-    from driple.estimation.compare import Estimate
+    from driple.estimation.compare import MethodTime
     from driple.estimation.stated_error import stated_error
     from driple.simulate.run import simulate
 
@@ -173,7 +173,7 @@ def _compare(
         silent["measured"] = reason
     else:
         estimates.append(
-            Estimate(method="measured", iteration_time_s=measured.iteration_time_s, p90=0.0)
+            MethodTime(method="measured", iteration_time_s=measured.iteration_time_s, p90=0.0)
         )
     predicted, reason = _predicted(setting, scene, job, preset, stated)
     if predicted is None:
@@ -184,7 +184,7 @@ def _compare(
             note(reason)
     made = simulate(job, setting, calibration, num_steps=steps, scene=scene)
     estimates.append(
-        Estimate(
+        MethodTime(
             method="simulator",
             iteration_time_s=made.iteration_time_s,
             p90=stated.p90,
@@ -204,7 +204,7 @@ def _compare(
     ):
         known = shipped.error_of(scene, form.method)
         estimates.append(
-            Estimate(
+            MethodTime(
                 method=form.method,
                 iteration_time_s=form.iteration_time_s,
                 p90=None if known is None else known.p90_pct / 100,
@@ -228,7 +228,7 @@ def _without_errors(item: _Compared, unknown: str) -> _Compared:
 
 def _predicted(
     setting: Setting, scene: Topology, job: PreparedJob, preset: str, stated: StatedError
-) -> tuple[Estimate | None, str]:
+) -> tuple[MethodTime | None, str]:
     """What the inspector says; or why there is none. Beside an estimate: what it has not seen.
 
     What learned from simulated labels is at least as far off as these, so its error is known only
@@ -238,7 +238,7 @@ def _predicted(
 
     from driple.errors import CheckpointError, PredictionError
     from driple.estimation.checked import checked_predict
-    from driple.estimation.compare import Estimate, p90_of
+    from driple.estimation.compare import MethodTime, p90_of
     from driple.inspector.checkpoint import load_checkpoint
     from driple.inspector.checkpoint_places import checkpoint_path
 
@@ -262,7 +262,7 @@ def _predicted(
         p90, calibrated_s = expm1(half), (time_s / exp(half), time_s * exp(half))
     elif not doubts and (mean := prediction.metrics.get("test_iteration_time_mape_pct")):
         p90 = hypot(p90_of({"mean_pct": mean}) or 0.0, of_labels)
-    found = Estimate(
+    found = MethodTime(
         method="inspector", iteration_time_s=time_s, p90=p90, calibrated_s=calibrated_s
     )
     return found, reason
@@ -315,7 +315,7 @@ def _as_json(item: _Compared) -> dict[str, Json]:
     }
 
 
-def _ends(one: Estimate) -> list[float | None] | None:
+def _ends(one: MethodTime) -> list[float | None] | None:
     """Its interval as JSON holds it, whose upper end may be nowhere."""
     interval = one.interval_s
     return None if interval is None else [end if isfinite(end) else None for end in interval]
@@ -349,7 +349,7 @@ def _print(compared: list[_Compared], name: str) -> None:
             note(reason)
 
 
-def _cell(one: Estimate) -> str:
+def _cell(one: MethodTime) -> str:
     """The time and its range."""
     interval = one.interval_s
     if one.method == "measured":
