@@ -1,4 +1,4 @@
-"""`predict`: how will this job use this setting?
+"""The question `predict`: how a job will use a setting.
 
     JOB, settings, method -> load_job -> inspector, simulator or closed forms -> PredictResult
 

@@ -18,7 +18,19 @@ from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 from driple.jobs.load import JOB_HELP, MAX_MIB, JobOptions
 
-__all__ = ["JobArgument", "SettingOption", "job_options", "options_of"]
+__all__ = [
+    "BatchSizeOption",
+    "DataFunctionOption",
+    "InputOption",
+    "JobArgument",
+    "LoopTurnsOption",
+    "LossFunctionOption",
+    "MaxMibOption",
+    "SettingOption",
+    "TargetOption",
+    "job_options",
+    "options_of",
+]
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help=JOB_HELP)]
 SettingOption = Annotated[
@@ -32,82 +44,63 @@ _SCALAR = "scalar"
 _FIRST_OUTPUT = ":0"  # as TensorFlow names the tensor of an op
 _LONGEST_SIZE = len(str(LARGEST_DIMENSION))
 
+BatchSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        help="samples of a device in a step; sets the first dimension of inputs that leave it open",
+        callback=whole_number(1, LARGEST_DIMENSION),
+    ),
+]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME=SHAPE",
+        help="shape of an input of the graph, such as images=32x300x300x3, or rate=scalar; "
+        "NAME:OUTPUT=SHAPE, such as IteratorGetNext:1=32x16, for a node with several outputs, "
+        "counted from 0; may be given several times",
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target", help="name of the train op; default: the one with the most ops"),
+]
+LoopTurnsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--loop-turns",
+        help="turns of each loop whose number of turns is not in the graph; default: 1",
+        callback=whole_number(1, MOST_LOOP_TURNS),
+    ),
+]
+MaxMibOption = Annotated[
+    float,
+    typer.Option(
+        "--max-mib",
+        help="refuse graph files larger than this, in MiB",
+        callback=finite_number(above=0, most=_MOST_MIB),
+    ),
+]
+DataFunctionOption = Annotated[
+    str | None,
+    typer.Option("--data-function", help="FILE.py:FUNCTION that builds your model's data set"),
+]
+LossFunctionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--loss-function",
+        help="FILE.py:FUNCTION of your model's outputs and labels; default: cross entropy",
+    ),
+]
 _OPTIONS: dict[str, tuple[Any, Any]] = {
-    "batch_size": (
-        Annotated[
-            int | None,
-            typer.Option(
-                "--batch-size",
-                help="samples of a device in a step; sets the first dimension of inputs that "
-                "leave it open",
-                callback=whole_number(1, LARGEST_DIMENSION),
-            ),
-        ],
-        None,
-    ),
-    "inputs": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--input",
-                metavar="NAME=SHAPE",
-                help="shape of an input of the graph, such as images=32x300x300x3, or rate=scalar; "
-                "NAME:OUTPUT=SHAPE, such as IteratorGetNext:1=32x16, for a node with several "
-                "outputs, counted from 0; may be given several times",
-            ),
-        ],
-        None,
-    ),
-    "target": (
-        Annotated[
-            str | None,
-            typer.Option(
-                "--target", help="name of the train op; default: the one with the most ops"
-            ),
-        ],
-        None,
-    ),
-    "loop_turns": (
-        Annotated[
-            int | None,
-            typer.Option(
-                "--loop-turns",
-                help="turns of each loop whose number of turns is not in the graph; default: 1",
-                callback=whole_number(1, MOST_LOOP_TURNS),
-            ),
-        ],
-        None,
-    ),
-    "max_mib": (
-        Annotated[
-            float,
-            typer.Option(
-                "--max-mib",
-                help="refuse graph files larger than this, in MiB",
-                callback=finite_number(above=0, most=_MOST_MIB),
-            ),
-        ],
-        MAX_MIB,
-    ),
-    "data_function": (
-        Annotated[
-            str | None,
-            typer.Option(
-                "--data-function", help="FILE.py:FUNCTION that builds your model's data set"
-            ),
-        ],
-        None,
-    ),
-    "loss_function": (
-        Annotated[
-            str | None,
-            typer.Option(
-                "--loss-function",
-                help="FILE.py:FUNCTION of your model's outputs and labels; default: cross entropy",
-            ),
-        ],
-        None,
-    ),
+    "batch_size": (BatchSizeOption, None),
+    "inputs": (InputOption, None),
+    "target": (TargetOption, None),
+    "loop_turns": (LoopTurnsOption, None),
+    "max_mib": (MaxMibOption, MAX_MIB),
+    "data_function": (DataFunctionOption, None),
+    "loss_function": (LossFunctionOption, None),
 }
 
 

@@ -1,121 +1,61 @@
-"""A job from what a user gives: a graph file, a workload of the zoo, or a PyTorch model."""
+"""A job for `driple stalls predict`, whose options are not those of `@job_options` yet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import typer
-
-from driple.cli.extras import require_torch
-from driple.cli.source import Reading, read_source, reading_of, refuse_file_flags
-from driple.errors import ConfigError
-from driple.graph.options import GRAPH_FORMATS
+from driple.cli.jobnotes import show_job
+from driple.cli.joboptions import DataFunctionOption as DatasetOption
+from driple.cli.joboptions import LossFunctionOption as LossOption
+from driple.jobs.load import JOB_HELP, Job, JobOptions, load_job
 
 if TYPE_CHECKING:
-    from driple.cli.graphoptions import GraphOptions
+    from driple.codec import Json
     from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["JOB_HELP", "DatasetOption", "GivenJob", "LossOption", "job_of"]
 
-JOB_HELP = (
-    f"graph file ({GRAPH_FORMATS}); workload such as resnet50/imagenet/b32/sgd/sync; built-in "
-    "PyTorch model such as mobilenet_v2; or FILE.py:FUNCTION that builds your own, with --dataset: "
-    "the file and these functions are executed"
-)
-DatasetOption = Annotated[
-    str | None, typer.Option(help="FILE.py:FUNCTION that builds your model's data set")
-]
-LossOption = Annotated[
-    str | None,
-    typer.Option(help="FILE.py:FUNCTION of your model's outputs and labels; cross entropy without"),
-]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Reading:
+    """What the reader says of a job."""
+
+    job: Job
+
+    def show(self, *, json: bool) -> None:
+        """Print it."""
+        show_job(self.job, json=json)
+
+    def to_json_dict(self) -> dict[str, Json]:
+        """The facts of every JSON about a job."""
+        from driple.api.results import job_facts
+
+        return {"job": job_facts(self.job)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenJob:
-    """What a user gave.
+    """A job, ready for simulating.
 
     Attributes:
-        job: ready for simulating.
-        reading: its graph, and what the reader says of it.
-        batch_size: samples of a device in an iteration; None of a graph file that does not tell.
-        samples: of an epoch of its own data set, or of the paper's; None where neither is known.
+        job: of the simulator.
+        reading: what the reader says of it.
     """
 
     job: PreparedJob
-    reading: Reading
-    batch_size: int | None
-    samples: int | None = None
+    reading: _Reading
 
 
 def job_of(
     text: str,
-    options: GraphOptions,
+    options: JobOptions,
     *,
     dataset: str | None = None,
     loss: str | None = None,
 ) -> GivenJob:
-    """A job from a graph file, a workload of the zoo, or a PyTorch model, built in or the user's.
-
-    Args:
-        text: which.
-        options: what the user adds to it; a PyTorch model's graph is made with its batch size.
-        dataset: function that builds the data set of the user's model.
-        loss: function of its outputs and labels.
-
-    Raises:
-        ConfigError: none of these, or options that make no sense for it.
-        GraphError: the file cannot be read, or holds no training step.
-        MissingExtraError: TensorFlow or PyTorch is needed, and not installed.
-    """
-    from driple.cluster.setting import Setting
+    """The job that a user named; see `driple.jobs.load.load_job`."""
     from driple.simulate.prepared_job import PreparedJob
 
-    batch_size = options.read.batch_size
-    if dataset is not None or (":" in text and not Path(text).exists()):
-        if dataset is None or batch_size is None:
-            raise ConfigError(
-                f"a model of your own, '{text}', needs --dataset FILE.py:FUNCTION and --batch-size"
-            )
-        refuse_file_flags(text, options)
-        require_torch("a PyTorch model's graph")
-        from driple.jobs.pytorch.step_graph import graph_of_functions
-
-        graph, samples = graph_of_functions(text, dataset, loss, batch_size)
-        return GivenJob(
-            job=PreparedJob(graph),
-            reading=reading_of(graph),
-            batch_size=batch_size,
-            samples=samples,
-        )
-    if not Path(text).exists() and "/" not in text and not Path(text).suffix:
-        from driple.jobs.pytorch.workloads import pytorch_workload_named
-
-        model = pytorch_workload_named(text)
-        refuse_file_flags(text, options)
-        require_torch("a PyTorch model's graph")
-        from driple.jobs.pytorch.step_graph import graph_of_workload
-
-        size = model.batch_size if batch_size is None else batch_size
-        graph = graph_of_workload(model, size)
-        return GivenJob(
-            job=PreparedJob(graph),
-            reading=reading_of(graph),
-            batch_size=size,
-            samples=model.samples,
-        )
-    reading = read_source(text, Setting.parse("V100-P1w2"), options)
-    own = None if Path(text).exists() else _batch_size_of(text)
-    size = batch_size or own
-    if size is not None:  # where towers share the samples, one of them was kept
-        size = max(1, round(size * reading.graph.report.samples_share))
-    return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=size)
-
-
-def _batch_size_of(name: str) -> int:
-    """The batch size of a workload of the zoo."""
-    from driple.jobs import Workload
-
-    return Workload.parse(name).batch_size
+    job = load_job(text, replace(options, data_function=dataset, loss_function=loss))
+    return GivenJob(job=PreparedJob(job.graph, cost=job.cost), reading=_Reading(job=job))

@@ -10,21 +10,21 @@ import sys
 
 import typer
 
-from driple.cli.compare import compare
 from driple.cli.dataset import dataset_app
 from driple.cli.env import env
 from driple.cli.evaluate import evaluate
-from driple.cli.graph import graph_app
+from driple.cli.inspect import inspect
 from driple.cli.measure import measure
-from driple.cli.model import model_app
+from driple.cli.plan import plan
 from driple.cli.predict import predict
 from driple.cli.simulate import simulate
 from driple.cli.stalls import stalls_app
+from driple.cli.sweep import sweep
 from driple.cli.terminal import escaped_streams, one_line
 from driple.cli.throughput import throughput_app
 from driple.cli.train import train
 from driple.cli.transfer import transfer
-from driple.cli.whatif import whatif
+from driple.cli.validate import validate
 from driple.cli.zoo import zoo_app
 from driple.errors import DripleError
 from driple.files import advice_on
@@ -44,18 +44,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(predict)
+app.command()(plan)
+app.command()(sweep)
+app.command()(inspect)
+app.command()(validate)
 app.command()(train)
 app.command()(transfer)
 app.command()(evaluate)
 app.command()(measure)
 app.command()(simulate)
-app.command()(whatif)
-app.command()(compare)
 app.command()(env)
-app.add_typer(graph_app, name="graph")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(zoo_app, name="zoo")
-app.add_typer(model_app, name="model")
 app.add_typer(throughput_app, name="throughput")
 app.add_typer(stalls_app, name="stalls")
 

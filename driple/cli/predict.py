@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from driple.cli.joboptions import JobArgument, SettingOption, job_options
 from driple.cli.jobnotes import show_job
+from driple.cli.joboptions import JobArgument, SettingOption, job_options
 from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json

@@ -11,7 +11,6 @@ from driple.cli.extras import require_torch
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file, output_folder
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.stalls_cost import cost
 from driple.cli.stalls_links import fit, predict
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
@@ -29,7 +28,6 @@ stalls_app = typer.Typer(
 
 _MOST_TOKENS = 500_000_000  # 2 GB in memory
 
-stalls_app.command()(cost)
 stalls_app.command()(fit)
 stalls_app.command()(predict)
 
