@@ -1,4 +1,4 @@
-"""Picture of `driple compare`: what every method says on every setting, with its known error."""
+"""Picture of `driple predict --method all`: every method on every setting, with its known error."""
 
 from __future__ import annotations
 
