@@ -97,8 +97,8 @@ class GridSweep:
 
     points: Points
     rates: FloatArray
-    counts: npt.NDArray[np.integer]
-    servers: npt.NDArray[np.integer]
+    counts: FloatArray
+    servers: FloatArray
     compressions: FloatArray
     profile: JobProfile
     compression: Compression
@@ -108,7 +108,7 @@ class GridSweep:
     spread: ServerSpread
     remarks: tuple[str, ...] = ()
 
-    def gains(self, at: npt.NDArray[np.integer] | None = None) -> dict[str, FloatArray]:
+    def gains(self, at: npt.NDArray[np.int64] | None = None) -> dict[str, FloatArray]:
         """Share of the iteration saved by doubling each resource, at all or at some points.
 
         Args:

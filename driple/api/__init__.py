@@ -6,7 +6,7 @@
     inspect(job)           -> InspectResult       what does Driple see of the job?
     validate(folder)       -> ValidateResult      how far is the simulator from published runs?
 
-Every result has `to_dict()` (the JSON of the command line, described by `api_schema.json`),
+Every result has `to_dict()` (the JSON of the command line, described by `driple/api/schema.json`),
 `to_frame()` (pandas) and an HTML table for notebooks. Names are imported when they are first used.
 """
 
@@ -16,19 +16,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from driple.analytic.whatif import GridOptions
     from driple.api.inspecting import InspectResult, inspect
     from driple.api.planning import PlanResult, plan
     from driple.api.predicting import Answer, PredictResult, predict
-    from driple.api.sweeping import SweepOptions, SweepResult, sweep
+    from driple.api.sweeping import SweepResult, sweep
     from driple.api.sweeping_traces import TraceOptions
     from driple.api.validating import ValidateResult, validate
 
 __all__ = [
     "Answer",
+    "GridOptions",
     "InspectResult",
     "PlanResult",
     "PredictResult",
-    "SweepOptions",
     "SweepResult",
     "TraceOptions",
     "ValidateResult",
@@ -40,12 +41,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "predicting": ("Answer", "PredictResult", "predict"),
-    "planning": ("PlanResult", "plan"),
-    "sweeping": ("SweepOptions", "SweepResult", "sweep"),
-    "sweeping_traces": ("TraceOptions",),
-    "inspecting": ("InspectResult", "inspect"),
-    "validating": ("ValidateResult", "validate"),
+    "driple.analytic.whatif": ("GridOptions",),
+    "driple.api.predicting": ("Answer", "PredictResult", "predict"),
+    "driple.api.planning": ("PlanResult", "plan"),
+    "driple.api.sweeping": ("SweepResult", "sweep"),
+    "driple.api.sweeping_traces": ("TraceOptions",),
+    "driple.api.inspecting": ("InspectResult", "inspect"),
+    "driple.api.validating": ("ValidateResult", "validate"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -53,4 +55,4 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'driple.api' has no attribute '{name}'")
-    return getattr(import_module(f"driple.api.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(_MODULE_OF[name]), name)
