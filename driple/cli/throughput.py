@@ -13,7 +13,6 @@ from driple.cli.extras import require_numba
 from driple.cli.numbers import MOST_SEED, finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.throughput_profile import import_, platform, profile
 from driple.codec import Json
 from driple.errors import ConfigError
 from driple.units import parse_rate, parse_whole_numbers
@@ -23,24 +22,14 @@ if TYPE_CHECKING:
     from driple.async_sgd.jobtrace import JobTrace
     from driple.async_sgd.scaling import Throughput
 
-__all__ = ["throughput_app"]
-
-throughput_app = typer.Typer(
-    help="Throughput on many workers from a trace of one (asynchronous SGD).",
-    rich_markup_mode=None,
-)
-
-throughput_app.command()(platform)
-throughput_app.command()(profile)
-throughput_app.command("import")(import_)
+__all__ = ["predict"]
 
 _BASELINES = ("linear", "Lin", "Cynthia", "Cynthia/2")
 _MOST_CHUNKS = 2_000_000
 
 
-@throughput_app.command("predict")
 def predict(
-    trace: Annotated[Path, typer.Argument(help="job trace of driple throughput profile")],
+    trace: Annotated[Path, typer.Argument(help="job trace of driple trace run")],
     workers: Annotated[str, typer.Option(help="numbers of workers: 4, 1-16, or 1,2,4,8")] = "1-8",
     ps: Annotated[
         int | None,
