@@ -172,7 +172,7 @@ def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
 
 @pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "RTX4000-P1w2/ho-10G"])
 def test_a_user_gets_the_number_that_was_validated(setting: str, tmp_path: Path) -> None:
-    """`driple zoo build`, then `driple simulate`: the published run of the same job."""
+    """`driple jobs build`, then `driple simulate`: the published run of the same job."""
     pytest.importorskip("tensorflow")
     graph, runner = tmp_path / "alexnet.pb", CliRunner()
     built = runner.invoke(app, ["zoo", "build", "alexnet/imagenet/b32/sgd/sync/nchw",

@@ -1,4 +1,4 @@
-"""What others published, from file to inspector: `driple dataset import`, `driple train` on it."""
+"""What others published, from file to inspector: `driple data import`, `driple train` on it."""
 
 import json
 import pickle

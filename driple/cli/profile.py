@@ -1,88 +1,87 @@
-"""`driple stalls`: how much of training is waiting, for what, and which instance to rent."""
+"""`driple profile`: where the time of a PyTorch script goes, and what its links cost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from driple.cli.extras import require_torch
-from driple.cli.numbers import finite_number, whole_number
+from driple.cli.numbers import BANDWIDTH_HELP, whole_number
 from driple.cli.outputs import output_file, output_folder
+from driple.cli.overrides import number, override, set_help, whole
+from driple.cli.profile_links import links
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.stalls_links import fit, predict
 from driple.cli.stopping import ending_on_sigterm
-from driple.errors import ConfigError
 from driple.units import parse_rate, parse_whole_numbers
 
 if TYPE_CHECKING:
     from driple.profiler.stall_profile import StallProfile
+    from driple.profiler.steps import Plan
 
-__all__ = ["stalls_app"]
+__all__ = ["profile_app"]
 
-stalls_app = typer.Typer(
-    help="How much of training is waiting, for what, and which instance to rent (Stash).",
-    rich_markup_mode=None,
+profile_app = typer.Typer(
+    help="Where the time of a PyTorch training script goes (Stash).", rich_markup_mode=None
 )
-
-_MOST_TOKENS = 500_000_000  # 2 GB in memory
-
-stalls_app.command()(fit)
-stalls_app.command()(predict)
+profile_app.command()(links)
 
 
-@stalls_app.command("run")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of a profile."""
+
+    machines: int = whole(2, "machines that namespaces stand in for in step 5", 1, 1024)
+    iterations: int = whole(10, "timed iterations of a launch", 2, 1_000_000)
+    warmup: int = whole(5, "untimed iterations before them", 3, 1_000_000)
+    tries: int = whole(3, "tries of a launch that is disturbed", 1, 1000)
+    timeout: float = number(600.0, "seconds until a launch is stopped", above=0, most=1e6)
+
+
+@profile_app.command("run")
 def run(
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="-- SCRIPT ARGS", help="training script, or -m MODULE, after --"),
     ] = None,
-    out: Annotated[
+    output: Annotated[
         Path,
         typer.Option(
-            help="folder of the profile; continued if it is there", callback=output_folder
+            "-o",
+            "--output",
+            help="folder to write; continued if it is there",
+            callback=output_folder,
         ),
-    ] = (Path("runs/stalls")),
-    processes: Annotated[
+    ] = (Path("runs/profile")),
+    devices: Annotated[
         int | None,
         typer.Option(
-            help="devices of a machine; default: its GPUs, or 2 of its CPUs",
+            help="devices of this machine; default: its GPUs, or 2 of its CPUs",
             callback=whole_number(1, 1024),
         ),
     ] = None,
-    data: Annotated[
+    reads: Annotated[
         list[Path] | None,
-        typer.Option(help="file or folder that the script reads; may be given several times"),
-    ] = None,
-    network: Annotated[
-        str | None,
-        typer.Option(help="rate of the links between namespaces that stand in for machines: 100M"),
-    ] = None,
-    machines: Annotated[
-        int,
-        typer.Option(help="that namespaces stand in for in step 5", callback=whole_number(1, 1024)),
-    ] = 2,
-    steps: Annotated[str, typer.Option(help="of the profile, such as 1,2,5")] = "1,2,3,4,5",
-    iterations: Annotated[
-        int, typer.Option(help="timed in a launch", callback=whole_number(2, 1_000_000))
-    ] = 10,
-    warmup: Annotated[
-        int, typer.Option(help="iterations before them", callback=whole_number(3, 1_000_000))
-    ] = 5,
-    repeats: Annotated[
-        int, typer.Option(help="launches of each step, interleaved", callback=whole_number(1, 1000))
-    ] = 3,
-    tries: Annotated[
-        int,
         typer.Option(
-            help="of a launch that other programs or machines disturb",
-            callback=whole_number(1, 1000),
+            metavar="PATH", help="file or folder that the script reads; may be given several times"
         ),
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option(help=f"{BANDWIDTH_HELP}; namespaces then stand in for machines")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="only these of the five steps, such as 1,2,5")
+    ] = "1,2,3,4,5",
+    repeats: Annotated[
+        int,
+        typer.Option(help="repeated measurements, interleaved", callback=whole_number(1, 1000)),
     ] = 3,
-    timeout: Annotated[
-        float, typer.Option(help="seconds for a launch", callback=finite_number(above=0, most=1e6))
-    ] = 600.0,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,
@@ -95,17 +94,17 @@ def run(
     cached; 5 several machines, synthetic. Interconnect stall = 2 - 1, network stall = 5 - 2, prep
     (CPU) stall = 4 - 2, fetch (disk) stall = 3 - 4. The script must train with
     DistributedDataParallel as torchrun starts it (rank and world size of the environment), from a
-    DataLoader. Steps that this machine cannot do are left out and named. Stop it at any time; the
-    same command goes on. On several machines, let torchrun start it on each, one per machine.
+    DataLoader. Steps that this machine cannot run are left out and named. Stop it at any time; the
+    same command continues. On several machines, start it with torchrun on each, one per machine.
 
     Examples:
 
-      driple stalls run --data images/ -- train.py --batch-size 64 --data images/
+      driple profile run --reads images/ -- train.py --batch-size 64 --data images/
 
-      driple stalls run --network 100M --plot stalls.png -- -m driple.profiler.train resnet18
+      driple profile run --bandwidth 100M --plot stalls.png -- -m driple.profiler.train resnet18
 
       torchrun --nnodes 2 --node-rank 0 --master-addr node0 --nproc-per-node 1
-      -m driple.cli.main stalls run --steps 1,2,5 -- train.py    (node-rank 1 on the other machine)
+      -m driple profile run --only 1,2,5 -- train.py    (node-rank 1 on the other machine)
     """
     if plot is not None:
         from driple.plot.pattern import check_picture
@@ -113,60 +112,65 @@ def run(
         check_picture(plot)
     from driple.profiler.steps import STEPS
 
-    numbers = parse_whole_numbers("--steps", steps, max(STEPS))
-    bits_per_s = None if network is None else parse_rate("--network", network)
+    values = override(_Values, set_)
+    numbers = parse_whole_numbers("--only", only, max(STEPS))
+    bits_per_s = None if bandwidth is None else parse_rate("--bandwidth", bandwidth)
     require_torch("profiling")
     from driple.profiler.caches import check_data
-    from driple.profiler.machines import Group
     from driple.profiler.steps import Plan
-    from driple.profiler.steps_runner import (
-        check_command,
-        default_processes,
-        follow,
-        profile_script,
-    )
+    from driple.profiler.steps_runner import check_command, default_processes
 
     check_command(command or [])
-    check_data(data or [])
-
+    check_data(reads or [])
     plan = Plan(
-        processes=default_processes() if processes is None else processes,
-        machines=machines,
+        processes=default_processes() if devices is None else devices,
+        machines=values.machines,
         network_bits_per_s=bits_per_s,
-        iterations=iterations,
-        warmup=warmup,
+        iterations=values.iterations,
+        warmup=values.warmup,
         repeats=repeats,
-        tries=tries,
-        timeout_s=timeout,
+        tries=values.tries,
+        timeout_s=values.timeout,
     )
+    profile = _profile(command or [], plan, output, reads or [], numbers)
+    if profile is not None:
+        _show(profile, json=json, plot=plot)
+
+
+def _profile(
+    command: list[str], plan: Plan, output: Path, reads: list[Path], steps: Sequence[int]
+) -> StallProfile | None:
+    """Profile with a progress bar; None on a machine that only takes part."""
+    from driple.profiler.machines import Group
+    from driple.profiler.steps_runner import follow, profile_script
+
     with ending_on_sigterm():
         group = Group.of_environment()
         if group is not None and group.rank:
             note(f"machine {group.rank} of {group.size}: waiting for machine 0")
-            launches = follow(group, command or [], plan, out)
+            launches = follow(group, command, plan, output)
             note(
                 f"machine {group.rank} took part in {launches} launches; machine 0 has the results"
             )
-            return
+            return None
         with progress_bar() as bar:
             task = bar.add_task("profiling", total=None)
-            profile = profile_script(
-                command or [],
+            return profile_script(
+                command,
                 plan,
-                out,
-                data=data or [],
-                steps=numbers,
+                output,
+                data=reads,
+                steps=steps,
                 group=group,
                 progress=lambda what, done, total: bar.update(
                     task, description=what, completed=done, total=total
                 ),
             )
-    _show(profile, json=json, plot=plot)
 
 
-@stalls_app.command("show")
+@profile_app.command("show")
 def show(
-    profile: Annotated[Path, typer.Argument(help="folder of driple stalls run")],
+    profile: Annotated[Path, typer.Argument(help="folder of driple profile run")],
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,
@@ -177,7 +181,7 @@ def show(
 
     Example:
 
-      driple stalls show runs/stalls --plot stalls.png
+      driple profile show runs/profile --plot stalls.png
     """
     from driple.profiler.stall_profile import read_profile
 
@@ -186,46 +190,6 @@ def show(
 
         check_picture(plot)
     _show(read_profile(profile), json=json, plot=plot)
-
-
-@stalls_app.command("data")
-def data_(
-    place: Annotated[Path, typer.Argument(help="folder of images, or file of tokens (.npy)")],
-    samples: Annotated[
-        int, typer.Option(help="how many", callback=whole_number(1, 10_000_000))
-    ] = 2048,
-    image_size: Annotated[
-        int, typer.Option(help="height and width, pixels", callback=whole_number(8, 4096))
-    ] = 256,
-    classes: Annotated[
-        int,
-        typer.Option(help="folders that images are spread over", callback=whole_number(1, 100_000)),
-    ] = 10,
-    length: Annotated[
-        int, typer.Option(help="tokens of a sample", callback=whole_number(1, 1_000_000))
-    ] = 128,
-) -> None:
-    """Generate data for the built-in workloads: JPEG images in class folders, or rows of tokens.
-
-    Examples:
-
-      driple stalls data images/ --samples 4096
-
-      driple stalls data tokens.npy --length 384
-    """
-    if place.suffix == ".npy" and samples * length > _MOST_TOKENS:
-        raise ConfigError(
-            f"--samples {samples} of --length {length} are {samples * length} tokens, at most "
-            f"{_MOST_TOKENS} are made; give fewer or shorter samples"
-        )
-    require_torch("making data")
-    from driple.jobs.pytorch.samples import make_images, make_tokens
-
-    if place.suffix == ".npy":
-        make_tokens(place, samples, length)
-    else:
-        make_images(place, samples, image_size, classes)
-    note(f"wrote {place}: {samples} samples")
 
 
 def _show(profile: StallProfile, *, json: bool, plot: Path | None) -> None:
@@ -249,10 +213,10 @@ def _print(profile: StallProfile) -> None:
     print(f"{' '.join(profile.about.command)}: {profile.about.plan.processes} devices")
     per_epoch, stalls = profile.batches_per_epoch, profile.stalls()
     rows = []
-    for number, values in profile.times.items():
+    for step, values in profile.times.items():
         seconds = sum(values.values()) / len(values)
         epoch = "" if per_epoch is None else f"{per_epoch * seconds:.1f} s"
-        row = [f"{number}  {STEPS[number].title}", f"{1e3 * seconds:.1f} ms", epoch]
+        row = [f"{step}  {STEPS[step].title}", f"{1e3 * seconds:.1f} ms", epoch]
         rows.append([*row, str(len(values))])
     print_table(["step", "iteration", "epoch", "repetitions"], rows)
     rows = []
@@ -273,5 +237,5 @@ def _print(profile: StallProfile) -> None:
     if cleared:
         print(f"caches were cleared with {' and '.join(sorted(cleared))}")
     print(f"the profiler itself took at most {profile.overhead_pct():.2f} % of a launch")
-    for number, why in profile.left_out.items():
-        print(f"step {number} was left out: {why}")
+    for step, why in profile.left_out.items():
+        print(f"step {step} was left out: {why}")

@@ -57,7 +57,7 @@ def test_the_papers_spelling_finds_its_workloads() -> None:
 @pytest.mark.parametrize(
     ("typed", "offer"),
     [
-        ("nosuch", "driple zoo list shows all"),
+        ("nosuch", "driple jobs list shows all"),
         ("ResNet21", "did you mean resnet20, resnet32, "),
         ("resnet20/imagenet", "did you mean resnet20/cifar10/"),
         ("fp15", "did you mean fp16?"),

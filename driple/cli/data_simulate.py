@@ -1,4 +1,4 @@
-"""`driple simulate --all`: data sets with simulated labels, one for each setting."""
+"""`driple data simulate`: data sets with simulated labels, one for each setting."""
 
 from __future__ import annotations
 
@@ -9,53 +9,42 @@ import typer
 
 from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.outputs import output_folder
-from driple.cli.show import note, progress_bar
+from driple.cli.show import note, print_json, progress_bar
 
 __all__ = ["simulate"]
 
 
 def simulate(
-    graphs: Annotated[Path, typer.Argument(help="folder that driple zoo build --all wrote")],
+    graphs: Annotated[Path, typer.Argument(help="folder that driple jobs build --all wrote")],
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="folder of the data sets", callback=output_folder),
-    ] = None,
+        Path, typer.Option("-o", "--output", help="folder to write", callback=output_folder)
+    ],
     setting: Annotated[
         list[str] | None,
-        typer.Option(help="cluster setting, may be given several times; default: all GPU settings"),
+        typer.Option(help="setting, may be given several times; default: all known GPU settings"),
     ] = None,
     steps: Annotated[
         int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
     ] = 100,
-    seed: Annotated[
-        int,
-        typer.Option(help="random seed of the jitter", callback=whole_number(0, MOST_SEED)),
-    ] = 0,
-    all_: Annotated[
-        bool, typer.Option("--all", help="every graph of the folder, on every setting")
-    ] = False,
+    seed: Annotated[int, typer.Option(help="random seed", callback=whole_number(0, MOST_SEED))] = 0,
     processes: Annotated[
         int, typer.Option(help="parallel processes", callback=whole_number(1, 256))
     ] = 2,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
-    """Simulate every graph of a folder on every setting; the same command continues a stopped run.
+    """Simulate every graph of a folder on every setting, and write a data set of each setting.
 
-    For one graph: driple predict JOB --method simulator.
+    The same command continues where it was stopped.
 
     Example:
 
-      driple simulate graphs/ --all -o datasets/simulated
+      driple data simulate graphs/ --setting V100-P1w2 -o datasets/simulated
     """
     from driple.cluster.setting import KNOWN_SETTINGS, Setting
     from driple.dataset.graph_store import GraphStore
     from driple.dataset.simulated import SimulationPlan, simulate_store
-    from driple.errors import ConfigError
     from driple.simulate.calibration import is_cpu
 
-    if not all_:
-        raise ConfigError(f"for one graph: driple predict {graphs} --method simulator")
-    if output is None:
-        raise ConfigError("--all needs -o FOLDER, where the data sets go")
     wanted = tuple(Setting.parse(name) for name in setting or KNOWN_SETTINGS)
     if not setting:
         wanted = tuple(item for item in wanted if not is_cpu(item.device))
@@ -72,3 +61,5 @@ def simulate(
         )
     for place in made:
         note(f"wrote {place}: {len(store.places)} workloads, simulated")
+    if json:
+        print_json({"folders": [str(place) for place in made], "examples": len(store.places)})

@@ -1,4 +1,4 @@
-"""`driple dataset`: look at data sets, and make them of measured runs."""
+"""`driple data`: look at data sets, and make them from recorded, published or simulated runs."""
 
 from __future__ import annotations
 
@@ -7,38 +7,90 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.graphoptions import (
-    MAX_MIB,
-    BatchSizeOption,
-    InputOption,
-    LoopTurnsOption,
-    MaxMibOption,
-    TargetOption,
-    graph_options,
-)
+from driple.cli.data_simulate import simulate
+from driple.cli.joboptions import BatchSizeOption, InputOption, options_of
 from driple.cli.numbers import finite_number
 from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+    from driple.dataset.example import Dataset
+    from driple.jobs.load import JobOptions
     from driple.trace.provenance import Provenance
 
-__all__ = ["dataset_app"]
+__all__ = ["data_app"]
 
-dataset_app = typer.Typer(help="Data sets of measured workloads.", rich_markup_mode=None)
+_DATA_SET_FILE = "dataset.json"
+
+data_app = typer.Typer(
+    help="Data sets: list, show, label, import, simulate.", rich_markup_mode=None
+)
+data_app.command()(simulate)
 
 
-@dataset_app.command("info")
-def info(
-    dataset: Annotated[Path, typer.Argument(help="data set folder")],
+@data_app.command("list")
+def list_(
+    folder: Annotated[Path, typer.Argument(help="a data set, or a folder of data sets")] = Path(
+        "datasets"
+    ),
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
-    """Show what a data set holds and where its labels come from.
+    """List the data sets of a folder, or describe one: workloads, families, labels, origin.
 
-    Example:
+    Examples:
 
-      driple dataset info datasets/CPU-P1w2_ho-200M
+      driple data list
+
+      driple data list datasets/CPU-P1w2_ho-200M
     """
+    if (folder / _DATA_SET_FILE).exists():
+        _describe(folder, json=json)
+        return
+    _list_folder(folder, json=json)
+
+
+def _list_folder(folder: Path, *, json: bool) -> None:
+    """A row for each data set below the folder, at most two levels down."""
+    from driple.dataset.store import read_dataset
+    from driple.errors import DatasetError
+
+    places = sorted({file.parent for depth in ("*", "*/*")
+                     for file in folder.glob(f"{depth}/{_DATA_SET_FILE}")})  # fmt: skip
+    if not places:
+        raise DatasetError(
+            f"{folder} holds no data set (no {_DATA_SET_FILE} in it or below); give another "
+            "folder, or make one with driple measure WORKLOAD --dataset FOLDER"
+        )
+    found = [(place, read_dataset(place)) for place in places]
+    if json:
+        print_json({
+            "data_sets": [
+                {
+                    "folder": str(place),
+                    "name": data.name,
+                    "setting": data.setting,
+                    "examples": len(data.examples),
+                    "label_sources": sorted({item.label_source for item in data.examples}),
+                }
+                for place, data in found
+            ]
+        })  # fmt: skip
+        return
+    rows = [
+        [
+            str(place.relative_to(folder)),
+            data.setting,
+            str(len(data.examples)),
+            ", ".join(sorted({item.label_source for item in data.examples})),
+        ]
+        for place, data in found
+    ]
+    print_table([f"in {folder}", "setting", "workloads", "labels"], rows)
+
+
+def _describe(dataset: Path, *, json: bool) -> None:
+    """One data set: families, targets and their repeatability."""
     from collections import Counter
 
     import numpy as np
@@ -87,7 +139,7 @@ def _print_origin(about: Provenance) -> None:
     )
 
 
-@dataset_app.command("show")
+@data_app.command("show")
 def show(
     dataset: Annotated[Path, typer.Argument(help="data set folder")],
     workload: Annotated[str, typer.Argument(help="name of a workload in it")],
@@ -97,7 +149,7 @@ def show(
 
     Example:
 
-      driple dataset show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
+      driple data show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError
@@ -127,88 +179,103 @@ def show(
     print_targets(item.targets, item.iteration_time_s)
 
 
-@dataset_app.command("import")
+@data_app.command("import")
 def import_(
-    setting: Annotated[str, typer.Option(help="cluster setting of the labels")],
     file: Annotated[
-        Path | None, typer.Argument(help="a data set of the public Driple data (.pkl)")
-    ] = None,
-    perf: Annotated[Path | None, typer.Option(help="a result table of DriplePerf (.csv)")] = None,
+        Path,
+        typer.Argument(help="public Driple data (.pkl), or a result table of DriplePerf (.csv)"),
+    ],
+    setting: Annotated[str, typer.Option(help="setting of the labels")],
     graphs: Annotated[
         Path | None,
-        typer.Option(help="with --perf: folder with the graph of each job, JOB.pbtxt or JOB.pb"),
+        typer.Option(help="for a table: folder with the graph of each job, JOB.pbtxt or JOB.pb"),
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
-    target: TargetOption = None,
-    loop_turns: LoopTurnsOption = None,
-    max_mib: MaxMibOption = MAX_MIB,
     output: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
-            help="data set folder; by default datasets/SETTING-...",
+            help="folder to write; default: datasets/SETTING-...",
             callback=output_folder,
         ),
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
-    """Make a data set of what Driple's authors published, or of what their DriplePerf wrote.
+    """Make a data set from what Driple's authors published, or from what their DriplePerf wrote.
 
-    Of a .pkl file only tensors are read; anything else in it is refused. Its workloads keep their
-    parts (train, val, test), and driple train uses them.
+    Driple reads only the tensors of a .pkl file and refuses anything else in it. The workloads keep
+    their parts (train, val, test), and driple train uses them.
 
     Examples:
 
-      driple dataset import V100-P1w2-ho-PCIe.pkl --setting V100
+      driple data import V100-P1w2-ho-PCIe.pkl --setting V100
 
-      driple dataset import --perf result.csv --graphs graphs --setting 2080Ti
+      driple data import result.csv --graphs graphs --setting 2080Ti
     """
     from driple.cluster.setting import Setting
-    from driple.dataset.perftable import read_perf_table
     from driple.dataset.released import read_released
     from driple.dataset.store import write_dataset
     from driple.dataset.tables import require_pyarrow
     from driple.errors import ConfigError
 
-    if (file is None) == (perf is None):
-        raise ConfigError("give either a .pkl file or --perf TABLE.csv")
-    if (perf is None) != (graphs is None):
-        raise ConfigError("--perf and --graphs belong together: a table holds no graphs")
-    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
-    if options.flags and graphs is None:
+    is_table = file.suffix.lower() == ".csv"
+    if is_table and graphs is None:
+        raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
+    options = options_of(batch_size, input_)
+    if not is_table and (options.flags or graphs is not None):
+        flags = [*(["--graphs"] if graphs is not None else []), *options.flags]
         raise ConfigError(
-            f"{' and '.join(options.flags)}: these are for the graphs of --graphs, and a .pkl file "
-            "has none; leave them out"
+            f"{' and '.join(flags)} apply to a table of DriplePerf (.csv), and {file} is none; "
+            "leave them out"
         )
     require_pyarrow()
     wanted = Setting.parse(setting)
-    if file is not None:
+    if is_table and graphs is not None:
+        data = _read_table(file, wanted, graphs, options)
+    else:
         data = read_released(file, wanted)
-    elif perf is not None and graphs is not None:
-        with progress_bar() as bar:
-            task = bar.add_task("reading graphs", total=None)
-            data = read_perf_table(
-                perf,
-                wanted,
-                graphs,
-                max_bytes=options.max_bytes,
-                options=options.read,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )
     folder = output or Path("datasets") / data.name
     write_dataset(data, folder)
     note(f"wrote {folder}")
     note(f"train on it: driple train --setting {wanted.name} --dataset {folder}")
-    print(f"{len(data.examples)} workloads")
+    _print_made(folder, data, json=json)
 
 
-@dataset_app.command("build")
-def build(
+def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions) -> Dataset:
+    """A data set from a table of DriplePerf, with a progress bar."""
+    from driple.dataset.perftable import read_perf_table
+
+    with progress_bar() as bar:
+        task = bar.add_task("reading graphs", total=None)
+        return read_perf_table(
+            table,
+            setting,
+            graphs,
+            max_bytes=options.max_bytes,
+            options=options.read,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def _print_made(folder: Path, data: Dataset, *, json: bool) -> None:
+    """How many workloads a new data set has."""
+    if json:
+        made = {"folder": str(folder), "setting": data.setting, "examples": len(data.examples)}
+        print_json(made | {"runs": data.about.num_runs})
+    elif data.about.num_runs:
+        print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
+    else:
+        print(f"{len(data.examples)} workloads")
+
+
+@data_app.command("label")
+def label(
     campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="data set folder to write", callback=output_folder),
+        typer.Option("-o", "--output", help="folder to write", callback=output_folder),
     ],
     grid_ms: Annotated[
         float,
@@ -220,12 +287,13 @@ def build(
     traces: Annotated[
         bool, typer.Option(help="also store every raw sample beside the labels")
     ] = True,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Label the runs of a campaign and write them as a data set.
 
     Example:
 
-      driple dataset build runs/cpu -o datasets/CPU-P1w2_ho-200M
+      driple data label runs/cpu -o datasets/CPU-P1w2_ho-200M
     """
     from driple.dataset.store import write_dataset
     from driple.dataset.tables import require_pyarrow
@@ -241,4 +309,4 @@ def build(
 
         write_archive(campaign, output)
     note(f"wrote {output}")
-    print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
+    _print_made(output, data, json=json)

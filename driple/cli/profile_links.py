@@ -1,4 +1,4 @@
-"""`driple stalls fit | predict`: links fitted to measured stalls, stalls of other graphs."""
+"""`driple profile links`: links fitted to measured stalls, and the stalls of other jobs."""
 
 from __future__ import annotations
 
@@ -8,53 +8,105 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.graphoptions import (
-    MAX_MIB,
-    BatchSizeOption,
-    InputOption,
-    LoopTurnsOption,
-    MaxMibOption,
-    TargetOption,
-    graph_options,
-)
-from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
+from driple.cli.jobnotes import show_job
+from driple.cli.joboptions import job_options
+from driple.cli.numbers import BANDWIDTH_HELP
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table
 from driple.codec import to_dict
 from driple.errors import ConfigError
+from driple.jobs.load import JOB_HELP, JobOptions, load_job
 from driple.units import parse_rate
 
 if TYPE_CHECKING:
     from driple.profiler.communication import Channel
     from driple.profiler.linkfit import LinkFit, Observation
 
-__all__ = ["fit", "predict"]
+__all__ = ["links"]
+
+_PROFILE_FILE = "profile.json"
+_SETTING = "V100-R8/ho-NVLink"
 
 
-def fit(
-    profiles: Annotated[
-        list[Path], typer.Argument(help="folders of driple stalls run, of three models or more")
+@job_options
+def links(
+    options: JobOptions,
+    job: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="JOB | PROFILE...",
+            help=f"to predict, a job: {JOB_HELP}; to fit, folders of driple profile run, of three "
+            "models or more",
+        ),
     ],
+    setting: Annotated[
+        str | None, typer.Option(help=f"for a job: a ring on one machine; default: {_SETTING}")
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option(help=f"for a job, between machines: {BANDWIDTH_HELP}")
+    ] = None,
+    links: Annotated[
+        Path | None,
+        typer.Option(help="for a job: links that this command fitted; others are calibrated"),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="file of links for driple stalls predict", callback=output_file
+            "-o", "--output", help="for profiles: file to write (.json)", callback=output_file
         ),
     ] = None,
     interconnect: Annotated[
-        str, typer.Option(help="what joins the devices of the machine, such as PCIe3")
-    ] = "interconnect",
+        str | None,
+        typer.Option(help="for profiles: what joins the devices of the machine, such as PCIe3"),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
-    """Fit latency and rate of links to measured stalls, and tell the error on left-out models.
+    """Fit links to measured stalls, or predict the stalls of a job: T = L (tau + G / (L B)).
 
-    T = L (tau + G / (L B)) of the paper's section VI-A, with the buckets of DistributedDataParallel
-    and the overlap with the backward pass.
+    Given profiles, the command fits latency tau and rate B of each link and prints the error on
+    models that it left out. Given a job, it predicts the interconnect and network stall, with the
+    buckets of DistributedDataParallel and the overlap with the backward pass (Stash, section VI-A).
 
-    Example:
+    Examples:
 
-      driple stalls fit runs/stalls/* -o links.json
+      driple profile links runs/resnet18 runs/vgg11 runs/bert -o links.json
+
+      driple profile links datasets/examples/resnet50.pbtxt --setting V100-R8/ho-NVLink
+      --bandwidth 10G --links links.json
     """
+    profiles = [Path(name) for name in job if (Path(name) / _PROFILE_FILE).is_file()]
+    for_a_job = {"--setting": setting, "--bandwidth": bandwidth, "--links": links}
+    for_profiles = {"--output": output, "--interconnect": interconnect}
+    if not profiles:
+        if len(job) > 1:
+            raise ConfigError(
+                f"{job[0]} and {job[1]} are no profiles (no {_PROFILE_FILE} in them); give one job "
+                "to predict, or folders of driple profile run to fit"
+            )
+        _refuse(for_profiles, "a job")
+        _predict(job[0], setting or _SETTING, bandwidth, links, options, json=json)
+        return
+    if len(profiles) < len(job):
+        other = next(name for name in job if Path(name) not in profiles)
+        raise ConfigError(
+            f"{other} holds no stall profile (no {_PROFILE_FILE} in it), and the others do; leave "
+            "it out, or give one job alone"
+        )
+    _refuse(for_a_job, "profiles")
+    if options.flags:
+        raise ConfigError(f"{' and '.join(options.flags)}: not for profiles; leave them out")
+    _fit(profiles, output, interconnect or "interconnect", json=json)
+
+
+def _refuse(flags: dict[str, Path | str | None], given: str) -> None:
+    """Refuse options of the other half of the command."""
+    odd = [flag for flag, value in flags.items() if value is not None]
+    if odd:
+        raise ConfigError(f"{' and '.join(odd)}: not for {given}; leave out what does not apply")
+
+
+def _fit(profiles: list[Path], output: Path | None, interconnect: str, *, json: bool) -> None:
+    """Fit the links of some profiles, and show and store them."""
     from driple.profiler.linkfit import fit_channel, observations_of, write_channels
     from driple.profiler.stall_profile import read_profile
 
@@ -82,33 +134,17 @@ def fit(
         note(f"wrote {output}")
 
 
-def predict(
-    graph: Annotated[str, typer.Argument(help=JOB_HELP)],
-    setting: Annotated[
-        str, typer.Option(help="ring on one machine, such as V100-R8/ho-NVLink")
-    ] = "V100-R8/ho-NVLink",
-    network: Annotated[
-        str | None, typer.Option(help="rate of the network between machines, such as 10G")
-    ] = None,
-    links: Annotated[
-        Path | None, typer.Option(help="fitted links (driple stalls fit); others are calibrated")
-    ] = None,
-    batch_size: BatchSizeOption = None,
-    input_: InputOption = None,
-    target: TargetOption = None,
-    loop_turns: LoopTurnsOption = None,
-    max_mib: MaxMibOption = MAX_MIB,
-    dataset: DatasetOption = None,
-    loss: LossOption = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+def _predict(
+    graph: str,
+    setting: str,
+    bandwidth: str | None,
+    links: Path | None,
+    options: JobOptions,
+    *,
+    json: bool,
 ) -> None:
-    """Predict the interconnect and network stall of a graph, by T = L (tau + G / (L B)).
-
-    Example:
-
-      driple stalls predict datasets/examples/resnet50.pbtxt --setting V100-R8/ho-NVLink
-      --network 10G
-    """
+    """Predict the stalls of one job."""
+    from driple.api.results import job_facts
     from driple.cluster.setting import Setting
     from driple.cluster.topology import topology_of
     from driple.profiler.communication import (
@@ -119,8 +155,8 @@ def predict(
     )
     from driple.profiler.linkfit import read_channels
     from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.prepared_job import PreparedJob
 
-    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     wanted = Setting.parse(setting)
     if wanted.num_servers or wanted.num_workers < 2:
         raise ConfigError(
@@ -134,17 +170,17 @@ def predict(
         known = fitted.get(name.lower())
         return known or calibrated_channel(name, bytes_per_s, workers, calibration)
 
-    given = job_of(graph, options, dataset=dataset, loss=loss)
-    given.reading.show(json=json)
-    job = given.job
+    loaded = load_job(graph, options)
+    show_job(loaded, json=json)
+    job = PreparedJob(loaded.graph, cost=loaded.cost)
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]
-    if network is not None:
-        channels.append(channel_of(network.upper(), parse_rate("--network", network) / 8))
+    if bandwidth is not None:
+        channels.append(channel_of(bandwidth.upper(), parse_rate("--bandwidth", bandwidth) / 8))
     waits = [communication_stall(gradients, buckets, one, workers) for one in channels]
     # The ring crosses both links; the slower one holds it up (section IV-B2).
-    network_s = None if network is None else max(waits[1] - waits[0], 0.0)
+    network_s = None if bandwidth is None else max(waits[1] - waits[0], 0.0)
     one_s = gradients.end_s
     found = {
         "setting": wanted.name,
@@ -157,7 +193,7 @@ def predict(
         "network_stall_s": network_s,
         "network_stall_pct": None if network_s is None else 100 * network_s / (one_s + waits[0]),
         "channels": [to_dict(one) for one in channels],
-        **given.reading.to_json_dict(),
+        "job": job_facts(loaded),
     }
     if json:
         print_json(found)
