@@ -18,7 +18,7 @@ from driple.errors import GraphError, SettingError
 from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.predict import Prediction
-from driple.inspector.predict import checked_predict as predict_alone
+from driple.inspector.predict import predict as predict_alone
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["allowed_error", "checked_predict", "compared"]
