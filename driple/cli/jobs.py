@@ -98,17 +98,17 @@ def job_of(
         require_torch("a PyTorch model's graph")
         from driple.jobs.pytorch.step_graph import graph_of_workload
 
-        size = model.batch_size if batch_size is None else batch_size
-        graph = graph_of_workload(model, size)
+        samples = model.batch_size if batch_size is None else batch_size
+        graph = graph_of_workload(model, samples)
         return GivenJob(
             job=PreparedJob(graph),
             reading=reading_of(graph),
-            batch_size=size,
+            batch_size=samples,
             samples=model.samples,
         )
     reading = read_source(text, Setting.parse("V100-P1w2"), options)
     own = None if Path(text).exists() else _batch_size_of(text)
-    size = batch_size or own
+    size = own if batch_size is None else batch_size
     if size is not None:  # where towers share the samples, one of them was kept
         size = max(1, round(size * reading.graph.report.samples_share))
     return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=size)

@@ -160,7 +160,7 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
 def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
-    right = checked_module.checked_predict
+    right = checked_module.predict
 
     def busy(*arguments: Any, **more: Any) -> Prediction:
         return replace(right(*arguments, **more), targets=Targets(values))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from driple.hardware import device_named
 
+from driple.catalog import device_named
 from driple.errors import ConfigError
 from driple.simulate.kernels import (
     DeviceEfficiency,
