@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from driple.catalog import device_named
+from driple.codec import from_json
 from driple.errors import ConfigError
 from driple.simulate.kernels import (
     DeviceEfficiency,
@@ -16,7 +17,6 @@ from driple.simulate.kernels import (
     UnitTimes,
     kernel_times,
     op_times,
-    read_numbers,
     unit_times,
 )
 from driple.simulate.optable import BIAS_GRADIENT, MATMUL, MEMORY_KINDS, PRODUCT_KINDS, OpTable
@@ -255,14 +255,15 @@ def test_an_op_of_a_graph_counts_as_often_as_it_runs() -> None:
 
 def test_odd_numbers_are_refused() -> None:
     good = {"compute": 0.5, "tensor": 0.25, "memory": 0.8, "start_s": 1e-3}
-    assert read_numbers(DeviceEfficiency, good) == REACHED
+    assert from_json(DeviceEfficiency, good, where="device") == REACHED
     for odd in (0.0, -1.0, True, "0.5", float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match="efficiency memory must be positive numbers"):
-            read_numbers(DeviceEfficiency, {**good, "memory": odd})
-    with pytest.raises(ConfigError, match="too many or too few: more"):
-        read_numbers(DeviceEfficiency, {**good, "more": 1.0})
-    with pytest.raises(ConfigError, match="too many or too few: compute"):
-        read_numbers(DeviceEfficiency, {n: v for n, v in good.items() if n != "compute"})
+        with pytest.raises(ConfigError, match="memory"):
+            from_json(DeviceEfficiency, {**good, "memory": odd}, where="device")
+    with pytest.raises(ConfigError, match="more"):
+        from_json(DeviceEfficiency, {**good, "more": 1.0}, where="device")
+    with pytest.raises(ConfigError, match="compute"):
+        few = {n: v for n, v in good.items() if n != "compute"}
+        from_json(DeviceEfficiency, few, where="device")
     for name, length in (("product", 7), ("gradient", 2), ("memory", 7), ("half_memory", 7)):
         with pytest.raises(ConfigError, match=f"efficiency {name} needs {length} numbers, got 3"):
             replace(KERNELS, **{name: (1.0, 1.0, 1.0)})

@@ -12,7 +12,6 @@ from driple.async_sgd.compiled import compile_job
 from driple.async_sgd.jobtrace import Resource, read_job_trace, write_job_trace
 from driple.async_sgd.overhead import Overhead
 from driple.async_sgd.scaling import Cluster, simulate_workers
-
 from tests.measure.records import RECORDS, traced
 
 

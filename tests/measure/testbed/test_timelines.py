@@ -18,7 +18,6 @@ from driple.async_sgd.overhead import Overhead
 from driple.async_sgd.scaling import Cluster, simulate_workers
 from driple.errors import TraceError
 from driple.measure.testbed.profile import read_recorded
-
 from tests.measure.records import RECORDS, traced
 
 
