@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.errors import DripleError
-    from driple.estimation.checked import checked_predict
+    from driple.estimation.checked import predict
     from driple.graph import OpGraph, read_graph
     from driple.inspector.checkpoint import Checkpoint, load_checkpoint
     from driple.inspector.predict import Prediction
@@ -28,8 +28,8 @@ __all__ = [
     "Prediction",
     "Setting",
     "Targets",
-    "checked_predict",
     "load_checkpoint",
+    "predict",
     "read_graph",
 ]
 
@@ -41,7 +41,7 @@ _HOMES = {
     "Setting": "driple.cluster.setting",
     "Targets": "driple.trace.targets",
     "load_checkpoint": "driple.inspector.checkpoint",
-    "checked_predict": "driple.estimation.checked",
+    "predict": "driple.estimation.checked",
     "read_graph": "driple.graph",
 }
 

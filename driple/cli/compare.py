@@ -237,7 +237,7 @@ def _predicted(
     from math import exp, expm1, hypot, log, log1p
 
     from driple.errors import CheckpointError, PredictionError
-    from driple.estimation.checked import checked_predict
+    from driple.estimation.checked import predict
     from driple.estimation.compare import Estimate, p90_of
     from driple.inspector.checkpoint import load_checkpoint
     from driple.inspector.checkpoint_places import checkpoint_path
@@ -247,7 +247,7 @@ def _predicted(
     except CheckpointError:
         return None, f"no inspector of preset {preset} for {setting.name}"
     try:
-        prediction = checked_predict(job.graph, load_checkpoint(file), job=job, scene=scene)
+        prediction = predict(job.graph, load_checkpoint(file), job=job, scene=scene)
     except PredictionError as error:
         return None, str(error)
     doubts = (*prediction.warnings, *((prediction.outdated,) if prediction.outdated else ()))

@@ -77,7 +77,7 @@ def predict(
     from driple.cli.source import read_file
     from driple.cluster.setting import Setting
     from driple.cluster.topology import known_scene
-    from driple.estimation.checked import checked_predict as predict_graph
+    from driple.estimation.checked import predict as predict_graph
     from driple.simulate.prepared_job import assumptions_on
 
     if plot is not None:

@@ -72,6 +72,7 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "assumptions",
         "unknown_dimensions",
         "unknown_share",
+        "unknown_turns",
         "notes",
         "op_types_without_cost",
     ]
@@ -160,7 +161,7 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
 def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
-    right = checked_module.checked_predict
+    right = checked_module.predict
 
     def busy(*arguments: Any, **more: Any) -> Prediction:
         return replace(right(*arguments, **more), targets=Targets(values))
@@ -310,11 +311,11 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_a_place_that_takes_no_picture_gets_one_line(tmp_path: Path) -> None:
     """A folder that is missing, and a folder in place of the file; nothing is left there."""
     (tmp_path / "folder.png").mkdir()
-    for target, reason in (("none/a.png", "No such file"), ("folder.png", "no regular file")):
+    for target, reason in (("none/a.png", "does not exist"), ("folder.png", "it is a folder")):
         done = driple("predict", EXAMPLE, "--setting", "cpu", "--plot", tmp_path / target)
         assert (done.returncode, done.stdout) == (2, "")
         last = done.stderr.splitlines()[-1]
-        assert last.startswith(f"driple: cannot write --plot {tmp_path / target}: ")
+        assert last.startswith(f"driple: --plot {tmp_path / target}: ")
         assert reason in last
     assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
 
