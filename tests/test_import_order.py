@@ -50,6 +50,7 @@ ROWS = (
     ("planning",),
     ("plot",),
     ("cli", "web"),
+    ("__main__",),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
 LAST = len(ROWS) - 1
