@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.errors import DripleError
     from driple.estimate import Estimate
-    from driple.estimation.checked import checked_predict
     from driple.graph import OpGraph, read_graph
     from driple.graph.options import ReadOptions
     from driple.inspector.checkpoint import Checkpoint, load_checkpoint
@@ -42,7 +41,6 @@ __all__ = [
     "ReadOptions",
     "Setting",
     "Targets",
-    "checked_predict",
     "inspect",
     "load_checkpoint",
     "load_job",
@@ -64,7 +62,6 @@ _HOMES = {
     "ReadOptions": "driple.graph.options",
     "Setting": "driple.cluster.setting",
     "Targets": "driple.trace.targets",
-    "checked_predict": "driple.estimation.checked",
     "inspect": "driple.api.inspecting",
     "load_checkpoint": "driple.inspector.checkpoint",
     "load_job": "driple.jobs.load",

@@ -28,7 +28,7 @@ from driple.cluster.setting import Setting
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
 from driple.errors import DripleError, GraphError, PredictionError
-from driple.estimation.checked import checked_predict
+from driple.estimation.checked import predict
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.simulate.calibration import shipped_calibration
@@ -126,7 +126,7 @@ def check(name: str, graph: OpGraph, checkpoint: Checkpoint, steps: int = STEPS)
     setting = Setting.parse(checkpoint.setting)
     made = simulate(graph, setting, shipped_calibration(setting), num_steps=steps)
     try:
-        found = checked_predict(graph, checkpoint)
+        found = predict(graph, checkpoint)
     except PredictionError:
         return Row(
             name=name,

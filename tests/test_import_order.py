@@ -53,6 +53,7 @@ ROWS = (
     ("api",),
     ("plot",),
     ("cli", "web"),
+    ("__main__",),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
 LAST = len(ROWS) - 1

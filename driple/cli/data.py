@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.data_simulate import simulate
-from driple.cli.joboptions import BatchSizeOption, InputOption, options_of
+from driple.cli.joboptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    options_of,
+)
 from driple.cli.numbers import finite_number
 from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
@@ -20,8 +28,6 @@ if TYPE_CHECKING:
     from driple.trace.provenance import Provenance
 
 __all__ = ["data_app"]
-
-_DATA_SET_FILE = "dataset.json"
 
 data_app = typer.Typer(
     help="Data sets: list, show, label, import, simulate.", rich_markup_mode=None
@@ -44,47 +50,31 @@ def list_(
 
       driple data list datasets/CPU-P1w2_ho-200M
     """
-    if (folder / _DATA_SET_FILE).exists():
+    from driple.dataset.summary import DATASET_FILE
+
+    if (folder / DATASET_FILE).exists():
         _describe(folder, json=json)
         return
     _list_folder(folder, json=json)
 
 
 def _list_folder(folder: Path, *, json: bool) -> None:
-    """A row for each data set below the folder, at most two levels down."""
-    from driple.dataset.store import read_dataset
-    from driple.errors import DatasetError
+    """A row for each data set in or below the folder."""
+    from driple.codec import to_dict
+    from driple.dataset.summary import list_datasets
 
-    places = sorted({file.parent for depth in ("*", "*/*")
-                     for file in folder.glob(f"{depth}/{_DATA_SET_FILE}")})  # fmt: skip
-    if not places:
-        raise DatasetError(
-            f"{folder} holds no data set (no {_DATA_SET_FILE} in it or below); give another "
-            "folder, or make one with driple measure WORKLOAD --dataset FOLDER"
-        )
-    found = [(place, read_dataset(place)) for place in places]
+    found = list_datasets(folder)
     if json:
-        print_json({
-            "data_sets": [
-                {
-                    "folder": str(place),
-                    "name": data.name,
-                    "setting": data.setting,
-                    "examples": len(data.examples),
-                    "label_sources": sorted({item.label_source for item in data.examples}),
-                }
-                for place, data in found
-            ]
-        })  # fmt: skip
+        print_json({"data_sets": [to_dict(row) for row in found]})
         return
     rows = [
         [
-            str(place.relative_to(folder)),
-            data.setting,
-            str(len(data.examples)),
-            ", ".join(sorted({item.label_source for item in data.examples})),
+            str(Path(row.folder).relative_to(folder)),
+            row.setting,
+            str(row.num_examples),
+            row.label_source or "unknown",
         ]
-        for place, data in found
+        for row in found
     ]
     print_table([f"in {folder}", "setting", "workloads", "labels"], rows)
 
@@ -192,6 +182,9 @@ def import_(
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -223,7 +216,7 @@ def import_(
     is_table = file.suffix.lower() == ".csv"
     if is_table and graphs is None:
         raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
-    options = options_of(batch_size, input_)
+    options = options_of(batch_size, input_, target, loop_turns, max_mib)
     if not is_table and (options.flags or graphs is not None):
         flags = [*(["--graphs"] if graphs is not None else []), *options.flags]
         raise ConfigError(

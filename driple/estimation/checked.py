@@ -1,4 +1,4 @@
-"""A prediction whose step time was compared with a closed form: the `checked_predict` of users.
+"""A prediction whose step time was compared with a closed form: the `predict` of users.
 
     OpGraph, Checkpoint -> Prediction;  OpGraph, Setting -> step time of a closed form
     both -> the prediction, and whether it contradicts the closed form
@@ -21,7 +21,7 @@ from driple.inspector.predict import Prediction
 from driple.inspector.predict import predict as predict_alone
 from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["allowed_error", "checked_predict", "compared"]
+__all__ = ["allowed_error", "compared", "predict"]
 
 # From this relative error on, a step time contradicts the closed form. With one server, or in a
 # ring, the closed form is within 6 % of the simulator on nine of ten graphs, so that this is the
@@ -29,7 +29,7 @@ __all__ = ["allowed_error", "checked_predict", "compared"]
 _ONE_SERVER, _SEVERAL_SERVERS = 0.25, 0.5
 
 
-def checked_predict(
+def predict(
     graph: OpGraph,
     checkpoint: Checkpoint,
     *,

@@ -24,7 +24,7 @@ from driple.cluster.topology import Topology, topology_of
 from driple.dataset.example import graph_hash
 from driple.dataset.lookup import Found, find_graph, find_measured_step
 from driple.errors import CheckpointError, MissingExtraError, PredictionError
-from driple.estimation.checked import checked_predict
+from driple.estimation.checked import predict as checked_predict
 from driple.estimation.compare import Disagreement, MethodTime, disagreements, p90_of
 from driple.estimation.stated_error import StatedError, stated_error
 from driple.graph.opgraph import OpGraph

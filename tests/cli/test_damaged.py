@@ -131,10 +131,10 @@ def test_json_of_other_forms(drip: Drip, name: str, tmp_path: Path) -> None:
     for text in (content, content.partition(b"|")[2]):
         file = tmp_path / "profile.json"
         file.write_bytes(text)
-        refusal(drip("stalls", "show", tmp_path))
-        refusal(drip("stalls", "predict", GRAPH, "--links", file))
+        refusal(drip("profile", "show", tmp_path))
+        refusal(drip("profile", "links", GRAPH, "--links", file))
         refusal(
-            drip("throughput", "import", tmp_path / "steps.pb", "-o", tmp_path / "job.npz",
+            drip("trace", "import", tmp_path / "steps.pb", "-o", tmp_path / "job.npz",
                  "--batch-size", 1, "--bandwidth", "10G", "--platform", file)
         )  # fmt: skip
 
@@ -150,7 +150,7 @@ def test_released_data_sets_that_are_none(drip: Drip, name: str, tmp_path: Path)
     """Files that torch cannot read, or that unpack to more than they are."""
     pytest.importorskip("torch")
     options = ("--setting", "V100", "-o", tmp_path / "made")
-    assert name in refusal(drip("dataset", "import", DAMAGED / name, *options))
+    assert name in refusal(drip("data", "import", DAMAGED / name, *options))
 
 
 @pytest.mark.parametrize("name", names("ckpt-*"))
@@ -177,11 +177,11 @@ def test_git_lfs_pointers_are_recognised(drip: Drip, name: str, tmp_path: Path) 
     assert wanted.format("checkpoint") in refusal(checkpoint)
     assert "run git lfs pull" in refusal(drip("throughput", "predict", pointer))
     options = ("--setting", "V100", "-o", tmp_path / "made")
-    assert wanted.format("data set") in refusal(drip("dataset", "import", pointer, *options))
+    assert wanted.format("data set") in refusal(drip("data", "import", pointer, *options))
     folder = tmp_path / "set"
     folder.mkdir()
     (folder / "dataset.json").write_bytes(pointer.read_bytes())
-    assert "run git lfs pull" in refusal(drip("dataset", "info", folder))
+    assert "run git lfs pull" in refusal(drip("data", "list", folder))
     (folder / "dataset.json").write_text('{"format": 2, "name": "x", "setting": "V100-P1w2"}')
     (folder / "examples.parquet").write_bytes(pointer.read_bytes())
-    assert wanted.format("data set") in refusal(drip("dataset", "info", folder))
+    assert wanted.format("data set") in refusal(drip("data", "list", folder))

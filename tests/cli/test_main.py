@@ -72,6 +72,7 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "assumptions",
         "unknown_dimensions",
         "unknown_share",
+        "unknown_turns",
         "notes",
         "op_types_without_cost",
     ]
@@ -160,7 +161,7 @@ def test_plot_draws_a_picture(tmp_path: Path) -> None:
 def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is printed as it is, and named; a CPU of several cores may exceed 100 %."""
     values = np.array([[126.9, 0.3, 0.2], [80.0, 0.3, 0.2], [300.0, 0.3, 0.2], [300.0, 0.3, 0.2]])
-    right = checked_module.checked_predict
+    right = checked_module.predict
 
     def busy(*arguments: Any, **more: Any) -> Prediction:
         return replace(right(*arguments, **more), targets=Targets(values))
@@ -267,15 +268,15 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("train", "--setting", UNHEARD)
     refused("measure")
     refused("measure", "resnet21/cifar10/b1/sgd/sync")
-    refused("zoo", "build", "resnet20", "-o", tmp_path / "graph.pb")
-    assert "and not both" in refused("zoo", "build", "-o", tmp_path / "graph.pb")
+    refused("jobs", "build", "resnet20", "-o", tmp_path / "graph.pb")
+    assert "and not both" in refused("jobs", "build", "-o", tmp_path / "graph.pb")
     name = "lenet/mnist/b2/sgd/sync"
-    assert "and not both" in refused("zoo", "build", name, "--all", "-o", tmp_path / "graphs")
-    assert "--list" in refused("zoo", "list", "--list", "gpu")
+    assert "and not both" in refused("jobs", "build", name, "--all", "-o", tmp_path / "graphs")
+    assert "--list" in refused("jobs", "list", "--list", "gpu")
     ring = ("--setting", "V100-R4/ho-PCIe", "-o", tmp_path / "graph.pb")
-    assert "parameter server" in refused("zoo", "build", name, *ring)
-    refused("dataset", "info", tmp_path)
-    refused("dataset", "build", tmp_path, "-o", tmp_path / "out")
+    assert "parameter server" in refused("jobs", "build", name, *ring)
+    refused("data", "list", tmp_path)
+    refused("data", "label", tmp_path, "-o", tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {
         "cut.pb",
         "prose.pbtxt",
@@ -310,11 +311,11 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_a_place_that_takes_no_picture_gets_one_line(tmp_path: Path) -> None:
     """A folder that is missing, and a folder in place of the file; nothing is left there."""
     (tmp_path / "folder.png").mkdir()
-    for target, reason in (("none/a.png", "No such file"), ("folder.png", "no regular file")):
+    for target, reason in (("none/a.png", "does not exist"), ("folder.png", "it is a folder")):
         done = driple("predict", EXAMPLE, "--setting", "cpu", "--plot", tmp_path / target)
         assert (done.returncode, done.stdout) == (2, "")
         last = done.stderr.splitlines()[-1]
-        assert last.startswith(f"driple: cannot write --plot {tmp_path / target}: ")
+        assert last.startswith(f"driple: --plot {tmp_path / target}: ")
         assert reason in last
     assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
 
@@ -329,9 +330,12 @@ def test_a_place_that_takes_no_picture_gets_one_line(tmp_path: Path) -> None:
         ["measure"],
         ["env"],
         ["graph", "show"],
-        ["zoo", "build"],
-        ["dataset", "info"],
-        ["dataset", "build"],
+        ["jobs", "build"],
+        ["data", "list"],
+        ["data", "label"],
+        ["profile", "links"],
+        ["trace", "run"],
+        ["list"],
     ],
 )
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
@@ -348,26 +352,28 @@ def test_graph_show_and_env_and_list_speak_json() -> None:
     assert shown["nodes_in_file"] >= 3000
     assert shown["op_types"]["Conv2D"] == 53
     assert "CPU-P1w2/ho-200M" in json.loads(driple("env", "--json").stdout)["checkpoints"]
-    assert "checkpoints" in driple("env").stdout
-    assert len(json.loads(driple("zoo", "list", "--json").stdout)) >= 832
-    assert "resnet20/" in driple("zoo", "list", "--filter", "resnet20").stdout
+    shown = driple("env").stdout
+    assert "inspectors for: " in shown
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert len(json.loads(driple("jobs", "list", "--json").stdout)) >= 832
+    assert "resnet20/" in driple("jobs", "list", "resnet20").stdout
     assert "Conv2D" in driple("graph", "show", EXAMPLE).stdout
 
 
 def test_dataset_info_shows_the_shipped_data() -> None:
     """At least 160 workloads of at least ten families."""
     folder = ROOT / "datasets/CPU-P1w2_ho-200M"
-    found = json.loads(driple("dataset", "info", folder, "--json").stdout)
+    found = json.loads(driple("data", "list", folder, "--json").stdout)
     assert found["examples"] >= 160
     assert len(found["families"]) >= 10
     assert found["about"]["label_source"] == "measured"
-    assert "net_rx.idle_duration" in driple("dataset", "info", folder).stdout
+    assert "net_rx.idle_duration" in driple("data", "list", folder).stdout
     name = "resnet20/cifar10/b24/adam/sync"
-    label = json.loads(driple("dataset", "show", folder, name, "--json").stdout)
+    label = json.loads(driple("data", "show", folder, name, "--json").stdout)
     assert label["label_source"] == "measured"
     assert label["details"]["optimizer"] == "adam"
-    assert f"{label['iteration_time_s']:.3f} s" in driple("dataset", "show", folder, name).stdout
-    assert "did you mean resnet" in refused("dataset", "show", folder, "resnet20")
+    assert f"{label['iteration_time_s']:.3f} s" in driple("data", "show", folder, name).stdout
+    assert "did you mean resnet" in refused("data", "show", folder, "resnet20")
 
 
 def test_the_command_is_installed_and_zoo_builds_what_graph_reads(tmp_path: Path) -> None:
@@ -376,7 +382,7 @@ def test_the_command_is_installed_and_zoo_builds_what_graph_reads(tmp_path: Path
     command = Path(sys.executable).with_name("driple")
     name = "lenet-x0.25/mnist/b2/sgd/async"
     for arguments in (
-        ["zoo", "build", name, "-o", str(graph)],
+        ["jobs", "build", name, "-o", str(graph)],
         ["graph", "show", str(graph), "--top", "99"],
     ):
         done = subprocess.run(

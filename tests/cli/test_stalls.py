@@ -18,8 +18,18 @@ TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
 def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -> None:
     """One device, its steps with and without synthetic data; step 1 and 5 are named as left out."""
     command = [
-        *("stalls", "run", "--out", tmp_path / "out", "--processes", 1, "--steps", "1,2,5"),
-        *("--iterations", 2, "--warmup", 3, "--repeats", 1, "--tries", 1, "--json"),
+        *("profile", "run", "-o", tmp_path / "out", "--devices", 1, "--only", "1,2,5"),
+        *(
+            "--set",
+            "iterations=2",
+            "--set",
+            "warmup=3",
+            "--repeats",
+            1,
+            "--set",
+            "tries=1",
+            "--json",
+        ),
         *("--", "-m", "driple.profiler.train", "bert-tiny", "--length", 8, "--batch-size", 2),
     ]
     done = driple(*command)
@@ -31,7 +41,7 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
     assert found["overhead_pct"] < 5
     again = driple(*command)
     assert json.loads(again.stdout)["steps"] == found["steps"]
-    shown = driple("stalls", "show", tmp_path / "out")
+    shown = driple("profile", "show", tmp_path / "out")
     assert "step 5 was left out: there is one device" in shown.stdout
     assert "all devices of a machine" in shown.stdout
 
@@ -39,7 +49,7 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
 def test_show_tells_stalls_shares_epochs_and_doubts(tmp_path: Path) -> None:
     """By hand: 50 ms of 100 are 50 %, and half a second of ten iterations."""
     folder = write_profile(tmp_path / "p", TIMES, other_cores=1.5, stolen_cores=0.4)
-    done = driple("stalls", "show", folder, "--plot", tmp_path / "p.png")
+    done = driple("profile", "show", folder, "--plot", tmp_path / "p.png")
     assert done.returncode == 0, done.stderr
     lines = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
     assert "50.0 ms" in lines["interconnect"]
@@ -57,7 +67,7 @@ def test_a_profile_of_another_format_is_refused(tmp_path: Path) -> None:
     folder = write_profile(tmp_path / "p", TIMES)
     about = json.loads((folder / "profile.json").read_text())
     (folder / "profile.json").write_text(json.dumps({**about, "format": 1}))
-    done = driple("stalls", "show", folder)
+    done = driple("profile", "show", folder)
     assert done.returncode == 2
     assert "format 1, and this version reads 2; measure anew" in done.stderr
 
@@ -134,7 +144,7 @@ def test_a_pytorch_model_needs_only_its_name() -> None:
     assert offer["epoch_s"] == pytest.approx(130_319 / (4 * 4) * offer["iteration_s"])
     (larger,) = json.loads(driple(*cost, "--batch-size", 8).stdout)["offers"]
     assert larger["iteration_s"] > offer["iteration_s"]
-    done = driple("stalls", "predict", "vgg11", "--setting", "V100-R4/ho-NVLink", "--json")
+    done = driple("profile", "links", "vgg11", "--setting", "V100-R4/ho-NVLink", "--json")
     assert json.loads(done.stdout)["gradient_bytes"] == pytest.approx(4 * 132.86e6, rel=1e-3)
 
 
@@ -235,14 +245,22 @@ def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
             )
         )  # fmt: skip
     links = tmp_path / "links.json"
-    done = driple("stalls", "fit", *folders, "-o", links, "--json")
+    done = driple("profile", "links", *folders, "-o", links, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["800M"]["bytes_per_s"] == pytest.approx(1e8, rel=0.05)
     assert found["800M"]["left_out_error_pct"] < 5
-    table = driple("stalls", "fit", *folders)
+    table = driple("profile", "links", *folders)
     assert "error on left-out models" in table.stdout
-    predict = ("stalls", "predict", RESNET50, "--setting", "V100-R2/ho-NVLink", "--network", "800M")
+    predict = (
+        "profile",
+        "links",
+        RESNET50,
+        "--setting",
+        "V100-R2/ho-NVLink",
+        "--bandwidth",
+        "800M",
+    )
     fitted = json.loads(driple(*predict, "--links", links, "--json").stdout)
     plain = json.loads(driple(*predict, "--json").stdout)
     assert fitted["channels"][1]["bytes_per_s"] == found["800M"]["bytes_per_s"]
@@ -252,20 +270,22 @@ def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
 
 
 def test_data_is_made(tmp_path: Path) -> None:
-    done = driple("stalls", "data", tmp_path / "images", "--samples", 4, "--image-size", 16)
+    done = driple(
+        *("jobs", "build", "-o", tmp_path / "images", "--samples", 4, "--set", "image_size=16")
+    )
     assert done.returncode == 0, done.stderr
     assert len([*(tmp_path / "images").rglob("*.jpg")]) == 4
-    assert driple("stalls", "data", tmp_path / "t.npy", "--samples", 4).returncode == 0
+    assert driple("jobs", "build", "-o", tmp_path / "t.npy", "--samples", 4).returncode == 0
     assert np.load(tmp_path / "t.npy").shape == (4, 128)
 
 
 def test_bad_input_gets_one_line(tmp_path: Path) -> None:
-    assert "no script" in refused("stalls", "run", "--out", tmp_path / "o")
-    assert "not there" in refused("stalls", "run", "--out", tmp_path / "o", "--", "none.py")
-    assert "--steps" in refused("stalls", "run", "--steps", "6", "--", "none.py")
-    assert "100M" in refused("stalls", "run", "--network", "fast", "--", SCRIPT)
-    assert "--iterations" in refused("stalls", "run", "--iterations", 0, "--", SCRIPT)
-    assert "no stall profile" in refused("stalls", "show", tmp_path)
+    assert "no script" in refused("profile", "run", "--output", tmp_path / "o")
+    assert "not there" in refused("profile", "run", "--output", tmp_path / "o", "--", "none.py")
+    assert "--only" in refused("profile", "run", "--only", "6", "--", "none.py")
+    assert "100M" in refused("profile", "run", "--bandwidth", "fast", "--", SCRIPT)
+    assert "--set iterations" in refused("profile", "run", "--set", "iterations=0", "--", SCRIPT)
+    assert "no stall profile" in refused("profile", "show", tmp_path)
     assert "give a graph" in refused("stalls", "cost")
     assert "--batch-size" in refused("stalls", "cost", RESNET50)
     for job in (RESNET50, "mobilenet_v2"):
@@ -276,15 +296,15 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     cost = ("stalls", "cost", RESNET50, "--batch-size", 32)
     assert "p3.8xlarge" in refused(*cost, "--instance", "p99")
     assert "--machines" in refused(*cost, "--machines", "0")
-    steps = ("stalls", "run", "--steps")
-    assert "--steps needs numbers from 1 to 5" in refused(*steps, ",", "--", "train.py")
-    assert "--steps needs numbers from 1 to 5" in refused(*steps, "1-6", "--", "train.py")
+    steps = ("profile", "run", "--only")
+    assert "--only needs numbers from 1 to 5" in refused(*steps, ",", "--", "train.py")
+    assert "--only needs numbers from 1 to 5" in refused(*steps, "1-6", "--", "train.py")
     assert "2022-12-31" in refused(*cost, "--on-date", "yesterday")
     assert "FOLDER=INSTANCE" in refused("stalls", "cost", "--measured", "x")
-    assert "ring" in refused("stalls", "predict", RESNET50, "--setting", "V100-P1w2")
-    assert "no fitted links" in refused("stalls", "predict", RESNET50, "--links", tmp_path / "x")
+    assert "ring" in refused("profile", "links", RESNET50, "--setting", "V100-P1w2")
+    assert "no fitted links" in refused("profile", "links", RESNET50, "--links", tmp_path / "x")
     folder = write_profile(tmp_path / "p", TIMES)
-    assert "step 1 with gradients" in refused("stalls", "fit", folder)
+    assert "step 1 with gradients" in refused("profile", "links", folder)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +331,7 @@ def test_only_steps_that_were_run_are_drawn(
 def test_the_picture_names_the_steps_that_were_run(tmp_path: Path) -> None:
     folder = write_profile(tmp_path / "p", {1: [0.1], 2: [0.15]})
     picture = tmp_path / "p.svg"
-    assert driple("stalls", "show", folder, "--plot", picture).returncode == 0
+    assert driple("profile", "show", folder, "--plot", picture).returncode == 0
     text = picture.read_text()
     assert "all devices of a machine" in text
     assert "real data" not in text

@@ -22,7 +22,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         files[-1].write_bytes(gzip.decompress(record.read_bytes()))
     made = folder / "job.npz"
     done = driple(
-        *("throughput", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G")
+        *("trace", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G")
     )
     assert done.returncode == 0, done.stderr
     assert "3 steps" in done.stderr
@@ -59,22 +59,22 @@ def test_a_platform_tells_bandwidth_and_overhead(trace: Path, tmp_path: Path) ->
     platform = tmp_path / "platform.json"
     line = {"s_per_byte": 2e-10, "s": 3e-4}
     platform.write_text(json.dumps({"bytes_per_s": 2.4e7, "overhead": line}))
-    arguments = ("throughput", "import", *files, "--batch-size", 64, "--bandwidth", "200M")
+    arguments = ("trace", "import", *files, "--batch-size", 64, "--bandwidth", "200M")
     made = tmp_path / "job.npz"
-    done = driple(*arguments, "--platform", platform, "-o", made)
+    done = driple(*arguments, "--link", platform, "-o", made)
     assert done.returncode == 0, done.stderr
     found = read_job_trace(made)
     assert found.bytes_per_s == 2.4e7
     assert found.about.overhead == Overhead(**line)
     platform.write_text('{"bytes_per_s": 2.4e7}')
-    assert "throughput platform" in refused(*arguments, "--platform", platform, "-o", made)
-    assert "no such" in refused(*arguments, "--platform", tmp_path / "no.json", "-o", made).lower()
+    assert "trace link" in refused(*arguments, "--link", platform, "-o", made)
+    assert "no such" in refused(*arguments, "--link", tmp_path / "no.json", "-o", made).lower()
 
 
 def test_bad_input_gets_one_line(trace: Path, tmp_path: Path) -> None:
     assert "1000" in refused("throughput", "predict", trace, "--workers", "1000000")
     assert "--workers" in refused("throughput", "predict", trace, "--workers", "0")
-    assert "throughput profile" in refused("throughput", "predict", tmp_path / "none.npz")
+    assert "trace run" in refused("throughput", "predict", tmp_path / "none.npz")
     assert "--workers" in refused("throughput", "predict", trace, "--workers", "many")
     assert "10G" in refused("throughput", "predict", trace, "--bandwidth", "fast")
     assert "order" in refused("throughput", "predict", trace, "--order", "upward")

@@ -9,8 +9,7 @@ import pytest
 from driple.async_sgd.jobtrace import Resource
 from driple.errors import TraceError
 from driple.measure.testbed.profile import read_recorded
-
-from .records import RECORDS, traced
+from tests.measure.records import RECORDS, traced
 
 # 1,216 weights with their biases: 5x5x3x8+8, 5x5x8x16+16, 1024x128+128, 128x10+10.
 PARAMETERS = (600, 8, 3200, 16, 131072, 128, 1280, 10)

@@ -12,8 +12,7 @@ from driple.async_sgd.compiled import compile_job
 from driple.async_sgd.jobtrace import Resource, read_job_trace, write_job_trace
 from driple.async_sgd.overhead import Overhead
 from driple.async_sgd.scaling import Cluster, simulate_workers
-
-from .records import RECORDS, traced
+from tests.measure.records import RECORDS, traced
 
 
 def test_ops_end_after_what_they_wait_for() -> None:

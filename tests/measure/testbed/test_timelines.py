@@ -18,8 +18,7 @@ from driple.async_sgd.overhead import Overhead
 from driple.async_sgd.scaling import Cluster, simulate_workers
 from driple.errors import TraceError
 from driple.measure.testbed.profile import read_recorded
-
-from .records import RECORDS, traced
+from tests.measure.records import RECORDS, traced
 
 
 def timeline(record: bytes, *, show_memory: bool = True) -> str:
