@@ -42,7 +42,7 @@ OTHER_FLAGS = {
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 CANNOT_PRINT = {
     ("driple.analytic.advice.rate_from_measured", "--measured"): (
-        ("compare",),
+        ("predict",),
         "it gives the closed form no measured time",
     ),
 }
