@@ -185,12 +185,45 @@ def differences(entry: dict[str, Any]) -> list[str]:
     status, numbers = answer(new_line(words))
     if status != entry["status"]:
         return [f"status was {entry['status']}, now {status}"]
+    if old == ("stalls", "cost"):
+        return _offers_that_are_gone(entry["numbers"], numbers)
     found = []
     for path, before in entry["numbers"].items():
         place = new_path(old, path)
         after = numbers.get(place)
-        if after is None or abs(before - after) > TOLERANCE * max(abs(before), abs(after)):
+        if after is None or not _close(before, after):
             found.append(f"{path} was {before}, {place} is {after}")
+    return found
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= TOLERANCE * max(abs(one), abs(other))
+
+
+def _offers_that_are_gone(before: dict[str, float], after: dict[str, float]) -> list[str]:
+    """Offers without an equal among the new ones: the catalogue has grown, so places differ."""
+    old = ("stalls", "cost")
+    new_offers = _offers(after).values()
+    found = [
+        f"no offer is {offer}"
+        for offer in _offers({new_path(old, path): v for path, v in before.items()}).values()
+        if not any(all(_close(v, one.get(k, -1.0)) for k, v in offer.items()) for one in new_offers)
+    ]
+    return found + [
+        f"{path} was {value}, now {after.get(new_path(old, path))}"
+        for path, value in before.items()
+        if not path.startswith("offers/")
+        and not _close(value, after.get(new_path(old, path), -1.0))
+    ]
+
+
+def _offers(numbers: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Numbers of each offer of a plan, by its place."""
+    found: dict[str, dict[str, float]] = {}
+    for path, value in numbers.items():
+        if path.startswith("offers/"):
+            _, place, rest = path.split("/", 2)
+            found.setdefault(place, {})[rest] = value
     return found
 
 
