@@ -40,7 +40,10 @@ OTHER_FLAGS = {
 # The same for all of a package: these commands build their graphs, read them without options, and
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
+_TABLES = "it reads a table of graph files, and no model"
 CANNOT_PRINT = {
+    ("driple.jobs.load.JobOptions", "--data-function"): (("data import",), _TABLES),
+    ("driple.jobs.load.JobOptions", "--loss-function"): (("data import",), _TABLES),
     ("driple.analytic.advice.rate_from_measured", "--measured"): (
         ("predict",),
         "it gives the closed form no measured time",

@@ -56,7 +56,7 @@ ROWS = (
     ("__main__",),
 )
 ROW_OF = {name: number for number, row in enumerate(ROWS) for name in row}
-LAST = len(ROWS) - 1
+FACES = ROW_OF["cli"]  # nobody imports from this row on
 
 # Below their row, and still not theirs to import: training learns from labels, however made.
 # What a user's answer is made of imports no program that fits it.
@@ -133,7 +133,7 @@ def _reason(module: str, imported: Import, package: str) -> str:  # noqa: PLR091
 
 
 def _front_door_reason(other: str, imported: Import) -> str:
-    if ROW_OF[other] == LAST:
+    if ROW_OF[other] >= FACES:
         return f"the front door imports {other}"
     if imported.eager and ROW_OF[other] > 0:
         return f"the front door imports {other} at once; import it when it is asked for"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -202,9 +203,17 @@ def sweep(
         _show_job(result, plot, json=json)
         return
     wanted = _trace_options(given, bandwidth, workers, ps, placement)
-    with progress_bar() as bar:
-        task = bar.add_task("simulating", total=len(wanted.workers))
-        result = ask(job, trace=wanted, options=options, progress=lambda _: bar.advance(task))
+    with ExitStack() as stack:  # the bar appears once the trace was read
+        bars: list[tuple[Any, Any]] = []
+
+        def advance(total: int) -> None:
+            if not bars:
+                bar = stack.enter_context(progress_bar())
+                bars.append((bar, bar.add_task("simulating", total=total)))
+            bar, task = bars[0]
+            bar.advance(task)
+
+        result = ask(job, trace=wanted, options=options, progress=advance)
     _show_trace(result, Path(job).name, plot, timeline, json=json)
 
 

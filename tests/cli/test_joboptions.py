@@ -281,14 +281,14 @@ def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
     assert [f"assumed: {one}" for one in stated["assumptions"]] == said
 
 
-@pytest.mark.parametrize("flag", ["--loss", "--dataset"])
-@pytest.mark.parametrize("command", ["cost", "predict"])
+@pytest.mark.parametrize("flag", ["--loss-function", "--data-function"])
+@pytest.mark.parametrize("command", ["plan", "profile links"])
 def test_options_of_an_own_model_are_refused_for_anything_else(command: str, flag: str) -> None:
     """They would be ignored."""
     options = ("--batch-size", 32, flag, "own.py:f")
     for job in (EXAMPLE, "resnet50"):
-        said = refused("stalls", command, job, *options)
+        said = refused(*command.split(), job, *options)
         assert f"{flag}: for a model of your own (FILE.py:FUNCTION)" in said
-    if command == "cost":
-        said = refused("stalls", "cost", "--measured", "runs=p3.2xlarge", flag, "own.py:f")
-        assert f"{flag}: for GRAPH, and none is given" in said
+    if command == "plan":
+        said = refused("plan", "--profile", "runs=p3.2xlarge", flag, "own.py:f")
+        assert f"{flag}: for JOB, and none is given" in said

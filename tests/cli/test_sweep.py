@@ -111,10 +111,12 @@ def test_a_grid_that_does_not_fit_is_refused_before_it_is_made() -> None:
 
 
 def test_options_of_traces_are_refused_for_jobs_and_the_other_way_round() -> None:
-    assert "--order and --seed: for a job trace" in refused(
+    assert "--order and --seed: only for a job trace" in refused(
         "sweep", EXAMPLE, "--order", "tic", "--seed", 0
     )
-    assert "--setting: for a graph or workload" in refused("sweep", "a.npz", "--setting", "V100")
+    assert "--setting: only for a graph or workload" in refused(
+        "sweep", "a.npz", "--setting", "V100"
+    )
     assert "leave out options of graphs" in refused("sweep", "a.npz", "--batch-size", 8)
 
 

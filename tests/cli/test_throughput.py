@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from driple.api import sweeping
 from driple.async_sgd.jobtrace import read_job_trace
 from driple.async_sgd.overhead import Overhead
 from tests.cli.test_main import ROOT, driple, refused
@@ -98,11 +99,17 @@ def test_a_price_makes_a_cost_of_each_example(trace: Path) -> None:
     assert cost == pytest.approx(1e-3 * (1 + found["facts"]["servers"]) / rate)
 
 
-def test_a_window_of_zero_lets_each_stream_go_whole(trace: Path) -> None:
+def test_a_window_of_zero_lets_each_stream_go_whole(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `--no-flow-control` did."""
-    sweep = ("sweep", trace, "--workers", "3", "--steps", 20, "--json")
-    times = [
-        json.loads(driple(*sweep, "--window", window).stdout)["estimates"]["iteration_time_s"]
-        for window in (0, 1)
-    ]
-    assert times[0]["value"] != times[1]["value"]
+    seen = []
+    right = sweeping.sweep
+    monkeypatch.setattr(
+        sweeping,
+        "sweep",
+        lambda *words, **more: seen.append(more["trace"]) or right(*words, **more),
+    )
+    for window in ((), ("--window", 0), ("--window", 3)):
+        driple("sweep", trace, "--workers", "1", "--steps", 20, *window)
+    assert [one.window_bytes for one in seen] == [28e6, None, 3e6]
