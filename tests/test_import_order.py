@@ -19,6 +19,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "driple"
 ROWS = (
     (
         "errors",
+        "estimate",
+        "extras",
         "files",
         "checks",
         "units",
@@ -48,6 +50,7 @@ ROWS = (
     ("calibration",),
     ("profiler",),
     ("planning",),
+    ("api",),
     ("plot",),
     ("cli", "web"),
     ("__main__",),

@@ -8,23 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.data_simulate import simulate
-from driple.cli.graphoptions import (
-    MAX_MIB,
-    BatchSizeOption,
-    InputOption,
-    LoopTurnsOption,
-    MaxMibOption,
-    TargetOption,
-    graph_options,
-)
+from driple.cli.joboptions import BatchSizeOption, InputOption, options_of
 from driple.cli.numbers import finite_number
 from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 if TYPE_CHECKING:
-    from driple.cli.graphoptions import GraphOptions
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
+    from driple.jobs.load import JobOptions
     from driple.trace.provenance import Provenance
 
 __all__ = ["data_app"]
@@ -182,9 +174,6 @@ def import_(
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
-    target: TargetOption = None,
-    loop_turns: LoopTurnsOption = None,
-    max_mib: MaxMibOption = MAX_MIB,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -216,7 +205,7 @@ def import_(
     is_table = file.suffix.lower() == ".csv"
     if is_table and graphs is None:
         raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
-    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    options = options_of(batch_size, input_)
     if not is_table and (options.flags or graphs is not None):
         flags = [*(["--graphs"] if graphs is not None else []), *options.flags]
         raise ConfigError(
@@ -236,7 +225,7 @@ def import_(
     _print_made(folder, data, json=json)
 
 
-def _read_table(table: Path, setting: Setting, graphs: Path, options: GraphOptions) -> Dataset:
+def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions) -> Dataset:
     """A data set from a table of DriplePerf, with a progress bar."""
     from driple.dataset.perftable import read_perf_table
 

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -19,14 +16,19 @@ from driple.cli.data import data_app
 from driple.cli.env import env
 from driple.cli.evaluate import evaluate
 from driple.cli.helptext import FIRST_SCREEN, GroupedHelp
+from driple.cli.inspect import inspect
 from driple.cli.listing import list_
 from driple.cli.measure import measure
 from driple.cli.oldnames import new_name
+from driple.cli.plan import plan
+from driple.cli.predict import predict
 from driple.cli.profile import profile_app
+from driple.cli.sweep import sweep
 from driple.cli.terminal import escaped_streams, one_line
 from driple.cli.trace import trace_app
 from driple.cli.train import train
 from driple.cli.transfer import transfer
+from driple.cli.validate import validate
 from driple.errors import DripleError
 from driple.files import advice_on
 
@@ -74,47 +76,6 @@ def first_screen(
         print(FIRST_SCREEN, end="")
 
 
-# Questions about a job. A command of the second table is there until its successor is.
-_QUESTIONS = ("predict", "plan", "sweep", "inspect", "validate")
-_BEFORE = (
-    ("simulate", "driple.cli.simulate", "simulate", ("predict", "--method")),
-    ("compare", "driple.cli.compare", "compare", ("predict", "--method")),
-    ("model", "driple.cli.model", "model_app", ("predict", "--method")),
-    ("graph", "driple.cli.graph", "graph_app", ("inspect", "")),
-    ("whatif", "driple.cli.whatif", "whatif", ("sweep", "")),
-)
-
-
-def _add_questions() -> None:
-    """Register the questions about a job, and what is still asked under an old name."""
-    for name in _QUESTIONS:
-        if find_spec(f"driple.cli.{name}") is not None:
-            app.command(name)(_named(f"driple.cli.{name}", name))
-    for name, module, function, (successor, flag) in _BEFORE:
-        if find_spec(module) is None or _exists((successor,), (flag,) if flag else ()):
-            continue
-        command = _named(module, function)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
-    if not _exists(("plan",), ()):
-        profile_before = typer.Typer(help="What renting costs.", rich_markup_mode=None)
-        profile_before.callback()(lambda: None)
-        profile_before.command("cost")(_named("driple.cli.stalls_cost", "cost"))
-        app.add_typer(profile_before, name="stalls")
-    if not _exists(("sweep",), ()):
-        curve_before = typer.Typer(help="Asynchronous training.", rich_markup_mode=None)
-        curve_before.callback()(lambda: None)
-        curve_before.command("predict")(_named("driple.cli.throughput", "predict"))
-        app.add_typer(curve_before, name="throughput")
-
-
-def _named(module: str, name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
-
-
 def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     """Whether a command with these words has these options."""
     found: Any = typer.main.get_command(app)
@@ -126,7 +87,11 @@ def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     return set(flags) <= known | {"--help", "-h"}
 
 
-_add_questions()
+app.command()(predict)
+app.command()(plan)
+app.command()(sweep)
+app.command()(inspect)
+app.command()(validate)
 app.command()(train)
 app.command()(transfer)
 app.command()(evaluate)

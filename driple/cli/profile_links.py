@@ -8,25 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.graphoptions import (
-    MAX_MIB,
-    BatchSizeOption,
-    InputOption,
-    LoopTurnsOption,
-    MaxMibOption,
-    TargetOption,
-    graph_options,
-)
-from driple.cli.jobs import JOB_HELP, DatasetOption, LossOption, job_of
+from driple.cli.jobnotes import show_job
+from driple.cli.joboptions import job_options
 from driple.cli.numbers import BANDWIDTH_HELP
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table
 from driple.codec import to_dict
 from driple.errors import ConfigError
+from driple.jobs.load import JOB_HELP, JobOptions, load_job
 from driple.units import parse_rate
 
 if TYPE_CHECKING:
-    from driple.cli.graphoptions import GraphOptions
     from driple.profiler.communication import Channel
     from driple.profiler.linkfit import LinkFit, Observation
 
@@ -36,7 +28,9 @@ _PROFILE_FILE = "profile.json"
 _SETTING = "V100-R8/ho-NVLink"
 
 
+@job_options
 def links(
+    options: JobOptions,
     job: Annotated[
         list[str],
         typer.Argument(
@@ -65,13 +59,6 @@ def links(
         str | None,
         typer.Option(help="for profiles: what joins the devices of the machine, such as PCIe3"),
     ] = None,
-    batch_size: BatchSizeOption = None,
-    input_: InputOption = None,
-    target: TargetOption = None,
-    loop_turns: LoopTurnsOption = None,
-    max_mib: MaxMibOption = MAX_MIB,
-    dataset: DatasetOption = None,
-    loss: LossOption = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Fit links to measured stalls, or predict the stalls of a job: T = L (tau + G / (L B)).
@@ -87,10 +74,8 @@ def links(
       driple profile links datasets/examples/resnet50.pbtxt --setting V100-R8/ho-NVLink
       --bandwidth 10G --links links.json
     """
-    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
     profiles = [Path(name) for name in job if (Path(name) / _PROFILE_FILE).is_file()]
-    for_a_job = {"--setting": setting, "--bandwidth": bandwidth, "--links": links,
-                 "--dataset": dataset, "--loss": loss}  # fmt: skip
+    for_a_job = {"--setting": setting, "--bandwidth": bandwidth, "--links": links}
     for_profiles = {"--output": output, "--interconnect": interconnect}
     if not profiles:
         if len(job) > 1:
@@ -99,8 +84,7 @@ def links(
                 "to predict, or folders of driple profile run to fit"
             )
         _refuse(for_profiles, "a job")
-        _predict(job[0], setting or _SETTING, bandwidth, links, options,
-                 dataset=dataset, loss=loss, json=json)  # fmt: skip
+        _predict(job[0], setting or _SETTING, bandwidth, links, options, json=json)
         return
     if len(profiles) < len(job):
         other = next(name for name in job if Path(name) not in profiles)
@@ -155,13 +139,12 @@ def _predict(
     setting: str,
     bandwidth: str | None,
     links: Path | None,
-    options: GraphOptions,
+    options: JobOptions,
     *,
-    dataset: str | None,
-    loss: str | None,
     json: bool,
 ) -> None:
     """Predict the stalls of one job."""
+    from driple.api.results import job_facts
     from driple.cluster.setting import Setting
     from driple.cluster.topology import topology_of
     from driple.profiler.communication import (
@@ -172,6 +155,7 @@ def _predict(
     )
     from driple.profiler.linkfit import read_channels
     from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.prepared_job import PreparedJob
 
     wanted = Setting.parse(setting)
     if wanted.num_servers or wanted.num_workers < 2:
@@ -186,9 +170,9 @@ def _predict(
         known = fitted.get(name.lower())
         return known or calibrated_channel(name, bytes_per_s, workers, calibration)
 
-    given = job_of(graph, options, dataset=dataset, loss=loss)
-    given.reading.show(json=json)
-    job = given.job
+    loaded = load_job(graph, options)
+    show_job(loaded, json=json)
+    job = PreparedJob(loaded.graph, cost=loaded.cost)
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
     channels = [channel_of(scene.link, scene.link_bytes_per_s)]
@@ -209,7 +193,7 @@ def _predict(
         "network_stall_s": network_s,
         "network_stall_pct": None if network_s is None else 100 * network_s / (one_s + waits[0]),
         "channels": [to_dict(one) for one in channels],
-        **given.reading.to_json_dict(),
+        "job": job_facts(loaded),
     }
     if json:
         print_json(found)

@@ -1,35 +1,43 @@
-"""Options of every command that takes a graph file: its open sizes, its train op, its limits.
+"""Options of every command that takes a JOB, defined once.
 
---batch-size 32 --input images=32x300x300x3 --target train_op --loop-turns 35 --max-mib 512
---graph_options-->  GraphOptions, for `driple.cli.source.read_source`
+@job_options                       adds --batch-size, --input, --target, --loop-turns, --max-mib,
+def predict(job, options, ...)     --data-function and --loss-function; passes one JobOptions
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from driple.cli.numbers import finite_number, whole_number
 from driple.errors import ConfigError
-from driple.graph.options import GRAPH_FORMATS, LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
+from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
+from driple.jobs.load import JOB_HELP, MAX_MIB, JobOptions
 
 __all__ = [
-    "GRAPH_HELP",
-    "MAX_MIB",
     "BatchSizeOption",
-    "GraphOptions",
+    "DataFunctionOption",
     "InputOption",
+    "JobArgument",
     "LoopTurnsOption",
+    "LossFunctionOption",
     "MaxMibOption",
+    "SettingOption",
     "TargetOption",
-    "graph_options",
+    "job_options",
+    "options_of",
 ]
 
-GRAPH_HELP = f"GraphDef, MetaGraphDef or SavedModel: {GRAPH_FORMATS}, or a SavedModel's folder"
-MAX_MIB = 512.0
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help=JOB_HELP)]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
+]
+
 _MIB_BYTES = 2**20
 _MOST_MIB = 2**20
 _SCALAR = "scalar"
@@ -40,7 +48,7 @@ BatchSizeOption = Annotated[
     int | None,
     typer.Option(
         "--batch-size",
-        help="samples of a worker in a step; sets the first dimension of inputs that leave it open",
+        help="samples of a device in a step; sets the first dimension of inputs that leave it open",
         callback=whole_number(1, LARGEST_DIMENSION),
     ),
 ]
@@ -74,47 +82,62 @@ MaxMibOption = Annotated[
         callback=finite_number(above=0, most=_MOST_MIB),
     ),
 ]
+DataFunctionOption = Annotated[
+    str | None,
+    typer.Option("--data-function", help="FILE.py:FUNCTION that builds your model's data set"),
+]
+LossFunctionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--loss-function",
+        help="FILE.py:FUNCTION of your model's outputs and labels; default: cross entropy",
+    ),
+]
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "batch_size": (BatchSizeOption, None),
+    "inputs": (InputOption, None),
+    "target": (TargetOption, None),
+    "loop_turns": (LoopTurnsOption, None),
+    "max_mib": (MaxMibOption, MAX_MIB),
+    "data_function": (DataFunctionOption, None),
+    "loss_function": (LossFunctionOption, None),
+}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GraphOptions:
-    """What a user adds to a graph, ready for the reader.
+def job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a JOB in place of its parameter `options`."""
+    known = inspect.signature(command, eval_str=True)
+    own = [one for one in known.parameters.values() if one.name != "options"]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _OPTIONS.items()
+    ]
 
-    Attributes:
-        read: sizes, train op and turns.
-        max_bytes: largest graph file that is read.
-    """
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        given = {name: values.pop(name) for name in _OPTIONS}
+        command(options=options_of(**given), **values)
 
-    read: ReadOptions = field(default_factory=ReadOptions)
-    max_bytes: int = int(MAX_MIB * _MIB_BYTES)
-
-    @property
-    def file_flags(self) -> tuple[str, ...]:
-        """The flags that were given and make sense for a graph file alone."""
-        given = {
-            "--input": self.read.inputs,
-            "--target": self.read.target,
-            "--loop-turns": self.read.loop_turns,
-        }
-        return tuple(flag for flag, value in given.items() if value)
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The flags that were given, but for the limit."""
-        return (*(["--batch-size"] if self.read.batch_size else []), *self.file_flags)
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    signature = known.replace(parameters=[*own, *shared])
+    run.__signature__ = signature  # type: ignore[attr-defined]  # what Typer reads
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *shared)}
+    return run
 
 
-def graph_options(
+def options_of(
     batch_size: int | None = None,
     inputs: Sequence[str] | None = None,
     target: str | None = None,
     loop_turns: int | None = None,
     max_mib: float = MAX_MIB,
-) -> GraphOptions:
-    """Check and collect the options of a graph.
+    data_function: str | None = None,
+    loss_function: str | None = None,
+) -> JobOptions:
+    """Check and collect the options of a job.
 
     Raises:
-        ConfigError: an `--input` that is no NAME=SHAPE, or one that comes twice.
+        ConfigError: an `--input` that is no NAME=SHAPE, or one that is given twice.
         GraphError: a name that no node can have, or a size out of range.
     """
     shapes: dict[str, tuple[int, ...]] = {}
@@ -123,7 +146,7 @@ def graph_options(
         if name.removesuffix(_FIRST_OUTPUT) in {one.removesuffix(_FIRST_OUTPUT) for one in shapes}:
             raise ConfigError(f"--input {name[:80]} is given twice; give one shape")
         shapes[name] = shape
-    return GraphOptions(
+    return JobOptions(
         read=ReadOptions(
             batch_size=batch_size,
             inputs=shapes,
@@ -131,6 +154,8 @@ def graph_options(
             loop_turns=loop_turns,
         ),
         max_bytes=max(int(max_mib * _MIB_BYTES), 1),
+        data_function=data_function,
+        loss_function=loss_function,
     )
 
 
