@@ -17,11 +17,10 @@ from tests.cli.test_numbers import commands, cut_off, required
 
 __all__ = ["cut_off"]  # a fixture
 
-FILES = {"--plot", "--timeline", "--chrome-trace"}
+FILES = {"--plot", "--timeline"}
 FOLDERS: set[str] = set()
 # What `-o` names is a file in some commands, a folder in others; jobs build looks at it itself.
 FOLDER_OUTPUT = {
-    ("simulate",),
     ("data", "import"),
     ("data", "label"),
     ("data", "simulate"),
