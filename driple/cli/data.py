@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.data_simulate import simulate
-from driple.cli.joboptions import BatchSizeOption, InputOption, options_of
+from driple.cli.joboptions import (
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    options_of,
+)
 from driple.cli.numbers import finite_number
 from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
+from driple.jobs.load import MAX_MIB
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -174,6 +182,9 @@ def import_(
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -205,7 +216,7 @@ def import_(
     is_table = file.suffix.lower() == ".csv"
     if is_table and graphs is None:
         raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
-    options = options_of(batch_size, input_)
+    options = options_of(batch_size, input_, target, loop_turns, max_mib)
     if not is_table and (options.flags or graphs is not None):
         flags = [*(["--graphs"] if graphs is not None else []), *options.flags]
         raise ConfigError(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import typer.main
-
 from driple.cli.graphoptions import graph_options
+
 from driple.cli.main import app
 from driple.errors import ConfigError, GraphError
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
