@@ -184,7 +184,14 @@ def _settings_of(
 ) -> list[Setting]:
     if settings is None:
         settings = DEFAULT_SETTING
-    names = [settings] if isinstance(settings, str | Setting) else settings
+    single = isinstance(settings, str | Setting) or not isinstance(settings, Sequence)
+    names = [settings] if single else settings
+    for one in names:
+        if not isinstance(one, str | Setting):
+            raise ConfigError(
+                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
+                "checkpoint as checkpoint=..."
+            )
     return [one if isinstance(one, Setting) else Setting.parse(one) for one in names]
 
 
@@ -256,13 +263,13 @@ def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
 
 def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
     from driple.cluster.topology import known_scene
-    from driple.estimation.checked import predict as predict_graph
+    from driple.estimation.checked import predict as checked_predict
     from driple.estimation.stated_error import StatedError, stated_error
     from driple.simulate.prepared_job import assumptions_on
 
     checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
     topology = known_scene(setting)
-    made = predict_graph(job.graph, checkpoint, job=prepared, scene=topology)
+    made = checked_predict(job.graph, checkpoint, job=prepared, scene=topology)
     if job.has_unknown:  # the share that an interval holds is for graphs without unknown sizes
         made = replace(made, level=None)
     stated = None

@@ -9,6 +9,7 @@ import typer
 
 from driple.cli.data_simulate import simulate
 from driple.cli.joboptions import (
+    MAX_MIB,
     BatchSizeOption,
     InputOption,
     LoopTurnsOption,
@@ -19,7 +20,6 @@ from driple.cli.joboptions import (
 from driple.cli.numbers import finite_number
 from driple.cli.outputs import output_folder
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
-from driple.jobs.load import MAX_MIB
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting

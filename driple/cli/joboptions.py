@@ -19,6 +19,7 @@ from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 from driple.jobs.load import JOB_HELP, MAX_MIB, JobOptions
 
 __all__ = [
+    "MAX_MIB",
     "BatchSizeOption",
     "DataFunctionOption",
     "InputOption",

@@ -24,7 +24,7 @@ from driple.cluster.topology import Topology, topology_of
 from driple.dataset.example import graph_hash
 from driple.dataset.lookup import Found, find_graph, find_measured_step
 from driple.errors import CheckpointError, MissingExtraError, PredictionError
-from driple.estimation.checked import predict as predict_graph
+from driple.estimation.checked import predict as checked_predict
 from driple.estimation.compare import Disagreement, MethodTime, disagreements, p90_of
 from driple.estimation.stated_error import StatedError, stated_error
 from driple.graph.opgraph import OpGraph
@@ -259,7 +259,9 @@ def _predicted(
     except CheckpointError:
         return None, None, f"no inspector of preset {preset} for {setting.name}"
     try:
-        prediction = predict_graph(job.graph, load_checkpoint(file), job=job, scene=place.topology)
+        prediction = checked_predict(
+            job.graph, load_checkpoint(file), job=job, scene=place.topology
+        )
     except PredictionError as error:
         return None, None, str(error)
     doubts = (*prediction.warnings, *((prediction.outdated,) if prediction.outdated else ()))

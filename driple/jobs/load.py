@@ -154,8 +154,13 @@ def load_job(
             require_training(source)
         return _job("graph", "graph", source, batch_size=options.read.batch_size)
     text = str(source)
-    if options.model_flags or (":" in text and not Path(text).exists()):
+    if ":" in text and not Path(text).exists():
         return _own_model(text, options)
+    if options.model_flags:
+        raise ConfigError(
+            f"{' and '.join(options.model_flags)}: for a model of your own (FILE.py:FUNCTION), and "
+            f"'{text}' is none; leave them out"
+        )
     if Path(text).exists():
         return _file(Path(text), options, training=training)
     if "/" not in text and not Path(text).suffix:
