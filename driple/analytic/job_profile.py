@@ -129,7 +129,7 @@ def link_loads(scene: Topology, link: float, bridge: float) -> tuple[float, floa
     if not scene.server_machine:
         raise SettingError(
             "this setting is a ring, and the closed forms are of parameter servers; give a setting "
-            "such as V100-P1w2, or use driple simulate"
+            "such as V100-P1w2, or use driple predict JOB --method simulator"
         )
     workers, servers = np.array(scene.worker_machine), np.array(scene.server_machine)
     here = workers[:, None] == servers[None, :]

@@ -223,7 +223,7 @@ def measured_offer(
     if step is None:
         raise MeasureError(
             f"{profile.folder} has neither step 2 nor step 4, which a cost needs; run driple "
-            f"stalls run --out {profile.folder} again"
+            f"profile run --output {profile.folder} again"
         )
     launch = next(item for (number, _), item in sorted(profile.launches.items()) if number == step)
     iterations: float | None = profile.batches_per_epoch

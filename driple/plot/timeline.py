@@ -1,4 +1,4 @@
-"""`driple simulate --plot`: what every worker's device and network do over a few iterations."""
+"""Picture of a simulation: what every worker's device and network do over a few iterations."""
 
 from __future__ import annotations
 

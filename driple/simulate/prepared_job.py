@@ -53,8 +53,8 @@ _ASSUMED: Mapping[tuple[Layout, str], str] = {
 _OPEN = "the graph does not show whether workers wait for each other"
 _ASYNCHRONOUS = f"{_OPEN}: training is asynchronous, none waits"
 _TAKEN_FOR_SYNCHRONOUS = (
-    f"{_OPEN}; the closed forms take it for synchronous training, driple simulate and driple "
-    "predict for asynchronous"
+    f"{_OPEN}; the closed forms take it for synchronous training, simulator and inspector "
+    "for asynchronous"
 )
 
 

@@ -2,7 +2,7 @@
 
     OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
 
-Entry point: `simulate`. `driple simulate --validate` calls its parts `simulate_steps` and
+Entry point: `simulate`. `driple validate` calls its parts `simulate_steps` and
 `iteration_time_s` on published runs, so a user gets the number that was validated. The same code
 labels these traces as labels measured ones.
 """
@@ -66,7 +66,7 @@ class Simulation:
     assumptions: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, Json]:
-        """As `driple simulate --json` prints it: like a prediction, without a checkpoint."""
+        """As data sets and studies store it: like a prediction, without a checkpoint."""
         return {
             "setting": self.setting.name,
             "targets": self.targets.to_dict(),
