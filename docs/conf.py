@@ -41,6 +41,7 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 maximum_signature_line_length = 80
 default_role = "code"
+html_theme_options = {"navigation_with_keys": True}
 # Several modules have a class of one name; a link in a signature then has two targets.
 # Decisions and studies quote tables and titles whose levels are their own.
 suppress_warnings = ["ref.python", "myst.header"]

@@ -40,6 +40,23 @@ def test_what_the_readme_shows_is_what_is_printed(command: str, output: str) -> 
     assert printed == [line.rstrip() for line in output.splitlines()]
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_python_examples_run(page: str) -> None:
+    """The Python of a page runs from the root of the checkout."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[0]) > 0
+
+
 def test_set_up_commands_and_links_exist() -> None:
     """Scripts can be executed, and no link or picture is missing."""
     assert len(runs()) >= 1

@@ -64,7 +64,7 @@ def plain_to_rst(lines: list[str]) -> list[str]:
             written.append("  " + escaped(text.strip()))
         elif text.startswith(" "):
             if not in_block:
-                written += ["", "::", ""]
+                written += ["", ".. code-block:: text", ""]
             in_block = True
             written.append("    " + text)
         else:
