@@ -1,4 +1,4 @@
-"""Which ops of a graph a step runs: TensorFlow leaves out what nobody reads.
+"""Ops of a graph that a step runs: TensorFlow leaves out ops that nobody reads.
 
 OpGraph -> updates and tensors sent (the step) -> all that leads to them -> what data of it is read
 

@@ -15,7 +15,7 @@ __all__ = ["UPDATES", "Update"]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What an optimizer does to one parameter, from its equations, and where its op has what.
+    """Cost of an optimizer's update of one parameter, from its equations, and the inputs of its op.
 
     Attributes:
         flops: of one parameter.

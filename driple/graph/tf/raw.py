@@ -94,7 +94,7 @@ class RawNode:
         op: op type.
         device: device string; empty if it names none.
         inputs: `node`, `node:1`, or `^node` for control inputs.
-        shapes: shape of each output (`_output_shapes`); None if the node does not tell.
+        shapes: shape of each output (`_output_shapes`); None if the node has none.
         types: dtype attributes by name; numbers of TensorFlow's DataType.
         functions: names of the functions it calls, by attribute name.
         numbers: attributes that decide what an op costs (`NUMBERS`, `LETTERS`), without zeros.
