@@ -1,4 +1,4 @@
-"""Where the labels of a data set come from: the records that data sets and checkpoints keep.
+"""Provenance of the labels of a data set: the records that data sets and checkpoints keep.
 
     campaign.json, simulator, importer  ->  Provenance  <->  dataset.json  (`driple.codec`)
 
@@ -21,7 +21,7 @@ _OPTIONAL = json_field(optional=True)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPlan:
-    """How a workload is measured.
+    """Plan of measuring one workload.
 
     Attributes:
         share: cores that each worker of the device `CPU` may use.
@@ -44,7 +44,7 @@ class RunPlan:
     sample_period_s: float = 0.005
 
     def iterations(self, iteration_s: float) -> int:
-        """How many iterations to measure when one takes this long."""
+        """Number of iterations to measure when one takes this long."""
         wanted = max(self.min_iterations, math.ceil(self.seconds / iteration_s))
         affordable = max(10, int(self.max_seconds / iteration_s))
         return min(wanted, self.max_iterations, affordable)
@@ -71,7 +71,7 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dates:
-    """When the first and the last run were measured, ISO format."""
+    """Days of the first and of the last measured run, ISO format."""
 
     first: str
     last: str
@@ -79,7 +79,7 @@ class Dates:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeatability:
-    """How far labels of one workload differ from run to run.
+    """Differences of the labels of one workload from run to run.
 
     Attributes:
         workloads: how many ran more than once; without any, the other fields are empty.
@@ -119,7 +119,7 @@ class TimeError:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
-    """Where the labels of a data set come from.
+    """Provenance of the labels of a data set.
 
     Attributes:
         plan: how each workload was measured.
