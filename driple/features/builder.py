@@ -28,7 +28,7 @@ __all__ = ["InspectorInput", "build_input"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InspectorInput:
-    """What the inspector takes of one graph.
+    """Input of the inspector for one graph.
 
     Attributes:
         features: shape [num_groups, F], float32, sums over each group, or log(1 + sum)

@@ -285,7 +285,7 @@ def _share_groups(components: list[IntArray], num_groups: int) -> list[tuple[Int
 def _apportion(sizes: list[int], num_groups: int) -> list[int]:
     """Share groups in proportion to the sizes: each at least 1, none more than its size.
 
-    Groups go one after another to whoever has the most nodes per group (Jefferson's method), ties
+    Groups go one after another to the part with the most nodes per group (Jefferson's method), ties
     to the first; what the sizes cannot take is not given out.
     """
     shares = [1] * len(sizes)

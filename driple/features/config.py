@@ -1,4 +1,4 @@
-"""How an inspector's input is built from a graph (paper, sections 3.1.2 and 3.1.3)."""
+"""Configuration of an inspector's input (paper, sections 3.1.2 and 3.1.3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_SERVERS = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputConfig:
-    """How graphs become inspector inputs; the checkpoint carries it.
+    """Configuration that turns graphs into inspector inputs; the checkpoint contains it.
 
     Attributes:
         policy: `uniform`: every graph gets `num_groups` groups; `proportional`: log10 of the mean

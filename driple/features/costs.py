@@ -1,9 +1,9 @@
-"""What a training step costs, of each group and of the whole graph (ours).
+"""Costs of a training step, of each group and of the whole graph (ours).
 
     OpGraph --cost_of_graph--> FLOPs, bytes, executions, left elements of each node
             --> sums over groups [M, 4], logarithms of sums over kinds of ops and of the traffic [C]
 
-Sizes alone do not tell a convolution from an addition of the same size; these sums do.
+Sizes alone do not distinguish a convolution from an addition of the same size; these sums do.
 """
 
 from __future__ import annotations
