@@ -1,4 +1,4 @@
-"""What a data set says about its workloads, without reading their graphs.
+"""Labels and details of the workloads of a data set, without reading their graphs.
 
 folder, content hash of a graph -> Found: name, iteration time, where the label comes from
 folder, graph                   -> the same, of measured graphs that an earlier reader has read
@@ -100,7 +100,7 @@ def _ops_of(graph: OpGraph) -> Iterable[tuple[str, str, int]]:
 
 
 def _updates_of(graph: OpGraph) -> dict[str, int]:
-    """How many ops of each optimizer, and accumulators of gradients, run elsewhere."""
+    """Number of ops of each optimizer, and of accumulators of gradients, that run elsewhere."""
     return {
         ops.op_type: ops.num_nodes
         for ops in graph.remote
