@@ -1,4 +1,4 @@
-"""How inspectors are trained: `TrainConfig`, and the presets that fix every choice at once.
+"""Training configuration: `TrainConfig`, and the presets that fix every choice at once.
 
     Preset = InputConfig (how inputs are built) + InspectorConfig (the model) + TrainConfig
 
@@ -37,7 +37,7 @@ ResidualsKind = Literal["none", "kernel"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """How the weights are found; the defaults are the paper's (preset `paper`).
+    """Configuration of one training; the defaults are the paper's (preset `paper`).
 
     Attributes:
         loss: on scaled targets: mean squared error, or Huber's.
@@ -52,7 +52,7 @@ class TrainConfig:
         plateau_epochs: patience of the schedule `plateau`.
         clip_norm: gradients are scaled down to this norm; 0 leaves them as they are.
         batch_size: graphs per step.
-        patience_epochs: training ends after so many epochs without a better validation loss.
+        patience_epochs: training ends after this many epochs without a better validation loss.
         max_epochs: training ends here at the latest.
         input_scaling: features and context as they are, or standardised column by column.
         target_scaling: `max`: targets over their training maximum; `log`: standardised logarithms.

@@ -3,7 +3,7 @@
     validation part                      -> errors of graphs near to the training graphs
     families left out, group by group    -> errors of graphs far from them
 
-Every family left out counts the same: what is told of far graphs is meant for the next family.
+Every family left out counts the same: intervals of far graphs are meant for the next family.
 The family groups take a training each, of one member and for as many epochs. Nothing of the test
 part is used.
 """
@@ -173,7 +173,7 @@ def log_errors(fitted: Fitted, name: str, floor: FloatArray) -> FloatArray:
 
 
 def family_groups(families: Sequence[str], num_groups: int) -> list[set[str]]:
-    """Families in at most so many groups of about as many workloads; each family in one."""
+    """Families in at most this many groups of about as many workloads; each family in one."""
     groups: list[tuple[int, set[str]]] = [(0, set()) for _ in range(num_groups)]
     for family, count in sorted(Counter(families).items(), key=lambda item: (-item[1], item[0])):
         smallest = min(range(num_groups), key=lambda i: groups[i][0])

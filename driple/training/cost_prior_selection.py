@@ -1,4 +1,4 @@
-"""Which cost law a transfer starts from: the pre-trained one, or one of the new labels (ours).
+"""Cost law that a transfer starts from: the pre-trained one, or one of the new labels (ours).
 
     outputs of the pre-trained inspector, contexts, labels of the new setting -> CostLaw
 
@@ -42,7 +42,7 @@ def best_law(
     context_names: Sequence[str],
     seed: int,
 ) -> CostPrior:
-    """The law that tells labels best that it was not fitted to.
+    """The law with the smallest error on labels that it was not fitted to.
 
     Args:
         old: law of the pre-trained inspector.

@@ -76,7 +76,7 @@ class EpochRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainState:
-    """What cannot be recomputed when a run goes on.
+    """State of a run that cannot be recomputed when it continues.
 
     Attributes:
         epoch: epochs done.
@@ -268,7 +268,7 @@ def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _first_difference(stored: Any, wanted: Any, path: Sequence[str] = ()) -> str:
-    """Where two nested configurations first differ, as `preset.train.seed (0, now 1)`."""
+    """First difference of two nested configurations, as `preset.train.seed (0, now 1)`."""
     if isinstance(stored, dict) and isinstance(wanted, dict):
         for key in sorted({*stored, *wanted}):
             if stored.get(key) != wanted.get(key):

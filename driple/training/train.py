@@ -67,7 +67,7 @@ class TrainResult:
 
     @classmethod
     def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
-        """What a fit comes to once its checkpoint is made."""
+        """Result of a fit, with its checkpoint."""
         return cls(
             checkpoint=checkpoint,
             history=fitted.history,
@@ -184,7 +184,7 @@ def train(
 
 
 def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
-    """What the inspector says of its test workloads beside its predictions."""
+    """Intervals and warnings of the inspector for its test workloads."""
     part, intervals = fitted.prepared.parts.get("test"), checkpoint.intervals
     if part is None or intervals is None:
         return None
