@@ -1,4 +1,4 @@
-"""What the arena compares and what comes out of it: folds, means over seeds, the table, the JSON.
+"""The benchmark's results: folds, means over seeds, the table, the JSON.
 
     ArenaConfig  ->  Fold, Fold, ...  ->  ArenaResult  ->  rows of a table, JSON
 
@@ -48,7 +48,7 @@ _DIGITS = {NRMSE: 4, SMAPE: 1, TIME: 1, TRAINING: 1}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArenaConfig:
-    """What is compared on what.
+    """Methods, data set and splits of a benchmark.
 
     Attributes:
         methods: names of baselines or presets, `simulator`, or `transferred`.
@@ -76,7 +76,7 @@ class ArenaConfig:
                 raise ConfigError(f"{flag} needs one value or more, each once, got {values!r}")
 
     def overridden(self, settings: TrainConfig) -> TrainConfig:
-        """How weights are found, with what the arena replaces."""
+        """Training configuration, with the benchmark's replacements."""
         if self.max_epochs is not None:
             settings = replace(settings, max_epochs=self.max_epochs)
         if self.patience_epochs is not None:
@@ -120,7 +120,7 @@ class Fold:
         return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
 
     def record(self, versions: Mapping[str, str]) -> FoldRecord:
-        """As it is stored.
+        """Form that is stored.
 
         Args:
             versions: of what made it, by name.
@@ -174,7 +174,7 @@ class SeedScores:
     train_seconds: float
 
     def numbers(self) -> dict[tuple[str, str], float]:
-        """What the table shows, by section and name."""
+        """Cells of the table, by section and name."""
         nrmse, smape_pct = self.scores.nrmse.tolist(), self.scores.smape_pct.tolist()
         return {
             **{(NRMSE, name): error for name, error in zip(TARGET_NAMES, nrmse, strict=True)},
@@ -322,7 +322,7 @@ class ArenaResult:
         return found
 
     def coverage(self, method: str) -> Coverage | None:
-        """How often a method's intervals held the label; None if a fold of it has none."""
+        """Share of a method's intervals that contained the label; None if a fold of it has none."""
         folds = [(fold.sureness, fold.predictions) for fold in self.folds_of(method)]
         known = [(sureness, rows) for sureness, rows in folds if sureness is not None]
         if not known or len(known) < len(folds):
@@ -358,7 +358,7 @@ class ArenaResult:
         ]
 
     def to_json_dict(self) -> dict[str, Json]:
-        """What was compared, the table by method, then the folds without their predictions."""
+        """The comparison, the table by method, then the folds without their predictions."""
         rows = self.rows()
         return {
             "data_set": self.dataset.name,

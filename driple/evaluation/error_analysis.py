@@ -1,4 +1,4 @@
-"""Where the error of one method is: families, targets, the worst workloads, error over floor.
+"""Error of one method by family and target, the worst workloads, and error over floor.
 
     ArenaResult, method  ->  Breakdown  ->  tables, JSON
 
@@ -90,7 +90,7 @@ class OverFloor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorBreakdown:
-    """Where the error of one method is.
+    """Error of one method, broken down.
 
     Attributes:
         method: its name.
@@ -136,7 +136,7 @@ class ErrorBreakdown:
 
 
 def break_down(result: ArenaResult, method: str) -> ErrorBreakdown:
-    """Where the error of a method is, over all seeds and folds.
+    """Break down the error of a method, over all seeds and folds.
 
     Every test of a workload counts the same; the table of the arena lets every fold count the same.
 
@@ -252,7 +252,7 @@ def _floor(repeat: Repeatability, name: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Evidence:
-    """What tells noise of the labels from errors of the model.
+    """Separate noise of the labels from errors of the model.
 
     Attributes:
         families: by workload.

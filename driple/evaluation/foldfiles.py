@@ -1,4 +1,4 @@
-"""Where the arena keeps a fold and its training: under a hash of all that decides it.
+"""Files of a fold and its training, under a hash of everything that decides it.
 
 data set, split, method, what the method depends on --fold_key--> folds/KEY.json.gz, runs/KEY
 
@@ -77,7 +77,7 @@ def fold_key(dataset: Dataset, mark: str, split: Split, method: str, decides: st
 
 
 def run_folder(work_dir: Path, dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:
-    """Where the arena trains a preset on a split, so that nothing is trained twice.
+    """Folder in which a preset is trained on a split, so that nothing is trained twice.
 
     Args:
         work_dir: of the arena.
@@ -91,7 +91,7 @@ def run_folder(work_dir: Path, dataset: Dataset, mark: str, split: Split, preset
 
 
 def fold_file(work_dir: Path, key: str) -> Path:
-    """Where the arena keeps a finished fold."""
+    """File of a finished fold."""
     return work_dir / "folds" / f"{key}.json.gz"
 
 

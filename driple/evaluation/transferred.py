@@ -34,7 +34,7 @@ __all__ = ["Moved", "trained_once"]
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """Where inspectors come from, and how they are tuned.
+    """Source of the inspectors, and the configuration of their tuning.
 
     Attributes:
         source: labels of the other setting.
