@@ -171,7 +171,7 @@ def _set2set(weights: Weights, num_steps: int, h: Array) -> Array:
 
 
 def _joined(item: InspectorInput) -> Array:
-    """Which groups are joined, shape [M, M], normed, for all layers of all members."""
+    """Normalised adjacency of groups, shape [M, M], for all layers of all members."""
     looped = _adjacency(item) + np.eye(item.num_groups, dtype=np.float32)
     scale = 1 / np.sqrt(looped.sum(axis=1))
     mixed: Array = looped * scale[:, None] * scale[None, :]

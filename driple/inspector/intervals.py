@@ -1,4 +1,4 @@
-"""How sure a prediction is: intervals around each number, wider for graphs unlike the known ones.
+"""Intervals around each predicted number, wider for graphs unlike the known ones.
 
     scaled context -> distance to the nearest training graph -> near, far or beyond
     distance, whether it is warned of -> half-widths [13] of the logarithm

@@ -52,7 +52,7 @@ _TIMES = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """What a checkpoint says about one graph, and where it knows it from.
+    """Prediction of a checkpoint for one graph, with its provenance.
 
     Attributes:
         setting: cluster setting that the prediction holds for.
@@ -68,7 +68,7 @@ class Prediction:
         level: share of true values that the intervals hold; None without intervals, and where
             they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
-            the checkpoint was not calibrated, or the graph is too far off to tell.
+            the checkpoint was not calibrated, or the graph is too far outside of its range.
         strange: in what the graph is unlike all that the checkpoint has learned from.
         outdated: that the checkpoint was trained with another version of the reader or of the
             features; empty if it was not.
@@ -95,7 +95,7 @@ class Prediction:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why this answer is a guess: a contradiction, or where nothing was compared, strangeness.
+        """Reasons why this is a guess: a contradiction or, without a comparison, strangeness.
 
         A graph can be unlike all that was learned and the answer still right, so that the closed
         form decides where there is one.
@@ -106,7 +106,7 @@ class Prediction:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What else to know: strangeness that is no warning, and amounts that cannot be."""
+        """Further remarks: strangeness that is no warning, and impossible amounts."""
         found = () if self.closed_form_s is None else self.strange
         if Setting.parse(self.setting).on_cpu:  # 100 % is one core of several
             return found
@@ -327,7 +327,7 @@ def beyond_training(
     *,
     num_ops: int,
 ) -> list[str]:
-    """In what a graph is outside of what an inspector has learned from, a sentence for each.
+    """Sentences on how a graph lies outside of the range that an inspector has learned from.
 
     Args:
         trained_on: what the checkpoint records of its training graphs.

@@ -1,4 +1,4 @@
-"""What a checkpoint records of the data that an inspector learned from.
+"""Record of the data that an inspector learned from, as a checkpoint keeps it.
 
 Dataset, Split, training run  ->  TrainedOn  <->  metadata of the checkpoint  (`driple.codec`)
 """
