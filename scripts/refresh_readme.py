@@ -43,7 +43,8 @@ def unseen_families() -> str:
     return (
         "**On model families that the inspector has not seen** the median error of the iteration "
         f"time is {span('shipped', time)}, and the error of the twelve numbers "
-        f"{span('shipped', smape)} (SMAPE), on {len(found)} settings that we measured, each family held out in turn. "
+        f"{span('shipped', smape)} (SMAPE), on {len(found)} settings that we measured, each family "
+        "held out in turn. "
         "Gradient-boosted trees on summaries of the graphs have "
         f"{span('trees', time)} and {span('trees', smape)} "
         "([study](scripts/studies/accuracy/page.md))."
