@@ -30,8 +30,8 @@ class SignatureCosts:
     """Cost of one execution of each of some op signatures, in their order.
 
     Attributes:
-        signatures: with the shapes filled in that their other shapes determine.
-        costs: of each.
+        signatures: signatures with the shapes filled in that their other shapes determine.
+        costs: costs of each.
         products: the matrix product that each comes to; None if it is none.
     """
 
@@ -96,7 +96,7 @@ def cost_by_kind(graph: OpGraph, cost: GraphCost) -> FloatArray:
 
     Args:
         graph: the graph.
-        cost: of the graph.
+        cost: costs of the graph.
     """
     number = {kind: i for i, kind in enumerate(KINDS)}
     kind_of_type = {op_type: number[kind_of(op_type)] for op_type in set(graph.op_types)}

@@ -18,7 +18,7 @@ class Update:
     """Cost of an optimizer's update of one parameter, from its equations, and the inputs of its op.
 
     Attributes:
-        flops: of one parameter.
+        flops: FLOPs of one parameter.
         num_variables: the variable and its slots, the first inputs; all are read and written.
         gradient: position of the gradient among the inputs, sparse or not.
     """

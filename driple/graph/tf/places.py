@@ -280,7 +280,7 @@ class _Placer:
         return "unplaced" if is_bare else "one_machine"
 
     def _remote(self) -> BoolArray:
-        """On other machines; where the graph names no server, variables and what runs with them."""
+        """Mask of nodes on other machines; without a named server, variables and their updates."""
         here = (self.chosen.job, self.chosen.task or 0)
         apart = np.array(
             [

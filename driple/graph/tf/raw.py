@@ -107,7 +107,7 @@ class RawNode:
         loop: name of the While node whose function this node was inlined from; empty outside.
         carried: data inputs that are arguments which a While changes in every turn, by position:
             name of the While, number of the argument.
-        starts: of a While whose functions were inlined, its own data inputs.
+        starts: data inputs of a While whose functions were inlined.
     """
 
     name: str
@@ -156,7 +156,7 @@ class RawGraph:
 
     Attributes:
         nodes: its nodes.
-        functions: by name.
+        functions: functions by name.
         train_ops: names of the train ops that a MetaGraphDef lists in its collection `train_op`.
         signatures: tensors that each signature of a SavedModel gives, by its name.
     """

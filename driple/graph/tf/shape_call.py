@@ -84,7 +84,7 @@ class Tables:
     Attributes:
         nodes: all nodes.
         inputs: what each of them reads.
-        shapes: of all outputs of a node; None before the node is reached.
+        shapes: shapes of all outputs of a node; None before the node is reached.
         values: small tensors that are known.
         holders: what handles lead to.
         created: the holder that a node creates, kept when the graph is walked through again.

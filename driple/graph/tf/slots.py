@@ -49,7 +49,7 @@ class Slots:
         arithmetic: shape [num_nodes], bool, ops that belong to an update.
         without_gradient: shape [num_nodes], bool, those of them that need no gradient.
         variables: shape [num_nodes], bool, slot variables.
-        same_as: by position, the node that gives what a node gives too, among gradients of them.
+        same_as: the node, by position, that gives what a node gives too, among gradients of them.
     """
 
     arithmetic: BoolArray

@@ -24,7 +24,7 @@ class Input:
     """A tensor that a kernel reads or writes, or the shape of one that it only takes as numbers.
 
     Attributes:
-        tensor: that is read; None if only a shape is given, as a few whole numbers.
+        tensor: tensor that is read; None if only a shape is given, as a few whole numbers.
         shape: other than the tensor's own, or of those numbers; None for its own.
     """
 

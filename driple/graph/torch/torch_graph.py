@@ -46,9 +46,9 @@ def graph_of_step(
     """Forward pass, loss and backward pass of a model, as a graph of one worker.
 
     Args:
-        model: to train, on the meta device.
+        model: model to train, on the meta device.
         inputs: a batch, on the meta device.
-        loss: of the model's outputs.
+        loss: loss of the model's outputs.
         update: op type of the optimizer's update, such as `ApplyAdam`.
 
     Raises:
