@@ -85,8 +85,8 @@ class _Fluid:
     """The state of the algorithm; plain lists, since they are walked one number at a time.
 
     Attributes:
-        neighbours: of each node, in the order of the edges.
-        community: of each node, -1 for none yet.
+        neighbours: neighbours of each node, in the order of the edges.
+        community: community of each node, -1 for none yet.
         foreign: how many neighbours of each node are in a community that is not its own.
         sizes: nodes of each community.
         density: 1 / size of each community.

@@ -79,6 +79,6 @@ class InputConfig:
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InputConfig:
         """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
-        fields = {"num_servers": 1, **fields}  # written since servers are told apart
+        fields = {"num_servers": 1, **fields}  # written since the number of servers is known
         check_fields("input configuration", fields, cls.__dataclass_fields__)
         return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value

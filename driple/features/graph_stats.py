@@ -27,7 +27,7 @@ def graph_facts(graph: AnyGraph, cost: GraphCost | None = None) -> dict[str, flo
 
     Args:
         graph: the graph.
-        cost: of the graph, if it is known; there are no FLOPs without it.
+        cost: costs of the graph, if it is known; there are no FLOPs without it.
     """
     facts = {
         "num_nodes": float(graph.num_nodes),
