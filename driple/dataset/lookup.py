@@ -44,7 +44,7 @@ def find_graph(folder: Path, key: str) -> list[Found]:
     """All workloads of a data set with this graph, by name.
 
     Args:
-        folder: of the data set.
+        folder: folder of the data set.
         key: content hash of the graph (`driple.dataset.example.graph_hash`).
 
     Raises:
@@ -72,8 +72,8 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
     number of ops of each optimizer and accumulator on the servers.
 
     Args:
-        folder: of the data set.
-        graph: of the step.
+        folder: folder of the data set.
+        graph: graph of the step.
 
     Raises:
         DatasetError: no data set there, or a damaged one.

@@ -80,7 +80,7 @@ def read_released(path: str | Path, setting: Setting) -> Dataset:
 
     Args:
         path: the file.
-        setting: that it was measured on; the files do not state it.
+        setting: setting that it was measured on; the files do not state it.
 
     Raises:
         DatasetError: no such file, too large, damaged, of another form, or with more in it than

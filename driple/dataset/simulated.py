@@ -58,7 +58,7 @@ class SimulatedRow:
         setting: full name of the setting.
         targets: the twelve targets, in the order of `TARGET_NAMES`.
         iteration_time_s: seconds of an iteration.
-        patterns: of bursts, by resource.
+        patterns: patterns of bursts, by resource.
 
     Raises:
         ConfigError: another number of targets, or other resources.
@@ -82,7 +82,7 @@ class SimulationPlan:
     Attributes:
         settings: all of them, for each graph.
         num_steps: most steps of the fastest worker.
-        seed: of the differences between steps.
+        seed: random seed of the differences between steps.
     """
 
     settings: tuple[Setting, ...]

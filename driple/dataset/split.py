@@ -84,7 +84,7 @@ def given_split(examples: Sequence[Example]) -> Split | None:
     odd = len(parts) - sum(map(len, rows.values()))
     if odd:
         raise DatasetError(
-            f"{odd} workload(s) tell no part of the data set, or an unknown one; import it again"
+            f"{odd} workload(s) have no part of the data set, or an unknown one; import it again"
         )
     return Split(**rows)
 
