@@ -44,7 +44,7 @@ class TrainConfig:
         huber_delta: where Huber's loss turns from a square into a line, in scaled targets.
         optimizer: `adam` adds the weight decay to the gradient, `adamw` takes it off the weight.
         learning_rate: at the start, after the warm-up.
-        weight_decay: of the optimizer.
+        weight_decay: weight decay of the optimizer.
         schedule: `constant`; `cosine` falls to `final_rate_share` at `max_epochs`; `plateau`
             halves after `plateau_epochs` epochs without a better validation loss.
         warmup_epochs: epochs over which the rate rises in equal steps.
@@ -62,7 +62,7 @@ class TrainConfig:
             has learned is lent to graphs near them, fitted last (`residuals.py`).
         family_folds: groups of model families that are left out in turn, to learn how wrong the
             inspector is about unseen ones; 0 leaves that out, as well as the intervals.
-        seed: of weights, order of batches and dropout.
+        seed: random seed of weights, order of batches and dropout.
 
     Raises:
         ConfigError: a value that makes no sense; the message names the flag.

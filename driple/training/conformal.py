@@ -57,12 +57,12 @@ def calibrate(
 
     Args:
         dataset: examples of one setting.
-        split: that it was trained with.
+        split: split that it was trained with.
         preset: how; `train.family_folds` says how many groups of families are left out in turn.
         fitted: the training.
-        folder: of the run; the family groups' runs are kept in it.
-        options: of the run.
-        groupings: of the data set's graphs.
+        folder: folder of the run; the family groups' runs are kept in it.
+        options: options of the run.
+        groupings: groupings of the data set's graphs.
 
     Returns:
         None if the validation part is too small.
@@ -109,9 +109,9 @@ def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]
     """A name and a split for each share of the labels: it is tested on, the others are learned.
 
     Args:
-        split: of which the training and the validation part are used.
+        split: split of which the training and the validation part are used.
         num_folds: how many shares.
-        seed: of the order.
+        seed: random seed of the order.
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     order = np.random.default_rng(seed).permutation(rows)
@@ -163,7 +163,7 @@ def log_errors(fitted: Fitted, name: str, floor: FloatArray) -> FloatArray:
 
     Args:
         fitted: a training.
-        name: of the part.
+        name: name of the part.
         floor: shape [12], predictions and labels below count as this.
     """
     part, predicted = fitted.prepared.parts[name], fitted.predictions[name]

@@ -49,9 +49,9 @@ def best_law(
         outputs: shape [n, 12], what that inspector gives, on the scale of `scaler`.
         contexts: shape [n, C], of the graphs.
         labels: shape [n, 12], of the new setting.
-        scaler: of the pre-trained inspector's targets.
+        scaler: scaler of the pre-trained inspector's targets.
         context_names: entries of the context.
-        seed: by which labels are left out.
+        seed: random seed by which labels are left out.
 
     Raises:
         ConfigError: the context lacks costs.

@@ -43,7 +43,7 @@ class ScoresRecord:
         iteration_time_mape_pct: of `Scores`.
         num_workloads: of `Scores`.
         num_impossible: of `Scores`; 0 in files from before they were counted.
-        nrmse_by_target: by name of the target.
+        nrmse_by_target: NRMSE by name of the target.
         smape_pct_by_target: likewise.
 
     Raises:

@@ -66,9 +66,9 @@ class Part:
         base: shape [n, 12], float64, logarithms of what the cost law says; None without one.
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
-        facts: of each graph (`inputs.facts`).
-        num_ops: of each graph.
-        unknown_op_types: of each graph, how often each op type occurs that the table lacks.
+        facts: statistics of each graph (`inputs.facts`).
+        num_ops: number of ops of each graph.
+        unknown_op_types: number of ops of each type that the table lacks, of each graph.
     """
 
     workloads: tuple[str, ...]
@@ -103,7 +103,7 @@ class PreparedData:
     """Tensors for the loop, and the part of them that the checkpoint keeps.
 
     Attributes:
-        parts: by name, in the order of `PARTS`; a part without workloads is left out.
+        parts: parts by name, in the order of `PARTS`; a part without workloads is left out.
         op_type_table: encoding of each op type.
         law: what its outputs are ratios to; None where they are none.
         input_scaler: scale of features and context.

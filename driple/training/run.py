@@ -92,7 +92,7 @@ class Fitted:
         residuals: what is added to the model's outputs; None without any.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
-        predictions: by part, shape [n, 12], in the targets' units.
+        predictions: predictions by part, shape [n, 12], in the targets' units.
         best_epoch: epoch of the weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
     """
@@ -119,7 +119,7 @@ def fit(
     """Run a training in its folder, or go on with it.
 
     Args:
-        folder: of the run (`runfiles.py`); made if need be.
+        folder: folder of the run (`runfiles.py`); made if need be.
         run: all that decides the result, as JSON.
         config: how the weights are found.
         options: what decides nothing.

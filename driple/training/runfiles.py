@@ -82,7 +82,7 @@ class TrainState:
         epoch: epochs done.
         model: weights by name.
         best: weights of the epoch with the lowest validation loss.
-        optimizer: of each weight, by its position, the optimizer's tensors by name.
+        optimizer: for each weight, by its position, the optimizer's tensors by name.
     """
 
     epoch: int
@@ -97,7 +97,7 @@ def open_run(
     """Start a run in the folder, or make sure that the run in it is this one.
 
     Args:
-        folder: of the run; made if need be.
+        folder: folder of the run; made if need be.
         run: what decides the result: configuration, data set, split. Must match to resume.
         record: what is written beside it: versions, date, threads.
         resume: whether to go on with a run that is there already.

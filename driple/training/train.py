@@ -48,8 +48,8 @@ class TrainResult:
         checkpoint: best weights, and all that is needed to predict.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
-        predictions: by part, shape [n, 12], in the targets' units.
-        workloads: by part, names of the rows of `predictions`.
+        predictions: predictions by part, shape [n, 12], in the targets' units.
+        workloads: workloads by part, names of the rows of `predictions`.
         best_epoch: epoch of the checkpoint's weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
         sureness: how sure the inspector is of each test workload; None without intervals or test
@@ -90,7 +90,7 @@ class TrainResult:
         So that runs that learned from different rows compare: NRMSE is over the largest label.
 
         Args:
-            dataset: that the run learned from.
+            dataset: data set that the run learned from.
             train_rows: rows whose largest labels scale NRMSE.
         """
         row_of = {name: i for i, name in enumerate(dataset.workloads)}

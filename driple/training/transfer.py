@@ -177,7 +177,7 @@ def _kept(part: Part, model: Tuned) -> Part:
 def _started(
     prepared: PreparedData, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
 ) -> PreparedData:
-    """With the best law; each member's last layer aligned with the training labels; if wanted."""
+    """The inspector with the best law, and each member's last layer aligned with the labels."""
     if not config.align:
         return prepared
     part = prepared.parts["train"]

@@ -78,7 +78,7 @@ def transfer_config(preset: str, **changed: Any) -> TransferConfig:
     """The choice for a preset's checkpoints: the paper's for its own, the quicker for `default`.
 
     Args:
-        preset: that the checkpoint was trained with.
+        preset: preset that the checkpoint was trained with.
         changed: fields of `TransferConfig` to set otherwise.
 
     Raises:

@@ -31,7 +31,7 @@ class Sureness:
         far: the same for graphs unlike the training graphs; None if it has none.
         threshold: distance from which a graph is unlike them.
         reach: distance of the furthest graph that the half-widths come from.
-        distances: by workload, to the nearest training graph.
+        distances: distances by workload, to the nearest training graph.
         warnings: by workload, in what it is outside of the training graphs; those without a
             warning may be left out.
     """
@@ -108,7 +108,7 @@ class Coverage:
     by_family: dict[str, Held]
 
     def sentence(self) -> str:
-        """In words, for people."""
+        """Sentences for people."""
         words = (
             f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
             f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
