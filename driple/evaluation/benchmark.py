@@ -53,7 +53,7 @@ class ArenaConfig:
     Attributes:
         methods: names of baselines or presets, `simulator`, or `transferred`.
         split: `random`: one fold per seed; `family`: one fold per seed and model family.
-        seeds: of the splits; each method keeps its own seed for weights and batches.
+        seeds: seeds of the splits; each method keeps its own seed for weights and batches.
         max_epochs: replaces the presets' own, to save time; shown in the result.
         patience_epochs: likewise.
         threads: CPU threads while training; None leaves them as they are.
@@ -90,8 +90,8 @@ class Fold:
 
     Attributes:
         method: name of the baseline or preset, or `simulator`.
-        seed: of the split.
-        family: that was held out; empty on random splits.
+        seed: random seed of the split.
+        family: family that was held out; empty on random splits.
         scores: errors on the test part.
         validation: errors on the validation part; None for methods that do not use it.
         train_seconds: wall time of training.
@@ -123,7 +123,7 @@ class Fold:
         """Form that is stored.
 
         Args:
-            versions: of what made it, by name.
+            versions: versions of what made it, by name.
         """
         return FoldRecord(
             method=self.method,
@@ -162,10 +162,10 @@ class SeedScores:
     """One method on all folds of one seed.
 
     Attributes:
-        seed: of the split.
+        seed: random seed of the split.
         scores: mean over the seed's folds, each fold counting the same.
         time_median_pct: median absolute error of the iteration time over all tested workloads.
-        train_seconds: of one training, mean over the folds.
+        train_seconds: seconds of one training, mean over the folds.
     """
 
     seed: int
@@ -206,7 +206,7 @@ class ScoreSpread:
         return cls(float(np.mean(values)), std)
 
     def to_text(self, digits: int) -> str:
-        """Such as `12.3 ± 0.4`."""
+        """Text such as `12.3 ± 0.4`."""
         spread = "" if self.std is None else f" ± {self.std:.{digits}f}"
         return f"{self.mean:.{digits}f}{spread}"
 
@@ -218,7 +218,7 @@ class TableRow:
     Attributes:
         section: `NRMSE`, `SMAPE %`, `iteration time error %` or `training`.
         name: target, `all 12`, `mean`, `median` or `seconds`.
-        by_seed: by method and seed; the smaller the better.
+        by_seed: errors by method and seed; the smaller the better.
     """
 
     section: str
@@ -227,7 +227,7 @@ class TableRow:
 
     @property
     def values(self) -> dict[str, ScoreSpread]:
-        """By method, over all its seeds."""
+        """Results by method, over all its seeds."""
         return {method: self._over(method, seeds) for method, seeds in self.by_seed.items()}
 
     @property

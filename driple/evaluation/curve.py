@@ -21,7 +21,7 @@ __all__ = ["CurvePoint", "LearningCurve", "curve_sizes", "learning_curve", "why_
 # Of 25 transfers with 12 labels three were 70 times worse than with 24, and a line through such
 # points promises what no label brings. From 20 on no doubling changed an error over 1.4 times.
 LEAST_SIZE = 20
-WORTH_IT = 0.05  # relative gain of twice the labels below which measuring is said to be done
+WORTH_IT = 0.05  # relative gain of twice the labels below which measuring is not recommended
 # Of the 25 curves in scripts/studies/transfer (decision 0008): the mean slope; what it weighs
 # against a curve's own slope, in squared doublings; and how far four of five forecasts of the next
 # doubling are off at most, in slope.
@@ -50,7 +50,7 @@ class LearningCurve:
     """Errors at growing sizes, and how they are expected to go on.
 
     Attributes:
-        points: by size; the last one is of all labels.
+        points: points by size; the last one is of all labels.
         slope: b of log error = a - b log n; 0 where more labels do not help.
     """
 
@@ -59,7 +59,7 @@ class LearningCurve:
 
     @classmethod
     def through(cls, points: Sequence[CurvePoint]) -> LearningCurve:
-        """From two points or more: the least-squares slope b, with w * (b - typical)^2 added.
+        """Curve through two points or more: least-squares slope b, with w * (b - typical)^2 added.
 
         One curve's points are so uncertain that its own slope alone forecasts worse than the
         typical one (decision 0008).
@@ -82,7 +82,7 @@ class LearningCurve:
 
     @property
     def gain_of_doubling(self) -> float:
-        """By which share the error is expected to fall with twice the labels."""
+        """Share by which the error is expected to fall with twice the labels."""
         return _gain(self.slope)
 
     @property

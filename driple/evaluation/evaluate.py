@@ -1,4 +1,4 @@
-"""The arena: every method on every fold of a data set, by the same rules.
+"""The benchmark: every method on every fold of a data set, by the same rules.
 
     Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  ArenaResult
 

@@ -33,13 +33,13 @@ _ADVICE = "delete it, and run again"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoldRecord:
-    """A finished fold as its file holds it; the attributes are those of `arena.Fold`.
+    """A finished fold as its file holds it; the attributes are those of `benchmark.Fold`.
 
     Attributes:
         fold: family that was held out, and seed, in words.
         test: errors on the test part.
         epochs: number of epochs trained.
-        versions: of what made it, by name.
+        versions: versions of what made it, by name.
         format: number of the format.
     """
 
@@ -80,7 +80,7 @@ def run_folder(work_dir: Path, dataset: Dataset, mark: str, split: Split, preset
     """Folder in which a preset is trained on a split, so that nothing is trained twice.
 
     Args:
-        work_dir: of the arena.
+        work_dir: working folder of the benchmark.
         dataset: what is learned.
         mark: its fingerprint.
         split: its parts.

@@ -50,7 +50,7 @@ def known_tests(
 
     Args:
         checkpoint: the pre-trained inspector.
-        file: from which it was read.
+        file: checkpoint file from which it was read.
         tested: names of the workloads.
         roots: folders in which the source's data set is looked for, by its name.
     """

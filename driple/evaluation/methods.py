@@ -79,7 +79,7 @@ def _reason_against(
 ) -> str:
     """Reason why a method cannot be compared on a data set; empty if it can."""
     if method in {*ON_SUMMARIES, TRANSFERRED} and dataset.is_grouped:
-        return "its graphs are known by their groups alone, which tell no FLOPs and no op counts"
+        return "its graphs are known by their groups alone, without FLOPs and op counts"
     if method == TRANSFERRED:
         return _reason_against_source(dataset, source)
     return _reason_against_simulator(dataset, simulated) if method == SIMULATOR else ""

@@ -61,7 +61,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
     """One workload's summary.
 
     Args:
-        graph: of one worker's training step, with signatures.
+        graph: graph of one worker's training step, with signatures.
 
     Returns:
         Shape [len(SUMMARY_NAMES)]: logarithms of 1 + FLOPs, bytes and counts, then flags of 0 or 1.
@@ -116,8 +116,8 @@ class Summaries:
         graph = example.graph
         if isinstance(graph, GroupedGraph):
             raise DatasetError(
-                f"workload {example.workload!r}: only the groups of its graph are known, and tell "
-                "no FLOPs and no op counts; give a data set with whole graphs"
+                f"workload {example.workload!r}: only the groups of its graph are known, "
+                "without FLOPs and op counts; give a data set with whole graphs"
             )
         if id(graph) not in self._made:
             self._made[id(graph)] = (graph, summary_of(graph))
