@@ -243,7 +243,7 @@ class Predictor:
 
 
 def _runner(checkpoint: Checkpoint) -> Callable[[InspectorInput], npt.NDArray[np.float32]]:
-    """From one scaled input to its scaled targets: by NumPy, or by torch where it has to be."""
+    """Function from one scaled input to its scaled targets: by NumPy, or by torch if needed."""
     weights, config, num_groups = checkpoint.weights, checkpoint.config, checkpoint.num_groups
     if config.needs_torch:
         return torch_runner(weights, config, num_groups, checkpoint.num_tuned)
@@ -254,9 +254,9 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
     """Predict how the training job of the graph will use the cluster.
 
     Args:
-        graph: of one worker's step.
+        graph: graph of one worker's step.
         checkpoint: the inspector.
-        cost: of this graph, where it is known already.
+        cost: costs of this graph, where it is known already.
 
     Raises:
         GraphError: the graph has no nodes.
@@ -331,10 +331,10 @@ def beyond_training(
 
     Args:
         trained_on: what the checkpoint records of its training graphs.
-        intervals: of the checkpoint.
-        facts: of the graph (`inputs.facts`).
+        intervals: intervals of the checkpoint.
+        facts: statistics of the graph (`inputs.facts`).
         unknown_op_types: how many ops there are of each type that the checkpoint lacks.
-        distance: of the graph to the nearest training graph (`Intervals.distance`).
+        distance: distance of the graph to the nearest training graph (`Intervals.distance`).
         num_ops: ops among which the unknown ones were counted.
     """
     found = []
