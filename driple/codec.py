@@ -5,7 +5,7 @@
 Fields may be numbers, text, bool, None, Literal, Enum, date, datetime, Path, NumPy arrays of
 numbers, tuples, lists, mappings, other dataclasses and unions of these; `object` is any JSON value.
 Reading converts by the declared types alone: nothing is looked up by name and nothing is run.
-A field must be in the JSON even if it has a default, except where `json_field` says otherwise.
+A field must be in the JSON even if it has a default, except where `json_field` makes it optional.
 Literal fields tell the dataclasses of a union apart.
 """
 
@@ -135,7 +135,7 @@ def _sentence(refused: _RefusedError, where: str, advice: str = "") -> str:
 
 
 def _at(step: str, convert: Callable[..., Any], *arguments: Any) -> Any:
-    """What `convert` returns; the path of a refusal begins with this step."""
+    """Call `convert`; the path of a refusal begins with this step."""
     try:
         return convert(*arguments)
     except _RefusedError as refused:
@@ -313,10 +313,16 @@ def _array_from_json(kinds: tuple[Any, ...], value: Any, _depth: int) -> Any:
         made = read.astype(wanted)
     except (ValueError, TypeError, OverflowError) as error:
         raise refused from error
-    is_number = read.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf") or read.size == 0
+    # NumPy makes a number of a bool that stands among numbers.
+    fits = read.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf") or read.size == 0
+    is_number = fits and not _holds_bool(value)
     if not (is_number and np.isfinite(made).all() and (wanted.kind == "f" or (made == read).all())):
         raise refused
     return made
+
+
+def _holds_bool(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, list) and any(map(_holds_bool, value)))
 
 
 def _one_of(allowed: Iterable[Any], value: Any) -> Any:

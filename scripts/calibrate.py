@@ -44,6 +44,7 @@ ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "datasets" / "published"
 GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
+CHECKED = ROOT / "driple" / "estimation" / FILE
 
 
 def memory_activity(graphs: Graphs, fit: Fit) -> float:
@@ -128,7 +129,7 @@ def main() -> None:
     text = json.dumps(calibration.to_dict(), indent=1)
     atomic_write(TARGET, text.encode() + b"\n", error=ConfigError)
     checked = runs_to_json(checked_runs(predicted))
-    atomic_write(TARGET.with_name(FILE), checked.encode(), error=ConfigError)
+    atomic_write(CHECKED, checked.encode(), error=ConfigError)
     print(json.dumps(errors, indent=1))
     for kind, link in links.items():
         print(kind, link)

@@ -34,7 +34,7 @@ from scripts.studies.models.checks import (
     summary,
 )
 
-SHIPPED = ROOT / "driple" / "simulate" / "closed_forms.json"
+SHIPPED = ROOT / "driple" / "analytic" / "closed_forms.json"
 TABLES = DATASETS / "published"
 GRAPHS = DATASETS / "calibration" / "graphs"
 Errors = dict[str, dict[str, dict[str, float]]]

@@ -336,6 +336,9 @@ def _run_in_child(module: Module, source: str, fresh: Iterable[str]) -> None:
         sys.meta_path.insert(0, _MutantImporter(module.import_name, ROOT / module.file, source))
         for name in fresh:
             sys.modules.pop(name, None)
+            package, _, last = name.rpartition(".")
+            if package in sys.modules:  # for `from package import name`
+                vars(sys.modules[package]).pop(last, None)
         _be_silent()
         code = int(pytest.main(["-x", "-q", *_OPTIONS, *_paths(module)]))
     except BaseException:

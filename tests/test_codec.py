@@ -163,7 +163,19 @@ def test_arrays_of_numbers_survive_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [[[1], [1, 2]], ["1"], [None], 1, {"a": 1}, [True], [float("nan")], [10**400], "text"]
+    "table",
+    [
+        [[1], [1, 2]],
+        ["1"],
+        [None],
+        1,
+        {"a": 1},
+        [True],
+        [[True, 1.0]],
+        [float("nan")],
+        [10**400],
+        "text",
+    ],
 )
 def test_what_is_no_array_of_numbers_is_refused(table: object) -> None:
     with pytest.raises(ConfigError, match=r"^n: table must be a list of finite numbers"):

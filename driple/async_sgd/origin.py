@@ -1,4 +1,4 @@
-"""Where a job trace comes from, and what a platform's file holds (`driple.codec`)."""
+"""Origin of a job trace, and content of a platform's file (`driple.codec`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _check_overhead(overhead: Overhead) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceOrigin:
-    """Where a job trace comes from; what is not known is None.
+    """Origin of a job trace; None where a fact is not known.
 
     Attributes:
         workload: name of the workload that was profiled.
@@ -66,7 +66,7 @@ class TraceOrigin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlatformRecord:
-    """What a platform's file holds; simulations need the first two.
+    """Content of a platform's file; simulations need `bytes_per_s` and `overhead`.
 
     Attributes:
         bytes_per_s: what a TCP connection gets through a link.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,7 +75,9 @@ def job_of(
     from driple.simulate.prepared_job import PreparedJob
 
     batch_size = options.read.batch_size
-    if dataset is not None or (":" in text and not Path(text).exists()):
+    is_own = ":" in text and not Path(text).exists()
+    refuse_own_flags(text, {"--dataset": dataset, "--loss": loss}, is_own=is_own)
+    if is_own:
         if dataset is None or batch_size is None:
             raise ConfigError(
                 f"a model of your own, '{text}', needs --dataset FILE.py:FUNCTION and --batch-size"
@@ -108,10 +111,20 @@ def job_of(
         )
     reading = read_source(text, Setting.parse("V100-P1w2"), options)
     own = None if Path(text).exists() else _batch_size_of(text)
-    size = own if batch_size is None else batch_size
-    if size is not None:  # where towers share the samples, one of them was kept
-        size = max(1, round(size * reading.graph.report.samples_share))
-    return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=size)
+    samples = batch_size or own
+    if samples is not None:  # where towers share the samples, one of them was kept
+        samples = max(1, round(samples * reading.graph.report.samples_share))
+    return GivenJob(job=PreparedJob(reading.graph), reading=reading, batch_size=samples)
+
+
+def refuse_own_flags(text: str, flags: Mapping[str, str | None], *, is_own: bool) -> None:
+    """Raise ConfigError if options were given that only a model of the user's own needs."""
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given and not is_own:
+        raise ConfigError(
+            f"{' and '.join(given)}: for a model of your own (FILE.py:FUNCTION), and '{text}' is "
+            "none; leave them out"
+        )
 
 
 def _batch_size_of(name: str) -> int:

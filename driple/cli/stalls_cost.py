@@ -132,6 +132,10 @@ def cost(
 
         check_picture(plot)
     options = graph_options(batch_size, input_, target, loop_turns, max_mib)
+    own = {"--dataset": dataset, "--loss": loss}
+    lone = [*options.flags, *(flag for flag, value in own.items() if value is not None)]
+    if graph is None and lone:
+        raise ConfigError(f"{' and '.join(lone)}: for GRAPH, and none is given; leave them out")
     known, day = read_instances(instances or []), _day(on_date)
     answer = _Answer(offers=_measured_offers(measured or [], known, samples, day))
     if graph is not None:

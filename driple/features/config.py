@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from driple.checks import check_choice, check_fields, check_whole
+from driple.checks import check_choice, check_whole
+from driple.codec import Json, from_json, json_field, to_dict
 from driple.features.costs import COST_CONTEXT_NAMES, COST_FEATURE_NAMES
 from driple.features.features import CONTEXT_NAMES, FEATURE_NAMES
 
@@ -19,6 +20,8 @@ Context = Literal["none", "sizes", "costs"]
 
 MAX_GROUPS = 10_000
 MAX_SERVERS = 10_000
+
+_ADVICE = "train it anew"  # configurations are read from checkpoints alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +48,8 @@ class InputConfig:
     components: Components = "largest"
     features: Features = "paper"
     context: Context = "none"
-    num_servers: int = 1
+    # Configurations from before this field was added lack it.
+    num_servers: int = field(default=1, metadata=json_field(may_lack=True))
 
     def __post_init__(self) -> None:
         choices = {
@@ -54,8 +58,8 @@ class InputConfig:
             "features": Features,
             "context": Context,
         }
-        for field, allowed in choices.items():
-            check_choice(f"input {field}", getattr(self, field), get_args(allowed))
+        for name, allowed in choices.items():
+            check_choice(f"input {name}", getattr(self, name), get_args(allowed))
         check_whole("input num_groups", self.num_groups, 1, MAX_GROUPS)
         check_whole("input seed", self.seed, 0)
         check_whole("input num_servers", self.num_servers, 1, MAX_SERVERS)
@@ -72,13 +76,11 @@ class InputConfig:
             return ()
         return (*CONTEXT_NAMES, *(COST_CONTEXT_NAMES if self.context == "costs" else ()))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """The fields by name, for the checkpoint."""
-        return asdict(self)
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InputConfig:
         """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
-        fields = {"num_servers": 1, **fields}  # written since the number of servers is known
-        check_fields("input configuration", fields, cls.__dataclass_fields__)
-        return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value
+        return from_json(cls, dict(fields), where="input configuration", advice=_ADVICE)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-from driple.checks import check_choice, check_fields, check_number, check_whole
+from driple.checks import check_choice, check_number, check_whole
+from driple.codec import Json, from_json, to_dict
 from driple.errors import ConfigError
 
 __all__ = [
@@ -42,6 +43,8 @@ _MAX_DEPTH = 10_000
 # Presets use these, and NumPy runs them. Torch runs the others, which only studies train.
 _NUMPY_LAYERS: tuple[Layer, ...] = ("gcn",)
 _NUMPY_READOUTS: tuple[Readout, ...] = ("set2set", "max")
+
+_ADVICE = "train it anew"  # configurations are read from checkpoints alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,12 +129,11 @@ class InspectorConfig:
         widths = {"set2set": 2 * self.hidden, "sort": self.sort_groups * self.hidden}
         return widths.get(self.readout, self.hidden)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """The fields by name, for the checkpoint."""
-        return asdict(self)
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InspectorConfig:
         """The inverse of `to_dict`; raises ConfigError on unknown, missing or odd fields."""
-        check_fields("inspector configuration", fields, cls.__dataclass_fields__)
-        return cls(**fields)  # type: ignore[arg-type]  # __post_init__ checks every value
+        return from_json(cls, dict(fields), where="inspector configuration", advice=_ADVICE)

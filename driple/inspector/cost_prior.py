@@ -10,12 +10,12 @@ what the inspector reads stays what it was trained to read, the law of the pre-t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.checks import check_fields
+from driple.codec import Json, from_json, json_field, to_dict
 from driple.errors import ConfigError
 from driple.features.builder import InspectorInput
 from driple.graph.cost import CONVOLUTION_KINDS
@@ -66,7 +66,8 @@ class CostPrior:
     columns: tuple[tuple[int, ...], ...]
     rates: FloatArray
     floor: FloatArray
-    read: CostPrior | None = None
+    # Laws from before transfers fitted them anew lack it.
+    read: CostPrior | None = field(default=None, metadata=json_field(may_lack=True))
 
     def __post_init__(self) -> None:
         if self.rates.shape != (NUM_TARGETS, len(self.columns) + 1):
@@ -100,14 +101,9 @@ class CostPrior:
         """Logarithms of the twelve targets, shape [n, 12], of sums [n, len(columns) + 1]."""
         return np.log(np.maximum(sums @ self.rates.T, self.floor))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """All fields as lists, for the checkpoint."""
-        return {
-            "columns": [list(entries) for entries in self.columns],
-            "rates": self.rates.tolist(),
-            "floor": self.floor.tolist(),
-            "read": None if self.read is None else self.read.to_dict(),
-        }
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object], num_context: int) -> CostPrior:
@@ -117,24 +113,10 @@ class CostPrior:
             fields: as stored.
             num_context: length of the context that it reads.
         """
-        fields = {"read": None, **fields}  # written since transfers fit the law anew
-        check_fields("a cost law", fields, ("columns", "rates", "floor", "read"))
-        columns, read = fields["columns"], fields["read"]
-        if read is not None and not (isinstance(read, Mapping) and read.get("read") is None):
-            raise ConfigError("the cost law that is read is no law; train anew")
-        if not isinstance(columns, list) or not all(_are_entries(c, num_context) for c in columns):
+        law = from_json(cls, dict(fields), where="a cost law")
+        if not all(0 <= entry < num_context for entries in law.columns for entry in entries):
             raise ConfigError(f"columns of a cost law are no lists of entries below {num_context}")
-        try:
-            rates = np.array(fields["rates"], dtype=np.float64)
-            floor = np.array(fields["floor"], dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ConfigError("rates of a cost law are no numbers; train anew") from error
-        return cls(
-            columns=tuple(tuple(entries) for entries in columns),
-            rates=rates,
-            floor=floor,
-            read=None if read is None else cls.from_dict(read, num_context),
-        )
+        return law
 
 
 def columns_of(
@@ -166,9 +148,3 @@ def sums_of(contexts: FloatArray, columns: tuple[tuple[int, ...], ...]) -> Float
     for i, entries in enumerate(columns):
         sums[:, i] = amounts[:, list(entries)].sum(axis=1)
     return sums
-
-
-def _are_entries(entries: object, num_context: int) -> bool:
-    return isinstance(entries, list) and all(
-        type(entry) is int and 0 <= entry < num_context for entry in entries
-    )

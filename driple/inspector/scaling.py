@@ -6,7 +6,6 @@ InspectorInput   --InputScaler.transform-->   InspectorInput of the same shapes
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -14,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from driple.checks import check_fields
+from driple.codec import Json, from_json, to_dict
 from driple.errors import ConfigError
 from driple.features.builder import InspectorInput
 from driple.trace.targets import NUM_TARGETS
@@ -112,16 +111,14 @@ class TargetScaler:
         with np.errstate(over="ignore"):  # the caller finds the infinity, not a warning
             return np.exp(values)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """Kind and arrays as lists, for the checkpoint."""
-        arrays = {name: getattr(self, name).tolist() for name in ("offset", "scale", "floor")}
-        return {"kind": self.kind, **arrays}
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> TargetScaler:
         """The inverse of `to_dict`; raises ConfigError on odd fields."""
-        arrays = _read_arrays(fields, ("offset", "scale", "floor"))
-        return cls(kind=fields["kind"], **arrays)  # type: ignore[arg-type]  # checked by __post_init__
+        return from_json(cls, dict(fields), where="a target scaler")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,15 +200,14 @@ class InputScaler:
             item, features=features.astype(np.float32), context=context.astype(np.float32)
         )
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """Kind and arrays as lists, for the checkpoint."""
-        return {"kind": self.kind, **{name: getattr(self, name).tolist() for name in _INPUT_ARRAYS}}
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> InputScaler:
         """The inverse of `to_dict`; raises ConfigError on odd fields."""
-        arrays = _read_arrays(fields, _INPUT_ARRAYS)
-        return cls(kind=fields["kind"], **arrays)  # type: ignore[arg-type]  # checked by __post_init__
+        return from_json(cls, dict(fields), where="an input scaler")
 
 
 def label_floor(labels: FloatArray) -> FloatArray:
@@ -220,32 +216,10 @@ def label_floor(labels: FloatArray) -> FloatArray:
     return LOG_FLOOR_SHARE * np.where(largest > 0, largest, 1.0)
 
 
-_INPUT_ARRAYS = ("feature_mean", "feature_std", "context_mean", "context_std")
-
-
 def _positive_std(values: FloatArray) -> FloatArray:
     """Standard deviation of each column; 1 for a column that does not vary."""
     std = values.std(axis=0)
     return np.where(std > 1e-9, std, 1.0)
-
-
-def _read_arrays(fields: Mapping[str, object], names: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Lists of numbers by name, as arrays; `kind` must be there, too, and nothing more."""
-    check_fields("a scaler", fields, ("kind", *names))
-    arrays = {}
-    for name in names:
-        values = fields[name]
-        if not isinstance(values, list) or not all(map(_is_number, values)):
-            raise ConfigError(f"{name} of a scaler is no list of numbers")
-        arrays[name] = np.array(values, dtype=np.float64)
-    return arrays
-
-
-def _is_number(value: object) -> bool:
-    """Whether it is a number that a double can hold; integers of JSON may be of any length."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max
 
 
 def _check_vector(name: str, values: FloatArray, length: int) -> None:

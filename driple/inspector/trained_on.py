@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainedOn:
-    """Data set, sizes, sources and range of the graphs; what is not recorded is None.
+    """Data set, sizes, sources and range of the graphs; None where nothing is recorded.
 
     Attributes:
         best_epoch: epoch of the weights.

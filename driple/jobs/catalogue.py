@@ -48,7 +48,7 @@ class Model:
     def logits(self, net: Any, inputs: Any, data: Any) -> Any:
         """Add the model to the default TensorFlow graph; shape [rows, classes]."""
         module, function = self.builder
-        build = getattr(import_module(f"driple.jobs.{module}"), function)
+        build = getattr(import_module(f"driple.jobs.tensorflow.{module}"), function)
         return build(net, inputs, data, **self.arguments)
 
 

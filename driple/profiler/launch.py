@@ -77,7 +77,7 @@ class Launch:
         return f"step {self.step.number} ({self.step.title})"
 
     def job(self, folder: Path) -> WorkerJob:
-        """What a worker must have beside its environment."""
+        """Input of a worker, in addition to its environment."""
         return WorkerJob(
             folder=str(folder),
             synthetic=self.step.synthetic,

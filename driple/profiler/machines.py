@@ -38,7 +38,7 @@ Results = list[RankResult]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Order:
-    """What the leader has the others do: launch with this port, or stop."""
+    """An order of the leader: launch with this port, or stop."""
 
     port: int = field(default=0, metadata=json_field(optional=True))
     stop: bool = field(default=False, metadata=json_field(optional=True))
@@ -46,7 +46,7 @@ class _Order:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answer:
-    """What the ranks of a machine measured, or why they did not."""
+    """Measurements of the ranks of a machine, or the reason why there are none."""
 
     results: list[RankResult] = field(default_factory=list, metadata=json_field(optional=True))
     error: str = field(default="", metadata=json_field(optional=True))

@@ -1,4 +1,4 @@
-"""What the files of a stall profile hold, checked as they are read (`driple.codec`).
+"""Content of the files of a stall profile, checked when it is read (`driple.codec`).
 
 profile.json     ProfileRecord          step2.r0.json       LaunchRecord
 launch/job.json  WorkerJob              launch/rank0.json   RankResult
@@ -60,7 +60,7 @@ class SeenGradients:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerJob:
-    """What a training process must have beside its environment.
+    """Input of a training process, in addition to its environment.
 
     Attributes:
         folder: for the results.
@@ -85,7 +85,7 @@ class WorkerJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankResult:
-    """What one training process measured.
+    """Measurements of one training process.
 
     Attributes:
         rank: of the process; None in its own file.
@@ -114,7 +114,7 @@ class RankResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchRecord:
-    """What the ranks of one launch measured together.
+    """Measurements of all ranks of one launch.
 
     Attributes:
         format: number of the format.
@@ -215,7 +215,7 @@ class ProfiledHost(Host):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProfileRecord:
-    """What is profiled, how and where.
+    """Command, plan and machine of a profile.
 
     Attributes:
         format: number of the format.

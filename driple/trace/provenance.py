@@ -1,9 +1,9 @@
-"""Provenance of the labels of a data set: the records that data sets and checkpoints keep.
+"""Provenance of labels: the records that data sets and checkpoints keep.
 
     campaign.json, simulator, importer  ->  Provenance  <->  dataset.json  (`driple.codec`)
 
-All fields but a few are of one kind of labels: measured, simulated or imported. What is not known
-is left out of the file. Keys that Driple does not know are kept in `others`.
+Most fields belong to one kind of labels: measured, simulated or imported. Unknown facts are left
+out of the file. Keys that Driple does not know are kept in `others`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPTIONAL = json_field(optional=True)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPlan:
-    """Plan of measuring one workload.
+    """Settings of a measured run.
 
     Attributes:
         share: cores that each worker of the device `CPU` may use.
@@ -79,7 +79,7 @@ class Dates:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeatability:
-    """Differences of the labels of one workload from run to run.
+    """Differences of labels of one workload from run to run.
 
     Attributes:
         workloads: how many ran more than once; without any, the other fields are empty.

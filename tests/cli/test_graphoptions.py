@@ -253,3 +253,16 @@ def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
     found = json.loads(answer(name, graph, "--json").stdout)
     stated = found["settings"][0] if name == "compare" else found
     assert [f"assumed: {one}" for one in stated["assumptions"]] == said
+
+
+@pytest.mark.parametrize("flag", ["--loss", "--dataset"])
+@pytest.mark.parametrize("command", ["cost", "predict"])
+def test_options_of_an_own_model_are_refused_for_anything_else(command: str, flag: str) -> None:
+    """They would be ignored."""
+    options = ("--batch-size", 32, flag, "own.py:f")
+    for job in (EXAMPLE, "resnet50"):
+        said = refused("stalls", command, job, *options)
+        assert f"{flag}: for a model of your own (FILE.py:FUNCTION)" in said
+    if command == "cost":
+        said = refused("stalls", "cost", "--measured", "runs=p3.2xlarge", flag, "own.py:f")
+        assert f"{flag}: for GRAPH, and none is given" in said

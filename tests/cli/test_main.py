@@ -72,6 +72,7 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
         "assumptions",
         "unknown_dimensions",
         "unknown_share",
+        "unknown_turns",
         "notes",
         "op_types_without_cost",
     ]
@@ -310,11 +311,11 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_a_place_that_takes_no_picture_gets_one_line(tmp_path: Path) -> None:
     """A folder that is missing, and a folder in place of the file; nothing is left there."""
     (tmp_path / "folder.png").mkdir()
-    for target, reason in (("none/a.png", "No such file"), ("folder.png", "no regular file")):
+    for target, reason in (("none/a.png", "does not exist"), ("folder.png", "it is a folder")):
         done = driple("predict", EXAMPLE, "--setting", "cpu", "--plot", tmp_path / target)
         assert (done.returncode, done.stdout) == (2, "")
         last = done.stderr.splitlines()[-1]
-        assert last.startswith(f"driple: cannot write --plot {tmp_path / target}: ")
+        assert last.startswith(f"driple: --plot {tmp_path / target}: ")
         assert reason in last
     assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
 

@@ -300,3 +300,31 @@ def test_an_event_in_the_past_is_refused_but_for_rounding() -> None:
     for time_s in (0.5, float("nan")):
         with pytest.raises(SimulationError, match="was added at 1 s, when it is past"):
             queue.at(time_s, queue.run)
+
+
+def test_events_run_up_to_a_time_and_later_on_from_there() -> None:
+    queue, seen = EventQueue(), []
+    for name, time_s in (("a", 1.0), ("b", 2.0), ("c", 2.5)):
+        queue.at(time_s, lambda name=name: seen.append(name))
+    queue.run(2.0)
+    assert (seen, queue.now_s, queue.num_events) == (["a", "b"], 2.0, 2)
+    queue.run()
+    assert (seen, queue.now_s, queue.num_events) == (["a", "b", "c"], 2.5, 3)
+
+
+def test_events_without_a_priority_have_the_first() -> None:
+    queue, seen = EventQueue(), []
+    queue.at(1.0, lambda: seen.append("a"))
+    queue.at(1.0, lambda: seen.append("b"), 0)
+    queue.run()
+    assert seen == ["a", "b"]
+
+
+@pytest.mark.parametrize(("now_s", "rounding_s"), [(0.5, 1e-9), (1.0, 1e-9), (1000.0, 1e-6)])
+def test_rounding_grows_with_the_clock_from_a_second_on(now_s: float, rounding_s: float) -> None:
+    queue = EventQueue()
+    queue.at(now_s, lambda: None)
+    queue.run()
+    queue.at(now_s - 0.9 * rounding_s, lambda: None)
+    with pytest.raises(SimulationError):
+        queue.at(now_s - 1.1 * rounding_s, lambda: None)

@@ -38,7 +38,7 @@ def test_older_checkpoints_are_of_one_server() -> None:
 )
 def test_odd_values_are_refused(field: str, value: object) -> None:
     """The message names the value that was found."""
-    with pytest.raises(ConfigError, match=f"^input {field} must be") as caught:
+    with pytest.raises(ConfigError, match=rf"^input configuration: .*{field} must be") as caught:
         InputConfig.from_dict({**InputConfig().to_dict(), field: value})
     assert repr(value) in str(caught.value)
 

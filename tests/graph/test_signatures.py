@@ -33,8 +33,8 @@ def saved_model(*signatures: str, **outputs: str) -> bytes:
     meta.meta_info_def.tags.append(b"serve")
     function = meta.graph_def.library.function.add()
     function.signature.name = b"forward"
-    for name in (b"x", b"w"):
-        function.signature.input_arg.add(name=name)
+    for argument in (b"x", b"w"):
+        function.signature.input_arg.add(name=argument)
     function.signature.output_arg.add(name=b"y")
     function.ret.add(key=b"y", value=b"product:product:0")
     node(function.node_def, "product", "MatMul", "x", "w", shape=(8, 30))

@@ -120,14 +120,14 @@ def test_a_law_survives_the_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("columns", [[10**6]], "columns of a cost law"),
-        ("columns", "flops", "columns of a cost law"),
-        ("rates", [["many"]], "no numbers"),
+        ("columns", [[10**6]], "rates of a cost law have shape"),
+        ("columns", "flops", "columns must be a list"),
+        ("rates", [["many"]], "rates must be a list of finite numbers"),
         ("rates", [[1.0]], "shape"),
         ("floor", [0.0] * 12, "floor"),
-        ("read", [1.0], "is no law"),
-        ("read", {"read": {}}, "is no law"),
-        ("read", {"columns": []}, "missing fields"),
+        ("read", [1.0], "read must be an object"),
+        ("read", {"read": {}}, "read.columns is missing"),
+        ("read", {"columns": []}, "read.rates is missing"),
     ],
 )
 def test_odd_fields_are_refused(name: str, value: object, words: str) -> None:
@@ -135,6 +135,13 @@ def test_odd_fields_are_refused(name: str, value: object, words: str) -> None:
     law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
     with pytest.raises(ConfigError, match=words):
         CostPrior.from_dict({**law.to_dict(), name: value}, len(NAMES))
+
+
+def test_columns_outside_of_the_context_are_refused() -> None:
+    law = fit_cost_law(contexts(0, 30), np.ones((30, 12)), FLOOR, NAMES)
+    columns = [[10**6], *(list(entries) for entries in law.columns[1:])]
+    with pytest.raises(ConfigError, match="columns of a cost law are no lists of entries below"):
+        CostPrior.from_dict({**law.to_dict(), "columns": columns}, len(NAMES))
 
 
 def test_a_context_without_costs_is_refused() -> None:

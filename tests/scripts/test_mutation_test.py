@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.util
 import json
 import sys
@@ -118,3 +119,24 @@ def test_all_modules_and_tests_that_are_listed_exist() -> None:
         listed = {(before, after) for module, before, after in equivalents if module == name}
         assert listed <= found, listed - found
     assert all(len(reason) > 10 for reason in equivalents.values())
+
+
+def test_a_mutant_is_seen_through_its_package_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`from package import module` finds the mutant, though the module was imported before."""
+    package = tmp_path / "parcel"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("NUMBER = 1\n")
+    (tmp_path / "test_parcel.py").write_text(
+        "from parcel import one\n\n\ndef test_one():\n    assert one.NUMBER == 1\n"
+    )
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("parcel.one")
+    listed = program.Module(name="one", file="parcel/one.py", tests=("test_parcel.py",))
+    fresh = program.preload(listed)
+    assert fresh == {"parcel.one"}
+    assert program.run_tests(listed, "NUMBER = 1\n", 60.0, fresh)[0] == "survived"
+    assert program.run_tests(listed, "NUMBER = 2\n", 60.0, fresh)[0] == "killed"

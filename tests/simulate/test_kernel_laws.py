@@ -134,15 +134,18 @@ def test_what_moves_memory_has_factors_of_precision_and_fusing(
 
 def test_what_moves_nothing_takes_no_time() -> None:
     assert seconds(table(moved=0.0), product_s=2.0, memory_s=1.0) == (0.0, 0.0)
+    assert seconds(table(moved=1.0), memory_s=1.0) == pytest.approx((9.1 / 0.8, 1e-3))
 
 
 # A device whose memory is so fast that adding up parts of a product takes no time.
-FAST = replace(device_named("P100"), bytes_per_s=1e30, fp32_flops=1e12)
+P100 = device_named("P100")
+FAST = replace(P100, facts={**P100.facts, "bytes_per_s": 1e30, "fp32_flops": 1e12})
 
 
 def product_s(multiprocessors: int, *sides: float, bytes_per_s: float = 1e30) -> float:
     """Seconds of a product, sides m, n, k and count, at the peak of 10^12 FLOP/s."""
-    device = replace(FAST, multiprocessors=multiprocessors, bytes_per_s=bytes_per_s)
+    changed = {"multiprocessors": multiprocessors, "bytes_per_s": bytes_per_s}
+    device = replace(FAST, facts={**FAST.facts, **changed})
     return float(unit_times(table(sides=sides), device).product_s[0])
 
 
@@ -245,10 +248,13 @@ def test_memory_is_seen_in_use_for_its_bytes_and_no_longer_than_the_kernel() -> 
 
 
 def test_an_op_of_a_graph_counts_as_often_as_it_runs() -> None:
+    """A product, whose start, kernel and memory take unlike times."""
     device = device_named("V100")
     efficiency = Efficiency(kernels=KERNELS, device=REACHED)
-    one = kernel_times(table(moved=9e9), device, efficiency)[0]
-    made = op_times(table(moved=9e9), np.array([0, 0, 0]), np.array([1, 3, 0]), device, efficiency)
+    product = table(moved=9e9, sides=(4e4, 4e4, 4e4, 1.0), memory_kind=PRODUCT)
+    one = kernel_times(product, device, efficiency)[0]
+    assert len(set(one.tolist())) == 3
+    made = op_times(product, np.array([0, 0, 0]), np.array([1, 3, 0]), device, efficiency)
     for column, values in enumerate((made.duration_s, made.busy_s, made.memory_s)):
         assert values.tolist() == pytest.approx([one[column], 3 * one[column], 0.0])
 
@@ -267,3 +273,25 @@ def test_odd_numbers_are_refused() -> None:
     for name, length in (("product", 7), ("gradient", 2), ("memory", 7), ("half_memory", 7)):
         with pytest.raises(ConfigError, match=f"efficiency {name} needs {length} numbers, got 3"):
             replace(KERNELS, **{name: (1.0, 1.0, 1.0)})
+
+
+def test_the_fastest_tile_is_taken_for_sides_around_those_of_tiles() -> None:
+    """One row or column more than a tile has needs another one, or a larger one."""
+    tiles = {
+        (256, 128): 1.0, (128, 128): 1.0, (128, 64): 0.95, (64, 64): 0.85, (64, 32): 0.7,
+        (32, 32): 0.5,
+    }  # fmt: skip
+    for rows, columns in tiles:
+        for m in (rows - 1, rows, rows + 1):
+            for n in (columns - 1, columns, columns + 1):
+                work = [
+                    -(-m // r) * -(-n // c) * 2 * r * c * 1040 / share
+                    for (r, c), share in tiles.items()
+                ]
+                found_s = product_s(1, m, n, 1000, 1, bytes_per_s=1.0)
+                assert found_s == pytest.approx(min(work) / 1e12)
+
+
+def test_by_default_memory_is_in_use_for_its_bytes_and_nothing_is_fused() -> None:
+    plain = Efficiency(kernels=KERNELS, device=REACHED)
+    assert plain == Efficiency(kernels=KERNELS, device=REACHED, fused=False, memory_activity=1.0)

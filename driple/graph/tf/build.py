@@ -127,6 +127,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             sources=inferred.sources,
             open_inputs=inferred.open_inputs,
             unsized=_variables_without_shape(nodes, step.runs),
+            names=[nodes[i].name for i in kept.tolist()],
             dangling=dangling,
             executions=executions,
             state_bytes=_state_bytes(nodes, sizes, places),
@@ -271,7 +272,13 @@ def _advice(*, open_inputs: Sequence[str], unsized: Sequence[str]) -> str:
             f"variables have no shape in the graph, such as {unsized[0][:60]}; write the graph "
             "with as_graph_def(add_shapes=True)"
         )
-    return "no input leaves them open; write the graph with as_graph_def(add_shapes=True)"
+    return "no input leaves them open, only the data decide them"
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first few of some nodes."""
+    listed = ", ".join(name[:60] for name in names[:_FEW])
+    return listed + (", ..." if len(names) > _FEW else "")
 
 
 def _size_options(open_inputs: Sequence[str]) -> str:
@@ -297,6 +304,7 @@ def _report(
     sources: Sequence[str],
     open_inputs: Sequence[str],
     unsized: Sequence[str],
+    names: Sequence[str],
     dangling: int,
     executions: Executions,
     state_bytes: int,
@@ -304,14 +312,12 @@ def _report(
     notes: tuple[str, ...],
 ) -> ReadReport:
     """Count what could not be taken at face value, and say it."""
-    shapeless = sum(not size.has_shape for size in sizes)
-    untyped = sum(not size.has_type for size in sizes)
+    shapeless = [name for name, size in zip(names, sizes, strict=True) if not size.has_shape]
+    untyped = [name for name, size in zip(names, sizes, strict=True) if not size.has_type]
     num_open = int(is_open.sum())
     said = []
     if num_open:
-        named = ", ".join(name[:60] for name in sources[:_FEW])
-        named += ", ..." if len(sources) > _FEW else ""
-        cause = f", since the graph does not fix the sizes of {named}" if named else ""
+        cause = f", since the graph does not fix the sizes of {_named(sources)}" if sources else ""
         said.append(
             f"{num_open} of {len(sizes)} ops have unknown sizes, which count as 1{cause}; "
             f"{_advice(open_inputs=open_inputs, unsized=unsized)}"
@@ -324,24 +330,28 @@ def _report(
             "Where, Unique and the like); each counts as 1"
         )
     if unsized:
-        named = ", ".join(name[:60] for name in unsized[:_FEW])
         said.append(
-            f"{len(unsized)} variable(s) have no shape in the graph ({named}"
-            f"{', ...' if len(unsized) > _FEW else ''}); write the graph with "
-            "as_graph_def(add_shapes=True)"
+            f"{len(unsized)} variable(s) have no shape in the graph ({_named(unsized)}); write the "
+            "graph with as_graph_def(add_shapes=True)"
         )
     said += [*notes, *step.notes, *places.notes]
     if samples is not None:
         said.append(f"the kept device computes {samples[0]} of the {samples[1]} samples of a step")
-    if shapeless == len(sizes):
+    if len(shapeless) == len(sizes):
         said.append(
             "no node has a shape, so every tensor size is 0 and predictions are guesses; write the "
             "graph with as_graph_def(add_shapes=True)"
         )
     elif shapeless:
-        said.append(f"{shapeless} of {len(sizes)} nodes have no known shape; their size counts 0")
+        said.append(
+            f"{len(shapeless)} of {len(sizes)} nodes have no known shape ({_named(shapeless)}); "
+            "their size counts 0"
+        )
     if untyped:
-        said.append(f"{untyped} node(s) without a data type; their elements count 4 bytes")
+        said.append(
+            f"{len(untyped)} node(s) without a data type ({_named(untyped)}); their elements count "
+            "4 bytes"
+        )
     if dangling:
         said.append(f"{dangling} input(s) name nodes that are not in the file")
     said += executions.notes
@@ -352,7 +362,7 @@ def _report(
     return ReadReport(
         nodes_in_file=len(raw.nodes),
         nodes_inlined=inlined.num_inlined,
-        nodes_without_shape=shapeless,
+        nodes_without_shape=len(shapeless),
         unknown_dimensions=num_open,
         nodes_without_device=places.without_device,
         dangling_inputs=dangling,

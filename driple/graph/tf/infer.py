@@ -202,6 +202,9 @@ def _pass(
     for i in order:
         op = nodes[i].op
         there = given[i]
+        if _misses_input(nodes[i], tables.inputs[i]):
+            shapes[i] = there  # the others are not at their places
+            continue
         function, folds = RULES.get(op), op in FOLDS
         is_complete = (
             there is not None
@@ -229,6 +232,13 @@ def _pass(
                     tables.num_folded += len(value[1])
                     shapes[i] = _with_shape(shapes[i], slot, value[0])
     return contradictions
+
+
+def _misses_input(node: RawNode, read: Sequence[Key]) -> bool:
+    """Whether an input names a node that is not in the file."""
+    return len(read) < len(node.inputs) and len(read) < sum(
+        not item.startswith("^") for item in node.inputs
+    )
 
 
 def _with_shape(

@@ -36,6 +36,7 @@ class Holder:
         was_unknown: whether a reader asked before a shape was known.
         learned_late: whether a shape became known after that.
         written: value of what each node puts on a list or stack, by its position; None if unknown.
+        kinds: how many nodes write each value.
     """
 
     shapes: list[Shape] = field(default_factory=lambda: [None])
@@ -43,6 +44,7 @@ class Holder:
     was_unknown: bool = False
     learned_late: bool = False
     written: dict[int, Value | None] = field(default_factory=dict)
+    kinds: dict[Value | None, int] = field(default_factory=dict)
 
     def read(self, component: int = 0) -> Shape:
         """Shape of a component, as far as it is known by now."""
@@ -63,18 +65,23 @@ class Holder:
 
     def write(self, node: int, value: Value | None) -> None:
         """Note the value that a node writes, the same in every turn of its loop."""
-        known = self.written.setdefault(node, value)
-        if known != value:
-            self.written[node] = value
-            self.learned_late |= self.was_unknown
+        known = self.written.get(node)
+        if node in self.written:
+            if known == value:
+                return
+            self.kinds[known] -= 1
+            if not self.kinds[known]:
+                del self.kinds[known]
+        self.written[node] = value
+        self.kinds[value] = self.kinds.get(value, 0) + 1
+        # Who asked before may have had the value of other writers alone.
+        self.learned_late |= self.was_unknown and self.kinds[value] == 1
 
     @property
     def value(self) -> Value | None:
         """The value of every element, if all nodes write the same."""
-        values = list(self.written.values())
-        same = bool(values) and all(value == values[0] for value in values)
-        self.was_unknown |= not same
-        return values[0] if same else None
+        self.was_unknown = True
+        return next(iter(self.kinds)) if len(self.kinds) == 1 else None
 
 
 @dataclass(slots=True)

@@ -94,7 +94,8 @@ def _array(call: OpCall) -> Sequence[Shape]:
     holder = call.create()
     for shape in call.listed("element_shape"):
         holder.learn(shape)
-    holder.length = call.scalar(0)
+    # An array that grows has the length that its loop gives it.
+    holder.length = None if call.number("dynamic_size") else call.scalar(0)
     call.tables.holders[call.at, 1] = holder
     return ((2,), ())
 

@@ -151,10 +151,13 @@ def _mirrored(call: OpCall, forward: str, *, shared: int, wanted: int, gradient:
     Forward and gradient node read the same tensor at input `shared`, 0 or 1, have the same strides
     and padding, and the forward output has the shape of `gradient`.
     """
-    tensor = call.reads[shared]
+    if shared >= len(call.reads):
+        return None
     shapes = []
-    for at in call.readers(forward, shared, tensor):
+    for at in call.readers(forward, shared, call.reads[shared]):
         node = call.tables.nodes[at]
+        if wanted >= len(call.tables.inputs[at]):
+            continue
         output = call.shape_of((at, 0))
         if (
             node.attributes.get("strides") == call.node.attributes.get("strides")

@@ -32,7 +32,9 @@ BoolArray = npt.NDArray[np.bool_]
 # A tensor: the node that makes it, and the number of its output.
 _Tensor = tuple[int, int]
 
-_MOST_NODES = 2000  # that the value of a slot passes on its way to updates
+# Nodes that the value of a slot passes on its way to updates, and those of all slots together.
+_MOST_NODES, _MOST_VISITED = 2000, 5_000_000
+_MOST_MERGES = 8
 _LONGEST_CHAIN = 32  # ops of one input between a gradient and an update
 # Make a dense gradient of slices, once for each op that reads it.
 _DENSE_OF_SLICES = frozenset({"UnsortedSegmentSum"})
@@ -118,6 +120,7 @@ class _Finder:
         blocked = ops.gradients() | ops.matching(PRODUCTS) | ops.inputs | ops.variables
         self.leads = self._leads(blocked)
         self.taken: set[int] = set()
+        self.num_visited = 0
         self.same_as: dict[int, int] = {}
         self.same_as = self._equals()
 
@@ -175,8 +178,9 @@ class _Finder:
         if not todo or not all(i in self.leads for i in todo if i not in self.changes):
             return False
         seen = set(todo)
-        while todo and len(seen) < _MOST_NODES:
+        while todo and len(seen) < _MOST_NODES and self.num_visited < _MOST_VISITED:
             i = todo.pop()
+            self.num_visited += 1
             if i in self.changes:
                 if self.holder[i] != variable:
                     return True
@@ -249,9 +253,11 @@ class _Finder:
                 if self._crosses(tensor):
                     crossing.setdefault(group[i], set()).add(self._first(tensor))
         for tensors in crossing.values():
-            before, merged = tensors, self._merged(tensors)
-            while merged != before:
+            merged = tensors
+            for _ in range(_MOST_MERGES):
                 before, merged = merged, self._merged(merged)
+                if merged == before:
+                    break
 
     def _groups(self, targets: Sequence[int]) -> dict[int, int]:
         """A number for ops and updates that larger tensors, or a variable, join."""

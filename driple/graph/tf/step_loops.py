@@ -29,6 +29,7 @@ Loop = str | int
 # Ops that take one element of a tensor, and those that make a list of all.
 _GATHERS = frozenset({"GatherV2", "Gather"})
 _LISTS = frozenset({"TensorListFromTensor", "TensorArrayScatterV3"})
+_MOST_PASSED = 1000  # nodes that hand an input on
 _PASSES_ON = frozenset({"Identity", "Enter", "IdentityN", "Switch"})
 
 
@@ -143,7 +144,7 @@ def _stacked(
         if node.op not in INPUT_OPS or inside[i]:
             continue
         todo, seen = [i], {i}
-        while todo:
+        while todo and len(seen) < _MOST_PASSED:
             for target, number in readers.get(todo.pop(), ()):
                 takes = (
                     _takes_element(nodes, inputs[target], nodes[target])

@@ -50,7 +50,7 @@ def wait_until_quiet(max_cores: float, timeout_s: float) -> float:
 
 
 def host_facts() -> Host:
-    """What a reader must know of the machine that measured."""
+    """Facts of this machine that affect measurements."""
     return Host(
         cpu=_cpu_model(),
         cores=os.cpu_count(),

@@ -50,7 +50,7 @@ CAMPAIGN_FILE = "campaign.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignRecord:
-    """What campaign.json holds.
+    """Content of campaign.json.
 
     Attributes:
         format: number of the format.
@@ -71,7 +71,7 @@ class CampaignRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFacts:
-    """What run.json holds; the samples have a file of their own.
+    """Content of run.json; the samples have a file of their own.
 
     Attributes:
         workload, step_times_ns, units, num_parameters, other_cores, steal_cores: of `RunRecord`.
@@ -174,7 +174,7 @@ class Campaign:
         )
 
     def _begin(self) -> CampaignRecord:
-        """What campaign.json holds, which is written if it is not there."""
+        """Content of campaign.json, which is written if it is not there."""
         folder, setting, plan = self.folder, self.setting, self.plan
         file = folder / CAMPAIGN_FILE
         if file.exists():

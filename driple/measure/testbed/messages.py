@@ -1,4 +1,4 @@
-"""What the orchestrator and its roles say to each other: one JSON object a line (`driple.codec`).
+"""Messages between the orchestrator and its roles: one JSON object a line (`driple.codec`).
 
 orchestrator  --RoleJob, TurnOrder-->  role process        role process  --RoleAnswer-->  ...
 """
@@ -70,7 +70,7 @@ class TurnOrder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleAnswer:
-    """What a role says.
+    """One answer of a role.
 
     Attributes:
         event: how far it is.
@@ -98,7 +98,7 @@ def from_line(kind: type[_Message], line: str | bytes, where: str) -> _Message:
     Args:
         kind: of message.
         line: with or without its end.
-        where: who said it, for the error.
+        where: the sender, for the error.
 
     Raises:
         MeasureError: it is no such message.
@@ -106,5 +106,5 @@ def from_line(kind: type[_Message], line: str | bytes, where: str) -> _Message:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise MeasureError(f"{where} said no JSON ({error}); run again to resume") from error
+        raise MeasureError(f"{where} sent no JSON ({error}); run again to resume") from error
     return from_json(kind, found, where=where, error=MeasureError, advice="run again to resume")

@@ -110,3 +110,12 @@ def test_other_sizes_beside_the_batch_are_no_contradiction() -> None:
 def test_a_scalar_for_an_input_of_another_rank_is_named_in_the_error() -> None:
     with pytest.raises(GraphError, match=r"--input x=scalar; the graph fixes x:0 to \?x10"):
         read(*LOSS, inputs={"x": ()})
+
+
+def test_nodes_without_a_type_or_shape_are_named() -> None:
+    """Up to three of them."""
+    bare = [RawNode(f"n{i}", "MyOp", inputs=["x"], shapes=((2, 2),)) for i in range(5)]
+    odd = RawNode("odd", "MyOp", inputs=["x"])
+    notes = read(source("x", (2, 2)), *bare, odd)
+    assert "5 node(s) without a data type (n0, n1, n2, ...); their elements count 4 bytes" in notes
+    assert any("no known shape (odd)" in note for note in notes)

@@ -372,3 +372,41 @@ def test_outputs_beyond_reason_are_refused() -> None:
     nodes = [source("x", 4), RawNode("y", "Unpack", inputs=["x"], attributes={"num": (2**40,)})]
     with pytest.raises(GraphError, match=r"node 'y' has 1099511627776 outputs"):
         inferred(nodes)
+
+
+@pytest.mark.parametrize(("grows", "expected"), [(False, (6, 5)), (True, (-1, 5))])
+def test_an_array_that_grows_has_no_length_of_its_own(grows: bool, expected: Shape) -> None:
+    """Its size is what it begins with, 0 in a decoder's loop; sizes after it were 0."""
+    size = RawNode("size", "Const", constant=Constant(INT32, (), (0 if grows else 6,)))
+    array = RawNode("array", "TensorArrayV3", inputs=["size"])
+    array.attributes = {"dynamic_size": (int(grows),)}
+    array.shape_attributes = {"element_shape": ((5,),)}
+    steps = RawNode("steps", "TensorArraySizeV3", inputs=["array", "array:1"])
+    zero = RawNode("zero", "Const", constant=Constant(INT32, (), (0,)))
+    one = RawNode("one", "Const", constant=Constant(INT32, (), (1,)))
+    indices = RawNode("indices", "Range", inputs=["zero", "steps", "one"])
+    gather = RawNode("all", "TensorArrayGatherV3", inputs=["array", "indices", "array:1"])
+    nodes = [size, array, steps, zero, one, indices, gather]
+    assert of(nodes, inferred(nodes), "all") == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [(4, (2, 4)), (3, None)])
+def test_the_value_of_a_list_is_known_if_all_that_write_agree(second: int, expected: Shape) -> None:
+    """Popped before or after the second is pushed."""
+    nodes = [
+        RawNode("sizes", "Const", constant=Constant(INT32, (2,), (2, 4))),
+        RawNode("others", "Const", constant=Constant(INT32, (2,), (2, second))),
+        RawNode("none", "Const", constant=Constant(INT32, (), (-1,))),
+        RawNode("zero", "Const", constant=Constant(FLOAT, (), (0.0,))),
+        RawNode("list", "EmptyTensorList", inputs=["none", "none"]),
+        RawNode("push", "TensorListPushBack", inputs=["list", "sizes"]),
+        RawNode("pop", "TensorListPopBack", inputs=["push", "none"]),
+        RawNode("made", "Fill", inputs=["pop:1", "zero"]),
+        RawNode("again", "TensorListPushBack", inputs=["list", "others", "^made"]),
+        RawNode("last", "TensorListPopBack", inputs=["again", "none"]),
+        RawNode("late", "Fill", inputs=["last:1", "zero"]),
+    ]
+    result = inferred(nodes)
+    for name in ("made", "late"):
+        shape = of(nodes, result, name)
+        assert shape == expected or (expected is None and shape in (None, (-1, -1)))
