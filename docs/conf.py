@@ -37,6 +37,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_mock_imports = ["tensorflow"]  # seconds to import, and no page needs it
 napoleon_use_ivar = True
+napoleon_attr_annotations = False  # the signature has the types, in short form
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 maximum_signature_line_length = 80

@@ -47,10 +47,10 @@ def written_commands() -> list[tuple[str, str]]:
         text = file.read_text(encoding="utf-8")
         blocks = re.findall(r"```(?:bash|console)\n(.*?)```", text, re.DOTALL)
         lines = [line for block in blocks for line in block.splitlines()]
-        lines += re.findall(r"`(driple [^`]+)`", text)
+        lines += re.findall(r"`(?:sudo \$\(which )?(driple[ )][^`]+)`", text)
         lines += [f"driple {line}" for line in re.findall(r"```\{driple\} (.*)", text)]
         for line in lines:
-            command = re.sub(r"^(\$ |sudo )+", "", line).split("#")[0].strip()
+            command = line.removeprefix("$ ").replace("driple)", "driple").split("#")[0].strip()
             if command.startswith("driple "):
                 found.append((file.name, command))
     return sorted(set(found))
