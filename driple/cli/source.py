@@ -77,7 +77,8 @@ class Reading:
     def options_that_set(self) -> str:
         """The options with which a user says what is unknown."""
         report = self.graph.report
-        sizes = ["--input NAME=SHAPE"] if report.unknown_share > 0 else []
+        is_open = any("--input" in doubt for doubt in report.doubts)
+        sizes = ["--input NAME=SHAPE"] if is_open else []
         return " and ".join([*sizes, *(["--loop-turns N"] if report.unknown_turns else [])])
 
     def stated_error(self, setting: Setting, scene: Topology | None = None) -> StatedError:

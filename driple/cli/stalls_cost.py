@@ -291,9 +291,11 @@ def _why_no_price(given: GivenJob) -> str:
     """Why the job has no price; empty if it has one."""
     if not given.reading.has_unknown:
         return ""
+    options = given.reading.options_that_set
+    advice = f"; set them with {options}" if options else ""
     return (
-        f"no price and no recommendation: {given.reading.unknown_words}, so times are too short; "
-        f"set them with {given.reading.options_that_set}"
+        f"no price and no recommendation: {given.reading.unknown_words}, so times are too "
+        f"short{advice}"
     )
 
 
