@@ -1,4 +1,4 @@
-"""Which ops belong to an optimizer's update that a graph writes as plain arithmetic.
+"""Ops of an optimizer's update that a graph writes as plain arithmetic.
 
     gradient --Square, Mul ...--> slot variables (m, v) --Sqrt, RealDiv ...--> variable
 
@@ -51,7 +51,7 @@ class Slots:
         arithmetic: shape [num_nodes], bool, ops that belong to an update.
         without_gradient: shape [num_nodes], bool, those of them that need no gradient.
         variables: shape [num_nodes], bool, slot variables.
-        same_as: by position, the node that gives what a node gives too, among gradients of them.
+        same_as: the node, by position, that gives what a node gives too, among gradients of them.
     """
 
     arithmetic: BoolArray
@@ -230,7 +230,7 @@ class _Finder:
         return self.holder[tensor[0]] in self.changed or self._is_number(tensor)
 
     def without_gradient(self, slots: set[int]) -> set[int]:
-        """What was taken and follows from variables other than slots alone: weight decay."""
+        """Taken nodes that follow from variables other than slots alone: weight decay."""
         found: set[int] = set()
         others = self.changed - slots
         for i in self.order:
