@@ -25,6 +25,7 @@ ROWS = (
         "codec",
         "processes",
         "storedfiles",
+        "plainyaml",
         "locks",
     ),
     ("catalog",),
