@@ -27,6 +27,7 @@ ROWS = (
         "codec",
         "processes",
         "storedfiles",
+        "plainyaml",
         "locks",
     ),
     ("catalog",),
