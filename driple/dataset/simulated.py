@@ -156,7 +156,7 @@ def simulate_store(
             licence="Apache-2.0",
             steps=plan.steps_on(setting),
             seed=plan.seed,
-            iteration_time_error=reached.error_of(setting, topology_of(setting).link),
+            iteration_time_error=reached.error_of(setting, topology_of(setting).joined_by or ""),
             calibration=reached.about,
         )
         made = Dataset(
