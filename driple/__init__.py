@@ -1,9 +1,11 @@
-"""Driple tells how a training job will use a cluster, before anyone runs it.
+"""Driple predicts how a training job will use a cluster, before anyone runs it.
 
-    graph = driple.read_graph("graph.pbtxt")
-    checkpoint = driple.load_checkpoint("checkpoints/CPU-P1w2_ho-200M/default.safetensors")
-    driple.predict(graph, checkpoint).targets.to_dict()
+    answer = driple.predict("graph.pbtxt", "V100").answers[0]
+    answer.iteration_time_s.value, answer.iteration_time_s.interval
 
+    driple.predict(["a.pbtxt", "b.pbtxt"], ["V100", "V100-R8/ho-NVLink"]).to_frame()
+
+`predict`, `plan`, `sweep`, `inspect` and `validate` ask what the commands of the same names ask.
 Names are imported when they are first used, so that importing the package costs nothing.
 """
 
@@ -13,36 +15,61 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from driple.api.inspecting import inspect
+    from driple.api.planning import plan
+    from driple.api.predicting import predict
+    from driple.api.sweeping import sweep
+    from driple.api.validating import validate
     from driple.cluster.setting import Setting
     from driple.errors import DripleError
-    from driple.estimation.checked import predict
+    from driple.estimate import Estimate
     from driple.graph import OpGraph, read_graph
+    from driple.graph.options import ReadOptions
     from driple.inspector.checkpoint import Checkpoint, load_checkpoint
     from driple.inspector.predict import Prediction
+    from driple.jobs.load import Job, JobOptions, load_job
     from driple.trace.targets import Targets
 
 __all__ = [
     "Checkpoint",
     "DripleError",
+    "Estimate",
+    "Job",
+    "JobOptions",
     "OpGraph",
     "Prediction",
+    "ReadOptions",
     "Setting",
     "Targets",
+    "inspect",
     "load_checkpoint",
+    "load_job",
+    "plan",
     "predict",
     "read_graph",
+    "sweep",
+    "validate",
 ]
 
 _HOMES = {
     "Checkpoint": "driple.inspector.checkpoint",
     "DripleError": "driple.errors",
+    "Estimate": "driple.estimate",
+    "Job": "driple.jobs.load",
+    "JobOptions": "driple.jobs.load",
     "OpGraph": "driple.graph",
     "Prediction": "driple.inspector.predict",
+    "ReadOptions": "driple.graph.options",
     "Setting": "driple.cluster.setting",
     "Targets": "driple.trace.targets",
+    "inspect": "driple.api.inspecting",
     "load_checkpoint": "driple.inspector.checkpoint",
-    "predict": "driple.estimation.checked",
+    "load_job": "driple.jobs.load",
+    "plan": "driple.api.planning",
+    "predict": "driple.api.predicting",
     "read_graph": "driple.graph",
+    "sweep": "driple.api.sweeping",
+    "validate": "driple.api.validating",
 }
 
 

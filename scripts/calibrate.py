@@ -5,7 +5,7 @@ error on each run to checked_runs.json.
 
 Kernels and devices first, from runs on one device, then links, from runs on clusters. Rows come
 from datasets/published, graphs from datasets/calibration. The fit is to all rows; the errors that
-it states are of fits without the model that they predict, as `driple simulate --validate` has
+it states are of fits without the model that they predict, as `driple validate` has
 them.
 """
 

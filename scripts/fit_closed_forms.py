@@ -3,7 +3,7 @@
     python -m scripts.fit_closed_forms
 
 The repaired model of Zeng et al. is fitted to every other row of their table. The errors that
-`driple model` and `driple compare` state are on the other rows, and on the measured CPU settings
+`driple predict` states for closed forms are on the other rows, and on the measured CPU settings
 that nothing was fitted to. Some minutes; study models has all errors.
 """
 

@@ -30,6 +30,7 @@ OTHER_PROGRAMS = {
     "driple.profiler.train": "flags of the script `python -m driple.profiler.train`",
     "driple.profiler.api": "command lines of driple.profiler.train",
     "driple.measure.testbed.network": "flags of nsenter",
+    "driple.cli.oldnames": "options that are gone, printed as old names",
 }
 # Flags of other programs that messages name.
 OTHER_FLAGS = {
@@ -39,20 +40,17 @@ OTHER_FLAGS = {
 # What a command reaches, but cannot print, since it gives that value itself.
 # The same for all of a package: these commands build their graphs, read them without options, and
 # show none of the reader's messages.
-BUILD_THEIR_GRAPHS = ("driple.graph.", ("dataset build", "measure", "zoo build"))
-_PRESETS_OWN = "it transfers with the preset's own layers"
+BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 CANNOT_PRINT = {
-    ("driple.training.transfer_config.TransferConfig", "--tuned-share"): (
-        ("evaluate",),
-        _PRESETS_OWN,
-    ),
-    ("driple.training.transfer_config.TransferConfig", "--layers"): (("evaluate",), _PRESETS_OWN),
-    ("driple.training.fine_tuning.TunedInspector", "--tuned-share"): (("evaluate",), _PRESETS_OWN),
-    ("driple.training.fine_tuning.TunedInspector", "--layers"): (("evaluate",), _PRESETS_OWN),
-    ("driple.training.transfer.transfer", "--align"): (("evaluate",), _PRESETS_OWN),
-    ("driple.training.transfer.transfer", "--no-align"): (("evaluate",), _PRESETS_OWN),
+    **{
+        ("driple.jobs.load.JobOptions", flag): (
+            ("data import",),
+            "it reads graph files, which have no functions of the user",
+        )
+        for flag in ("--data-function", "--loss-function")
+    },
     ("driple.analytic.advice.rate_from_measured", "--measured"): (
-        ("compare",),
+        ("predict",),
         "it gives the closed form no measured time",
     ),
 }
@@ -251,8 +249,8 @@ def test_a_wrong_flag_is_found() -> None:
 def test_flags_after_a_command_are_those_of_that_command() -> None:
     wrong = Symbol(messages=["no data set; measure one: driple measure --learning-rate"])
     assert wrong_flags({("driple.graph.tf.reader", "read_graph"): wrong})
-    assert list(flags_of("give --out; driple train --seed 1")) == [
-        ("--out", None),
+    assert list(flags_of("give --output; driple train --seed 1")) == [
+        ("--output", None),
         ("--seed", "train"),
     ]
 

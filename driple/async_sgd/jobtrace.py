@@ -236,7 +236,7 @@ def read_job_trace(file: Path) -> JobTrace:
         raise TraceError(f"{file}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(
-            f"{file} is no job trace ({error}); make one with driple throughput profile"
+            f"{file} is no job trace ({error}); make one with driple trace run"
         ) from error
 
 

@@ -1,7 +1,7 @@
 """How far simulated iteration times are from published ones, on rows that nothing was fitted to.
 
 published runs -> each model, then each device, held out in turn: fit on the rest, predict it by
-                  the simulation that `driple simulate` runs
+                  the simulation that `driple predict` runs
                -> errors by source, beside those of a plain roofline fitted to the same rows
 """
 
@@ -299,7 +299,7 @@ def calibration_of(
 
 
 def simulated_s(run: PublishedRun, graphs: Graphs, calibration: Calibration) -> float:
-    """Seconds of an iteration of a published run, as `driple simulate` gives them."""
+    """Seconds of an iteration of a published run, as the simulator gives them."""
     job = graphs[run.model, run.half].job(run.batch_size, program_of(run))
     scene = scene_of_run(run)
     return iteration_time_s(scene, simulate_steps(job, scene, calibration, fused=run.fused))

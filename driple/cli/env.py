@@ -1,73 +1,118 @@
-"""`driple env`: what this machine offers to Driple."""
+"""`driple env`: what works on this machine, and what to install for the rest."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
 
-from driple.cli.show import print_json, print_table
+from driple.cli.show import print_json
+from driple.codec import Json
 
-__all__ = ["env"]
+__all__ = ["driple_version", "env"]
 
-_EXTRAS = {
-    "plot": ("matplotlib",),
-    "train": ("torch", "torch_geometric", "sklearn", "category_encoders", "pyarrow", "networkx"),
-    "tensorflow": ("tensorflow", "psutil"),
-    "gpu": ("pynvml",),
-    "stalls": ("torch", "yaml", "PIL", "scipy"),
-}
+_WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class _Extra:
+    """An optional dependency group of pyproject.toml, and what it is for."""
+
+    name: str
+    modules: tuple[str, ...]
+    brings: str
+
+
+_EXTRAS = (
+    _Extra("plot", ("matplotlib",), "pictures"),
+    _Extra(
+        "train",
+        ("torch", "torch_geometric", "sklearn", "category_encoders", "pyarrow", "networkx"),
+        "train, transfer, evaluate, data label, data import",
+    ),
+    _Extra("tensorflow", ("tensorflow", "psutil"), "measure, jobs build, trace run, trace import"),
+    _Extra("throughput", ("numba",), "asynchronous training from a trace"),
+    _Extra("stalls", ("torch", "yaml", "PIL", "scipy"), "profile run, PyTorch jobs"),
+    _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What this machine has; all names of the JSON are in `to_dict`."""
+
+    extras: dict[str, list[str]]  # modules that each extra lacks
+    gpus: list[str]
+    tools: dict[str, bool]
+    checkpoints: list[str]
+
+    def to_dict(self) -> dict[str, Json]:
+        """Plain values for JSON."""
+        extras: dict[str, Json] = {
+            name: "installed" if not missing else f"missing {', '.join(missing)}"
+            for name, missing in self.extras.items()
+        }
+        return {
+            "driple": driple_version(),
+            "python": sys.version.split()[0],
+            "extras": extras,
+            "cores": os.cpu_count(),
+            "gpus": list(self.gpus),
+            "measuring": dict(self.tools),
+            "checkpoints": list(self.checkpoints),
+        }
 
 
 def env(
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
-    """Show which commands work here: extras, tools for measuring, checkpoints.
+    """Show what works on this machine, and how to install the rest.
 
     Example:
 
       driple env --json
     """
-    facts = _facts()
+    machine = _look()
     if json:
-        print_json(facts)
+        print_json(machine.to_dict())
         return
-    rows = [[name, str(value)] for name, value in _flat(facts)]
-    print_table(["", "here"], rows)
+    for line in _lines(machine):
+        print(line)
 
 
-def _facts() -> dict[str, object]:
+def driple_version() -> str:
+    """The installed version, such as 0.2.0."""
+    try:
+        return version("driple")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _look() -> _Machine:
     from driple.inspector.checkpoint_places import settings_with_checkpoint
 
-    try:
-        mine = version("driple")
-    except PackageNotFoundError:
-        mine = "not installed"
-    missing = {
-        extra: [name for name in modules if find_spec(name) is None]
-        for extra, modules in _EXTRAS.items()
-    }
-    return {
-        "driple": mine,
-        "extras": {
-            extra: "installed" if not names else f"missing {', '.join(names)}"
-            for extra, names in missing.items()
+    return _Machine(
+        extras={
+            extra.name: [name for name in extra.modules if find_spec(name) is None]
+            for extra in _EXTRAS
         },
-        "cores": os.cpu_count(),
-        "gpus": _gpus(),
-        "measuring": {
+        gpus=_gpus(),
+        tools={
             "root": os.geteuid() == 0,
             "iproute2": shutil.which("ip") is not None and shutil.which("tc") is not None,
             "compiler": (shutil.which("cc") or shutil.which("gcc")) is not None,
             "cgroups": Path("/sys/fs/cgroup").is_dir(),
         },
-        "checkpoints": settings_with_checkpoint(),
-    }
+        checkpoints=settings_with_checkpoint(),
+    )
 
 
 def _gpus() -> list[str]:
@@ -78,13 +123,33 @@ def _gpus() -> list[str]:
     return gpu_names()
 
 
-def _flat(facts: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    rows: list[tuple[str, object]] = []
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            rows += _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, list):
-            rows.append((prefix + name, ", ".join(map(str, value)) or "none"))
-        else:
-            rows.append((prefix + name, value))
-    return rows
+def _lines(machine: _Machine) -> list[str]:
+    """The screen: at most 80 columns."""
+    from driple.errors import install_hint
+
+    lines = [
+        f"driple {driple_version()}, Python {sys.version.split()[0]}, {os.cpu_count()} cores",
+        "works  predict and all that needs no extra",
+    ]
+    to_install = []
+    for extra in _EXTRAS:
+        works = not machine.extras[extra.name]
+        lines.append(f"{'works' if works else 'no   '}  {extra.brings}")
+        if not works:
+            to_install.append(extra.name)
+            lines += _wrapped("       missing: ", ", ".join(machine.extras[extra.name]))
+    lacking = [name for name, there in machine.tools.items() if not there]
+    lines.append(f"{'no   ' if lacking else 'works'}  network namespaces for driple measure")
+    if lacking:
+        lines += _wrapped("       missing: ", ", ".join(lacking))
+    lines += _wrapped("GPUs: ", ", ".join(machine.gpus) or "none found")
+    lines += _wrapped("inspectors for: ", ", ".join(machine.checkpoints) or "no setting")
+    if to_install:
+        lines.append(f"to install the rest: {install_hint(','.join(to_install))}"
+                     .replace(" in the checkout of Driple", ""))  # fmt: skip
+    return lines
+
+
+def _wrapped(label: str, words: str) -> list[str]:
+    """A label, then words that continue under themselves."""
+    return wrap(words, _WIDTH, initial_indent=label, subsequent_indent=" " * 7)

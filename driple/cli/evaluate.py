@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from driple.cli.numbers import MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
+from driple.cli.overrides import override, set_help, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_path, dataset_roots, require_training
 from driple.errors import ConfigError
@@ -26,11 +28,24 @@ __all__ = ["evaluate"]
 _SIMULATED = "simulated-cpu"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of an evaluation."""
+
+    max_epochs: int | None = whole(
+        None, "last epoch of each fold at the latest; the preset's", 1, 1_000_000
+    )
+    patience_epochs: int | None = whole(
+        None, "epochs of a fold without a better validation loss; the preset's", 1, 1_000_000
+    )
+    threads: int | None = whole(None, "CPU threads; all", 1, MOST_THREADS)
+
+
 def evaluate(
-    setting: Annotated[str, typer.Option(help="cluster setting")] = "CPU-P1w2",
+    setting: Annotated[str, typer.Option(help="setting")] = "CPU-P1w2",
     dataset: Annotated[
         Path | None,
-        typer.Option(help="data set folder; by default the one of the setting in datasets/"),
+        typer.Option(help="data set folder; default: the setting's in datasets/"),
     ] = None,
     split: Annotated[
         str, typer.Option(help="random (60/20/20 by workload) or family (each held out in turn)")
@@ -62,30 +77,17 @@ def evaluate(
         Path | None,
         typer.Option(help="data set folder of the setting that the method transferred starts from"),
     ] = None,
-    work: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
-            help="folder of finished folds; what is done there is not trained again",
+            "-o",
+            "--output",
+            help="folder to write; continued if it is there",
             callback=output_folder,
         ),
     ] = None,
-    max_epochs: Annotated[
-        int | None,
-        typer.Option(
-            help="train each fold for at most so many epochs, in place of the preset's",
-            callback=whole_number(1, 1_000_000),
-        ),
-    ] = None,
-    patience_epochs: Annotated[
-        int | None,
-        typer.Option(
-            help="stop a fold after so many epochs without a better validation loss",
-            callback=whole_number(1, 1_000_000),
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(help="CPU threads while training", callback=whole_number(1, MOST_THREADS)),
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -94,12 +96,12 @@ def evaluate(
     Methods are the mean of the training labels; nearest neighbours (knn), boosted trees (trees) and
     extremely randomised trees (forest) on whole-graph summaries; the simulator; the presets; and
     preset default of another setting, tuned on this one (transferred, with --source).
-    Finished folds are kept in --work: the same command goes on where it was stopped, and prints at
-    once when all is done. The shipped folds are in datasets/evaluation.
+    Finished folds are kept in --output: the same command continues where it was stopped, and prints
+    at once when all is done. The shipped folds are in datasets/evaluation.
 
     Examples:
 
-      driple evaluate --work datasets/evaluation
+      driple evaluate -o datasets/evaluation
 
       driple evaluate --dataset datasets/mine --split family --seeds 5 --against all
 
@@ -108,6 +110,7 @@ def evaluate(
       driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M
     """
     require_training()
+    values = override(_Values, set_)
     from driple.cluster.setting import Setting
     from driple.dataset.store import read_dataset
     from driple.evaluation.benchmark import ArenaConfig
@@ -129,13 +132,13 @@ def evaluate(
         split=split,  # type: ignore[arg-type]  # ArenaConfig checks it
         seeds=tuple(range(seeds)),
         methods=chosen.methods,
-        max_epochs=max_epochs,
-        patience_epochs=patience_epochs,
-        threads=threads,
+        max_epochs=values.max_epochs,
+        patience_epochs=values.patience_epochs,
+        threads=values.threads,
     )
     for name, reason in chosen.left_out.items():
         note(f"{name} is left out: {reason}")
-    folder = work or Path("runs") / f"evaluate-{measured_on.file_name}"
+    folder = output or Path("runs") / f"evaluate-{measured_on.file_name}"
     result = _run(data, config, folder, labels, other)
     if where:
         found = break_down(result, where)
@@ -223,7 +226,7 @@ def _title(result: ArenaResult) -> str:
 
 def _note_overrides(result: ArenaResult) -> None:
     changed = [
-        f"--{key.replace('_', '-')} {value}"
+        f"--set {key}={value}"
         for key, value in (
             ("max_epochs", result.config.max_epochs),
             ("patience_epochs", result.config.patience_epochs),

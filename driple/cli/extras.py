@@ -1,35 +1,7 @@
-"""What a command needs beyond the base installation is asked for before anything is done."""
+"""Optional extras that a command needs, under the name that commands import them by."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from driple.errors import MissingExtraError, install_hint
+from driple.extras import require_numba, require_tensorflow, require_torch
 
 __all__ = ["require_numba", "require_tensorflow", "require_torch"]
-
-
-def require_tensorflow(task: str) -> None:
-    """Raise MissingExtraError if TensorFlow is not installed; nothing is imported.
-
-    Args:
-        task: what needs it, such as `measuring`.
-    """
-    _require("tensorflow", "TensorFlow", "tensorflow", task)
-
-
-def require_numba(task: str) -> None:
-    """Raise MissingExtraError if Numba is not installed; nothing is imported."""
-    _require("numba", "Numba", "throughput", task)
-
-
-def require_torch(task: str) -> None:
-    """Raise MissingExtraError if PyTorch is not installed; nothing is imported."""
-    _require("torch", "PyTorch", "stalls", task)
-
-
-def _require(module: str, name: str, extra: str, task: str) -> None:
-    if find_spec(module) is None:
-        raise MissingExtraError(
-            f"{task} needs {name}, which is not installed; {install_hint(extra)}"
-        )

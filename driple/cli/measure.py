@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from driple.cli.extras import require_tensorflow
-from driple.cli.numbers import finite_number, whole_number
+from driple.cli.numbers import whole_number
 from driple.cli.outputs import output_folder
+from driple.cli.overrides import number, override, set_help, whole
 from driple.cli.show import note, print_json, progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
@@ -20,114 +22,84 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
-_LONGEST_LIST_BYTES = 1 << 20
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of a campaign."""
+
+    share: float = number(0.4, "cores of each worker", above=0, most=1024)
+    iterations: int = whole(30, "iterations to measure, at least", 1, 100_000)
+    seconds: float = number(9.0, "more iterations up to this time", least=0, most=86_400)
+    tries: int = whole(4, "runs until a disturbed one is kept and marked", 1, 1000)
+    quiet_wait: float = number(
+        600.0, "seconds to wait for a quiet machine before each run", least=0, most=86_400
+    )
+    repeat_every: int = whole(1, "repeat every Nth workload, measure the others once", 1, 1_000_000)
 
 
 def measure(
     workloads: Annotated[
         list[str] | None,
-        typer.Argument(help="names, such as resnet20/cifar10/b32/sgd/sync; see driple zoo list"),
+        typer.Argument(help="names, such as resnet20/cifar10/b32/sgd/sync; see driple jobs list"),
     ] = None,
     setting: Annotated[str, typer.Option(help="CPU setting to measure on")] = "CPU-P1w2",
-    out: Annotated[
+    output: Annotated[
         Path,
         typer.Option(
-            help="folder of the campaign; continued if it is there", callback=output_folder
+            "-o",
+            "--output",
+            help="folder to write; continued if it is there",
+            callback=output_folder,
         ),
     ] = (Path("runs/campaign")),
     dataset: Annotated[
         Path | None,
-        typer.Option(help="data set folder to append the labels to", callback=output_folder),
+        typer.Option(
+            help="data set folder, here one that the labels are added to", callback=output_folder
+        ),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="every workload of the zoo's CPU list")
+        bool, typer.Option("--all", help="every workload of the catalogue's list cpu")
     ] = False,
-    list_file: Annotated[
-        Path | None,
-        typer.Option("--list", help="file with one workload name per line"),
-    ] = None,
-    first: Annotated[
-        int | None,
-        typer.Option(
-            help="with --all: only so many, from the beginning of the list",
-            callback=whole_number(1, 1_000_000),
-        ),
-    ] = None,
     repeats: Annotated[
         int,
-        typer.Option(
-            help="times each workload is measured, interleaved", callback=whole_number(1, 1000)
-        ),
+        typer.Option(help="repeated measurements, interleaved", callback=whole_number(1, 1000)),
     ] = 1,
-    repeat_every: Annotated[
-        int,
-        typer.Option(
-            help="repeat one workload in so many; the others are measured once",
-            callback=whole_number(1, 1_000_000),
-        ),
-    ] = 1,
-    iterations: Annotated[
-        int, typer.Option(help="iterations to measure, at least", callback=whole_number(1, 100_000))
-    ] = 30,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            help="add iterations up to this long", callback=finite_number(least=0, most=86_400)
-        ),
-    ] = 9.0,
-    share: Annotated[
-        float,
-        typer.Option(
-            help="cores that each worker may use", callback=finite_number(above=0, most=1024)
-        ),
-    ] = 0.4,
-    tries: Annotated[
-        int,
-        typer.Option(
-            help="runs before a disturbed one is kept, marked so", callback=whole_number(1, 1000)
-        ),
-    ] = 4,
-    quiet_wait: Annotated[
-        float,
-        typer.Option(
-            help="seconds to wait for a quiet machine before each run",
-            callback=finite_number(least=0, most=86_400),
-        ),
-    ] = 600.0,
-    json: Annotated[bool, typer.Option("--json", help="a JSON summary on stdout")] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Measure workloads: real parameter-server training in network namespaces of this machine.
 
     Needs root, iproute2, a C compiler and TensorFlow. Nothing else may run meanwhile: a run that
-    other load disturbs is done again. Stop it at any time; the same command goes on.
+    other load disturbs is done again. Stop it at any time; the same command continues.
 
     Examples:
 
       driple measure resnet20/cifar10/b32/sgd/sync --dataset datasets/mine
 
-      driple measure --all --repeats 3 --repeat-every 10 --out runs/cpu
+      driple measure --all --repeats 3 --set repeat_every=10 -o runs/cpu
 
-      driple measure --all --first 120 --setting CPU-P2w2 --out runs/p2w2 --dataset datasets/p2w2
+      driple measure $(driple jobs list --list cpu | head -n 120) --setting CPU-P2w2
+      -o runs/p2w2 --dataset datasets/p2w2
     """
     from driple.cluster.setting import Setting
     from driple.measure.testbed.campaign import Campaign, Limits
     from driple.measure.testbed.cluster import RunPlan
 
-    if min(repeats, repeat_every, iterations, tries, first or 1) < 1:
-        raise ConfigError(
-            "--first, --repeats, --repeat-every, --iterations and --tries must be at least 1"
-        )
-    jobs = _workloads(workloads or [], list_file, all_=all_, first=first)
+    values = override(_Values, set_)
+    jobs = _workloads(workloads or [], all_=all_)
     require_tensorflow("measuring")
     plan = RunPlan(
-        share=share,
-        server_share=share,
-        min_iterations=iterations,
-        max_iterations=max(100, iterations),
-        seconds=seconds,
+        share=values.share,
+        server_share=values.share,
+        min_iterations=values.iterations,
+        max_iterations=max(100, values.iterations),
+        seconds=values.seconds,
     )
-    limits = Limits(tries=tries, quiet_wait_s=quiet_wait)
-    campaign = Campaign(out, Setting.parse(setting), plan, limits)
+    limits = Limits(tries=values.tries, quiet_wait_s=values.quiet_wait)
+    campaign = Campaign(output, Setting.parse(setting), plan, limits)
     with ending_on_sigterm(), progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
 
@@ -137,18 +109,23 @@ def measure(
                 bar.console.print(f"{name}: {remark}", highlight=False)
 
         failed = campaign.measure(
-            jobs, repeats=repeats, repeat_every=repeat_every, progress=progress
+            jobs, repeats=repeats, repeat_every=values.repeat_every, progress=progress
         )
     for line in failed:
         note(f"failed: {line}")
-    summary = {"setting": setting, "workloads": len(jobs), "failed": failed, "campaign": str(out)}
+    summary = {
+        "setting": setting,
+        "workloads": len(jobs),
+        "failed": failed,
+        "campaign": str(output),
+    }
     if dataset is not None:
         summary["dataset"] = str(dataset)
-        summary["examples"] = _append(campaign.about, out, dataset)
+        summary["examples"] = _append(campaign.about, output, dataset)
     if json:
         print_json(summary)
     else:
-        print(f"{len(jobs) - len(failed)} of {len(jobs)} workloads measured, runs in {out}")
+        print(f"{len(jobs) - len(failed)} of {len(jobs)} workloads measured, runs in {output}")
     if failed:
         raise typer.Exit(1)
 
@@ -166,25 +143,13 @@ def _append(about: CampaignRecord, out: Path, folder: Path) -> int:
     return len(fresh.examples)
 
 
-def _workloads(
-    names: list[str], list_file: Path | None, *, all_: bool, first: int | None
-) -> list[Workload]:
+def _workloads(names: list[str], *, all_: bool) -> list[Workload]:
     from driple.jobs import cpu_workloads
     from driple.jobs.names import workload_named
 
-    if list_file is not None:
-        from driple.storedfiles import read_bytes
-
-        try:
-            listed = read_bytes(list_file, _LONGEST_LIST_BYTES)
-            if len(listed) > _LONGEST_LIST_BYTES:
-                raise ConfigError(f"--list {list_file} has over {_LONGEST_LIST_BYTES} bytes")
-            names = [*names, *listed.decode().split()]
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"--list {list_file} cannot be read ({error})") from error
     jobs = [workload_named(name) for name in names]
     if all_:
-        jobs += cpu_workloads()[:first]
+        jobs += cpu_workloads()
     if not jobs:
-        raise ConfigError("nothing to measure; name workloads (driple zoo list) or give --all")
+        raise ConfigError("nothing to measure; name workloads (driple jobs list) or give --all")
     return list(dict.fromkeys(jobs))

@@ -1,70 +1,77 @@
-"""`driple predict`: the twelve targets of a graph on a setting."""
+"""`driple predict`: how a job will use a setting, by the method that answers best or by all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from driple.cli.graphoptions import (
-    GRAPH_HELP,
-    MAX_MIB,
-    BatchSizeOption,
-    InputOption,
-    LoopTurnsOption,
-    MaxMibOption,
-    TargetOption,
-    graph_options,
-)
-from driple.cli.numbers import whole_number
+from driple.cli.jobnotes import show_job
+from driple.cli.joboptions import JobArgument, SettingOption, job_options
+from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.outputs import output_file
-from driple.cli.show import note, print_assumptions, print_json, print_targets
+from driple.cli.show import note, print_json
+from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
-    from driple.cli.source import Reading
-    from driple.cluster.topology import Topology
-    from driple.estimation.stated_error import StatedError
-    from driple.inspector.checkpoint import Checkpoint
-    from driple.inspector.predict import Prediction
+    from driple.api.predicting import Answer, AnswerMethod
 
 __all__ = ["predict"]
 
-_DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 
-
+@job_options
 def predict(
-    graph: Annotated[Path, typer.Argument(help=GRAPH_HELP)],
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
-    ] = None,
+    job: JobArgument,
+    options: JobOptions,
+    setting: SettingOption = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="auto (the inspector where the setting has one, else the simulator), inspector, "
+            "simulator, analytic (closed forms), or all"
+        ),
+    ] = "auto",
     preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="a checkpoint file, in place of --setting and --preset"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object per setting")] = False,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="simulated steps of a ring or of synchronous workers; default: 100, with all 50",
+            callback=whole_number(2, 100_000),
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="random seed of the simulated step-time jitter",
+            callback=whole_number(0, MOST_SEED),
+        ),
+    ] = 0,
+    placement: Annotated[
+        str, typer.Option(help="variables on servers: round_robin, or greedy by bytes")
+    ] = "round_robin",
+    datasets: Annotated[
+        Path | None,
+        typer.Option(help="folder of data sets with measured values, for all; ./datasets"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="draw the predicted pattern into this file (.png, .svg, .pdf)",
+            help="draw the pattern, the workers, the parts, or all methods (.png, .svg, .pdf)",
             callback=output_file,
         ),
     ] = None,
-    batch_size: BatchSizeOption = None,
-    input_: InputOption = None,
-    target: TargetOption = None,
-    loop_turns: LoopTurnsOption = None,
-    max_mib: MaxMibOption = MAX_MIB,
-    max_bytes: Annotated[
-        int | None,
-        typer.Option(help="the limit of --max-mib in bytes", callback=whole_number(1, 2**40)),
-    ] = None,
 ) -> None:
-    """Predict how the training job of GRAPH will use its cluster.
+    """Predict how the training job JOB will use its cluster, before anyone runs it.
+
+    The twelve utilisation numbers and the time of an iteration, each with its interval. With
+    --method all, every method answers side by side, with the measured time where a data set
+    has this very graph; methods that cannot all be right are named, and the one to trust.
 
     Examples:
 
@@ -72,117 +79,79 @@ def predict(
 
       driple predict graph.pb.gz --setting 2080Ti --setting CPU-P1w2 --json
 
-      driple predict graph.pbtxt --plot pattern.png
+      driple predict mobilenet_v2 --setting V100-R8/ho-NVLink
+
+      driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
-    from driple.cli.source import read_file
-    from driple.cluster.setting import Setting
-    from driple.cluster.topology import known_scene
-    from driple.estimation.checked import predict as predict_graph
-    from driple.simulate.prepared_job import assumptions_on
+    from driple.api.predicting import DEFAULT_SETTING
+    from driple.api.predicting import predict as ask
 
     if plot is not None:
-        from driple.plot.pattern import check_picture, plot_predictions
+        from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    options = graph_options(batch_size, input_, target, loop_turns, max_mib)
-    if max_bytes is not None:
-        options = replace(options, max_bytes=max_bytes)
-    checkpoints = _checkpoints(setting, preset, checkpoint)
     if checkpoint is None and not setting:
-        note(f"no --setting given; predicting for {_DEFAULT_SETTING}")
-    reading = read_file(graph, options)
-    reading.show(json=json)
-    job = reading.job()
-    scenes = {item.setting: known_scene(Setting.parse(item.setting)) for item in checkpoints}
-    predictions = [
-        predict_graph(reading.graph, item, job=job, scene=scenes[item.setting])
-        for item in checkpoints
-    ]
-    if reading.has_unknown:  # the share that an interval holds is of graphs without any
-        predictions = [replace(item, level=None) for item in predictions]
-    for prediction in predictions:
-        for words in prediction.remarks:
-            note(f"{words} ({prediction.setting})")
+        note(f"no --setting given; predicting for {DEFAULT_SETTING}")
+    result = ask(
+        job,
+        setting or None,
+        method=cast("AnswerMethod", method),
+        options=options,
+        preset=preset,
+        checkpoint=checkpoint,
+        num_steps=steps,
+        seed=seed,
+        placement=placement,
+        datasets=datasets,
+    )
+    answers = result.answers
+    show_job(answers[0].job, json=json)
+    for answer in answers:
+        if answer.method == "inspector" and answer.prediction is not None:
+            for words in answer.prediction.remarks:
+                note(f"{words} ({answer.setting.name})")
     if plot is not None:
-        plot_predictions(predictions, plot, title=graph.name)
+        _draw(answers, plot)
         note(f"wrote {plot}")
-    for prediction in predictions:
-        assumed = assumptions_on(reading.graph, Setting.parse(prediction.setting))
-        stated = _label_error(prediction, reading, scenes[prediction.setting])
-        if json:
-            error = None if stated is None else stated.to_dict()
-            found = {**prediction.to_json_dict(), "stated_error": error}
-            found["assumptions"] = list(assumed)
-            print_json({**found, **reading.to_json_dict()})
-        else:
-            _print(prediction, graph.name, assumed, unknown=reading.unknown_words)
-            if stated is not None:
-                print(f"labels: {stated.sentence()}")
+    if json:
+        print_json(result.to_dict())
+        return
+    from driple.cli.predict_tables import print_answer, print_compared
+
+    if method == "all":
+        print_compared(answers)
+        return
+    for answer in answers:
+        print_answer(answer)
 
 
-def _checkpoints(
-    settings: list[str] | None, preset: str, checkpoint: Path | None
-) -> list[Checkpoint]:
-    from driple.cluster.setting import Setting
-    from driple.inspector.checkpoint import load_checkpoint
-    from driple.inspector.checkpoint_places import checkpoint_path
+def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
+    """A picture of all answers if one kind of picture shows them all."""
+    from driple.errors import ConfigError
 
-    if checkpoint is not None:
-        return [load_checkpoint(checkpoint)]
-    wanted = [Setting.parse(name) for name in settings or [_DEFAULT_SETTING]]
-    return [load_checkpoint(checkpoint_path(item, preset)) for item in wanted]
+    title, methods = answers[0].job.name, {one.method for one in answers}
+    if methods == {"inspector"}:
+        from driple.plot.pattern import plot_predictions
 
+        made = [one.prediction for one in answers if one.prediction is not None]
+        plot_predictions(made, plot, title=title)
+    elif methods == {"all"}:
+        from driple.estimation.methods import METHOD_WORDS
+        from driple.plot.compare import plot_compared
 
-def _label_error(
-    prediction: Prediction, reading: Reading, scene: Topology | None
-) -> StatedError | None:
-    """Error of the simulator on such a job, if the inspector learned from simulated labels."""
-    from driple.cluster.setting import Setting
+        bars = [
+            (one.setting.name, one.compared.times) for one in answers if one.compared is not None
+        ]
+        plot_compared(bars, METHOD_WORDS, plot, title=title)
+    elif len(answers) > 1:
+        raise ConfigError("--plot draws one setting of this method; give one --setting")
+    elif answers[0].simulation is not None:
+        from driple.plot.timeline import plot_timeline
 
-    if prediction.provenance != "simulated":
-        return None
-    return reading.stated_error(Setting.parse(prediction.setting), scene)
+        plot_timeline(answers[0].simulation, plot, title=title)
+    else:
+        from driple.estimation.methods import METHOD_WORDS
+        from driple.plot.closed_forms import plot_parts
 
-
-def _print(prediction: Prediction, name: str, assumed: Sequence[str], *, unknown: str) -> None:
-    trained = prediction.trained_on
-    for words in prediction.warnings:
-        print(f"a guess for {prediction.setting}: {words}")
-    print(f"{name} on {prediction.setting}: learned from {prediction.provenance} labels")
-    print_assumptions(assumed)
-    if prediction.outdated:
-        print(prediction.outdated)
-    ends = None if prediction.ends is None else prediction.ends.tolist()
-    print_targets(prediction.targets, prediction.iteration_time_s, ends)
-    if prediction.level is not None:
-        kind = f"{prediction.provenance} " if prediction.provenance == "simulated" else ""
-        print(f"in brackets: where {prediction.level:.0%} of such {kind}values are expected")
-    elif prediction.ends is not None:
-        print(
-            f"in brackets: {_why_no_level(prediction, unknown=unknown)}; how many of such values "
-            "lie there is not known"
-        )
-    if prediction.closed_form_s is not None:
-        print(f"closed form, to compare: step time {prediction.closed_form_s:.3g} s")
-    error = prediction.metrics.get("test_smape_pct")
-    tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
-    print(
-        f"graph: {prediction.num_nodes} ops, {prediction.num_edges} edges, "
-        f"{prediction.num_groups} groups"
-    )
-    origin = trained.transferred_from
-    moved = "" if origin is None else f", transferred from {origin.setting}"
-    part, whole, data = (
-        "?" if fact is None else fact
-        for fact in (trained.num_train, trained.num_workloads, trained.data_set)
-    )
-    print(f"checkpoint: learned from {part} of {whole} workloads of {data}{moved}{tested}")
-
-
-def _why_no_level(prediction: Prediction, *, unknown: str) -> str:
-    """Why no share of values is stated for the intervals."""
-    if unknown:
-        return f"{unknown} and count as 1"
-    if prediction.contradiction:
-        return "wide enough to hold the closed form's times too"
-    return "learned from another version" if prediction.outdated else "extrapolated"
+        parts = [(METHOD_WORDS[form.method], form.parts_s) for form in answers[0].forms]
+        plot_parts(parts, plot, title=f"{title} on {answers[0].setting.name}")

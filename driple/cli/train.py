@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
+from driple.cli.overrides import override, set_help, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.errors import ConfigError, DatasetError, MissingExtraError, install_hint
 
@@ -20,58 +22,54 @@ if TYPE_CHECKING:
 __all__ = ["dataset_of", "dataset_path", "dataset_roots", "require_training", "train"]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of a training run."""
+
+    max_epochs: int | None = whole(None, "last epoch at the latest; the preset's", 1, 1_000_000)
+    patience_epochs: int | None = whole(
+        None, "epochs without a better validation loss; the preset's", 1, 1_000_000
+    )
+    split_seed: int = whole(0, "random seed of the split into 60/20/20", 0, MOST_SEED)
+    threads: int = whole(0, "CPU threads; 0 for all", 0, MOST_THREADS)
+
+
 def train(
-    setting: Annotated[str, typer.Option(help="cluster setting to train for")],
-    preset: Annotated[str, typer.Option(help="default or paper")] = "default",
+    setting: Annotated[str, typer.Option(help="setting to train for")],
+    preset: Annotated[str, typer.Option(help="inspector preset: default or paper")] = "default",
     dataset: Annotated[
         Path | None,
-        typer.Option(help="data set folder; by default the one of the setting in datasets/"),
+        typer.Option(help="data set folder; default: the setting's in datasets/"),
     ] = None,
-    out: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
-            help="folder of the training run; continued if it is there", callback=output_folder
+            "-o",
+            "--output",
+            help="folder to write; continued if it is there",
+            callback=output_folder,
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="of the split, the weights and the batches", callback=whole_number(0, MOST_SEED)
-        ),
-    ] = 0,
-    split_seed: Annotated[
-        int, typer.Option(help="of the split into 60/20/20", callback=whole_number(0, MOST_SEED))
-    ] = 0,
-    max_epochs: Annotated[
-        int | None,
-        typer.Option(help="stop here at the latest", callback=whole_number(1, 1_000_000)),
+    seed: Annotated[int, typer.Option(help="random seed", callback=whole_number(0, MOST_SEED))] = 0,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
     ] = None,
-    patience_epochs: Annotated[
-        int | None,
-        typer.Option(
-            help="stop after so many epochs without a better validation loss",
-            callback=whole_number(1, 1_000_000),
-        ),
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(help="CPU threads; 0 for all", callback=whole_number(0, MOST_THREADS))
-    ] = 0,
     init: Annotated[
         Path | None,
         typer.Option(help="begin with the weights that Driple's authors published (preset paper)"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="the metrics as one JSON object")] = False,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
 
     Killed or stopped, the same command goes on where it was and ends with the same weights. A data
-    set that came with a split of its own (driple dataset import) keeps it.
+    set that came with a split of its own (driple data import) keeps it.
 
     Examples:
 
       driple train --setting CPU-P1w2
 
-      driple train --setting CPU-P1w2 --preset paper --out runs/paper
+      driple train --setting CPU-P1w2 --preset paper -o runs/paper
 
       driple train --setting V100 --dataset datasets/V100-released --preset paper --init model.pkl
     """
@@ -86,6 +84,7 @@ def train(
     from driple.training.train import RunOptions
     from driple.training.train import train as train_inspector
 
+    values = override(_Values, set_)
     check_choice("--preset", preset, PRESETS)
     wanted = Setting.parse(setting)
     data = dataset_of(wanted, dataset, "--setting")
@@ -95,14 +94,13 @@ def train(
         train=replace(
             base.train,
             seed=seed,
-            max_epochs=base.train.max_epochs if max_epochs is None else max_epochs,
-            patience_epochs=(
-                base.train.patience_epochs if patience_epochs is None else patience_epochs
-            ),
+            max_epochs=values.max_epochs or base.train.max_epochs,
+            patience_epochs=values.patience_epochs or base.train.patience_epochs,
         ),
     )
-    folder = out or Path("runs") / f"train-{wanted.file_name}-{preset}-s{split_seed}.{seed}"
-    split = given_split(data.examples) or random_split(data.workloads, split_seed)
+    usual = f"train-{wanted.file_name}-{preset}-s{values.split_seed}.{seed}"
+    folder = output or Path("runs") / usual
+    split = given_split(data.examples) or random_split(data.workloads, values.split_seed)
     with progress_bar() as bar:
         task = bar.add_task("building inputs", total=None)
 
@@ -112,7 +110,7 @@ def train(
                 words = f"loss {now.record.val_loss:.4g}, best in epoch {now.best_epoch}"
             bar.update(task, description=words, completed=now.done, total=now.total)
 
-        options = RunOptions(resume=True, progress=progress, threads=threads or None)
+        options = RunOptions(resume=True, progress=progress, threads=values.threads or None)
         result = train_inspector(data, split, chosen, folder, options=options, init=init)
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
     metrics, test = result.checkpoint.metrics, result.scores.get("test")

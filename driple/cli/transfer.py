@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driple.cli.numbers import MOST_SEED, MOST_THREADS, finite_number, whole_number
+from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
+from driple.cli.overrides import number, override, set_help, switch, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.codec import Json, to_dict
@@ -29,6 +31,30 @@ __all__ = ["transfer"]
 _PRESET = "default"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of a transfer."""
+
+    layers: str | None = text(
+        None,
+        "what is tuned, of phi_f, phi_r, gru, readout, mlp, with commas; phi_r,mlp for preset "
+        "paper and mlp for preset default",
+    )
+    tuned_share: float | None = number(
+        None,
+        "share of the repeated graph layers that is tuned, from the last, where layers has phi_r "
+        "or gru; 0.5",
+        least=0,
+        most=1,
+    )
+    align: bool | None = switch(
+        None, "first put every target on the new setting's level; on for preset default"
+    )
+    curve: bool = switch(True, "also transfer with fewer workloads, for a learning curve")
+    split_seed: int = whole(0, "random seed of the split into 60/20/20", 0, MOST_SEED)
+    threads: int = whole(0, "CPU threads; 0 for all", 0, MOST_THREADS)
+
+
 def transfer(
     source: Annotated[
         str, typer.Option("--from", help="setting of the trained inspector, or a checkpoint file")
@@ -36,60 +62,33 @@ def transfer(
     target: Annotated[str, typer.Option("--to", help="setting to carry it to")],
     preset: Annotated[
         str | None,
-        typer.Option(
-            help="of the inspector: default or paper; by default default, or that of the file"
-        ),
+        typer.Option(help="inspector preset: default or paper; default: default, or the file's"),
     ] = None,
     dataset: Annotated[
         Path | None,
-        typer.Option(help="data set of the new setting; by default the one in datasets/"),
+        typer.Option(help="data set folder; default: the new setting's in datasets/"),
     ] = None,
-    out: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option(help="folder of the run; continued if it is there", callback=output_folder),
-    ] = None,
-    tuned_share: Annotated[
-        float | None,
         typer.Option(
-            help="share of the repeated graph layers that is tuned, from the last, where --layers "
-            "has phi_r or gru; by default 0.5",
-            callback=finite_number(least=0, most=1),
-        ),
-    ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            help="what is tuned, of phi_f, phi_r, gru, readout, mlp, with commas; by default "
-            "phi_r,mlp for preset paper and mlp for preset default"
-        ),
-    ] = None,
-    align: Annotated[
-        bool | None,
-        typer.Option(
-            help="first put every target on the new setting's level; by default for preset default"
+            "-o",
+            "--output",
+            help="folder to write; continued if it is there",
+            callback=output_folder,
         ),
     ] = None,
     workloads: Annotated[
         int | None,
         typer.Option(
-            help="learn from only so many workloads of the data set, 20 or more; the fifth of the "
-            "data set that tests is not among them",
+            help="learn from this number of workloads, 20 or more; a fifth of the data set is for "
+            "testing and not among them",
             callback=whole_number(1, 1_000_000),
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(help="of the weights and the batches", callback=whole_number(0, MOST_SEED)),
-    ] = 0,
-    split_seed: Annotated[
-        int, typer.Option(help="of the split into 60/20/20", callback=whole_number(0, MOST_SEED))
-    ] = 0,
-    curve: Annotated[
-        bool, typer.Option(help="also transfer with fewer workloads, to tell what more would bring")
-    ] = True,
-    threads: Annotated[
-        int, typer.Option(help="CPU threads; 0 for all", callback=whole_number(0, MOST_THREADS))
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="random seed", callback=whole_number(0, MOST_SEED))] = 0,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Tune a trained inspector on the data set of another setting (paper, section 4).
@@ -110,21 +109,23 @@ def transfer(
     from driple.cluster.setting import Setting
     from driple.evaluation.curve import why_no_curve
 
+    values = override(_Values, set_)
     wanted = Setting.parse(target)
     checkpoint, file = _checkpoint(source, preset)
     data = dataset_of(wanted, dataset, "--to")
     _check_new(checkpoint, data)
-    config = _config(checkpoint.preset, tuned_share, layers, align)
+    config = _config(checkpoint.preset, values.tuned_share, values.layers, values.align)
     config = replace(config, train=replace(config.train, seed=seed))
-    split = _split(data, workloads, split_seed)
-    known = _note_known(checkpoint, file, [data.workloads[row] for row in split.test], split_seed)
-    folder = out or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
-    runs = _Runs(checkpoint, data, config, folder, threads or None)
+    split = _split(data, workloads, values.split_seed)
+    tested = [data.workloads[row] for row in split.test]
+    known = _note_known(checkpoint, file, tested, values.split_seed)
+    folder = output or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
+    runs = _Runs(checkpoint, data, config, folder, values.threads or None)
     result = runs.run(split, folder, "transferring")
     _note_unknown(checkpoint, data)
-    line, reason = None, "no learning curve: --no-curve was given"
-    if curve:
-        line = runs.curve(split, split_seed, result)
+    line, reason = None, "no learning curve: --set curve=off was given"
+    if values.curve:
+        line = runs.curve(split, values.split_seed, result)
         reason = why_no_curve(len(split.train) + len(split.validation))
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
     _show(result, line, reason, folder, known, json=json)
@@ -184,10 +185,10 @@ def _config(
     chosen |= {} if align is None else {"align": align}
     config = transfer_config(preset, **chosen)
     if tuned_share is not None and not config.tunes_shared:
-        who = f"preset {preset} tunes" if layers is None else "--layers is"
+        who = f"preset {preset} tunes" if layers is None else "--set layers is"
         raise ConfigError(
-            f"--tuned-share {tuned_share:g} has no effect: it counts repeated graph layers, and "
-            f"{who} {','.join(config.layers)}; leave it out, or give --layers phi_r,mlp"
+            f"--set tuned_share={tuned_share:g} has no effect: it counts repeated graph layers, "
+            f"and {who} {','.join(config.layers)}; leave it out, or give --set layers=phi_r,mlp"
         )
     return config
 
@@ -225,15 +226,15 @@ def _note_known(checkpoint: Checkpoint, file: Path, tested: list[str], seed: int
         if seed != USUAL_SEED:
             note(
                 f"the workloads that {who} learned from are not on record; unless it was trained "
-                f"with --split-seed {seed} too, it knows some that are tested here, and the errors "
-                "are flattered"
+                f"with --set split_seed={seed} too, it knows some that are tested here, and the "
+                "errors are flattered"
             )
     elif known.learned:
-        unsure = f", if it was trained with --split-seed {USUAL_SEED} as the shipped ones were,"
+        unsure = f", if it was trained with --set split_seed={USUAL_SEED} as the shipped ones were,"
         up_to = "" if known.recorded else "up to "
         note(
             f"{who}{'' if known.recorded else unsure} has learned from {up_to}{known.learned} of "
-            f"the {known.tested} workloads that --split-seed {seed} tests, so the errors are "
+            f"the {known.tested} workloads that --set split_seed={seed} tests, so the errors are "
             "flattered; test with the split seed of its own training"
         )
     return known

@@ -145,7 +145,7 @@ def _rows(file: Path) -> list[tuple[int, Row]]:
     reader = csv.DictReader(text.splitlines())
     lacking = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if lacking:
-        raise DatasetError(f"{file} lacks the column(s) {', '.join(lacking)}; see driple dataset "
+        raise DatasetError(f"{file} lacks the column(s) {', '.join(lacking)}; see driple data "
                            "import --help")  # fmt: skip
     rows = []
     try:

@@ -1,6 +1,6 @@
 """Iteration times of one job by several methods, and where they cannot all be right.
 
-Estimate, Estimate, ... -> Disagreement, ...
+MethodTime, MethodTime, ... -> Disagreement, ...
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-__all__ = ["Disagreement", "Estimate", "disagreements", "p90_of"]
+__all__ = ["Disagreement", "MethodTime", "disagreements", "p90_of"]
 
 # Of normal errors, the 90th percentile of their size over its mean, or its median.
 _P90_OF_MEAN, _P90_OF_MEDIAN = 2.06, 2.44
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class MethodTime:
     """What one method says of an iteration.
 
     Attributes:
@@ -46,8 +46,8 @@ class Estimate:
 class Disagreement:
     """Two methods whose intervals have nothing in common."""
 
-    one: Estimate
-    other: Estimate
+    one: MethodTime
+    other: MethodTime
 
     @property
     def factor(self) -> float:
@@ -56,7 +56,7 @@ class Disagreement:
         return times[1] / times[0]
 
 
-def disagreements(estimates: Sequence[Estimate]) -> list[Disagreement]:
+def disagreements(estimates: Sequence[MethodTime]) -> list[Disagreement]:
     """All pairs of methods that differ by more than their known errors, the furthest first."""
     found = []
     for one, other in combinations(estimates, 2):

@@ -100,8 +100,8 @@ def _reason_against_simulator(dataset: Dataset, simulated: StoredLabels | None) 
         return "the simulator made its labels"
     if simulated is None:
         return (
-            f"no simulated labels of {dataset.setting} are there; make them (driple simulate "
-            "--all), and give --simulated FOLDER"
+            f"no simulated labels of {dataset.setting} are there; make them (driple data "
+            "simulate), and give --simulated FOLDER"
         )
     if simulated.setting != dataset.setting:
         return f"the simulated labels are of {simulated.setting}, needed is {dataset.setting}"

@@ -273,5 +273,5 @@ def require_training(graph: OpGraph) -> None:
             "graph has no training step: it computes no gradients and updates no variables; export "
             "the graph that holds the train op (TensorFlow 1: tf.train.export_meta_graph or "
             "tf.io.write_graph after optimizer.minimize; TensorFlow 2: the concrete function of a "
-            "tf.function that applies gradients). driple graph show describes it as it is"
+            "tf.function that applies gradients). driple inspect describes it as it is"
         )

@@ -48,9 +48,9 @@ def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
     if checkpoint.preset != "default":
         command += f" --preset {checkpoint.preset}"
     if checkpoint.provenance == "simulated":
-        made = "simulate the data set again (driple zoo build --all, driple simulate --all), then"
+        made = "simulate the data set again (driple jobs build --all, driple data simulate), then"
     elif checkpoint.provenance == "measured":
-        made = "build the data set again (driple dataset build), then"
+        made = "build the data set again (driple data label), then"
     else:
-        made = "import the data set again (driple dataset import), then"
+        made = "import the data set again (driple data import), then"
     return f"to make a new one: {made} {command}"

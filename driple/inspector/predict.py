@@ -314,7 +314,8 @@ def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:
         f"the inspector of preset {checkpoint.preset} for {checkpoint.setting} has no answer for "
         f"this graph: it gives {found[0]}"
         f"{f' and {len(found) - 1} more impossible numbers' if len(found) > 1 else ''}, where 0 is "
-        f"the least; use {instead}driple simulate GRAPH --setting {checkpoint.setting}"
+        f"the least; use {instead}driple predict JOB --method simulator --setting "
+        f"{checkpoint.setting}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Picture of `driple compare`: what every method says on every setting, with its known error."""
+"""Picture of `driple predict --method all`: every method on every setting, with its known error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
-    from driple.estimation.compare import Estimate
+    from driple.estimation.compare import MethodTime
 
 __all__ = ["plot_compared"]
 
@@ -24,7 +24,7 @@ _COLOURS = {
 
 
 def plot_compared(
-    settings: Sequence[tuple[str, Sequence[Estimate]]],
+    settings: Sequence[tuple[str, Sequence[MethodTime]]],
     words: Mapping[str, str],
     path: Path,
     *,

@@ -1,4 +1,4 @@
-"""Picture of `driple whatif`: examples/s against workers, and what holds each point back."""
+"""Picture of `driple sweep`: examples/s against workers, and what holds each point back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of `driple throughput`: the curve, and the synthetic trace (figure 7 of Li et al.)."""
+"""Pictures of `driple sweep TRACE`: the curve, and the synthetic trace (figure 7 of Li et al.)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _Batch = TypeVar("_Batch")
 
 
 def batches(source: Iterable[_Batch]) -> Iterable[_Batch]:
-    """The source itself; under `driple stalls run`, a source whose iterations are timed.
+    """The source itself; under `driple profile run`, a source whose iterations are timed.
 
     Args:
         source: gives the batches of one pass; it must be iterable more than once, since a profile

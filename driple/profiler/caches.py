@@ -22,7 +22,7 @@ def check_data(data: Sequence[Path]) -> None:
     """Raise ConfigError if what shall be cleared is not there."""
     for place in data:
         if not place.exists():
-            raise ConfigError(f"--data {place} is not there; give the files that the script reads")
+            raise ConfigError(f"--reads {place} is not there; give the files that the script reads")
 
 
 def data_files(data: Sequence[Path]) -> Iterator[Path]:
@@ -54,7 +54,7 @@ def choose_clearer(data: Sequence[Path]) -> str:
     if data:
         return "fadvise"
     raise MeasureError(
-        "clearing all caches is not permitted here; name the data files with --data, so that "
+        "clearing all caches is not permitted here; name the data files with --reads, so that "
         "they can be cleared one by one"
     )
 
@@ -84,7 +84,7 @@ def fadvise(data: Sequence[Path]) -> None:
             descriptor = os.open(file, os.O_RDONLY)
         except OSError as error:
             raise MeasureError(
-                f"cannot clear {file} from the cache: {error.strerror}; --data must name files "
+                f"cannot clear {file} from the cache: {error.strerror}; --reads must name files "
                 "that can be read"
             ) from error
         try:

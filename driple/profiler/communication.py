@@ -174,7 +174,7 @@ def gradients_of_job(job: PreparedJob, device: CalibratedDevice) -> Gradients:
     if not len(traffic.sent_bytes):
         raise ConfigError(
             "the graph sends no gradients; give the graph of a worker that trains with others, as "
-            "driple zoo build writes it"
+            "driple jobs build writes it"
         )
     order = job.order
     ends = np.empty(len(order))

@@ -192,7 +192,7 @@ def _wait(
             raise MeasureError(
                 f"{launch.title} was not done after {launch.plan.timeout_s:g} s (ranks still "
                 f"running: {running}); if the script hangs see {folder}/rank*.log, else give a "
-                "longer --timeout or fewer --iterations; finished steps are kept"
+                "longer --set timeout=S or a smaller --set iterations=N; finished steps are kept"
             )
         time.sleep(_POLL_S)
 
@@ -221,7 +221,7 @@ def _why(launch: Launch, folder: Path, rank: int, status: int) -> str:
             f"{launch.title}: the script ended before {needed} training iterations were seen; let "
             "it iterate over a torch DataLoader (or driple.profiler.batches(...)) and step an "
             "optimizer as often, in the process that was started and not in ones of its own, or "
-            f"give fewer --iterations; see {log}"
+            f"give a smaller --set iterations=N; see {log}"
         )
     how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
     return (

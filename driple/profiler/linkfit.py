@@ -238,7 +238,7 @@ def _latency(text: str) -> LatencyPer:
 
 
 def write_channels(fits: Sequence[LinkFit], file: Path) -> None:
-    """Write fitted channels for `driple stalls predict --links`.
+    """Write fitted channels for `driple profile links --links`.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -272,6 +272,6 @@ def read_channels(file: Path) -> dict[str, Channel]:
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{file} holds no fitted links ({error}); make one with driple stalls fit -o {file}"
+            f"{file} holds no fitted links ({error}); make one with driple profile links -o {file}"
         ) from error
     return {channel.name.lower(): channel for channel in channels}

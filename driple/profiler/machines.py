@@ -1,10 +1,10 @@
 """Several machines for step 5: real ones that torchrun joined, or namespaces in their stead.
 
-torchrun --nnodes 2 --nproc-per-node 1 ... -m driple.cli.main stalls run -- SCRIPT
+torchrun --nnodes 2 --nproc-per-node 1 ... -m driple profile run -- SCRIPT
     machine 0 leads: it runs steps 1 to 4, tells the others when to start step 5, and keeps all
     results; the others follow its orders
 
-driple stalls run --network 100M -- SCRIPT
+driple profile run --bandwidth 100M -- SCRIPT
     each namespace (`driple.measure.testbed.network`) is a machine, with a link of that rate
 """
 
@@ -99,7 +99,7 @@ def stand_in_machines(
 
 @dataclass(slots=True)
 class Group:
-    """The machines that torchrun joined, one `driple stalls run` on each.
+    """The machines that torchrun joined, one `driple profile run` on each.
 
     Attributes:
         rank: of this machine; 0 leads.
@@ -128,7 +128,7 @@ class Group:
         if int(found.get("LOCAL_WORLD_SIZE", "1")) != 1:
             raise MeasureError(
                 f"torchrun started {found['LOCAL_WORLD_SIZE']} profilers on a machine; give it "
-                "--nproc-per-node 1, and --processes to driple stalls run"
+                "--nproc-per-node 1, and --devices to driple profile run"
             )
         from torch.distributed import TCPStore  # type: ignore[attr-defined]
 

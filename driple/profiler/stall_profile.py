@@ -88,8 +88,8 @@ class StallProfile:
         versions = {launch.script for launch in self.launches.values()}
         if len(versions) > 1:
             lines.append(
-                "the script changed between steps; measure all of them anew with driple stalls run "
-                "--out ANOTHER"
+                "the script changed between steps; measure all of them anew with driple profile "
+                "run --output ANOTHER"
             )
         return lines
 
@@ -98,7 +98,7 @@ class StallProfile:
         return max((launch.overhead_pct for launch in self.launches.values()), default=0.0)
 
     def to_dict(self) -> dict[str, Json]:
-        """As `driple stalls run --json` prints it."""
+        """As `driple profile run --json` prints it."""
         per_epoch = self.batches_per_epoch
         return {
             "command": list(self.about.command),
@@ -143,16 +143,16 @@ def read_profile(folder: Path) -> StallProfile:
             found[int(step), int(repeat)] = read_json(file)
     except (OSError, ValueError) as error:
         raise MeasureError(
-            f"{folder} holds no stall profile ({error}); make one with driple stalls run --out "
+            f"{folder} holds no stall profile ({error}); make one with driple profile run --output "
             f"{folder}"
         ) from error
     if about.get("format") != FORMAT:
         raise MeasureError(
             f"{folder} holds a stall profile of format {about.get('format')!r}, and this version "
-            f"reads {FORMAT}; measure anew with driple stalls run --out ANOTHER"
+            f"reads {FORMAT}; measure anew with driple profile run --output ANOTHER"
         )
     damaged = f"{folder} holds a damaged stall profile"
-    advice = "measure anew with driple stalls run --out ANOTHER"
+    advice = "measure anew with driple profile run --output ANOTHER"
     launches = {}
     for (number, time), launch in found.items():
         where = f"{damaged}: step {number}, repetition {time}"

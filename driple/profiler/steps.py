@@ -112,17 +112,17 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        check_whole("--processes", self.processes, 1)
-        check_whole("--machines", self.machines, 1)
-        check_whole("--iterations", self.iterations, 2)
-        check_whole("--warmup", self.warmup, LEAST_WARMUP)
+        check_whole("--devices", self.processes, 1)
+        check_whole("--set machines", self.machines, 1)
+        check_whole("--set iterations", self.iterations, 2)
+        check_whole("--set warmup", self.warmup, LEAST_WARMUP)
         check_whole("--repeats", self.repeats, 1)
-        check_whole("--tries", self.tries, 1)
-        check_number("--timeout", self.timeout_s, above=0)
+        check_whole("--set tries", self.tries, 1)
+        check_number("--set timeout", self.timeout_s, above=0)
         if self.network_bits_per_s is not None:
-            check_number("--network", self.network_bits_per_s, above=0)
+            check_number("--bandwidth", self.network_bits_per_s, above=0)
             if self.machines < 2 or self.processes % self.machines:
                 raise ConfigError(
                     f"{self.processes} processes cannot be shared among {self.machines} machines "
-                    "of step 5; give --processes that --machines (2 or more) divides"
+                    "of step 5; give --devices that --set machines=N (2 or more) divides"
                 )

@@ -121,14 +121,14 @@ class _Run:
         self.gpus = tuple(range(gpus))
         if gpus and plan.processes > gpus:
             raise ConfigError(
-                f"--processes {plan.processes} are more than the {gpus} GPUs of this machine"
+                f"--devices {plan.processes} are more than the {gpus} GPUs of this machine"
             )
         self.clearer = ""
         self.cached = False  # the real data was read since this began, always in the same order
         if group is not None and plan.processes % group.size:
             raise ConfigError(
                 f"{plan.processes} processes cannot be shared among the {group.size} machines that "
-                "torchrun joined; give --processes that this divides"
+                "torchrun joined; give --devices that this divides"
             )
 
     def go(self, wanted: Sequence[ProfileStep], progress: Progress) -> None:
@@ -204,7 +204,7 @@ class _Run:
     def group_launch(self, port: int) -> list[RankResult]:
         """This machine's part of step 5, on machines that torchrun joined."""
         if self.group is None:
-            raise MeasureError("no other machines; start driple stalls run with torchrun on each")
+            raise MeasureError("no other machines; start driple profile run with torchrun on each")
         each = self.plan.processes // self.group.size
         places, _ = own_machine(each)
         launch = Launch(
@@ -258,7 +258,7 @@ class _Run:
             if step.number == 5 and self.group is None:
                 if self.plan.network_bits_per_s is None:
                     return (
-                        "there is one machine: give --network 1G to let namespaces stand in for "
+                        "there is one machine: give --bandwidth 1G to let namespaces stand in for "
                         "several, or start the profiler on each with torchrun"
                     )
                 each = self.plan.machines
@@ -287,7 +287,7 @@ class _Run:
 
     def _open(self) -> ProfileRecord:
         """What profile.json holds; a new one if it is not there."""
-        with wrap_os_error(ConfigError, f"make folder {self.folder}", "give another --out"):
+        with wrap_os_error(ConfigError, f"make folder {self.folder}", "give another --output"):
             self.folder.mkdir(parents=True, exist_ok=True)
         plan = PlanRecord(
             processes=self.plan.processes,
@@ -310,7 +310,7 @@ class _Run:
             stored = to_dict(about)
             raise MeasureError(
                 f"{self.folder} holds a profile with another {' and '.join(other)} "
-                f"({', '.join(json.dumps(stored[name]) for name in other)}); give another --out"
+                f"({', '.join(json.dumps(stored[name]) for name in other)}); give another --output"
             )
         return about
 

@@ -1,6 +1,6 @@
 """The training script of the built-in workloads; also what `driple.profiler.profile` runs.
 
-    driple stalls run -- -m driple.profiler.train resnet18 --image-size 64 --batch-size 16
+    driple profile run -- -m driple.profiler.train resnet18 --image-size 64 --batch-size 16
     torchrun --nproc-per-node 2 -m driple.profiler.train resnet18 --data images/ --epochs 1
 
 Plain synchronous data-parallel training: DistributedDataParallel, one process per device, NCCL on

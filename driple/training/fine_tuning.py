@@ -37,8 +37,9 @@ class TunedInspector(nn.Module):
             weight.requires_grad_(_moves(name, config.layers))
         if not any(weight.requires_grad for weight in inspector.parameters()):
             raise ConfigError(
-                f"--layers {','.join(config.layers)} with --tuned-share {config.tuned_share:g} "
-                "leaves nothing to tune; add mlp, or give a larger share"
+                f"--set layers={','.join(config.layers)} with --set "
+                f"tuned_share={config.tuned_share:g} leaves nothing to tune; add mlp, or "
+                "give a larger share"
             )
 
     def kept(self, batch: GroupBatch) -> GroupBatch:

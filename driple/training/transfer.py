@@ -91,8 +91,8 @@ def transfer(
     _check_data(checkpoint, dataset)
     if config.align and (checkpoint.target_scaler.kind, checkpoint.config.output) != _ALIGNABLE:
         raise ConfigError(
-            f"--align needs an inspector with linear outputs on log targets, and preset "
-            f"{checkpoint.preset} has others; give --no-align"
+            f"--set align=on needs an inspector with linear outputs on log targets, and preset "
+            f"{checkpoint.preset} has others; give --set align=off"
         )
     folder, options = Path(out_dir), options or RunOptions()
     groupings = groupings or Groupings()

@@ -56,11 +56,13 @@ class TransferConfig:
 
     def __post_init__(self) -> None:
         check_whole("interval_folds", self.interval_folds, 0, 100)
-        check_number("--tuned-share", self.tuned_share, least=0, most=1)
+        check_number("--set tuned_share", self.tuned_share, least=0, most=1)
         for name in self.layers:
-            check_choice("--layers", name, get_args(TunedLayers))
+            check_choice("--set layers", name, get_args(TunedLayers))
         if not self.layers or len(set(self.layers)) != len(self.layers):
-            raise ConfigError(f"--layers needs one kind or more, each once, got {self.layers!r}")
+            raise ConfigError(
+                f"--set layers needs one kind or more, each once, got {self.layers!r}"
+            )
 
     @property
     def tunes_shared(self) -> bool:

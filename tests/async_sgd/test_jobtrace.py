@@ -69,7 +69,7 @@ def test_damaged_other_and_swollen_files_are_refused(
     with pytest.raises(TraceError, match="no job trace"):
         read_job_trace(file)
     file.write_bytes(b"PK no zip")
-    with pytest.raises(TraceError, match="driple throughput profile"):
+    with pytest.raises(TraceError, match="driple trace run"):
         read_job_trace(file)
     write_job_trace(a_trace(), file)
     whole = file.read_bytes()

@@ -172,15 +172,17 @@ def test_half_precision_on_one_device_is_validated_as_it_is_simulated() -> None:
 
 @pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "RTX4000-P1w2/ho-10G"])
 def test_a_user_gets_the_number_that_was_validated(setting: str, tmp_path: Path) -> None:
-    """`driple zoo build`, then `driple simulate`: the published run of the same job."""
+    """`driple jobs build`, then `driple predict`: the published run of the same job."""
     pytest.importorskip("tensorflow")
     graph, runner = tmp_path / "alexnet.pb", CliRunner()
-    built = runner.invoke(app, ["zoo", "build", "alexnet/imagenet/b32/sgd/sync/nchw",
+    built = runner.invoke(app, ["jobs", "build", "alexnet/imagenet/b32/sgd/sync/nchw",
                                 "-o", str(graph)])  # fmt: skip
     assert built.exit_code == 0, built.output
-    made = runner.invoke(app, ["simulate", str(graph), "--setting", setting, "--json"])
+    made = runner.invoke(
+        app, ["predict", str(graph), "--method", "simulator", "--setting", setting, "--json"]
+    )
     assert made.exit_code == 0, made.output
-    seconds = json.loads(made.stdout)["iteration_time_s"]
+    seconds = json.loads(made.stdout)["answers"][0]["iteration_time_s"]["value"]
     run = published("alexnet", 32, setting)
     validated_s = simulated_s(run, read_graphs(SHIPPED), shipped_calibration())
     assert seconds == pytest.approx(validated_s, rel=0.01)

@@ -67,7 +67,12 @@ OF_A_GRAPH = (
 
 
 @pytest.mark.parametrize(
-    "command", [("simulate", "--steps", "4"), ("predict",), ("compare", "--steps", "4")]
+    "command",
+    [
+        ("predict", "--method", "simulator", "--steps", "4"),
+        ("predict",),
+        ("predict", "--method", "all", "--steps", "4"),
+    ],
 )
 def test_what_depends_on_the_graph_is_worked_out_once(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -105,12 +110,13 @@ def test_a_prediction_works_out_nothing_twice(
     assert set(found.values()) == {1}, found
 
 
-@pytest.mark.parametrize("command", ["zeng", "zhang"])
 def test_closed_forms_share_costs_and_machines(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with calls_of(*OF_A_GRAPH, topology_of, kernel_times) as found:
-        driple(monkeypatch, "model", command, str(EXAMPLE), "--setting", ONE, "--json")
+        driple(
+            monkeypatch, "predict", str(EXAMPLE), "--method", "analytic", "--setting", ONE, "--json"
+        )
     assert "iteration_time_s" in capsys.readouterr().out
     assert set(found.values()) == {1}, found
 
@@ -121,6 +127,7 @@ def test_workers_with_one_device_are_calibrated_once(
     """Not once for each of ten workers: when the setting is checked, simulated and described."""
     with calls_of(Calibration.device) as found:
         name = "V100-P5w10/ho-1G"
-        driple(monkeypatch, "simulate", str(EXAMPLE), "--setting", name, "--steps", "2", "--json")
+        options = ("--method", "simulator", "--setting", name, "--steps", "2", "--json")
+        driple(monkeypatch, "predict", str(EXAMPLE), *options)
     assert name in capsys.readouterr().out
     assert found["Calibration.device"] <= 3

@@ -100,7 +100,7 @@ def test_small_graphs_that_unroll_to_any_size(drip: Drip, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names("esc*"))
-@pytest.mark.parametrize("command", [["graph", "show"], ["predict"]])
+@pytest.mark.parametrize("command", [["inspect"], ["predict"]])
 def test_escape_sequences_do_not_reach_the_terminal(
     drip: Drip, name: str, command: list[str]
 ) -> None:
@@ -110,7 +110,11 @@ def test_escape_sequences_do_not_reach_the_terminal(
 
 @pytest.mark.parametrize("name", ["zero_sized.pb", "one_op_noshape.pb", "loop_2_31.pb"])
 @pytest.mark.parametrize(
-    "command", [["simulate", "--setting", "V100-P1w2"], ["stalls", "cost", "--batch-size", "32"]]
+    "command",
+    [
+        ["predict", "--method", "simulator", "--setting", "V100-P1w2"],
+        ["plan", "--batch-size", "32"],
+    ],
 )
 def test_steps_of_no_time_or_of_centuries(drip: Drip, name: str, command: list[str]) -> None:
     """Neither a division by zero, nor terabytes of samples, nor an epoch for $0.00."""
@@ -121,7 +125,7 @@ def test_steps_of_no_time_or_of_centuries(drip: Drip, name: str, command: list[s
 def test_instances_that_are_none(drip: Drip, name: str) -> None:
     """YAML with aliases, dates that do not exist, values of other types."""
     file = DAMAGED / name
-    assert name in refusal(drip("stalls", "cost", GRAPH, "--batch-size", 32, "--instances", file))
+    assert name in refusal(drip("plan", GRAPH, "--batch-size", 32, "--instances", file))
 
 
 @pytest.mark.parametrize("name", names("json-*"))
@@ -131,10 +135,10 @@ def test_json_of_other_forms(drip: Drip, name: str, tmp_path: Path) -> None:
     for text in (content, content.partition(b"|")[2]):
         file = tmp_path / "profile.json"
         file.write_bytes(text)
-        refusal(drip("stalls", "show", tmp_path))
-        refusal(drip("stalls", "predict", GRAPH, "--links", file))
+        refusal(drip("profile", "show", tmp_path))
+        refusal(drip("profile", "links", GRAPH, "--links", file))
         refusal(
-            drip("throughput", "import", tmp_path / "steps.pb", "-o", tmp_path / "job.npz",
+            drip("trace", "import", tmp_path / "steps.pb", "-o", tmp_path / "job.npz",
                  "--batch-size", 1, "--bandwidth", "10G", "--platform", file)
         )  # fmt: skip
 
@@ -142,7 +146,7 @@ def test_json_of_other_forms(drip: Drip, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", names("npz-*"))
 def test_job_traces_that_are_none(drip: Drip, name: str) -> None:
     """Damaged and encrypted zips, headers that claim terabytes."""
-    assert name in refusal(drip("throughput", "predict", DAMAGED / name))
+    assert name in refusal(drip("sweep", DAMAGED / name))
 
 
 @pytest.mark.parametrize("name", names("pkl-*"))
@@ -150,7 +154,7 @@ def test_released_data_sets_that_are_none(drip: Drip, name: str, tmp_path: Path)
     """Files that torch cannot read, or that unpack to more than they are."""
     pytest.importorskip("torch")
     options = ("--setting", "V100", "-o", tmp_path / "made")
-    assert name in refusal(drip("dataset", "import", DAMAGED / name, *options))
+    assert name in refusal(drip("data", "import", DAMAGED / name, *options))
 
 
 @pytest.mark.parametrize("name", names("ckpt-*"))
@@ -172,16 +176,16 @@ def test_git_lfs_pointers_are_recognised(drip: Drip, name: str, tmp_path: Path) 
     pointer = DATA / "cases" / name
     wanted = "a Git LFS pointer, not a {}; run git lfs pull"
     assert wanted.format("graph") in refusal(drip("predict", pointer))
-    assert wanted.format("graph") in refusal(drip("graph", "show", pointer))
+    assert wanted.format("graph") in refusal(drip("inspect", pointer))
     checkpoint = drip("predict", GRAPH, "--checkpoint", pointer)
     assert wanted.format("checkpoint") in refusal(checkpoint)
-    assert "run git lfs pull" in refusal(drip("throughput", "predict", pointer))
+    assert "run git lfs pull" in refusal(drip("sweep", pointer))
     options = ("--setting", "V100", "-o", tmp_path / "made")
-    assert wanted.format("data set") in refusal(drip("dataset", "import", pointer, *options))
+    assert wanted.format("data set") in refusal(drip("data", "import", pointer, *options))
     folder = tmp_path / "set"
     folder.mkdir()
     (folder / "dataset.json").write_bytes(pointer.read_bytes())
-    assert "run git lfs pull" in refusal(drip("dataset", "info", folder))
+    assert "run git lfs pull" in refusal(drip("data", "list", folder))
     (folder / "dataset.json").write_text('{"format": 2, "name": "x", "setting": "V100-P1w2"}')
     (folder / "examples.parquet").write_bytes(pointer.read_bytes())
-    assert wanted.format("data set") in refusal(drip("dataset", "info", folder))
+    assert wanted.format("data set") in refusal(drip("data", "list", folder))

@@ -28,6 +28,6 @@ def without_training(*arguments: str) -> str:
 
 def test_looking_at_a_data_set_needs_no_torch() -> None:
     assert "iteration time" in without_training(
-        "dataset", "show", DATASET, "resnet20/cifar10/b24/adam/sync"
+        "data", "show", DATASET, "resnet20/cifar10/b24/adam/sync"
     )
-    assert "workloads" in without_training("dataset", "info", DATASET)
+    assert "workloads" in without_training("data", "list", DATASET)

@@ -1,4 +1,4 @@
-"""What others published, from file to inspector: `driple dataset import`, `driple train` on it."""
+"""What others published, from file to inspector: `driple data import`, `driple train` on it."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ from tests.training import test_authors
 
 GROUPS = test_authors.GROUPS
 SETTING = "V100-P1w2/ho-PCIe"
-EPOCH = ("--max-epochs", 1, "--threads", 1, "--json")
+EPOCH = ("--set", "max_epochs=1", "--set", "threads=1", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set of a file of the form of the public ones; 12 workloads of 8 groups."""
     folder = tmp_path_factory.mktemp("imported")
     file = test_released.saved(folder, test_released.content(GROUPS))
-    done = driple("dataset", "import", file, "--setting", "V100", "-o", folder / "set")
+    done = driple("data", "import", file, "--setting", "V100", "-o", folder / "set")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "12 workloads\n"
     assert f"driple train --setting {SETTING} --dataset {folder / 'set'}" in done.stderr
@@ -42,7 +42,7 @@ def weights(tmp_path: Path) -> Path:
 
 def trained(dataset: Path, out: Path, *options: object, setting: str = "V100") -> Path:
     """Train for one epoch; the checkpoint."""
-    place = ("--dataset", dataset, "--out", out)
+    place = ("--dataset", dataset, "--output", out)
     done = driple("train", "--setting", setting, *place, *EPOCH, *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -84,7 +84,7 @@ def test_a_table_of_dripleperf_becomes_a_data_set_that_trains(tmp_path: Path) ->
         lines += test_perftable.rows(f"job{i}")
     table, out = test_perftable.table(tmp_path, lines), tmp_path / "set"
     done = driple(
-        *("dataset", "import", "--perf", table, "--graphs", graphs),
+        *("data", "import", table, "--graphs", graphs),
         *("--setting", "2080Ti", "-o", out),
     )
     assert done.returncode == 0, done.stderr
@@ -107,24 +107,24 @@ def test_what_would_run_is_refused_and_nothing_is_written(tmp_path: Path, kept: 
         torch.save(what, file)
     else:
         file.write_bytes(pickle.dumps(what))
-    line = refused("dataset", "import", file, "--setting", "V100", "-o", out)
+    line = refused("data", "import", file, "--setting", "V100", "-o", out)
     assert "evil.pkl" in line
     assert [path.name for path in tmp_path.iterdir()] == ["evil.pkl"]
 
 
 def test_other_tables_and_half_an_order_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    """A table of something else; a table without graphs; neither file nor table; both."""
+    """A table of something else; a table without graphs; no file; graphs without a table."""
     table, graphs, out = tmp_path / "other.csv", tmp_path / "graphs", tmp_path / "set"
     table.write_text("a,b\n1,2\n")
     graphs.mkdir()
     rest = ("--setting", "V100", "-o", out)
     assert "lacks the column" in refused_after_the_bar(
-        "dataset", "import", "--perf", table, "--graphs", graphs, *rest
+        "data", "import", table, "--graphs", graphs, *rest
     )
-    assert "belong together" in refused("dataset", "import", "--perf", table, *rest)
-    either = "either a .pkl file or --perf"
-    assert either in refused("dataset", "import", *rest)
-    assert either in refused("dataset", "import", table, "--perf", table, *rest)
+    assert "give their folder with --graphs" in refused("data", "import", table, *rest)
+    assert "FILE" in refused("data", "import", *rest).upper()
+    public = refused("data", "import", tmp_path / "x.pkl", "--graphs", graphs, *rest)
+    assert "--graphs apply to a table" in public
     assert not out.exists()
 
 
@@ -163,7 +163,7 @@ def test_other_weights_are_refused(
     state = test_authors.Authors().state_dict() | change
     file, out = test_authors.saved(tmp_path, state), tmp_path / "run"
     command = ("train", "--setting", "V100", "--dataset", imported, "--preset", "paper")
-    assert words in refused_after_the_bar(*command, "--init", file, "--out", out, *EPOCH)
+    assert words in refused_after_the_bar(*command, "--init", file, "--output", out, *EPOCH)
     assert not out.exists()
 
 
@@ -172,4 +172,4 @@ def test_the_authors_weights_do_not_fit_preset_default(
 ) -> None:
     """The line says which preset they are for."""
     command = ("train", "--setting", "V100", "--dataset", imported, "--init", weights)
-    assert "preset paper" in refused_after_the_bar(*command, "--out", tmp_path / "run", *EPOCH)
+    assert "preset paper" in refused_after_the_bar(*command, "--output", tmp_path / "run", *EPOCH)

@@ -56,31 +56,17 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
     """Keys and types; the iteration time is the longer of TX's and RX's burst and gap."""
     done = driple("predict", EXAMPLE, "--setting", "cpu", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert list(found) == [
-        "setting",
-        "targets",
-        "units",
-        "iteration_time_s",
-        "interval",
-        "warnings",
-        "remarks",
-        "closed_form_s",
-        "graph",
-        "checkpoint",
-        "stated_error",
-        "assumptions",
-        "unknown_dimensions",
-        "unknown_share",
-        "unknown_turns",
-        "notes",
-        "op_types_without_cost",
-    ]
+    whole = json.loads(done.stdout)
+    assert list(whole) == ["question", "answers"]
+    (found,) = whole["answers"]
     assert found["setting"] == "CPU-P1w2/ho-200M"
     assert list(found["targets"]) == list(RESOURCES)
     for figures in found["targets"].values():
         assert list(figures) == ["burst_amount", "burst_duration", "idle_duration"]
-        assert all(np.isfinite(value) for value in figures.values())
+        for figure in figures.values():
+            assert list(figure) == ["value", "interval", "method", "source"]
+            assert np.isfinite(figure["value"])
+            assert (figure["method"], figure["source"]) == ("inspector", "measured")
     assert list(found["graph"]) == ["nodes", "edges", "groups", "unknown_op_types"]
     assert list(found["checkpoint"]) == [
         "setting",
@@ -91,10 +77,13 @@ def test_predict_prints_exactly_the_json_of_the_design() -> None:
     ]
     assert found["checkpoint"]["provenance"] == "measured"
     periods_s = [
-        found["targets"][name]["burst_duration"] + found["targets"][name]["idle_duration"]
+        sum(
+            found["targets"][name][figure]["value"]
+            for figure in ("burst_duration", "idle_duration")
+        )
         for name in ("net_tx", "net_rx")
     ]
-    assert found["iteration_time_s"] == pytest.approx(max(periods_s))
+    assert found["iteration_time_s"]["value"] == pytest.approx(max(periods_s))
 
 
 def test_predict_prints_a_table_for_people_and_says_where_it_knows_from() -> None:
@@ -129,8 +118,9 @@ def test_ranges_that_are_extrapolated_claim_no_share(tmp_path: Path) -> None:
     assert "whiskers: uncalibrated intervals" in picture.read_text()
     assert "how many of such values lie there is not known" in done.stdout
     assert "so that they are extrapolated" in done.stderr
-    found = json.loads(driple("predict", tiny, "--setting", "CPU-P1w2", "--json").stdout)
-    assert found["interval"]["level"] is None
+    done = driple("predict", tiny, "--setting", "CPU-P1w2", "--json")
+    (found,) = json.loads(done.stdout)["answers"]
+    assert found["iteration_time_s"]["interval"]["level"] is None
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -170,9 +160,9 @@ def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.Mo
     words = "predicted device_util of 126.9 % exceeds 100 %, the most that a GPU reaches"
     done = driple("predict", EXAMPLE, "--setting", "V100", "--json")
     assert words in done.stderr
-    found = json.loads(done.stdout)
+    (found,) = json.loads(done.stdout)["answers"]
     assert found["remarks"][-1] == words
-    assert found["targets"]["device_util"]["burst_amount"] == 126.9
+    assert found["targets"]["device_util"]["burst_amount"]["value"] == 126.9
     assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
 
 
@@ -185,29 +175,33 @@ def test_a_guess_is_called_a_guess_first() -> None:
     assert done.returncode == 0, done.stderr
     first = done.stdout.splitlines()[0]
     assert first.startswith("a guess for V100-P1w2/ho-PCIe: step time ")
-    assert "driple simulate GRAPH --setting V100-P1w2/ho-PCIe" in first
+    assert "driple predict JOB --method simulator --setting V100-P1w2/ho-PCIe" in first
     assert "closed form, to compare: step time" in done.stdout
-    found = json.loads(driple("predict", RECURRENT, "--setting", "V100-P1w2", "--json").stdout)
+    done = driple("predict", RECURRENT, "--setting", "V100-P1w2", "--json")
+    (found,) = json.loads(done.stdout)["answers"]
     assert len(found["warnings"]) == 1
-    assert found["interval"]["level"] is None
-    low, high = found["interval"]["iteration_time_s"]
-    assert low <= found["closed_form_s"] <= high
+    interval = found["iteration_time_s"]["interval"]
+    assert interval["level"] is None
+    assert interval["low"] <= found["closed_form_s"]["value"] <= interval["high"]
 
 
 def test_impossible_answers_are_refused_by_name(tmp_path: Path) -> None:
-    """An inspector that gives -1 for everything: predict ends in one line, compare goes on."""
+    """An inspector that gives -1 for everything: inspector ends in one line, all and auto go on."""
     folder = tmp_path / "checkpoints/V100-P1w2_ho-PCIe"
     folder.mkdir(parents=True)
     negative = checkpoint_of(constant_inspector(-1, 4), 4)
     save_checkpoint(negative, folder / "paper.safetensors")
     asked = (EXAMPLE, "--preset", "paper", "--setting", "V100-P1w2")
-    line = refused("predict", *asked, cwd=tmp_path)
+    line = refused("predict", *asked, "--method", "inspector", cwd=tmp_path)
     assert "of preset paper for V100-P1w2/ho-PCIe has no answer for this graph" in line
     assert "device_util.burst_amount -1 %" in line
-    assert "use --preset default, or driple simulate GRAPH --setting V100-P1w2/ho-PCIe" in line
-    done = driple("compare", *asked, "--json", cwd=tmp_path)
+    assert "use --preset default, or driple predict JOB --method simulator" in line
+    (auto,) = json.loads(driple("predict", *asked, "--json", cwd=tmp_path).stdout)["answers"]
+    assert auto["method"] == "simulator"
+    assert "has no answer for this graph" in auto["reason"]
+    done = driple("predict", *asked, "--method", "all", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["settings"]
+    (found,) = json.loads(done.stdout)["answers"]
     assert "has no answer for this graph" in found["silent"]["inspector"]
     assert "inspector" not in found["methods"]
 
@@ -221,7 +215,8 @@ def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     done = driple("predict", EXAMPLE, "--checkpoint", file)
     assert words in done.stdout
     assert "driple train --setting V100-P1w2/ho-PCIe" in done.stdout
-    stored = json.loads(driple("predict", EXAMPLE, "--checkpoint", file, "--json").stdout)
+    done = driple("predict", EXAMPLE, "--checkpoint", file, "--json")
+    (stored,) = json.loads(done.stdout)["answers"]
     assert words in stored["checkpoint"]["outdated"]
     own = {"reader_version": READER_VERSION, "features_version": FEATURES_VERSION}
     save_checkpoint(replace(shipped, **own), file)
@@ -256,9 +251,10 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("predict", tmp_path / "empty.pb")
     assert "missing.pb" in refused("predict", tmp_path / "missing.pb")
     refused("predict", tmp_path)
-    assert "max" in refused("predict", EXAMPLE, "--max-bytes", 1000)
+    assert "max" in refused("predict", EXAMPLE, "--max-mib", 0.001)
     assert "did you mean V100" in refused("predict", EXAMPLE, "--setting", "V1000")
-    assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, "--setting", UNHEARD)
+    unheard = ("--setting", UNHEARD, "--method", "inspector")
+    assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, *unheard)
     refused("predict", EXAMPLE, "--checkpoint", tmp_path / "cut.safetensors")
     refused("predict", EXAMPLE, "--preset", "papre")
     refused("predict", EXAMPLE, "--plot", tmp_path / "picture.docx")
@@ -268,15 +264,15 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("train", "--setting", UNHEARD)
     refused("measure")
     refused("measure", "resnet21/cifar10/b1/sgd/sync")
-    refused("zoo", "build", "resnet20", "-o", tmp_path / "graph.pb")
-    assert "and not both" in refused("zoo", "build", "-o", tmp_path / "graph.pb")
+    refused("jobs", "build", "resnet20", "-o", tmp_path / "graph.pb")
+    assert "and not both" in refused("jobs", "build", "-o", tmp_path / "graph.pb")
     name = "lenet/mnist/b2/sgd/sync"
-    assert "and not both" in refused("zoo", "build", name, "--all", "-o", tmp_path / "graphs")
-    assert "--list" in refused("zoo", "list", "--list", "gpu")
+    assert "and not both" in refused("jobs", "build", name, "--all", "-o", tmp_path / "graphs")
+    assert "--list" in refused("jobs", "list", "--list", "gpu")
     ring = ("--setting", "V100-R4/ho-PCIe", "-o", tmp_path / "graph.pb")
-    assert "parameter server" in refused("zoo", "build", name, *ring)
-    refused("dataset", "info", tmp_path)
-    refused("dataset", "build", tmp_path, "-o", tmp_path / "out")
+    assert "parameter server" in refused("jobs", "build", name, *ring)
+    refused("data", "list", tmp_path)
+    refused("data", "label", tmp_path, "-o", tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {
         "cut.pb",
         "prose.pbtxt",
@@ -329,10 +325,16 @@ def test_a_place_that_takes_no_picture_gets_one_line(tmp_path: Path) -> None:
         ["evaluate"],
         ["measure"],
         ["env"],
-        ["graph", "show"],
-        ["zoo", "build"],
-        ["dataset", "info"],
-        ["dataset", "build"],
+        ["plan"],
+        ["sweep"],
+        ["inspect"],
+        ["validate"],
+        ["jobs", "build"],
+        ["data", "list"],
+        ["data", "label"],
+        ["profile", "links"],
+        ["trace", "run"],
+        ["list"],
     ],
 )
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
@@ -343,42 +345,44 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
         assert f"driple {command[0]}" in done.stdout
 
 
-def test_graph_show_and_env_and_list_speak_json() -> None:
+def test_inspect_and_env_and_list_speak_json() -> None:
     """Machine-readable forms of the small commands."""
-    shown = json.loads(driple("graph", "show", EXAMPLE, "--json").stdout)
+    shown = json.loads(driple("inspect", EXAMPLE, "--json").stdout)
     assert shown["nodes_in_file"] >= 3000
     assert shown["op_types"]["Conv2D"] == 53
     assert "CPU-P1w2/ho-200M" in json.loads(driple("env", "--json").stdout)["checkpoints"]
-    assert "checkpoints" in driple("env").stdout
-    assert len(json.loads(driple("zoo", "list", "--json").stdout)) >= 832
-    assert "resnet20/" in driple("zoo", "list", "--filter", "resnet20").stdout
-    assert "Conv2D" in driple("graph", "show", EXAMPLE).stdout
+    shown = driple("env").stdout
+    assert "inspectors for: " in shown
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert len(json.loads(driple("jobs", "list", "--json").stdout)) >= 832
+    assert "resnet20/" in driple("jobs", "list", "resnet20").stdout
+    assert "Conv2D" in driple("inspect", EXAMPLE).stdout
 
 
 def test_dataset_info_shows_the_shipped_data() -> None:
     """At least 160 workloads of at least ten families."""
     folder = ROOT / "datasets/CPU-P1w2_ho-200M"
-    found = json.loads(driple("dataset", "info", folder, "--json").stdout)
+    found = json.loads(driple("data", "list", folder, "--json").stdout)
     assert found["examples"] >= 160
     assert len(found["families"]) >= 10
     assert found["about"]["label_source"] == "measured"
-    assert "net_rx.idle_duration" in driple("dataset", "info", folder).stdout
+    assert "net_rx.idle_duration" in driple("data", "list", folder).stdout
     name = "resnet20/cifar10/b24/adam/sync"
-    label = json.loads(driple("dataset", "show", folder, name, "--json").stdout)
+    label = json.loads(driple("data", "show", folder, name, "--json").stdout)
     assert label["label_source"] == "measured"
     assert label["details"]["optimizer"] == "adam"
-    assert f"{label['iteration_time_s']:.3f} s" in driple("dataset", "show", folder, name).stdout
-    assert "did you mean resnet" in refused("dataset", "show", folder, "resnet20")
+    assert f"{label['iteration_time_s']:.3f} s" in driple("data", "show", folder, name).stdout
+    assert "did you mean resnet" in refused("data", "show", folder, "resnet20")
 
 
-def test_the_command_is_installed_and_zoo_builds_what_graph_reads(tmp_path: Path) -> None:
+def test_the_command_is_installed_and_jobs_builds_what_inspect_reads(tmp_path: Path) -> None:
     """In processes of their own: TensorFlow's graph mode cannot be undone."""
     graph = tmp_path / "graph.pb.gz"
     command = Path(sys.executable).with_name("driple")
     name = "lenet-x0.25/mnist/b2/sgd/async"
     for arguments in (
-        ["zoo", "build", name, "-o", str(graph)],
-        ["graph", "show", str(graph), "--top", "99"],
+        ["jobs", "build", name, "-o", str(graph)],
+        ["inspect", str(graph), "--top", "99"],
     ):
         done = subprocess.run(
             [str(command), *arguments], capture_output=True, text=True, check=False, cwd=ROOT

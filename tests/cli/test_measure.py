@@ -7,13 +7,16 @@ from tests.cli.test_main import driple, refused
 from tests.measure.testbed.test_cluster import needs_cluster
 
 WORKLOAD = "lenet-x0.25/mnist/b8/momentum/async"
-QUICK = ("--iterations", 10, "--seconds", 0.5, "--tries", 1, "--quiet-wait", 0)
+QUICK = (
+    *("--set", "iterations=10", "--set", "seconds=0.5", "--set", "tries=1"),
+    *("--set", "quiet_wait=0"),
+)
 
 
 @needs_cluster
 def test_measure_fills_a_data_set_and_does_nothing_twice(tmp_path: Path) -> None:
     """The second run of the same command finds everything done."""
-    command = ("measure", WORKLOAD, "--out", tmp_path / "runs", *QUICK)
+    command = ("measure", WORKLOAD, "--output", tmp_path / "runs", *QUICK)
     first = driple(*command, "--dataset", tmp_path / "data", "--json")
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["examples"] == 1
@@ -22,15 +25,14 @@ def test_measure_fills_a_data_set_and_does_nothing_twice(tmp_path: Path) -> None
     again = driple(*command, "--dataset", tmp_path / "data", "--json")
     assert json.loads(again.stdout)["examples"] == 1
     assert run.read_bytes() == measured
-    built = driple("dataset", "build", tmp_path / "runs", "-o", tmp_path / "built")
+    built = driple("data", "label", tmp_path / "runs", "-o", tmp_path / "built")
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "built/samples-0.parquet").exists()
-    label = driple("dataset", "show", tmp_path / "built", WORKLOAD, "--json")
+    label = driple("data", "show", tmp_path / "built", WORKLOAD, "--json")
     assert json.loads(label.stdout)["details"]["batch_size"] == 8
 
 
 def test_bad_options_of_measuring_get_one_line(tmp_path: Path) -> None:
-    """Counts below one, settings that this machine is not, lists that are none."""
-    assert "--tries" in refused("measure", WORKLOAD, "--tries", 0, "--out", tmp_path / "a")
-    assert "CPU settings" in refused("measure", WORKLOAD, "--setting", "V100", "--out", tmp_path)
-    assert "--list" in refused("measure", "--list", tmp_path / "none", "--out", tmp_path / "b")
+    """Counts below one, settings that this machine is not."""
+    assert "--set tries" in refused("measure", WORKLOAD, "--set", "tries=0", "-o", tmp_path / "a")
+    assert "CPU settings" in refused("measure", WORKLOAD, "--setting", "V100", "--output", tmp_path)

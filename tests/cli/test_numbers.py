@@ -18,22 +18,14 @@ from driple.cli import main
 from driple.cli.main import app
 from tests.cli.test_main import EXAMPLE, refused
 
-# Options for which zero is a value of its own: no seed is special, `--threads 0` is all of them.
+# Options for which zero is a value of its own: no seed is special.
 ZERO_IS_FINE = {
     "--seed",
-    "--split-seed",
-    "--threads",
     "--top",
     "--compress-cost",
     "--deviation",
-    "--background",
-    "--worker-price",
-    "--server-price",
-    "--seconds",
-    "--quiet-wait",
-    "--tuned-share",
+    "--window",
 }
-THREADS_NEED_ONE = ("evaluate", "--threads")
 NEVER = ("nan", "inf", "-inf", "-1", "1e20", str(10**20), "-1e300", "few")
 
 
@@ -48,7 +40,9 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 def kind_of(command: Any, parameter: str) -> Any:
     """The type of a command's parameter, without Annotated and None."""
-    hint = get_type_hints(inspect.unwrap(command.callback), include_extras=True)[parameter]
+    # A command with the shared options of a JOB states its signature itself.
+    function = inspect.unwrap(command.callback, stop=lambda one: "__signature__" in vars(one))
+    hint = get_type_hints(function, include_extras=True)[parameter]
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     kinds = [kind for kind in get_args(bare) if kind is not NoneType]
     return kinds[0] if len(kinds) == 1 and NoneType in get_args(bare) else bare
@@ -87,8 +81,8 @@ def required(group: Any, path: tuple[str, ...], but: str) -> list[str]:
 def test_the_options_are_found() -> None:
     """Of every kind, so that the others cannot pass because there are none."""
     found = {flag for _, flag in numeric_options()}
-    assert {"--max-mib", "--seed", "--steps", "--worker-price", "--threads", "--top"} <= found
-    assert len(numeric_options()) > 60
+    assert {"--max-mib", "--seed", "--steps", "--measured", "--repeats", "--top"} <= found
+    assert len(numeric_options()) > 40
 
 
 @pytest.mark.parametrize(("path", "flag"), numeric_options(), ids=str)
@@ -96,7 +90,7 @@ def test_numbers_that_make_no_sense_are_refused_by_name(
     path: tuple[str, ...], flag: str, cut_off: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     others = required(cut_off, path, flag)
-    zero_is_fine = flag in ZERO_IS_FINE and (path[-1], flag) != THREADS_NEED_ONE
+    zero_is_fine = flag in ZERO_IS_FINE
     for value in NEVER if zero_is_fine else (*NEVER, "0"):
         status = main._run([*path, f"{flag}={value}", *others])
         said = capsys.readouterr()
@@ -112,16 +106,16 @@ def test_numbers_that_make_no_sense_are_refused_by_name(
     "words",
     [
         ("predict", EXAMPLE, "--max-mib=nan"),
-        ("simulate", EXAMPLE, "--seed=-1"),
-        ("simulate", EXAMPLE, "--steps=1e20"),
-        ("throughput", "predict", "job.npz", "--worker-price=inf"),
-        ("train", "--setting", "CPU-P1w2", "--threads=100000"),
-        ("whatif", EXAMPLE, f"--bandwidth={'9' * 400}G"),
-        ("whatif", EXAMPLE, f"--workers={'9' * 5000}"),
-        ("whatif", EXAMPLE, "--compress=nan"),
-        ("whatif", EXAMPLE, "--compress=0.9-0.1"),
-        ("stalls", "data", "tokens.npy", "--length", "1000000", "--samples=1000000"),
-        ("stalls", "run", f"--network={'9' * 400}M"),
+        ("predict", EXAMPLE, "--seed=-1"),
+        ("predict", EXAMPLE, "--steps=1e20"),
+        ("sweep", "job.npz", "--price=inf"),
+        ("train", "--setting", "CPU-P1w2", "--seed=-1"),
+        ("sweep", EXAMPLE, f"--bandwidth={'9' * 400}G"),
+        ("sweep", EXAMPLE, f"--workers={'9' * 5000}"),
+        ("sweep", EXAMPLE, "--compress=nan"),
+        ("sweep", EXAMPLE, "--compress=0.9-0.1"),
+        ("jobs", "build", "-o", "tokens.npy", "--set", "length=1000000", "--samples=1000000"),
+        ("profile", "run", f"--bandwidth={'9' * 400}M"),
     ],
     ids=lambda words: f"{words[0]} {words[-1]}"[:40],
 )

@@ -40,7 +40,8 @@ def test_every_prediction_says_simulated_and_how_wrong(setting: str) -> None:
     assert shown.returncode == 0, shown.stderr
     assert f"{setting}: learned from simulated labels" in shown.stdout
     assert "labels: " in shown.stdout
-    made = json.loads(driple("predict", EXAMPLE, "--setting", setting, "--json").stdout)
+    done = driple("predict", EXAMPLE, "--setting", setting, "--json")
+    (made,) = json.loads(done.stdout)["answers"]
     assert made["checkpoint"]["provenance"] == "simulated"
     stated = made["stated_error"]
     assert stated["checked"] == (stated["median_pct"] is not None)

@@ -22,34 +22,38 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         files[-1].write_bytes(gzip.decompress(record.read_bytes()))
     made = folder / "job.npz"
     done = driple(
-        *("throughput", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G")
+        *("trace", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G")
     )
     assert done.returncode == 0, done.stderr
     assert "3 steps" in done.stderr
     return made
 
 
-def test_predict_prints_a_curve_beside_the_plain_models(trace: Path) -> None:
-    done = driple("throughput", "predict", trace, "--workers", "1,2", "--steps", 50, "--json")
+def test_sweep_prints_a_curve_beside_the_plain_models(trace: Path) -> None:
+    done = driple("sweep", trace, "--workers", "1,2", "--steps", 50, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert [point["workers"] for point in found["curve"]] == [1, 2]
-    for point in found["curve"]:
-        low, high = point["interval"]
-        assert low <= point["examples_per_s"] <= high
-        assert {"linear", "Lin", "Cynthia"} <= set(point["baselines"])
-    shown = driple("throughput", "predict", trace, "--workers", "1-2", "--steps", 50)
+    assert found["clusters"]["workers"] == [1, 2]
+    rates = found["estimates"]["examples_per_s"]
+    ends = rates["interval"]
+    for low, rate, high in zip(ends["low"], rates["value"], ends["high"], strict=True):
+        assert low <= rate <= high
+    assert ends["level"] == 0.95
+    assert {"linear", "Lin", "Cynthia"} <= set(found["facts"]["baselines_examples_per_s"])
+    shown = driple("sweep", trace, "--workers", "1-2", "--steps", 50)
     assert "examples/s" in shown.stdout
 
 
-def test_predict_draws_the_curve_and_what_the_workers_do(trace: Path, tmp_path: Path) -> None:
+def test_sweep_draws_the_curve_and_what_the_workers_do(trace: Path, tmp_path: Path) -> None:
     curve, timeline, chrome = (tmp_path / name for name in ("c.png", "t.png", "t.json"))
     done = driple(
-        *("throughput", "predict", trace, "--workers", "1-3", "--steps", 20),
-        *("--plot", curve, "--timeline", timeline, "--chrome-trace", chrome),
+        *("sweep", trace, "--workers", "1-3", "--steps", 20),
+        *("--plot", curve, "--timeline", timeline),
     )
     assert done.returncode == 0, done.stderr
     assert min(curve.stat().st_size, timeline.stat().st_size) > 10_000
+    done = driple("sweep", trace, "--workers", "2", "--steps", 20, "--timeline", chrome)
+    assert done.returncode == 0, done.stderr
     assert json.loads(chrome.read_text())["traceEvents"]
 
 
@@ -59,22 +63,46 @@ def test_a_platform_tells_bandwidth_and_overhead(trace: Path, tmp_path: Path) ->
     platform = tmp_path / "platform.json"
     line = {"s_per_byte": 2e-10, "s": 3e-4}
     platform.write_text(json.dumps({"bytes_per_s": 2.4e7, "overhead": line}))
-    arguments = ("throughput", "import", *files, "--batch-size", 64, "--bandwidth", "200M")
+    arguments = ("trace", "import", *files, "--batch-size", 64, "--bandwidth", "200M")
     made = tmp_path / "job.npz"
-    done = driple(*arguments, "--platform", platform, "-o", made)
+    done = driple(*arguments, "--link", platform, "-o", made)
     assert done.returncode == 0, done.stderr
     found = read_job_trace(made)
     assert found.bytes_per_s == 2.4e7
     assert found.about.overhead == Overhead(**line)
     platform.write_text('{"bytes_per_s": 2.4e7}')
-    assert "throughput platform" in refused(*arguments, "--platform", platform, "-o", made)
-    assert "no such" in refused(*arguments, "--platform", tmp_path / "no.json", "-o", made).lower()
+    assert "trace link" in refused(*arguments, "--link", platform, "-o", made)
+    assert "no such" in refused(*arguments, "--link", tmp_path / "no.json", "-o", made).lower()
 
 
 def test_bad_input_gets_one_line(trace: Path, tmp_path: Path) -> None:
-    assert "1000" in refused("throughput", "predict", trace, "--workers", "1000000")
-    assert "--workers" in refused("throughput", "predict", trace, "--workers", "0")
-    assert "throughput profile" in refused("throughput", "predict", tmp_path / "none.npz")
-    assert "--workers" in refused("throughput", "predict", trace, "--workers", "many")
-    assert "10G" in refused("throughput", "predict", trace, "--bandwidth", "fast")
-    assert "order" in refused("throughput", "predict", trace, "--order", "upward")
+    assert "1000" in refused("sweep", trace, "--workers", "1000000")
+    assert "--workers" in refused("sweep", trace, "--workers", "0")
+    assert "trace run" in refused("sweep", tmp_path / "none.npz")
+    assert "--workers" in refused("sweep", trace, "--workers", "many")
+    assert "10G" in refused("sweep", trace, "--bandwidth", "fast")
+    assert "order" in refused("sweep", trace, "--order", "upward")
+    assert "--price needs" in refused("sweep", trace, "--price", "1,2,3")
+    assert "--price needs" in refused("sweep", trace, "--price", "inf")
+    assert "--overhead needs two" in refused("sweep", trace, "--overhead", "1")
+    assert "--ps takes one number" in refused("sweep", trace, "--ps", "1,2")
+
+
+def test_a_price_makes_a_cost_of_each_example(trace: Path) -> None:
+    """One worker at 3.6 an hour and a server at 3.6: 0.002 a second over the examples."""
+    done = driple("sweep", trace, "--workers", "1", "--steps", 20, "--price", "3.6,3.6", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (rate,) = found["estimates"]["examples_per_s"]["value"]
+    (cost,) = found["estimates"]["cost_per_example"]["value"]
+    assert cost == pytest.approx(1e-3 * (1 + found["facts"]["servers"]) / rate)
+
+
+def test_a_window_of_zero_lets_each_stream_go_whole(trace: Path) -> None:
+    """As `--no-flow-control` did."""
+    sweep = ("sweep", trace, "--workers", "3", "--steps", 20, "--json")
+    times = [
+        json.loads(driple(*sweep, "--window", window).stdout)["estimates"]["iteration_time_s"]
+        for window in (0, 1)
+    ]
+    assert times[0]["value"] != times[1]["value"]

@@ -20,7 +20,7 @@ ERRORS = ROOT / "scripts/studies/accuracy/errors.csv"
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[object, ...], str]:
     """A command that trains for three epochs, and what it printed."""
     folder = tmp_path_factory.mktemp("trained")
-    command = ("train", "--setting", SMALL, "--out", folder, "--max-epochs", 3, "--json")
+    command = ("train", "--setting", SMALL, "-o", folder, "--set", "max_epochs=3", "--json")
     done = driple(*command)
     assert done.returncode == 0, done.stderr
     return command, done.stdout
@@ -50,7 +50,7 @@ def test_another_seed_in_the_same_folder_is_refused(
 
 def test_evaluate_compares_methods(tmp_path: Path) -> None:
     """JSON and table; a capped preset is called so; the best of a row is marked."""
-    command = ("evaluate", "--setting", SMALL, "--work", tmp_path, "--max-epochs", 2)
+    command = ("evaluate", "--setting", SMALL, "-o", tmp_path, "--set", "max_epochs=2")
     command = (*command, "--against", "mean,default,simulator")
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def test_evaluate_compares_methods(tmp_path: Path) -> None:
     assert found["overrides"]["max_epochs"] == 2
     table = driple(*command)
     assert "device_util.burst_amount" in table.stdout
-    assert "presets were changed by --max-epochs 2" in table.stderr
+    assert "presets were changed by --set max_epochs=2" in table.stderr
     lines = [line for line in table.stdout.splitlines() if line.startswith("  all 12")]
     for line, section in zip(lines, ("nrmse", "smape_pct"), strict=True):
         errors = {name: method["mean"][section] for name, method in found["methods"].items()}
@@ -69,7 +69,7 @@ def test_evaluate_compares_methods(tmp_path: Path) -> None:
 
 def test_evaluate_shows_where_the_error_is(tmp_path: Path) -> None:
     """Families, error over floor, ten workloads."""
-    command = ("evaluate", "--setting", SMALL, "--work", tmp_path, "--where", "forest")
+    command = ("evaluate", "--setting", SMALL, "-o", tmp_path, "--where", "forest")
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -91,7 +91,7 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
         refused("evaluate", "--setting", SMALL, "--against", "best"),
         refused("evaluate", "--setting", SMALL, "--simulated", tmp_path),
         refused("train", "--setting", "cpu", "--preset", "papre"),
-        refused("train", "--setting", "cpu", "--max-epochs", 0),
+        refused("train", "--setting", "cpu", "--set", "max_epochs=0"),
         refused("train", "--setting", "cpu", "--dataset", tmp_path),
     ]
     assert all(refused_lines)
@@ -100,7 +100,7 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
 def test_a_data_set_of_another_setting_is_refused(tmp_path: Path) -> None:
     """Else the checkpoint would be of the data set's setting, whatever was asked for."""
     folder = tmp_path / "run"
-    line = refused("train", "--setting", "2080Ti", "--dataset", DATASET, "--out", folder)
+    line = refused("train", "--setting", "2080Ti", "--dataset", DATASET, "-o", folder)
     assert "--setting 2080Ti-P1w2/ho-PCIe, but data set" in line
     assert "is of CPU-P1w2/ho-200M" in line
     assert not folder.exists()
@@ -119,7 +119,7 @@ def test_shipped_checkpoints_belong_to_the_shipped_data(preset: str) -> None:
 
 def shipped(*options: object) -> dict[str, dict[str, dict[str, float]]]:
     """Means and deviations by method, out of the shipped folds; nothing is trained."""
-    done = driple("evaluate", "--work", FOLDS, "--json", *options)
+    done = driple("evaluate", "-o", FOLDS, "--json", *options)
     assert done.returncode == 0, done.stderr
     methods: dict[str, dict[str, dict[str, float]]] = json.loads(done.stdout)["methods"]
     return methods

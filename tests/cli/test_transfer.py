@@ -42,7 +42,7 @@ def test_transfer_writes_a_checkpoint_and_tells_what_more_labels_would_bring(
     """Table and JSON; the same command again finds the runs done; the checkpoint predicts."""
     command = (
         *("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder),
-        *("--workloads", 40, "--out", tmp_path / "run", "--threads", 1),
+        *("--workloads", 40, "-o", tmp_path / "run", "--set", "threads=1"),
     )
     shown = driple(*command)
     assert shown.returncode == 0, shown.stderr
@@ -65,7 +65,7 @@ def test_too_few_workloads_for_a_curve_are_told(folder: Path, tmp_path: Path) ->
     """One line for people, null and the reason for machines."""
     command = (
         *("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder),
-        *("--workloads", 20, "--out", tmp_path / "run", "--threads", 1),
+        *("--workloads", 20, "-o", tmp_path / "run", "--set", "threads=1"),
     )
     reason = "no learning curve: it takes 40 workloads to learn from, here are 20"
     shown = driple(*command)
@@ -74,16 +74,18 @@ def test_too_few_workloads_for_a_curve_are_told(folder: Path, tmp_path: Path) ->
     found = json.loads(driple(*command, "--json").stdout)
     assert found["learning_curve"] is None
     assert found["no_learning_curve"].startswith(reason)
-    asked = json.loads(driple(*command, "--no-curve", "--json").stdout)
-    assert asked["no_learning_curve"] == "no learning curve: --no-curve was given"
+    asked = json.loads(driple(*command, "--set", "curve=off", "--json").stdout)
+    assert asked["no_learning_curve"] == "no learning curve: --set curve=off was given"
 
 
 def test_too_few_or_too_many_workloads_are_refused(folder: Path, tmp_path: Path) -> None:
     """With the number needed; a small data set is taken whole, but its test part is not learned."""
-    there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--out", tmp_path / "a")
-    assert "--workloads" in refused(*there, "--dataset", folder, "--workloads", -1, "--no-curve")
+    there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "-o", tmp_path / "a")
+    assert "--workloads" in refused(
+        *there, "--dataset", folder, "--workloads", -1, "--set", "curve=off"
+    )
     for few in (1, 5, 19):
-        line = refused(*there, "--dataset", folder, "--workloads", few, "--no-curve")
+        line = refused(*there, "--dataset", folder, "--workloads", few, "--set", "curve=off")
         assert f"--workloads {few} is too few: a transfer needs 20 or more" in line
     data = read_dataset(folder)
     small = replace(data, examples=data.examples[:20])
@@ -92,14 +94,14 @@ def test_too_few_or_too_many_workloads_are_refused(folder: Path, tmp_path: Path)
     assert "of the 20 workloads" in line
     assert "16 are left to learn from" in line
     assert not (tmp_path / "a").exists()
-    done = driple(*there, "--dataset", tmp_path / "small", "--no-curve", "--json")
+    done = driple(*there, "--dataset", tmp_path / "small", "--set", "curve=off", "--json")
     assert done.returncode == 0, done.stderr
     trained = replace(small, examples=small.examples[:19])
     write_dataset(trained, tmp_path / "smaller")
     assert (
         "19 labels, a transfer needs 20"
         in driple(
-            *there[:-1], tmp_path / "b", "--dataset", tmp_path / "smaller", "--no-curve"
+            *there[:-1], tmp_path / "b", "--dataset", tmp_path / "smaller", "--set", "curve=off"
         ).stderr
     )
 
@@ -109,7 +111,7 @@ def test_the_preset_that_is_asked_for_is_the_one_that_is_carried(
 ) -> None:
     """A file of another preset is refused; one that is no preset is blamed, not the setting."""
     paper = ROOT / "checkpoints/CPU-P1w2_ho-200M/paper.safetensors"
-    there = ("--to", "CPU25-P1w2", "--dataset", folder, "--out", tmp_path / "a")
+    there = ("--to", "CPU25-P1w2", "--dataset", folder, "-o", tmp_path / "a")
     line = refused("transfer", "--from", paper, "--preset", "default", *there)
     assert "--preset default, but" in line
     assert "an inspector of preset paper" in line
@@ -135,9 +137,9 @@ def test_another_split_than_the_sources_is_told_to_flatter(folder: Path, tmp_pat
     """With how many of the tested workloads it has learned from; its own split needs no word."""
     command = (
         *("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder),
-        *("--workloads", 20, "--threads", 1, "--no-curve", "--json"),
+        *("--workloads", 20, "--set", "threads=1", "--set", "curve=off", "--json"),
     )
-    done = driple(*command, "--split-seed", 1, "--out", tmp_path / "one")
+    done = driple(*command, "--set", "split_seed=1", "-o", tmp_path / "one")
     assert done.returncode == 0, done.stderr
     workloads = read_dataset(folder).workloads
     tested = {workloads[row] for row in random_split(workloads, 1).test}
@@ -147,8 +149,8 @@ def test_another_split_than_the_sources_is_told_to_flatter(folder: Path, tmp_pat
     knows = json.loads(done.stdout)["source_knows"]
     assert knows == {"tested": len(tested), "learned": learned, "recorded": False}
     (line,) = (line for line in done.stderr.splitlines() if "flattered" in line)
-    assert f"up to {learned} of the {len(tested)} workloads that --split-seed 1 tests" in line
-    done = driple(*command, "--out", tmp_path / "usual")
+    assert f"up to {learned} of the {len(tested)} workloads that --set split_seed=1 tests" in line
+    done = driple(*command, "-o", tmp_path / "usual")
     assert "flattered" not in done.stderr
     assert json.loads(done.stdout)["source_knows"]["learned"] == 0
 
@@ -162,14 +164,14 @@ def test_a_source_without_a_record_is_told_of_by_the_seed(
     assert _note_known(lost, file, ["a"], 0) is None
     assert capsys.readouterr().err == ""
     assert _note_known(lost, file, ["a"], 2) is None
-    assert "not on record; unless it was trained with --split-seed 2" in capsys.readouterr().err
+    assert "not on record; unless it was trained with --set split_seed=2" in capsys.readouterr().err
 
 
 def test_a_setting_is_not_carried_to_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same labels are refused, others noted; measured ones on simulated ones are as usual."""
-    line = refused("transfer", "--from", "CPU-P1w2", "--to", "CPU-P1w2", "--out", tmp_path / "a")
+    line = refused("transfer", "--from", "CPU-P1w2", "--to", "CPU-P1w2", "-o", tmp_path / "a")
     assert "the inspector is of CPU-P1w2/ho-200M already" in line
     assert "data set CPU-P1w2_ho-200M itself; use it as it is" in line
     assert not (tmp_path / "a").exists()
@@ -186,12 +188,12 @@ def test_a_setting_is_not_carried_to_itself(
 def test_a_share_of_layers_that_are_not_tuned_is_refused(folder: Path, tmp_path: Path) -> None:
     """Named with what is tuned; where phi_r is tuned, the share is what was asked for."""
     there = ("transfer", "--from", "CPU-P1w2", "--to", "CPU25-P1w2", "--dataset", folder)
-    share = ("--tuned-share", 0.25, "--out", tmp_path / "a")
+    share = ("--set", "tuned_share=0.25", "-o", tmp_path / "a")
     line = refused(*there, *share)
-    assert "--tuned-share 0.25 has no effect" in line
+    assert "--set tuned_share=0.25 has no effect" in line
     assert "preset default tunes mlp; leave it out" in line
-    line = refused(*there, "--preset", "paper", "--layers", "readout,mlp", *share)
-    assert "--layers is readout,mlp; leave it out" in line
+    line = refused(*there, "--preset", "paper", "--set", "layers=readout,mlp", *share)
+    assert "--set layers is readout,mlp; leave it out" in line
     assert not (tmp_path / "a").exists()
     assert _config("default", 0.25, "gru,mlp", None).tuned_share == 0.25
     assert _config("paper", 0.25, None, None).tuned_share == 0.25
@@ -204,9 +206,9 @@ def test_what_cannot_be_transferred_gets_one_line(folder: Path, tmp_path: Path) 
     lines = [
         refused("transfer", "--from", "V101", "--to", "CPU25-P1w2", "--dataset", folder),
         refused("transfer", "--from", "CPU-P1w2", "--to", "CPU-P2w2", "--dataset", folder),
-        refused(*there, "--layers", "phi_x", "--out", tmp_path / "a"),
-        refused(*there, "--tuned-share", 2, "--out", tmp_path / "a"),
-        refused(*there, "--workloads", 500, "--out", tmp_path / "a"),
+        refused(*there, "--set", "layers=phi_x", "-o", tmp_path / "a"),
+        refused(*there, "--set", "tuned_share=2", "-o", tmp_path / "a"),
+        refused(*there, "--workloads", 500, "-o", tmp_path / "a"),
         refused(*there[:3], "--to", "CPU-P3w3"),
     ]
     assert all(lines)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from driple.estimation.compare import Estimate, disagreements, p90_of
+from driple.estimation.compare import MethodTime, disagreements, p90_of
 
 
-def made(method: str, seconds: float, p90: float | None) -> Estimate:
-    return Estimate(method=method, iteration_time_s=seconds, p90=p90)
+def made(method: str, seconds: float, p90: float | None) -> MethodTime:
+    return MethodTime(method=method, iteration_time_s=seconds, p90=p90)
 
 
 def test_range_of_an_estimate() -> None:

@@ -1,4 +1,4 @@
-"""Profiles as `driple stalls run` leaves them, with figures that a test chooses."""
+"""Profiles as `driple profile run` leaves them, with figures that a test chooses."""
 
 import json
 from pathlib import Path

@@ -281,11 +281,11 @@ def test_what_cannot_be_transferred_is_refused(pretrained: Checkpoint, tmp_path:
     with pytest.raises(ConfigError, match="leaves nothing to tune"):
         tuned(pretrained, tmp_path / "b", tuned_share=0.0, layers=("phi_r",))
     bounded = replace(pretrained.config, output="leaky_relu")
-    with pytest.raises(ConfigError, match="--align needs"):
+    with pytest.raises(ConfigError, match="--set align=on needs"):
         tuned(replace(pretrained, config=bounded), tmp_path / "c", align=True)
     assert not (tmp_path / "c").exists()
     for nonsense in ({"tuned_share": 1.5}, {"layers": ("phi_x",)}, {"layers": ()}):
-        with pytest.raises(ConfigError, match=r"^(interval_folds|--tuned-share|--layers)"):
+        with pytest.raises(ConfigError, match=r"^(interval_folds|--set tuned_share|--set layers)"):
             TransferConfig(**nonsense)  # type: ignore[arg-type]  # on purpose
 
 

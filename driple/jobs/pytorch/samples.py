@@ -79,7 +79,8 @@ class ImageFolder(Dataset[tuple[Tensor, Tensor]]):
         _pillow()
         if not folder.is_dir():
             raise ConfigError(
-                f"{folder} is no folder of images; make one with: driple stalls data {folder}"
+                f"{folder} is no folder of images; make one with: driple jobs build "
+                f"--samples 2048 -o {folder}"
             )
         classes = sorted(place for place in folder.iterdir() if place.is_dir())
         self.num_classes = len(classes)
@@ -92,7 +93,8 @@ class ImageFolder(Dataset[tuple[Tensor, Tensor]]):
         self._size = size
         if not self._files:
             raise ConfigError(
-                f"{folder} holds no images in class folders; make some with: driple stalls data "
+                f"{folder} holds no images in class folders; make some with: driple jobs "
+                f"build --samples 2048 -o "
                 f"{folder}"
             )
 
@@ -133,7 +135,8 @@ class TokenFile(Dataset[tuple[Tensor, Tensor]]):
             self._rows: Any = np.load(file, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise ConfigError(
-                f"{file} is no array of tokens ({error}); make one with: driple stalls data {file}"
+                f"{file} is no array of tokens ({error}); make one with: driple jobs "
+                f"build --samples 2048 -o {file}"
             ) from error
         if self._rows.ndim != 2 or not np.issubdtype(self._rows.dtype, np.integer):
             raise ConfigError(
@@ -164,7 +167,11 @@ def make_images(folder: Path, count: int, size: int, num_classes: int = 10) -> N
         MissingExtraError: Pillow is not installed.
     """
     Image = _pillow()
-    for name, value in (("--samples", count), ("--image-size", size), ("--classes", num_classes)):
+    for name, value in (
+        ("--samples", count),
+        ("--set image_size", size),
+        ("--set classes", num_classes),
+    ):
         check_whole(name, value, 1)
     random = np.random.default_rng(0)
     cells = -(-size // _GRAIN)
@@ -186,7 +193,7 @@ def make_tokens(file: Path, count: int, length: int) -> None:
         ConfigError: a number is below 1, or the file cannot be written.
     """
     check_whole("--samples", count, 1)
-    check_whole("--length", length, 1)
+    check_whole("--set length", length, 1)
     rows = np.random.default_rng(0).integers(0, _VOCABULARY, (count, length), dtype=np.int32)
     buffer = io.BytesIO()
     np.save(buffer, rows)

@@ -101,7 +101,7 @@ class Samples:
         if num < 2 or len(time_ns) < 2 or time_ns[0] > end_ns or time_ns[-1] < start_ns:
             raise TraceError(
                 f"samples of {name} cover {num} period(s) of {grid_s} s; a trace needs 2 or more; "
-                "measure longer, with driple measure --iterations 100"
+                "measure longer, with driple measure --set iterations=100"
             )
         if num > _MOST_PERIODS:
             raise TraceError(

@@ -159,7 +159,7 @@ class Campaign:
         require_measurable(setting)
         self.folder, self.setting, self.plan = folder, setting, plan
         self.limits = limits or Limits()
-        with wrap_os_error(ConfigError, f"make folder {folder}", "give another --out"):
+        with wrap_os_error(ConfigError, f"make folder {folder}", "give another --output"):
             folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
             self.about = self._begin()
@@ -170,7 +170,7 @@ class Campaign:
             self.folder / LOCK_FILE,
             error=MeasureError,
             held=f"another driple measure is at work in {self.folder}; wait for it to end, or give "
-            "another --out",
+            "another --output",
         )
 
     def _begin(self) -> CampaignRecord:
@@ -178,7 +178,7 @@ class Campaign:
         folder, setting, plan = self.folder, self.setting, self.plan
         file = folder / CAMPAIGN_FILE
         if file.exists():
-            found = _read_campaign(file, "restore it, or give another --out")
+            found = _read_campaign(file, "restore it, or give another --output")
             if (found.setting, found.plan) != (setting.name, plan):
                 raise MeasureError(
                     f"{folder} holds a campaign of another setting or plan ({found.setting}, "

@@ -49,7 +49,7 @@ def profile_workload(
         MeasureError: this machine cannot measure the setting, or a role failed.
         TraceError: TensorFlow's record cannot be read.
     """
-    check_whole("--steps", num_steps, _LEAST_STEPS, _MOST_STEPS)
+    check_whole("--set steps", num_steps, _LEAST_STEPS, _MOST_STEPS)
     if setting.num_workers != 1:
         raise ConfigError(
             f"profiling takes one worker, {setting.name} has {setting.num_workers}; give a setting "

@@ -59,7 +59,7 @@ def test_samples_in_memory() -> None:
 
 
 def test_what_is_no_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="driple stalls data"):
+    with pytest.raises(ConfigError, match="driple jobs build --samples 2048 -o"):
         ImageFolder(tmp_path / "none", 8)
     with pytest.raises(ConfigError, match="no images"):
         ImageFolder(tmp_path, 8)

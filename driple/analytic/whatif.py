@@ -1,0 +1,213 @@
+"""Iteration time of one job over a grid of clusters: bandwidths, workers, servers, compression.
+
+    PreparedJob, Setting, GridOptions --sweep_grid--> GridSweep: a point per cluster
+
+Synchronous training with parameter servers, each role on a link of its own (Zhang et al.).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.analytic.advice import RESOURCES, bottleneck, gain_of_doubling, rate_from_measured
+from driple.analytic.job_profile import points_of, profile_of, slowest_device
+from driple.analytic.spread import ServerSpread
+from driple.analytic.sweep import (
+    EXCHANGES,
+    Compression,
+    Exchange,
+    JobProfile,
+    Points,
+    StepBreakdown,
+    iteration_seconds,
+)
+from driple.checks import check_choice
+from driple.cluster.setting import Setting
+from driple.cluster.topology import topology_of
+from driple.errors import ConfigError
+from driple.graph.placement import STRATEGIES, Strategy
+from driple.simulate.calibration import ETHERNET, Calibration, shipped_calibration
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["GridOptions", "GridSweep", "sweep_grid"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_MOST_POINTS = 4_000_000
+_MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published runs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridOptions:
+    """Which clusters are compared; an empty tuple takes the setting's own value.
+
+    Attributes:
+        bandwidths_bits_per_s: rates of every link.
+        workers: numbers of workers.
+        servers: numbers of parameter servers.
+        compressions: shares of the gradients that are not sent.
+        compression_s_per_byte: seconds to compress a byte of gradients to a half.
+        placement: how variables are spread over servers.
+        deviation: standard deviation of a worker's computing time, as a share of it.
+        exchange: when parameters come: `step` or `layer`.
+        limit: whether servers pass no more than the fastest published one.
+        measured_s: seconds of an iteration that was measured on the setting; None without.
+    """
+
+    bandwidths_bits_per_s: tuple[float, ...] = ()
+    workers: tuple[int, ...] = ()
+    servers: tuple[int, ...] = ()
+    compressions: tuple[float, ...] = (0.0,)
+    compression_s_per_byte: float = 0.0
+    placement: Strategy = "round_robin"
+    deviation: float = 0.02
+    exchange: Exchange = "step"
+    limit: bool = True
+    measured_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse unknown choices."""
+        check_choice("--exchange", self.exchange, EXCHANGES)
+        check_choice("--placement", self.placement, STRATEGIES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridSweep:
+    """All points, and the closed form's answer at each.
+
+    Attributes:
+        points: configurations.
+        rates: shape [n], bytes/s of each point's links.
+        counts: shape [n], workers of each point.
+        servers: shape [n], parameter servers of each point.
+        compressions: shape [n], shares of gradients not sent.
+        profile: of one worker's step.
+        compression: cost of compressing.
+        exchange: when parameters come.
+        parts: parts of each iteration.
+        bottlenecks: shape [n], keys of `driple.analytic.advice.BOTTLENECKS`.
+        spread: of the variables over servers.
+        remarks: what a user should know, one sentence each.
+    """
+
+    points: Points
+    rates: FloatArray
+    counts: FloatArray
+    servers: FloatArray
+    compressions: FloatArray
+    profile: JobProfile
+    compression: Compression
+    exchange: Exchange
+    parts: StepBreakdown
+    bottlenecks: npt.NDArray[np.str_]
+    spread: ServerSpread
+    remarks: tuple[str, ...] = ()
+
+    def gains(self, at: npt.NDArray[np.int64] | None = None) -> dict[str, FloatArray]:
+        """Share of the iteration saved by doubling each resource, at all or at some points.
+
+        Args:
+            at: indices of points; all if None.
+        """
+        points = self.points if at is None else self.points.at(at)
+        return {
+            name: gain_of_doubling(self.profile, points, name, self.compression, self.exchange)
+            for name in RESOURCES
+        }
+
+
+def grid_of(setting: Setting, options: GridOptions) -> list[FloatArray]:
+    """Rates (bytes/s; 0 for the setting's own), workers, servers and shares not sent of all points.
+
+    Raises:
+        ConfigError: more points than fit in memory.
+    """
+    rates = [rate / 8 for rate in options.bandwidths_bits_per_s]
+    values: list[Sequence[float]] = [
+        rates or [0.0],
+        options.workers or (setting.num_workers,),
+        options.servers or (max(setting.num_servers, 1),),
+        options.compressions,
+    ]
+    num_points = prod(len(some) for some in values)
+    if num_points > _MOST_POINTS:
+        raise ConfigError(
+            f"{num_points} points are more than {_MOST_POINTS}; give fewer values, or narrower "
+            "ranges"
+        )
+    return [grid.ravel() for grid in np.meshgrid(*values, indexing="ij")]
+
+
+def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> GridSweep:
+    """The closed form at every point.
+
+    Args:
+        job: the training job.
+        setting: cluster that the rest is taken from.
+        options: what is varied.
+
+    Raises:
+        ConfigError: too many points.
+        SettingError: an unknown device, or a setting without parameter servers.
+        GraphError: the job sends no gradients.
+    """
+    rates, counts, servers, ratios = grid_of(setting, options)
+    topology, calibration = topology_of(setting), shipped_calibration(setting)
+    own = points_of(job, topology, calibration, deviation=options.deviation, limited=options.limit)
+    profile = profile_of(job, slowest_device(job, topology, calibration))
+    if options.measured_s is not None:
+        rate = rate_from_measured(profile, own, options.measured_s, options.exchange)
+        own = replace(own, compute_rate=rate)
+    remark = ""
+    if options.bandwidths_bits_per_s:
+        own, remark = _on_ethernet(own, rates, calibration, limit=options.limit)
+    else:
+        rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
+    known, which = np.unique(servers, return_inverse=True)
+    spread = ServerSpread.of(job, known.tolist(), options.placement)
+    uneven = np.array(spread.imbalances)[which]
+    points = replace(own, workers=counts, servers=servers, imbalance=uneven, compression=ratios)
+    cost = Compression(s_per_byte=options.compression_s_per_byte)
+    parts = iteration_seconds(profile, points, cost, options.exchange)
+    return GridSweep(
+        points=points,
+        rates=rates,
+        counts=counts,
+        servers=servers,
+        compressions=ratios,
+        profile=profile,
+        compression=cost,
+        exchange=options.exchange,
+        parts=parts,
+        bottlenecks=bottleneck(parts),
+        spread=spread,
+        remarks=(remark,) if remark else (),
+    )
+
+
+def _on_ethernet(
+    own: Points, rates: FloatArray, calibration: Calibration, *, limit: bool
+) -> tuple[Points, str]:
+    """Every role on a machine of its own, joined by Ethernet of these rates; and a remark."""
+    link = calibration.links[ETHERNET]
+    most = calibration.server_bytes_per_s if limit else np.inf
+    reached = rates * link.effective_share(_MEASURED_WORKERS)
+    remark = ""
+    if (reached > most).any():
+        remark = (
+            f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
+            "links bring nothing; --no-limit lets servers use all of them"
+        )
+    points = replace(
+        own,
+        worker_bytes_per_s=np.minimum(reached, most),
+        server_bytes_per_s=reached,
+        server_limit_bytes_per_s=most,
+        message_s=link.tensor_s,
+    )
+    return points, remark

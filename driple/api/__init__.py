@@ -1,0 +1,58 @@
+"""One function and one result type per question; nothing below this package prints.
+
+    predict(job, settings) -> PredictResult       how will this job use this setting?
+    plan(job)              -> PlanResult          which instance, at what price?
+    sweep(job or trace)    -> SweepResult         what would another cluster bring?
+    inspect(job)           -> InspectResult       what does Driple see of the job?
+    validate(folder)       -> ValidateResult      how far is the simulator from published runs?
+
+Every result has `to_dict()` (the JSON of the command line, described by `driple/api/schema.json`),
+`to_frame()` (pandas) and an HTML table for notebooks. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driple.analytic.whatif import GridOptions
+    from driple.api.inspecting import InspectResult, inspect
+    from driple.api.planning import PlanResult, plan
+    from driple.api.predicting import Answer, PredictResult, predict
+    from driple.api.sweeping import SweepResult, sweep
+    from driple.api.sweeping_traces import TraceOptions
+    from driple.api.validating import ValidateResult, validate
+
+__all__ = [
+    "Answer",
+    "GridOptions",
+    "InspectResult",
+    "PlanResult",
+    "PredictResult",
+    "SweepResult",
+    "TraceOptions",
+    "ValidateResult",
+    "inspect",
+    "plan",
+    "predict",
+    "sweep",
+    "validate",
+]
+
+_MODULES = {
+    "driple.analytic.whatif": ("GridOptions",),
+    "driple.api.predicting": ("Answer", "PredictResult", "predict"),
+    "driple.api.planning": ("PlanResult", "plan"),
+    "driple.api.sweeping": ("SweepResult", "sweep"),
+    "driple.api.sweeping_traces": ("TraceOptions",),
+    "driple.api.inspecting": ("InspectResult", "inspect"),
+    "driple.api.validating": ("ValidateResult", "validate"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'driple.api' has no attribute '{name}'")
+    return getattr(import_module(_MODULE_OF[name]), name)

@@ -1,0 +1,410 @@
+"""The question `predict`: how a job will use a setting.
+
+    JOB, settings, method -> load_job -> inspector, simulator or closed forms -> PredictResult
+
+With `auto`, the inspector answers where a checkpoint of the setting exists, else the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from driple.api.predict_json import answer_dict, estimate_of, source_of
+from driple.api.results import Cell, Result
+from driple.checks import check_choice
+from driple.cluster.setting import Setting
+from driple.codec import Json
+from driple.errors import CheckpointError, ConfigError, PredictionError
+from driple.estimate import Estimate, Interval
+from driple.graph.opgraph import OpGraph
+from driple.graph.placement import STRATEGIES
+from driple.jobs.load import Job, JobOptions, JobSource, load_job
+
+if TYPE_CHECKING:
+    from driple.analytic.closed_forms import ClosedForm, MethodError, Work
+    from driple.estimate import Source
+    from driple.estimation.methods import MethodAnswers, Place
+    from driple.estimation.stated_error import StatedError
+    from driple.inspector.checkpoint import Checkpoint
+    from driple.inspector.predict import Prediction
+    from driple.simulate.prepared_job import PreparedJob
+    from driple.simulate.run import Simulation
+
+__all__ = ["DEFAULT_SETTING", "METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
+
+DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
+AnswerMethod = Literal["auto", "inspector", "simulator", "analytic", "all"]
+METHODS: tuple[str, ...] = get_args(AnswerMethod)
+_STEPS, _STEPS_OF_ALL = 100, 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """How one job uses one setting.
+
+    Attributes:
+        job: the training job.
+        setting: the cluster.
+        method: what answered: `inspector`, `simulator`, `analytic` or `all`.
+        reason: why this method was chosen; empty if the user chose it.
+        iteration_time_s: of one training iteration; with several methods, by the most trusted one.
+        assumptions: what was assumed where the job and the setting do not fit, one sentence each.
+        stated: error of the simulator on such jobs; None if it does not matter for the answer.
+        prediction: the inspector's answer with its twelve targets, if it was asked.
+        simulation: the simulator's answer, if it was asked.
+        forms: the closed forms' answers, if they were asked.
+        errors: known error of each closed form on such clusters.
+        work: what the closed forms count in the job.
+        compared: all methods side by side, with `all`.
+        measured_on: for each device without published runs, the device whose calibration it uses.
+    """
+
+    job: Job
+    setting: Setting
+    method: str
+    reason: str = ""
+    iteration_time_s: Estimate
+    assumptions: tuple[str, ...]
+    stated: StatedError | None = None
+    prediction: Prediction | None = None
+    simulation: Simulation | None = None
+    forms: tuple[ClosedForm, ...] = ()
+    errors: tuple[MethodError | None, ...] = ()
+    work: Work | None = None
+    compared: MethodAnswers | None = None
+    measured_on: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Json]:
+        """This answer in the JSON of `driple predict`."""
+        return answer_dict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PredictResult(Result):
+    """The answers, setting by setting, for each job.
+
+    Attributes:
+        answers: in the order of jobs, then of settings.
+    """
+
+    answers: tuple[Answer, ...]
+
+    def to_dict(self) -> dict[str, Json]:
+        """The object that `driple predict --json` prints."""
+        return {"question": "predict", "answers": [one.to_dict() for one in self.answers]}
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row per answer: iteration time, its interval, and the twelve targets."""
+        return [_row(one) for one in self.answers]
+
+
+def predict(
+    jobs: JobSource | Sequence[JobSource],
+    settings: str | Setting | Sequence[str | Setting] | None = None,
+    *,
+    method: AnswerMethod = "auto",
+    options: JobOptions | None = None,
+    preset: str = "default",
+    checkpoint: Path | str | Checkpoint | None = None,
+    num_steps: int | None = None,
+    seed: int = 0,
+    placement: str = "round_robin",
+    datasets: Path | None = None,
+) -> PredictResult:
+    """Predict how training jobs will use clusters, before anyone runs them.
+
+    Args:
+        jobs: JOB as on the command line, a graph or a `Job`; or several of these.
+        settings: names of cluster settings; V100-P1w2/ho-PCIe if None.
+        method: `auto`, `inspector`, `simulator`, `analytic` (closed forms) or `all`.
+        options: batch size, shapes of inputs and the like.
+        preset: which inspector of the setting: `default` or `paper`.
+        checkpoint: an inspector in place of settings and preset.
+        num_steps: steps to simulate; 100, and 50 with `all`, if None.
+        seed: random seed of the simulated jitter between steps.
+        placement: how variables are spread over servers: `round_robin` or `greedy`.
+        datasets: folder of data sets with measured values, for `all`; ./datasets if None.
+
+    Raises:
+        ConfigError: options that contradict each other, or an unknown method.
+        SettingError: an unknown setting.
+        GraphError: a job that cannot be read, or contains no training step.
+        CheckpointError: with `inspector`, no checkpoint of the setting.
+        PredictionError: with `inspector`, impossible numbers for this job.
+    """
+    check_choice("--method", method, METHODS)
+    check_choice("--placement", placement, STRATEGIES)
+    asked = _Asked(
+        preset=preset, num_steps=num_steps, seed=seed, placement=placement, datasets=datasets
+    )
+    if checkpoint is not None:
+        plans = [_with_checkpoint(checkpoint, method, settings)]
+    else:
+        wanted = dict.fromkeys(_settings_of(settings))
+        plans = [_plan(setting, method, preset) for setting in wanted]
+    sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
+    answers = []
+    for source in sources:
+        job = load_job(source, options, setting=plans[0].setting)
+        from driple.simulate.prepared_job import PreparedJob
+
+        prepared = PreparedJob(job.graph, cost=job.cost)
+        answers += [_answer(plan, job, prepared, asked) for plan in plans]
+    return PredictResult(answers=tuple(answers))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """Options of the methods."""
+
+    preset: str
+    num_steps: int | None
+    seed: int
+    placement: str
+    datasets: Path | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Plan:
+    """How one setting will be answered; all that can be refused before a job is read was."""
+
+    setting: Setting
+    method: str
+    reason: str = ""
+    checkpoint: Checkpoint | None = None
+    place: Place | None = None
+    may_fall_back: bool = False
+
+
+def _settings_of(
+    settings: str | Setting | Sequence[str | Setting] | None,
+) -> list[Setting]:
+    if settings is None:
+        settings = DEFAULT_SETTING
+    single = isinstance(settings, str | Setting) or not isinstance(settings, Sequence)
+    names = [settings] if single else settings
+    for one in names:
+        if not isinstance(one, str | Setting):
+            raise ConfigError(
+                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
+                "checkpoint as checkpoint=..."
+            )
+    return [one if isinstance(one, Setting) else Setting.parse(one) for one in names]
+
+
+def _with_checkpoint(checkpoint: Path | str | Checkpoint, method: str, settings: object) -> _Plan:
+    from driple.inspector.checkpoint import load_checkpoint
+
+    if settings is not None:
+        raise ConfigError("a checkpoint states its setting; give --checkpoint or --setting")
+    if method not in ("auto", "inspector"):
+        raise ConfigError(f"--checkpoint is an inspector; leave it out with --method {method}")
+    read = load_checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
+    return _Plan(setting=Setting.parse(read.setting), method="inspector", checkpoint=read)
+
+
+def _plan(setting: Setting, method: str, preset: str) -> _Plan:
+    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.checkpoint_places import checkpoint_path
+
+    reason = ""
+    if method in ("auto", "inspector"):
+        try:
+            loaded = load_checkpoint(checkpoint_path(setting, preset))
+        except CheckpointError:
+            if method == "inspector" or _has_any(setting):
+                raise
+            reason = f"no inspector is trained for {setting.name}: the simulator answers"
+        else:
+            return _Plan(
+                setting=setting,
+                method="inspector",
+                checkpoint=loaded,
+                may_fall_back=method == "auto",
+            )
+    from driple.estimation.methods import place_of
+
+    place = place_of(setting)
+    if method == "analytic":
+        from driple.analytic.job_profile import link_loads
+
+        link_loads(place.topology, 1.0, 1.0)  # refuses a ring
+    name = "simulator" if method == "auto" else method
+    return _Plan(setting=setting, method=name, reason=reason, place=place)
+
+
+def _has_any(setting: Setting) -> bool:
+    """Whether the setting has a checkpoint of another preset: then the preset is mistyped."""
+    from driple.inspector.checkpoint_places import settings_with_checkpoint
+
+    return setting.name in settings_with_checkpoint()
+
+
+def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+    if plan.method == "inspector":
+        try:
+            return _by_inspector(plan, job, prepared)
+        except PredictionError as error:
+            if not plan.may_fall_back:
+                raise
+            from driple.estimation.methods import place_of
+
+            reason = f"{error}: the simulator answers"
+            plan = replace(plan, method="simulator", reason=reason, place=place_of(plan.setting))
+    if plan.method == "simulator":
+        return _by_simulator(plan, job, prepared, asked)
+    if plan.method == "analytic":
+        return _by_closed_forms(plan, job, prepared)
+    return _by_all(plan, job, prepared, asked)
+
+
+def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
+    from driple.cluster.topology import known_scene
+    from driple.estimation.checked import predict as checked_predict
+    from driple.estimation.stated_error import StatedError, stated_error
+    from driple.simulate.prepared_job import assumptions_on
+
+    checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
+    topology = known_scene(setting)
+    made = checked_predict(job.graph, checkpoint, job=prepared, scene=topology)
+    if job.has_unknown:  # the share that an interval holds is for graphs without unknown sizes
+        made = replace(made, level=None)
+    stated = None
+    if made.provenance == "simulated":
+        stated = (
+            StatedError(runs=job.unknown_words)
+            if job.has_unknown
+            else stated_error(setting, job.graph, cost=job.cost, scene=topology)
+        )
+    return Answer(
+        job=job,
+        setting=setting,
+        method="inspector",
+        reason=plan.reason,
+        iteration_time_s=Estimate(
+            value=made.iteration_time_s,
+            interval=Interval.of(None if made.ends is None else made.ends[-1], made.level),
+            method="inspector",
+            source=cast("Source", made.provenance),
+        ),
+        assumptions=assumptions_on(job.graph, setting),
+        stated=stated,
+        prediction=made,
+    )
+
+
+def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+    from driple.estimation.compare import MethodTime
+    from driple.estimation.stated_error import StatedError, stated_error
+    from driple.simulate.run import simulate
+
+    place = cast("Place", plan.place)
+    made = simulate(
+        prepared,
+        plan.setting,
+        place.calibration,
+        num_steps=asked.num_steps or _STEPS,
+        seed=asked.seed,
+        placement=asked.placement,  # type: ignore[arg-type]  # checked at the beginning
+        scene=place.topology,
+    )
+    stated = (
+        StatedError(runs=job.unknown_words)
+        if job.has_unknown
+        else stated_error(plan.setting, job.graph, cost=job.cost, scene=place.topology)
+    )
+    time = MethodTime(method="simulator", iteration_time_s=made.iteration_time_s, p90=stated.p90)
+    devices = dict.fromkeys(made.scene.devices)
+    sources = [(name, place.calibration.device(name).measured_on or "") for name in devices]
+    return Answer(
+        job=job,
+        setting=plan.setting,
+        method="simulator",
+        reason=plan.reason,
+        iteration_time_s=estimate_of(time),
+        assumptions=made.assumptions,
+        stated=stated,
+        simulation=made,
+        measured_on=tuple(pair for pair in sources if pair[0] != pair[1]),
+    )
+
+
+def _by_closed_forms(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
+    from driple.analytic.closed_forms import shipped_closed_forms, work_of
+    from driple.estimation.compare import MethodTime
+    from driple.estimation.methods import closed_forms_of
+    from driple.simulate.prepared_job import closed_form_assumptions
+
+    place, shipped = cast("Place", plan.place), shipped_closed_forms()
+    forms = closed_forms_of(prepared, place)
+    errors = [
+        None if job.has_unknown else shipped.error_of(place.topology, form.method) for form in forms
+    ]
+    first, error = forms[0], errors[0]
+    time = MethodTime(
+        method=first.method,
+        iteration_time_s=first.iteration_time_s,
+        p90=None if error is None else error.p90_pct / 100,
+    )
+    return Answer(
+        job=job,
+        setting=plan.setting,
+        method="analytic",
+        reason=plan.reason,
+        iteration_time_s=estimate_of(time),
+        assumptions=closed_form_assumptions(job.graph, plan.setting),
+        forms=forms,
+        errors=tuple(errors),
+        work=work_of(prepared),
+    )
+
+
+def _by_all(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+    from driple.estimation.methods import ask_all
+    from driple.simulate.prepared_job import assumptions_on, closed_form_assumptions
+
+    found = ask_all(
+        prepared,
+        cast("Place", plan.place),
+        preset=asked.preset,
+        num_steps=asked.num_steps or _STEPS_OF_ALL,
+        seed=asked.seed,
+        placement=asked.placement,
+        datasets=asked.datasets,
+    )
+    trusted = found.trusted
+    # Closed forms hold for parameter servers and for synchronous training.
+    assumptions = closed_form_assumptions if plan.setting.num_servers else assumptions_on
+    return Answer(
+        job=job,
+        setting=plan.setting,
+        method="all",
+        iteration_time_s=estimate_of(trusted, source_of(trusted.method, found)),
+        assumptions=assumptions(job.graph, plan.setting),
+        stated=found.stated,
+        prediction=found.prediction,
+        simulation=found.simulation,
+        forms=found.forms,
+        compared=found,
+    )
+
+
+def _row(answer: Answer) -> dict[str, Cell]:
+    time = answer.iteration_time_s
+    row: dict[str, Cell] = {
+        "job": answer.job.source,
+        "setting": answer.setting.name,
+        "method": time.method,
+        "iteration_time_s": time.value,
+        "low_s": None if time.interval is None else time.interval.low,
+        "high_s": None if time.interval is None else time.interval.high,
+    }
+    one = answer.prediction if answer.method == "inspector" else answer.simulation
+    if one is not None:
+        for resource, figures in one.targets.to_dict().items():
+            for figure, value in figures.items():
+                row[f"{resource}_{figure}"] = value
+    return row

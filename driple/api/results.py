@@ -1,0 +1,115 @@
+"""What the results of all questions share: JSON, a pandas table and an HTML table.
+
+Result.rows() -> to_frame(), _repr_html_();  Job -> job_facts -> the `job` of every JSON
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from driple.codec import Json, to_dict
+from driple.errors import MissingExtraError, install_hint
+from driple.estimate import Estimate, Interval
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from driple.estimate import Method, Source
+    from driple.jobs.load import Job
+
+__all__ = ["Result", "estimate", "job_facts", "optional_estimate", "schema_text"]
+
+Cell = str | int | float | None
+
+
+class Result(ABC):
+    """A result of one question."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Json]:
+        """The object that `--json` prints."""
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, Cell]]:
+        """One flat row per answer; units are in the names of the columns."""
+
+    def to_frame(self) -> DataFrame:
+        """The rows as a pandas table.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise MissingExtraError(
+                f"a table needs pandas, which is not installed; {install_hint('train')}, or use "
+                "rows()"
+            ) from error
+        return DataFrame(self.rows())
+
+    def _repr_html_(self) -> str:
+        """An HTML table, as notebooks show it."""
+        rows = self.rows()
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_text(row.get(name)))}</td>" for name in names) + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def estimate(
+    value: float,
+    method: Method,
+    source: Source = "simulated",
+    *,
+    ends: Sequence[float] | None = None,
+    level: float | None = None,
+) -> dict[str, Json]:
+    """A number as every JSON holds it."""
+    interval = Interval.of(ends, level)
+    return to_dict(Estimate(value=value, interval=interval, method=method, source=source))
+
+
+def optional_estimate(
+    value: float | None, method: Method, source: Source = "simulated"
+) -> dict[str, Json] | None:
+    """The same, or None of None."""
+    return None if value is None else estimate(value, method, source)
+
+
+def job_facts(job: Job) -> dict[str, Json]:
+    """What the JSON of every command states about the job."""
+    report = job.graph.report
+    without: Mapping[str, int] = job.op_types_without_cost
+    return {
+        "source": job.source,
+        "kind": job.kind,
+        "batch_size": job.batch_size,
+        "samples": job.samples,
+        "assumptions": list(job.assumptions),
+        "unknown_dimensions": report.unknown_dimensions,
+        "unknown_share": report.unknown_share,
+        "unknown_turns": list(report.unknown_turns),
+        "notes": list(report.notes),
+        "op_types_without_cost": dict(without),
+    }
+
+
+def schema_text() -> str:
+    """The JSON schema of all results."""
+    return (files("driple.api") / "schema.json").read_text(encoding="utf-8")

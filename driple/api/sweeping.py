@@ -1,0 +1,217 @@
+"""The question `sweep`: what more bandwidth, workers, servers or compression would bring.
+
+JOB -> closed form over a grid of clusters;  job trace (.npz) -> simulated workers
+both -> SweepResult: a column per quantity, a row per cluster
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from driple.api.results import Cell, Result, job_facts
+from driple.cluster.setting import Setting
+from driple.codec import Json
+from driple.errors import ConfigError
+from driple.jobs.load import Job, JobOptions, JobSource, load_job
+
+if TYPE_CHECKING:
+    from driple.analytic.whatif import GridOptions, GridSweep
+    from driple.api.sweeping_traces import TraceOptions, TraceSweep
+    from driple.estimate import Method, Source
+
+__all__ = ["TRACE_SUFFIX", "Column", "SweepResult", "is_trace", "sweep"]
+
+TRACE_SUFFIX = ".npz"
+DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One estimated quantity at every point: an `Estimate` whose numbers are lists.
+
+    Attributes:
+        value: shape [n], in the unit that the column's name states.
+        interval: shape [n, 2], lower and upper ends; None if the error is unknown.
+        level: share of true values within the intervals.
+        method: what computed it.
+        source: what it rests on.
+    """
+
+    value: Sequence[float]
+    interval: Sequence[tuple[float, float]] | None = None
+    level: float | None = None
+    method: Method
+    source: Source = "simulated"
+
+    def to_dict(self) -> dict[str, Json]:
+        """As the JSON holds it."""
+        ends: dict[str, Json] | None = None
+        if self.interval is not None:
+            ends = {
+                "low": [low for low, _ in self.interval],
+                "high": [high for _, high in self.interval],
+                "level": self.level,
+            }
+        return {
+            "value": list(self.value),
+            "interval": ends,
+            "method": self.method,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepResult(Result):
+    """The answer at every point, column by column.
+
+    Attributes:
+        kind: what was swept: a job by its graph, or a trace of one worker.
+        job: the training job; None for a trace.
+        setting: cluster that the rest is taken from; None for a trace.
+        clusters: what each point is: numbers by name, shape [n] each.
+        estimates: what is estimated at each point.
+        bottlenecks: what holds each point back; None where nothing is claimed.
+        bottleneck_words: meaning of these.
+        assumptions: one sentence each.
+        remarks: what a user should know, one sentence each.
+        facts: other numbers that the answer rests on.
+        grid: the sweep of a job with all its parts; None for a trace.
+        trace: the sweep of a trace; None for a job.
+    """
+
+    kind: Literal["job", "trace"]
+    job: Job | None = None
+    setting: Setting | None = None
+    clusters: dict[str, list[float]]
+    estimates: dict[str, Column]
+    bottlenecks: list[str] | None = None
+    bottleneck_words: dict[str, str] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    facts: dict[str, Json] = field(default_factory=dict)
+    grid: GridSweep | None = None
+    trace: TraceSweep | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The object that `driple sweep --json` prints."""
+        return {
+            "question": "sweep",
+            "kind": self.kind,
+            "job": None if self.job is None else job_facts(self.job),
+            "setting": None if self.setting is None else self.setting.name,
+            "clusters": dict(self.clusters),
+            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
+            "bottleneck": self.bottlenecks,
+            "bottleneck_words": dict(self.bottleneck_words),
+            "assumptions": list(self.assumptions),
+            "remarks": list(self.remarks),
+            "facts": dict(self.facts),
+        }
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row per point: its cluster, then every estimated quantity."""
+        columns: dict[str, Sequence[Cell]] = {**self.clusters}
+        columns |= {name: one.value for name, one in self.estimates.items()}
+        if self.bottlenecks is not None:
+            columns["bottleneck"] = self.bottlenecks
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def is_trace(source: JobSource) -> bool:
+    """Whether a JOB is a job trace (.npz) of one worker."""
+    return isinstance(source, str | Path) and Path(source).suffix == TRACE_SUFFIX
+
+
+def sweep(
+    source: JobSource,
+    setting: str | Setting | None = None,
+    *,
+    grid: GridOptions | None = None,
+    trace: TraceOptions | None = None,
+    options: JobOptions | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> SweepResult:
+    """What other clusters would bring for a job, or for a trace of one worker.
+
+    Args:
+        source: JOB as on the command line, a graph or a `Job`; or a job trace (.npz).
+        setting: cluster that the rest is taken from; V100-P1w2/ho-PCIe if None. Not for a trace.
+        grid: which clusters are compared, for a job.
+        trace: which clusters are simulated, for a trace.
+        options: batch size, shapes of inputs and the like, for a job.
+        progress: called after each simulated number of workers with how many there are.
+
+    Raises:
+        ConfigError: options of a job with a trace, or of a trace with a job.
+        SettingError: an unknown setting, or one without parameter servers.
+        GraphError: a job that cannot be read, or sends no gradients.
+        DatasetError: a trace that cannot be read.
+        MissingExtraError: Numba is needed for a trace and not installed.
+    """
+    if is_trace(source):
+        if grid is not None or setting is not None or (options is not None and options.flags):
+            raise ConfigError(
+                f"{source} is a job trace, which states its job and devices; leave out options of "
+                "graphs and settings"
+            )
+        from driple.api.sweeping_traces import TraceOptions, sweep_trace
+
+        return sweep_trace(Path(str(source)), trace or TraceOptions(), progress)
+    if trace is not None:
+        raise ConfigError(
+            f"these options are for job traces ({TRACE_SUFFIX}), and {source} is none; leave them "
+            "out"
+        )
+    from driple.analytic.whatif import GridOptions
+
+    wanted = setting if isinstance(setting, Setting) else Setting.parse(setting or DEFAULT_SETTING)
+    return _sweep_job(source, wanted, grid or GridOptions(), options)
+
+
+def _sweep_job(
+    source: JobSource, setting: Setting, grid: GridOptions, options: JobOptions | None
+) -> SweepResult:
+    from driple.analytic.advice import BOTTLENECKS
+    from driple.analytic.whatif import grid_of, sweep_grid
+    from driple.simulate.prepared_job import PreparedJob, closed_form_assumptions
+
+    grid_of(setting, grid)  # refuses too many points before a large graph is read
+    job = load_job(source, options, setting=setting)
+    made = sweep_grid(PreparedJob(job.graph, cost=job.cost), setting, grid)
+    flat, parts = made.points.arrays(), made.parts
+    estimates = {
+        "iteration_time_s": parts.total_s,
+        "compute_s": parts.compute_s,
+        "push_s": parts.push_s,
+        "aggregate_s": parts.aggregate_s,
+        "pull_s": parts.pull_s,
+        "straggler_s": parts.straggler_s,
+    }
+    advise = not job.has_unknown  # without the sizes of the graph, advice would be wrong
+    if advise:
+        for name, gain in made.gains().items():
+            estimates[f"saved_by_doubling_{name}"] = gain
+    return SweepResult(
+        kind="job",
+        job=job,
+        setting=setting,
+        clusters={
+            "bandwidth_bits_per_s": (8 * made.rates).tolist(),
+            "workers": flat["workers"].tolist(),
+            "servers": flat["servers"].tolist(),
+            "compression": flat["compression"].tolist(),
+        },
+        estimates={
+            name: Column(value=values.tolist(), method="zhang")
+            for name, values in estimates.items()
+        },
+        bottlenecks=made.bottlenecks.tolist() if advise else None,
+        bottleneck_words=dict(BOTTLENECKS),
+        assumptions=closed_form_assumptions(job.graph, setting),
+        remarks=(*made.remarks, *made.spread.messages()),
+        facts={"exchange": grid.exchange, "placement": grid.placement},
+        grid=made,
+    )

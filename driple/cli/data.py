@@ -1,0 +1,305 @@
+"""`driple data`: look at data sets, and make them from recorded, published or simulated runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driple.cli.data_simulate import simulate
+from driple.cli.joboptions import (
+    MAX_MIB,
+    BatchSizeOption,
+    InputOption,
+    LoopTurnsOption,
+    MaxMibOption,
+    TargetOption,
+    options_of,
+)
+from driple.cli.numbers import finite_number
+from driple.cli.outputs import output_folder
+from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
+
+if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+    from driple.dataset.example import Dataset
+    from driple.jobs.load import JobOptions
+    from driple.trace.provenance import Provenance
+
+__all__ = ["data_app"]
+
+data_app = typer.Typer(
+    help="Data sets: list, show, label, import, simulate.", rich_markup_mode=None
+)
+data_app.command()(simulate)
+
+
+@data_app.command("list")
+def list_(
+    folder: Annotated[Path, typer.Argument(help="a data set, or a folder of data sets")] = Path(
+        "datasets"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """List the data sets of a folder, or describe one: workloads, families, labels, origin.
+
+    Examples:
+
+      driple data list
+
+      driple data list datasets/CPU-P1w2_ho-200M
+    """
+    from driple.dataset.summary import DATASET_FILE
+
+    if (folder / DATASET_FILE).exists():
+        _describe(folder, json=json)
+        return
+    _list_folder(folder, json=json)
+
+
+def _list_folder(folder: Path, *, json: bool) -> None:
+    """A row for each data set in or below the folder."""
+    from driple.codec import to_dict
+    from driple.dataset.summary import list_datasets
+
+    found = list_datasets(folder)
+    if json:
+        print_json({"data_sets": [to_dict(row) for row in found]})
+        return
+    rows = [
+        [
+            str(Path(row.folder).relative_to(folder)),
+            row.setting,
+            str(row.num_examples),
+            row.label_source or "unknown",
+        ]
+        for row in found
+    ]
+    print_table([f"in {folder}", "setting", "workloads", "labels"], rows)
+
+
+def _describe(dataset: Path, *, json: bool) -> None:
+    """One data set: families, targets and their repeatability."""
+    from collections import Counter
+
+    import numpy as np
+
+    from driple.codec import to_dict
+    from driple.dataset.store import read_dataset
+    from driple.trace.targets import TARGET_NAMES
+
+    data = read_dataset(dataset)
+    families = Counter(item.family for item in data.examples)
+    labels = np.array([item.targets.flat for item in data.examples])
+    if json:
+        print_json(
+            {
+                "name": data.name,
+                "setting": data.setting,
+                "examples": len(data.examples),
+                "families": dict(families),
+                "about": to_dict(data.about),
+            }
+        )
+        return
+    print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
+    print("families: " + ", ".join(f"{name} {count}" for name, count in families.items()))
+    _print_origin(data.about)
+    repeats = {} if data.about.repeatability is None else data.about.repeatability.median_cv
+    rows = [
+        [
+            name,
+            *(f"{value:.3f}" for value in np.percentile(labels[:, i], (0, 50, 100))),
+            f"{100 * repeats[name]:.1f} %" if name in repeats else "-",
+        ]
+        for i, name in enumerate(TARGET_NAMES)
+    ]
+    print_table(["target", "least", "median", "most", "repeatability"], rows)
+
+
+def _print_origin(about: Provenance) -> None:
+    """Number and dates of the runs, where the data set holds them."""
+    if about.measured is None:
+        return
+    first, last = about.measured.first[:10], about.measured.last[:10]
+    print(
+        f"{about.num_runs} runs of {len(about.origins) or 1} campaign(s), measured from {first} to "
+        f"{last}"
+    )
+
+
+@data_app.command("show")
+def show(
+    dataset: Annotated[Path, typer.Argument(help="data set folder")],
+    workload: Annotated[str, typer.Argument(help="name of a workload in it")],
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Show the label of one workload: what its run really used.
+
+    Example:
+
+      driple data show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
+    """
+    from driple.dataset.store import read_dataset
+    from driple.errors import DatasetError
+    from driple.jobs.names import nearest_names
+
+    by_name = {item.workload: item for item in read_dataset(dataset).examples}
+    if workload not in by_name:
+        near = nearest_names(workload, by_name)
+        raise DatasetError(
+            f"{dataset} has no workload '{workload}'; did you mean {' or '.join(near) or 'another'}"
+        )
+    item = by_name[workload]
+    if json:
+        print_json(
+            {
+                "workload": item.workload,
+                "family": item.family,
+                "setting": item.setting,
+                "label_source": item.label_source,
+                "targets": item.targets.to_dict(),
+                "iteration_time_s": item.iteration_time_s,
+                "details": item.details,
+            }
+        )
+        return
+    print(f"{item.workload} on {item.setting}: {item.label_source}")
+    print_targets(item.targets, item.iteration_time_s)
+
+
+@data_app.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(help="public Driple data (.pkl), or a result table of DriplePerf (.csv)"),
+    ],
+    setting: Annotated[str, typer.Option(help="setting of the labels")],
+    graphs: Annotated[
+        Path | None,
+        typer.Option(help="for a table: folder with the graph of each job, JOB.pbtxt or JOB.pb"),
+    ] = None,
+    batch_size: BatchSizeOption = None,
+    input_: InputOption = None,
+    target: TargetOption = None,
+    loop_turns: LoopTurnsOption = None,
+    max_mib: MaxMibOption = MAX_MIB,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="folder to write; default: datasets/SETTING-...",
+            callback=output_folder,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Make a data set from what Driple's authors published, or from what their DriplePerf wrote.
+
+    Driple reads only the tensors of a .pkl file and refuses anything else in it. The workloads keep
+    their parts (train, val, test), and driple train uses them.
+
+    Examples:
+
+      driple data import V100-P1w2-ho-PCIe.pkl --setting V100
+
+      driple data import result.csv --graphs graphs --setting 2080Ti
+    """
+    from driple.cluster.setting import Setting
+    from driple.dataset.released import read_released
+    from driple.dataset.store import write_dataset
+    from driple.dataset.tables import require_pyarrow
+    from driple.errors import ConfigError
+
+    is_table = file.suffix.lower() == ".csv"
+    if is_table and graphs is None:
+        raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
+    options = options_of(batch_size, input_, target, loop_turns, max_mib)
+    if not is_table and (options.flags or graphs is not None):
+        flags = [*(["--graphs"] if graphs is not None else []), *options.flags]
+        raise ConfigError(
+            f"{' and '.join(flags)} apply to a table of DriplePerf (.csv), and {file} is none; "
+            "leave them out"
+        )
+    require_pyarrow()
+    wanted = Setting.parse(setting)
+    if is_table and graphs is not None:
+        data = _read_table(file, wanted, graphs, options)
+    else:
+        data = read_released(file, wanted)
+    folder = output or Path("datasets") / data.name
+    write_dataset(data, folder)
+    note(f"wrote {folder}")
+    note(f"train on it: driple train --setting {wanted.name} --dataset {folder}")
+    _print_made(folder, data, json=json)
+
+
+def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions) -> Dataset:
+    """A data set from a table of DriplePerf, with a progress bar."""
+    from driple.dataset.perftable import read_perf_table
+
+    with progress_bar() as bar:
+        task = bar.add_task("reading graphs", total=None)
+        return read_perf_table(
+            table,
+            setting,
+            graphs,
+            max_bytes=options.max_bytes,
+            options=options.read,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def _print_made(folder: Path, data: Dataset, *, json: bool) -> None:
+    """How many workloads a new data set has."""
+    if json:
+        made = {"folder": str(folder), "setting": data.setting, "examples": len(data.examples)}
+        print_json(made | {"runs": data.about.num_runs})
+    elif data.about.num_runs:
+        print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
+    else:
+        print(f"{len(data.examples)} workloads")
+
+
+@data_app.command("label")
+def label(
+    campaign: Annotated[Path, typer.Argument(help="folder that driple measure filled")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="folder to write", callback=output_folder),
+    ],
+    grid_ms: Annotated[
+        float,
+        typer.Option(
+            help="period of the labelled traces, in milliseconds",
+            callback=finite_number(above=0, most=60_000),
+        ),
+    ] = 50.0,
+    traces: Annotated[
+        bool, typer.Option(help="also store every raw sample beside the labels")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Label the runs of a campaign and write them as a data set.
+
+    Example:
+
+      driple data label runs/cpu -o datasets/CPU-P1w2_ho-200M
+    """
+    from driple.dataset.store import write_dataset
+    from driple.dataset.tables import require_pyarrow
+    from driple.measure.testbed.campaign import read_campaign
+    from driple.measure.testbed.collect import collect_dataset
+
+    require_pyarrow()
+    about = read_campaign(campaign)
+    data = collect_dataset(campaign, name=output.name, about=about, grid_s=grid_ms / 1000)
+    write_dataset(data, output)
+    if traces:
+        from driple.measure.testbed.archive import write_archive
+
+        write_archive(campaign, output)
+    note(f"wrote {output}")
+    _print_made(output, data, json=json)

@@ -1,0 +1,175 @@
+"""How one answer of `driple predict` is shown: by inspector, simulator, closed forms, or all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from driple.cli.show import note, print_assumptions, print_table, print_targets
+
+if TYPE_CHECKING:
+    from driple.api.predicting import Answer
+    from driple.estimation.compare import MethodTime
+    from driple.estimation.methods import MethodAnswers
+    from driple.inspector.predict import Prediction
+    from driple.simulate.run import Simulation
+
+__all__ = ["print_answer", "print_compared"]
+
+
+def print_answer(answer: Answer) -> None:
+    """Tables of one answer by one method."""
+    if answer.reason:
+        print(answer.reason)
+    if answer.method == "inspector" and answer.prediction is not None:
+        _print_inspector(answer, answer.prediction)
+    elif answer.method == "simulator" and answer.simulation is not None:
+        _print_simulator(answer, answer.simulation)
+    else:
+        _print_closed_forms(answer)
+
+
+def _print_inspector(answer: Answer, made: Prediction) -> None:
+    trained = made.trained_on
+    for words in made.warnings:
+        print(f"a guess for {made.setting}: {words}")
+    print(f"{answer.job.name} on {made.setting}: learned from {made.provenance} labels")
+    print_assumptions(answer.assumptions)
+    if made.outdated:
+        print(made.outdated)
+    ends = None if made.ends is None else made.ends.tolist()
+    print_targets(made.targets, made.iteration_time_s, ends)
+    if made.level is not None:
+        kind = f"{made.provenance} " if made.provenance == "simulated" else ""
+        print(f"in brackets: where {made.level:.0%} of such {kind}values are expected")
+    elif made.ends is not None:
+        why = _why_no_level(made, unknown=answer.job.unknown_words)
+        print(f"in brackets: {why}; how many of such values lie there is not known")
+    if made.closed_form_s is not None:
+        print(f"closed form, to compare: step time {made.closed_form_s:.3g} s")
+    error = made.metrics.get("test_smape_pct")
+    tested = f"; SMAPE {error:.0f} % on its test workloads" if error is not None else ""
+    print(f"graph: {made.num_nodes} ops, {made.num_edges} edges, {made.num_groups} groups")
+    origin = trained.transferred_from
+    moved = "" if origin is None else f", transferred from {origin.setting}"
+    part, whole, data = (
+        "?" if fact is None else fact
+        for fact in (trained.num_train, trained.num_workloads, trained.data_set)
+    )
+    print(f"checkpoint: learned from {part} of {whole} workloads of {data}{moved}{tested}")
+    if answer.stated is not None:
+        print(f"labels: {answer.stated.sentence()}")
+
+
+def _why_no_level(made: Prediction, *, unknown: str) -> str:
+    """Why no share of values is stated for the intervals."""
+    if unknown:
+        return f"{unknown} and count as 1"
+    if made.contradiction:
+        return "wide enough to hold the closed form's times too"
+    return "learned from another version" if made.outdated else "extrapolated"
+
+
+def _print_simulator(answer: Answer, made: Simulation) -> None:
+    print(f"{answer.job.name} on {made.setting.name}: simulated")
+    print_assumptions(answer.assumptions)
+    print_targets(made.targets, made.iteration_time_s)
+    times = [record.iteration_time_s for record in made.records]
+    rows = [
+        [f"worker {i}", device, f"{seconds:.3f} s"]
+        for i, (device, seconds) in enumerate(zip(made.scene.devices, times, strict=True))
+    ]
+    print_table(["", "device", "iteration"], rows)
+    kinds = made.scene.labelled_workers()
+    if len(kinds) > 1:
+        own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
+        note(f"targets and iteration time are the mean over the {own}")
+    for device, source in answer.measured_on:
+        devices = f"{source} devices" if source else "the usual device"
+        note(f"no published run on {device} here: it takes the efficiency of {devices}")
+    if answer.stated is not None:
+        print(answer.stated.sentence())
+
+
+def _print_closed_forms(answer: Answer) -> None:
+    from driple.analytic.advice import BOTTLENECKS
+    from driple.analytic.closed_forms import PARTS
+    from driple.estimation.methods import METHOD_WORDS
+
+    forms, work = answer.forms, answer.work
+    if work is not None:
+        print(
+            f"forward pass {work.forward_flops / 1e9:.1f} GFLOP a step, parameters "
+            f"{work.nbytes / 1e6:.1f} MB in {work.num_pushes} pushes"
+        )
+    print(f"{answer.job.name} on {answer.setting.name}, a synchronous iteration")
+    print_assumptions(answer.assumptions)
+    rows = [[part, *(f"{form.parts_s[part]:.4f} s" for form in forms)] for part in PARTS]
+    rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
+    print_table(["", *(METHOD_WORDS[form.method] for form in forms)], rows)
+    for form, error in zip(forms, answer.errors, strict=True):
+        words = METHOD_WORDS[form.method]
+        if error is None:
+            why = answer.job.unknown_words or "no measurement of such a cluster"
+            print(f"error of {words}: not known, {why}")
+        else:
+            print(
+                f"error of {words}, on {error.rows} measured iterations: mean "
+                f"{error.mean_pct:.0f} %, 90th percentile {error.p90_pct:.0f} %"
+            )
+    first = forms[0]
+    print(
+        f"held back by {BOTTLENECKS[first.bottleneck]}; the busiest link works "
+        f"{first.communication_ratio or 0.0:.2f} times as long as a device"
+    )
+
+
+def print_compared(answers: Sequence[Answer]) -> None:
+    """All methods: a row for each, a column for each setting; then who contradicts whom."""
+    from driple.estimation.methods import METHOD_WORDS
+
+    print_assumptions(dict.fromkeys(words for one in answers for words in one.assumptions))
+    print(
+        f"{answers[0].job.name}: seconds of an iteration, and where it lies nine times out of ten"
+    )
+    compared = [one.compared for one in answers if one.compared is not None]
+    rows = []
+    for method, words in METHOD_WORDS.items():
+        cells = []
+        for item in compared:
+            found = [one for one in item.times if one.method == method]
+            cells.append(_cell(found[0]) if found else "-")
+        rows.append([words, *cells])
+    print_table(["", *(item.setting.name for item in compared)], rows)
+    for item in compared:
+        _print_doubts(item)
+
+
+def _print_doubts(item: MethodAnswers) -> None:
+    from driple.estimation.methods import METHOD_WORDS
+
+    name = item.setting.name
+    if item.measured is not None:
+        print(f"{name}: measured as {item.measured.workload}")
+    for pair in item.disagreements:
+        print(
+            f"{name}: {METHOD_WORDS[pair.one.method]} ({pair.one.iteration_time_s:.3g} s) and "
+            f"{METHOD_WORDS[pair.other.method]} ({pair.other.iteration_time_s:.3g} s) differ by a "
+            f"factor of {pair.factor:.1f}, more than their known errors"
+        )
+    print(f"{name}, simulator: {item.stated.sentence()}")
+    print(item.trust_sentence)
+    if item.doubts:
+        note(item.doubts)
+    for reason in dict.fromkeys(item.silent.values()):
+        note(reason)
+
+
+def _cell(one: MethodTime) -> str:
+    """The time and its range."""
+    interval = one.interval_s
+    if one.method == "measured":
+        return f"{one.iteration_time_s:.4g}"
+    if interval is None:
+        return f"{one.iteration_time_s:.4g} (error not known)"
+    return f"{one.iteration_time_s:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"

@@ -1,0 +1,85 @@
+"""Tables of `driple sweep`: a row for each cluster, or for each number of workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from driple.cli.show import note, print_table
+from driple.units import format_rate
+
+if TYPE_CHECKING:
+    from driple.analytic.whatif import GridSweep
+    from driple.api.sweeping_traces import TraceSweep
+
+__all__ = ["print_curve", "print_grid"]
+
+_MOST_ROWS = 40
+
+
+def print_grid(sweep: GridSweep, *, unknown: str) -> None:
+    """A row for each point, or for some of very many; advice only if nothing is unknown."""
+    import numpy as np
+
+    from driple.analytic.advice import BOTTLENECKS, RESOURCES
+
+    flat, found, rates = sweep.points.arrays(), sweep.parts, sweep.rates
+    shown = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _MOST_ROWS)).astype(int))
+    header = ["bandwidth", "workers", "ps", "compress", "iteration", "compute", "network"]
+    rows = [
+        [
+            format_rate(8 * rates[i]),
+            f"{flat['workers'][i]:.0f}",
+            f"{flat['servers'][i]:.0f}",
+            f"{flat['compression'][i]:g}",
+            f"{found.total_s[i]:.4f} s",
+            f"{100 * found.compute_s[i] / found.total_s[i]:.0f} %",
+            f"{100 * (found.push_s[i] + found.pull_s[i]) / found.total_s[i]:.0f} %",
+        ]
+        for i in shown.tolist()
+    ]
+    if not unknown:
+        header += ["2x device", "2x worker link", "2x server link", "2x servers", "held back by"]
+        gains = sweep.gains(shown)
+        for row, i in enumerate(shown.tolist()):
+            rows[row] += [f"{100 * gains[name][row]:.0f} %" for name in RESOURCES]
+            rows[row].append(BOTTLENECKS[str(sweep.bottlenecks[i])])
+    print_table(header, rows)
+    if unknown:
+        print(f"no advice: {unknown}")
+    elif len(np.unique(flat["compression"])) > 1:
+        steps_per_s = flat["workers"] / found.total_s
+        best = int(steps_per_s.argmax())
+        print(
+            f"most steps per second of all workers, {steps_per_s[best]:.1f}: "
+            f"{100 * flat['compression'][best]:.0f} % of the gradients not sent, "
+            f"{format_rate(8 * rates[best])}, {flat['workers'][best]:.0f} workers, "
+            f"{flat['servers'][best]:.0f} ps"
+        )
+    if len(shown) < len(rates):
+        note(f"{len(shown)} of {len(rates)} points shown; --json prints all")
+
+
+def print_curve(made: TraceSweep) -> None:
+    """A row for each number of workers, with the coarser models beside it."""
+    from driple.api.sweeping_traces import BASELINES
+
+    prices, servers = made.prices, made.trace.num_servers
+    rows = []
+    for one, others in zip(made.curve, made.baselines, strict=True):
+        low, high = one.interval
+        row = [
+            str(one.num_workers),
+            f"{one.examples_per_s:.1f}",
+            f"{low:.1f} to {high:.1f}",
+            f"{one.step_s:.3f} s",
+            *(f"{others[name]:.1f}" for name in BASELINES),
+        ]
+        if prices is not None:
+            row.append(f"{1e6 * prices.per_example(one, servers):.3g}")
+        rows.append(row)
+    header = ["workers", "examples/s", "95 % interval", "step", *BASELINES]
+    print_table([*header, *(["cost of 1e6 examples"] if prices is not None else [])], rows)
+    if made.knee is not None:
+        print(f"from {made.knee} worker(s) on, one more adds less than 10 %")
+    elif len(made.curve) > 1:
+        print("every worker adds 10 % or more")

@@ -1,0 +1,80 @@
+"""`driple validate`: how far the simulation is from what others measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driple.cli.show import note, print_json, print_table, progress_bar
+
+if TYPE_CHECKING:
+    from driple.calibration.paper_figures import Fact
+
+__all__ = ["validate"]
+
+_KINDS = {
+    "single": "one device",
+    "ring": "all-reduce",
+    "servers": "parameter servers",
+}
+_HELD_OUT = {
+    "nothing": "nothing (the rows of the fit)",
+    "model": "the model",
+    "device": "the device",
+}
+_ERRORS = ("median_pct", "p90_pct", "roofline_median_pct", "roofline_p90_pct")
+
+
+def validate(
+    datasets: Annotated[
+        Path, typer.Option(help="folder with published measurements and graphs of their models")
+    ] = Path("datasets"),
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Compare the simulator with published measurements that were held out of its fits.
+
+    The fits are made again without each model and each device in turn, and predict what was left
+    out. Devices and links are those of published data sheets; what training reaches of them was
+    fitted to published measurements.
+
+    Example:
+
+      driple validate --json
+    """
+    from driple.api.validating import validate as ask
+
+    with progress_bar() as bar:
+        task = bar.add_task("fitting", total=None)
+        result = ask(datasets, progress=lambda what: bar.update(task, description=what, advance=1))
+    for remark in result.remarks:
+        note(remark)
+    if json:
+        print_json(result.to_dict())
+        return
+    for kind, words in _KINDS.items():
+        print(f"{words}: |simulated - measured| / measured of the iteration time")
+        print_table(
+            ["held out", "source", "rows", "median", "90 %", "roofline median", "90 %"],
+            [[_HELD_OUT[row.held_out], row.source, str(row.rows),
+              *(f"{getattr(row, name):.1f} %" for name in _ERRORS)]
+             for row in result.errors if row.kind == kind],
+        )  # fmt: skip
+        print()
+    _print_facts(result.facts)
+    note("roofline: three numbers per device and precision, fitted to the same rows")
+
+
+def _print_facts(facts: Sequence[Fact]) -> None:
+    print("the Driple paper, row by row")
+    cells = [
+        [
+            f"{fact.section}: {fact.what}",
+            f"{fact.paper:g} {fact.unit}".strip(),
+            "-" if fact.simulated is None else f"{fact.simulated:.3g} {fact.unit}".strip(),
+        ]
+        for fact in facts
+    ]
+    print_table(["", "paper", "simulated"], cells)

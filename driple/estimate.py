@@ -1,0 +1,73 @@
+"""One answer with its interval, its method and its source: the number of every result.
+
+{"value": 0.31, "interval": {"low": 0.28, "high": 0.34, "level": 0.9},
+ "method": "simulator", "source": "simulated"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+from driple.errors import ConfigError
+
+__all__ = ["Estimate", "Interval", "Method", "Source"]
+
+Method = Literal["inspector", "simulator", "zhang", "zeng-repaired", "zeng", "measured"]
+Source = Literal["measured", "simulated", "published"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """Where the true value is expected, in the unit of the value.
+
+    Attributes:
+        low: lower end.
+        high: upper end; None if the error has no upper bound.
+        level: share of true values within it; None if that is unknown.
+    """
+
+    low: float
+    high: float | None
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse ends that are not finite or in the wrong order."""
+        ends = [self.low, *(() if self.high is None else (self.high,))]
+        if not all(isfinite(end) for end in ends) or ends[-1] < self.low:
+            raise ConfigError(
+                f"an interval needs finite ends in order, got {self.low} to {self.high}"
+            )
+
+    @classmethod
+    def of(cls, ends: Sequence[float] | None, level: float | None) -> Interval | None:
+        """From a pair of ends, whose upper one may be infinite; None of None."""
+        if ends is None:
+            return None
+        low, high = (float(end) for end in ends)
+        return cls(low=low, high=high if isfinite(high) else None, level=level)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A number that Driple answers.
+
+    Attributes:
+        value: the number, in the unit that its name states.
+        interval: where the true value is expected; None if the error is unknown.
+        method: what computed it: `inspector`, `simulator`, a closed form (`zhang`,
+            `zeng-repaired`, `zeng`), or `measured`.
+        source: what it rests on: `measured`, `simulated` or `published` numbers.
+    """
+
+    value: float
+    interval: Interval | None = None
+    method: Method
+    source: Source = "simulated"
+
+    def __post_init__(self) -> None:
+        """Refuse a value that is not finite."""
+        if not isfinite(self.value):
+            raise ConfigError(f"the {self.method} gives {self.value}, a finite number is needed")

@@ -1,0 +1,72 @@
+"""YAML of files that users pass on to each other: plain lists, mappings and values, all bounded.
+
+text --size, anchors, depth, number of nodes--> yaml's safe loader -> plain Python values
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from driple.errors import ConfigError, MissingExtraError, install_hint
+
+__all__ = ["MAX_YAML_BYTES", "read_plain_yaml"]
+
+MAX_YAML_BYTES = 2**20
+MAX_DEPTH = 20  # a catalogue of instances has 5
+_LONGEST_REASON = 200
+
+
+def read_plain_yaml(text: str, where: str) -> Any:
+    """What a YAML text holds.
+
+    An alias repeats all that its anchor names, so that a few lines may stand for gigabytes: both
+    are refused. Nesting is bounded, as the loader recurses.
+
+    Args:
+        text: to read.
+        where: it comes from, as errors call it.
+
+    Raises:
+        ConfigError: no YAML, too large, nested too deep, an anchor or an alias, or a value that
+            cannot be, such as the 45th of a month.
+        MissingExtraError: PyYAML is not installed.
+    """
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingExtraError(
+            f"YAML files are read with PyYAML, which is not installed; {install_hint('stalls')}"
+        ) from error
+    if len(text) > MAX_YAML_BYTES:
+        raise ConfigError(f"{where} has over {MAX_YAML_BYTES} bytes; keep only what you need")
+    try:
+        _check_structure(yaml.parse(text, Loader=yaml.SafeLoader), where)
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where} is no YAML: {_reason(error)}") from error
+    except ConfigError:
+        raise
+    except (ValueError, OverflowError) as error:  # a number or a date that Python cannot hold
+        raise ConfigError(f"{where} has a value that cannot be read: {_reason(error)}") from error
+
+
+def _check_structure(events: Iterable[Any], where: str) -> None:
+    """Refuse anchors, aliases and deep nesting, from the parser's events alone."""
+    from yaml import CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    for event in events:
+        if getattr(event, "anchor", None) is not None:
+            raise ConfigError(
+                f"{where} has an anchor or alias (&name, *name) in line "
+                f"{event.start_mark.line + 1}; write the values out"
+            )
+        depth += isinstance(event, CollectionStartEvent)
+        depth -= isinstance(event, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ConfigError(f"{where} is nested over {MAX_DEPTH} deep; write it flat")
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:_LONGEST_REASON]

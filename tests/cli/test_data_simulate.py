@@ -1,0 +1,19 @@
+"""`driple data simulate`: every graph of a folder becomes a data set of each setting."""
+
+from pathlib import Path
+
+from driple.dataset import read_dataset
+from tests.cli.test_main import ROOT, driple
+
+QUICK = ("--steps", 20)
+
+
+def test_every_graph_of_a_folder_becomes_a_data_set_of_each_setting(tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    command = ("data", "simulate", ROOT / "datasets/calibration/paper", "-o", out, *QUICK)
+    done = driple(*command, "--setting", "V100-P1w2", "--setting", "2080Ti-P1w2")
+    assert done.returncode == 0, done.stderr
+    for name in ("V100-P1w2_ho-PCIe", "2080Ti-P1w2_ho-PCIe"):
+        data = read_dataset(out / name)
+        assert {item.label_source for item in data.examples} == {"simulated"}
+        assert f"{len(data.examples)} workloads, simulated" in done.stderr

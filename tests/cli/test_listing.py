@@ -1,0 +1,49 @@
+"""`driple list` and `driple data list`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.test_main import driple, refused
+
+
+def test_every_kind_is_listed_for_people_and_machines() -> None:
+    for kind, name in (
+        ("devices", "V100"),
+        ("links", "PCIe4"),
+        ("instances", "p5.48xlarge"),
+        ("settings", "V100-P1w2/ho-PCIe"),
+    ):
+        rows = json.loads(driple("list", kind, "--json").stdout)
+        assert name in {row["name"] for row in rows}
+        assert name in driple("list", kind).stdout
+
+
+def test_rows_are_filtered() -> None:
+    rows = json.loads(driple("list", "devices", "--maker", "amd", "--json").stdout)
+    assert {row["maker"] for row in rows} == {"AMD"}
+    rows = json.loads(driple("list", "instances", "h100", "--json").stdout)
+    assert rows
+    assert all("H100" in row["device"] for row in rows)
+
+
+def test_a_setting_names_its_inspectors() -> None:
+    rows = json.loads(driple("list", "settings", "CPU25-P1w2/ho", "--json").stdout)
+    assert [row["inspectors"] for row in rows] == [["default", "paper"]]
+
+
+def test_bad_input_gets_one_line(tmp_path: Path) -> None:
+    assert "one of devices, links" in refused("list", "gpus")
+    assert "--maker must be one of" in refused("list", "devices", "--maker", "Acme")
+    assert "--maker applies to devices and instances" in refused("list", "links", "--maker", "AMD")
+    assert "driple list devices shows all" in refused("list", "devices", "nosuch")
+    assert "none.toml" in refused("list", "devices", "--catalog", tmp_path / "none.toml")
+    assert "holds no data set" in refused("data", "list", tmp_path)
+
+
+def test_data_sets_are_listed_from_their_headers() -> None:
+    rows = json.loads(driple("data", "list", "--json").stdout)["data_sets"]
+    found = {row["folder"]: row for row in rows}
+    assert found["datasets/CPU-P1w2_ho-200M"]["num_examples"] == 336
+    assert found["datasets/CPU-P1w2_ho-200M"]["label_source"] == "measured"

@@ -1,0 +1,48 @@
+"""`--set NAME=VALUE`: names, bounds, and what the help shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from driple.cli.overrides import number, override, set_help, switch, text, whole
+from driple.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Values:
+    share: float = number(0.4, "cores", above=0, most=8)
+    tries: int = whole(4, "runs", 1, 10)
+    layers: str | None = text(None, "what is tuned")
+    align: bool | None = switch(None, "levels")
+
+
+def test_values_are_changed_and_the_others_keep_their_defaults() -> None:
+    assert override(Values, None) == Values()
+    made = override(Values, ["share=0.8", "layers=phi_r,mlp", "align=off"])
+    assert made == Values(share=0.8, layers="phi_r,mlp", align=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("share", "--set needs NAME=VALUE with one of share, tries, layers, align, got 'share'"),
+        ("size=3", "one of share, tries, layers, align, got 'size=3'"),
+        ("share=0", "--set share must be a number above 0 and at most 8, got 0.0"),
+        ("share=nan", "--set share must be a number"),
+        ("share=few", "--set share must be a number, got 'few'"),
+        ("tries=1.5", "--set tries must be a whole number from 1 to 10, got '1.5'"),
+        ("tries=11", "--set tries must be a whole number from 1 to 10, got 11"),
+        ("align=maybe", "--set align must be on or off, got 'maybe'"),
+    ],
+)
+def test_bad_values_are_refused_by_name(given: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        override(Values, [given])
+    assert words in str(caught.value)
+
+
+def test_the_help_lists_every_value() -> None:
+    assert set_help(Values).endswith("share=0.4 (cores); tries=4 (runs); layers (what is tuned); "
+                                     "align (levels)")  # fmt: skip

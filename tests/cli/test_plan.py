@@ -1,0 +1,189 @@
+"""`driple plan`: what an epoch costs where, and which instance to rent."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_main import ROOT, driple, refused
+from tests.profiler.profiles import write_profile
+
+RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
+TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
+
+
+def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("instances: [{name: p3.16xlarge, price_per_hour: 0.01}]")
+    picture = tmp_path / "cost.png"
+    done = driple(
+        *("plan", RESNET50, "--batch-size", 32, "--instance", "p3", "--json"),
+        *("--instances", mine, "--plot", picture),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["offers"][0]["name"] == "p3.16xlarge"
+    assert found["recommendation"].startswith("Rent p3.16xlarge")
+    assert {offer["source"] for offer in found["offers"]} == {"simulated"}
+    assert found["assumptions"]["precision"] == "float32"
+    assert found["assumptions"]["samples_per_epoch"] == 1_281_167
+    assert found["refused"] == []
+    assert found["no_price"] is None
+    assert found["job"]["op_types_without_cost"] == {}
+    assert picture.stat().st_size > 10_000
+
+
+def test_the_order_of_options_changes_no_error() -> None:
+    """Each row states its own: a K80's is not a V100's, and eight K80s have none."""
+    cost = ("plan", RESNET50, "--batch-size", 32, "--json")
+    stated = []
+    for names in (("p2.xlarge", "p3.2xlarge", "p2.8xlarge"), ("p2.8xlarge", "p3.2xlarge", "p2")):
+        chosen = [text for name in names for text in ("--instance", name)]
+        offers = json.loads(driple(*cost, *chosen).stdout)["offers"]
+        stated.append({offer["name"]: offer["stated_error"] for offer in offers})
+    for name, error in stated[0].items():
+        assert stated[1][name] == error
+    assert "K80" in stated[0]["p2.xlarge"]["of"]
+    assert stated[0]["p2.xlarge"]["median_pct"] != stated[0]["p3.2xlarge"]["median_pct"]
+    assert stated[0]["p2.8xlarge"]["checked"] is False
+    shown = driple(*cost[:-1], "--instance", "p2").stdout
+    assert "not checked" in shown
+    assert "assumed: products in float32; optimizer Momentum; batches of 32 samples" in shown
+
+
+def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
+    cost = ("plan", "bert-tiny", "--instance", "p5.4xlarge")
+    done = driple(*cost)
+    assert "not checked against any published run of this kind" in done.stdout
+    assert "90th percentile" not in done.stdout
+    found = json.loads(driple(*cost, "--json").stdout)
+    assert found["offers"][0]["stated_error"]["checked"] is False
+    assert any("no published run on H100" in one for one in found["remarks"])
+
+
+def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -> None:
+    graph = tmp_path / "graph.pbtxt"
+    control = (ROOT / "tests/data/cases/01_control.pbtxt").read_text()
+    graph.write_text(control.replace("size: 56 ", "size: -1 "))  # height and width
+    cost = ("plan", graph, "--batch-size", 32, "--instance", "p3")
+    shown = driple(*cost)
+    assert shown.returncode == 0, shown.stderr
+    assert "no price and no recommendation: " in shown.stdout
+    assert "Rent" not in shown.stdout
+    found = json.loads(driple(*cost, "--json").stdout)
+    assert found["recommendation"] is None
+    assert "unknown dimensions" in found["no_price"]
+    assert {offer["epoch_cost"] for offer in found["offers"]} == {None}
+    assert {offer["stated_error"]["checked"] for offer in found["offers"]} == {False}
+
+
+def test_a_pytorch_model_needs_only_its_name() -> None:
+    """BERT's epoch is SQuAD's 130,319 questions in batches of four on each device."""
+    cost = ("plan", "bert-tiny", "--instance", "p3.8xlarge", "--json")
+    (offer,) = json.loads(driple(*cost).stdout)["offers"]
+    assert offer["epoch_s"]["value"] == pytest.approx(
+        130_319 / (4 * 4) * offer["iteration_time_s"]["value"]
+    )
+    (larger,) = json.loads(driple(*cost, "--batch-size", 8).stdout)["offers"]
+    assert larger["iteration_time_s"]["value"] > offer["iteration_time_s"]["value"]
+    done = driple("profile", "links", "vgg11", "--setting", "V100-R4/ho-NVLink", "--json")
+    assert json.loads(done.stdout)["gradient_bytes"] == pytest.approx(4 * 132.86e6, rel=1e-3)
+
+
+OWN = """
+import torch
+from torch import nn
+
+def build_model():
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+
+def build_dataset():
+    return torch.utils.data.TensorDataset(torch.zeros(50, 3, 2, 2), torch.zeros(50).long())
+
+class Decides(nn.Linear):
+    def forward(self, images):
+        made = super().forward(images.flatten(1))
+        return made if made.sum() > 0 else -made
+
+def build_decider():
+    return Decides(12, 4)
+
+class Large(nn.Linear):
+    def __init__(self):
+        super().__init__(30_000, 30_000, device="meta")
+
+    def forward(self, images):
+        return super().forward(images.flatten(1)[:, :1].expand(-1, 30_000))
+
+def build_large():
+    return Large()
+"""
+
+
+def test_a_model_of_the_users_own_is_read_from_its_file(tmp_path: Path) -> None:
+    """An epoch is the 50 samples of its data set."""
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    ends = ("--data-function", f"{own}:build_dataset", "--batch-size", 5)
+    done = driple("plan", f"{own}:build_model", *ends, "--instance", "p3.8xlarge",
+                  "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (offer,) = json.loads(done.stdout)["offers"]
+    assert offer["epoch_s"]["value"] == pytest.approx(
+        50 / (5 * 4) * offer["iteration_time_s"]["value"]
+    )
+    cost = ("plan",)
+    assert "needs --data-function" in refused(*cost, f"{own}:build_model", "--batch-size", 5)
+    assert "has no 'other'" in refused(*cost, f"{own}:other", *ends)
+    assert "not there" in refused(*cost, f"{tmp_path}/none.py:build_model", *ends)
+    assert "without running it" in refused(*cost, f"{own}:build_decider", *ends)
+
+
+def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
+    """900 million weights: 3.6 GB each for them, gradients, momenta and the largest tensor."""
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    cost = ("plan", f"{own}:build_large", "--data-function", f"{own}:build_dataset")
+    size = ("--batch-size", 5)
+    both = (*cost, *size, "--instance", "p2.xlarge", "--instance", "p3.2xlarge")
+    found = json.loads(driple(*both, "--json").stdout)
+    assert [offer["name"] for offer in found["offers"]] == ["p3.2xlarge"]
+    (small,) = found["refused"]
+    assert small["name"] == "p2.xlarge"
+    assert "at least 14.4 GB" in small["reason"]
+    assert "p2.xlarge is refused: each device needs at least 14.4 GB" in driple(*both).stdout
+    assert "none of these instances can run the job" in refused(*cost, *size, "--instance", "p2")
+
+
+def test_a_profile_stands_in_for_a_simulation(tmp_path: Path) -> None:
+    """Measured on p3.8xlarge: ten iterations of 0.2 s at 12.24 an hour; it is not simulated."""
+    folder = write_profile(tmp_path / "p", TIMES)
+    alone = driple("plan", "--profile", f"{folder}=p3.8xlarge", "--json")
+    (offer,) = json.loads(alone.stdout)["offers"]
+    assert json.loads(alone.stdout)["assumptions"] is None
+    assert offer["stated_error"] is None
+    assert (offer["name"], offer["source"]) == ("p3.8xlarge", "measured")
+    assert offer["epoch_s"]["value"] == pytest.approx(2.0)
+    assert offer["epoch_cost"]["value"] == pytest.approx(2.0 / 3600 * 12.24)
+    both = driple(
+        *("plan", RESNET50, "--batch-size", 32, "--instance", "p3", "--json"),
+        *("--profile", f"{folder}=p3.8xlarge", "--samples", 800),
+    )
+    offers = {offer["name"]: offer for offer in json.loads(both.stdout)["offers"]}
+    assert offers["p3.8xlarge"]["epoch_s"]["value"] == pytest.approx(800 / (2 * 4) * 0.2)
+    assert offers["p3.2xlarge"]["source"] == "simulated"
+
+
+def test_bad_input_gets_one_line() -> None:
+    assert "give a JOB" in refused("plan")
+    assert "--batch-size" in refused("plan", RESNET50)
+    for job in (RESNET50, "mobilenet_v2"):
+        assert "--batch-size must be" in refused("plan", job, "--batch-size", 0)
+    assert "did you mean resnet50" in refused("plan", "resnet51")
+    zoo = ("plan", "resnet20/cifar10/b32/sgd/sync")
+    assert "has batches of 32" in refused(*zoo, "--batch-size", 8)
+    cost = ("plan", RESNET50, "--batch-size", 32)
+    assert "p3.8xlarge" in refused(*cost, "--instance", "p99")
+    assert "--machines" in refused(*cost, "--machines", "0")
+    assert "2022-12-31" in refused(*cost, "--on-date", "yesterday")
+    assert "FOLDER=INSTANCE" in refused("plan", "--profile", "x")

@@ -1,0 +1,210 @@
+"""`driple predict` by simulator, closed forms and all methods; auto takes what answers best."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from driple.features import FEATURES_VERSION
+from driple.graph import READER_VERSION
+from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
+from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
+
+QUICK = ("--steps", 20)
+SIMULATE = ("predict", "--method", "simulator")
+ANALYTIC = ("predict", "--method", "analytic")
+ALL = ("predict", "--method", "all")
+MEASURED = ROOT / "datasets/examples/resnet20.pbtxt"
+
+
+def test_the_simulator_gives_the_twelve_targets_and_says_that_it_is_simulated() -> None:
+    done = driple(*SIMULATE, EXAMPLE, "--setting", "V100-P1w2", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["answers"]
+    assert found["setting"] == "V100-P1w2/ho-PCIe"
+    assert found["iteration_time_s"]["source"] == "simulated"
+    assert found["stated_error"]["checked"] is False  # its filters are small, as of CIFAR
+    rx = found["targets"]["net_rx"]
+    both = rx["burst_duration"]["value"] + rx["idle_duration"]["value"]
+    assert both == pytest.approx(found["iteration_time_s"]["value"], rel=0.15)
+    shown = driple(*SIMULATE, EXAMPLE, *QUICK)
+    assert "simulated" in shown.stdout
+    assert "was not checked against any published run of this kind" in shown.stdout
+    assert "no --setting given" in shown.stderr
+
+
+def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
+    """ResNet-50 with one server on a slow network was checked, on more servers it was not."""
+    large = ROOT / "datasets/examples/resnet50.pbtxt"
+    settings = ("--setting", "2080Ti-P1w2/ho-10G", "--setting", "2080Ti-P2w2/ho-10G")
+    done = driple(*SIMULATE, large, *settings, *QUICK)
+    assert done.returncode == 0, done.stderr
+    one, two = (line for line in done.stdout.splitlines() if "published run" in line)
+    assert one.startswith("the simulator's error on 34 published runs of one device (2080Ti)")
+    assert "up to 1 of them and 3 workers, this setting 2 and 2" in two
+
+
+def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:
+    done = driple(*SIMULATE, EXAMPLE, "--setting", "TitanRTX-P1w2/ho-10G", *QUICK)
+    assert "no published run on TitanRTX" in done.stderr
+    assert "Turing" in done.stderr
+
+
+def test_unlike_workers_of_one_device_are_told_with_what_is_their_mean() -> None:
+    done = driple(*SIMULATE, EXAMPLE, "--setting", "2080Ti-P5w5/he-1G", *QUICK)
+    assert "mean over the 3 workers on 2080Ti" in done.stderr
+
+
+def test_the_simulator_draws_every_worker(tmp_path: Path) -> None:
+    picture = tmp_path / "timeline.png"
+    done = driple(*SIMULATE, EXAMPLE, "--setting", "V100-P1w2", *QUICK, "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    assert picture.stat().st_size > 10_000
+
+
+def test_bad_options_of_the_simulator_get_one_line(tmp_path: Path) -> None:
+    assert "did you mean" in refused(*SIMULATE, EXAMPLE, "--setting", "V101-P1w2/ho-PCIe")
+    assert "--steps" in driple(*SIMULATE, EXAMPLE, "--steps", 1).stderr
+    assert "--placement" in refused(*SIMULATE, EXAMPLE, "--placement", "anywhere")
+    assert "--method" in refused("predict", EXAMPLE, "--method", "magic")
+    file = "checkpoints/V100-P1w2_ho-PCIe/default.safetensors"
+    assert "--method all" in refused("predict", EXAMPLE, "--checkpoint", file, "--method", "all")
+    both = ("--setting", "V100", "--setting", "2080Ti", "--plot", tmp_path / "x.png")
+    done = driple(*SIMULATE, EXAMPLE, *both)
+    assert done.returncode == 2
+    assert "one --setting" in done.stderr.splitlines()[-1]
+
+
+def test_ops_without_a_formula_are_named(tmp_path: Path) -> None:
+    """One ReLU under a name that nobody knows."""
+    text = Path(ROOT / EXAMPLE).read_text()
+    odd = text.replace('op: "Relu"', 'op: "Fancy"', 1)
+    assert odd != text
+    (tmp_path / "odd.pbtxt").write_text(odd)
+    done = driple(*SIMULATE, tmp_path / "odd.pbtxt", "--setting", "V100-P1w2", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["answers"][0]["job"]["op_types_without_cost"] == {"Fancy": 1}
+    assert "ops without a formula, counted without FLOPs: Fancy (1)" in done.stderr
+
+
+def test_closed_forms_as_json_and_as_a_picture(tmp_path: Path) -> None:
+    picture, setting = tmp_path / "parts.png", "2080Ti-P1w2/ho-10G"
+    done = driple(*ANALYTIC, EXAMPLE, "--setting", setting, "--json", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["answers"]
+    assert found["setting"] == setting
+    assert list(found["methods"]) == ["zhang", "zeng-repaired", "zeng"]
+    for model in found["methods"].values():
+        time = model["iteration_time_s"]["value"]
+        assert sum(model["parts_s"].values()) == pytest.approx(time)
+        assert model["error"]["mean_pct"] > 0
+        low, high = (model["iteration_time_s"]["interval"][end] for end in ("low", "high"))
+        assert low < time
+        assert high is None or high > time
+    assert found["work"]["ops_of_unknown_flops"] == {}
+    assert picture.stat().st_size > 10_000
+
+
+def test_closed_forms_as_a_table() -> None:
+    done = driple(*ANALYTIC, EXAMPLE)
+    assert done.returncode == 0, done.stderr
+    for word in ("compute", "push", "pull", "wait", "aggregation", "held back by", "not known"):
+        assert word in done.stdout
+
+
+def test_bad_input_of_closed_forms_gets_one_line() -> None:
+    ring = refused(*ANALYTIC, EXAMPLE, "--setting", "A100-R8")
+    assert "ring" in ring
+    assert "driple predict JOB --method simulator" in ring
+    assert "no worker" in refused(*ANALYTIC, EXAMPLE, "--setting", "V100-P1w0/ho-1G")
+    assert "no parameter server" in refused(*ANALYTIC, EXAMPLE, "--setting", "V100-P0w2/ho-1G")
+    assert "no graph file" in refused(*ANALYTIC, "nowhere.pb")
+    assert "is no file" in refused(*ANALYTIC, "nowhere/mnist/b1/sgd/sync")
+    assert "no workload is called" in refused(*ANALYTIC, "nowhere")
+    assert "--plot" in refused(*ANALYTIC, EXAMPLE, "--plot", "parts.gif")
+
+
+def test_all_puts_the_measured_value_beside_all_methods(tmp_path: Path) -> None:
+    picture = tmp_path / "compared.png"
+    settings = ("--setting", "CPU-P1w2", "--setting", "V100-P1w2", "--setting", "A100-R8")
+    done = driple(*ALL, MEASURED, *settings, "--steps", 6, "--json", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    cpu, gpu, ring = json.loads(done.stdout)["answers"]
+    assert set(cpu["methods"]) == {
+        "measured", "inspector", "simulator", "zhang", "zeng-repaired", "zeng",
+    }  # fmt: skip
+    assert cpu["methods"]["measured"]["workload"] == "resnet20/cifar10/b24/adam/sync"
+    assert cpu["silent"] == {}
+    assert "measured" in gpu["silent"]
+    assert {"simulator", "zhang", "zeng-repaired", "zeng"} <= set(gpu["methods"])
+    assert "ring" in ring["silent"]["zhang"]
+    assert "simulator" in ring["methods"]
+    assert picture.stat().st_size > 10_000
+    assert cpu["iteration_time_s"]["method"] == "measured"
+    assert "trust the measured time" in cpu["trust"]
+    assert gpu["trust"].startswith("V100-P1w2/ho-PCIe: ")
+
+
+def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
+    """Of an inspector that was calibrated; the others' follow from their errors.
+
+    Of one that an earlier reader's graphs trained, none is stated.
+    """
+    setting = ("--setting", "CPU-P1w2", "--json")
+    shipped = driple(*ALL, MEASURED, *setting, "--steps", 6)
+    stated = json.loads(shipped.stdout)["answers"][0]["methods"]["inspector"]
+    name = "checkpoints/CPU-P1w2_ho-200M/default.safetensors"
+    checkpoint = load_checkpoint(ROOT / name)
+    assert (stated["iteration_time_s"]["interval"] is None) == (
+        checkpoint.reader_version < READER_VERSION
+    )
+    today = replace(checkpoint, reader_version=READER_VERSION, features_version=FEATURES_VERSION)
+    (tmp_path / name).parent.mkdir(parents=True)
+    save_checkpoint(today, tmp_path / name)
+    alone = json.loads(driple("predict", MEASURED, *setting, cwd=tmp_path).stdout)["answers"][0]
+    done = driple(*ALL, MEASURED, *setting, "--steps", 6, cwd=tmp_path)
+    methods = json.loads(done.stdout)["answers"][0]["methods"]
+    found, wanted = (one["iteration_time_s"]["interval"] for one in (methods["inspector"], alone))
+    assert [found["low"], found["high"]] == pytest.approx([wanted["low"], wanted["high"]])
+    time = methods["simulator"]["iteration_time_s"]
+    assert time["interval"]["low"] < time["value"] < time["interval"]["high"]
+
+
+def test_all_claims_no_share_where_the_interval_is_extrapolated() -> None:
+    """A graph of 77 ops is further from all known ones than any that was left out."""
+    tiny = ROOT / "tests/data/graphs/functions.pb.gz"
+    done = driple(*ALL, tiny, "--setting", "CPU-P1w2", "--steps", 6, "--json")
+    inspector = json.loads(done.stdout)["answers"][0]["methods"]["inspector"]
+    assert (inspector["p90_error_pct"], inspector["iteration_time_s"]["interval"]) == (None, None)
+
+
+def test_all_goes_on_without_an_inspector_and_says_so() -> None:
+    """Nobody has an inspector of such a cluster."""
+    setting = "RTX8000-P1w3/ho-25G"
+    done = driple(*ALL, MEASURED, "--setting", setting, "--steps", 6)
+    assert done.returncode == 0, done.stderr
+    assert f"no inspector of preset default for {setting}" in done.stderr
+    assert "simulator" in done.stdout
+
+
+def test_auto_answers_by_the_simulator_where_no_inspector_is_trained() -> None:
+    """The rings have no inspector; with one asked for by name, the refusal lists the others."""
+    ring = ("--setting", "V100-R8/ho-NVLink")
+    done = driple("predict", MEASURED, *ring, *QUICK)
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first == "no inspector is trained for V100-R8/ho-NVLink: the simulator answers"
+    named = ("--setting", "V100-P1w2", *ring, *QUICK, "--json")
+    by_inspector, by_simulator = json.loads(driple("predict", MEASURED, *named).stdout)["answers"]
+    assert by_inspector["method"] == "inspector"
+    assert by_inspector["reason"] == ""
+    assert by_simulator["method"] == by_simulator["iteration_time_s"]["method"] == "simulator"
+    assert "CPU-P1w2/ho-200M" in refused("predict", MEASURED, *ring, "--method", "inspector")
+
+
+def test_auto_and_the_method_that_it_takes_agree() -> None:
+    setting = ("--setting", "V100-R2/ho-NVLink", *QUICK, "--json")
+    auto = json.loads(driple("predict", MEASURED, *setting).stdout)["answers"][0]
+    named = json.loads(driple(*SIMULATE, MEASURED, *setting).stdout)["answers"][0]
+    assert {**auto, "reason": ""} == named

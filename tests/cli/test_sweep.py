@@ -1,0 +1,127 @@
+"""`driple sweep` on the shipped graph of ResNet-50."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from driple.plot.sweep import apart
+from tests.cli.test_main import EXAMPLE, driple, refused
+
+
+def test_a_faster_link_saves_time_until_something_else_holds_back() -> None:
+    done = driple(
+        "sweep", EXAMPLE, "--bandwidth", "1G,10G,100G", "--workers", "2", "--no-limit", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    times = found["estimates"]["iteration_time_s"]
+    assert times["value"] == sorted(times["value"], reverse=True)
+    assert (times["method"], times["source"]) == ("zhang", "simulated")
+    assert found["bottleneck"] == ["server_nic", "server_nic", "server_cpu"]
+
+
+def test_the_table_names_what_holds_back(tmp_path: Path) -> None:
+    picture = tmp_path / "sweep.png"
+    done = driple("sweep", EXAMPLE, "--workers", "1-4", "--bandwidth", "1G,10G", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    assert "held back by" in done.stdout
+    assert picture.stat().st_size > 10_000
+
+
+def test_bad_input_gets_one_line() -> None:
+    assert "--workers" in refused("sweep", EXAMPLE, "--workers", "few")
+    assert "--bandwidth" in refused("sweep", EXAMPLE, "--bandwidth", "fast")
+    assert "--compress" in refused("sweep", EXAMPLE, "--compress", "all")
+
+
+def test_the_closed_form_is_the_simulation_on_one_machine() -> None:
+    """But for the differences between steps; both have the bridge of the containers."""
+    closed = driple("sweep", EXAMPLE, "--setting", "V100-P1w2", "--json")
+    simulated = driple(
+        "predict",
+        EXAMPLE,
+        "--method",
+        "simulator",
+        "--setting",
+        "V100-P1w2",
+        "--steps",
+        40,
+        "--json",
+    )
+    (found,) = json.loads(closed.stdout)["estimates"]["iteration_time_s"]["value"]
+    wanted = json.loads(simulated.stdout)["answers"][0]["iteration_time_s"]["value"]
+    # The shipped graph is of synchronous training.
+    assert abs(found / wanted - 1) < 0.02
+
+
+def test_parameters_that_come_layer_by_layer_save_time() -> None:
+    times = []
+    for exchange in ("step", "layer"):
+        done = driple("sweep", EXAMPLE, "--exchange", exchange, "--json")
+        times += json.loads(done.stdout)["estimates"]["iteration_time_s"]["value"]
+    assert times[1] < times[0]
+    assert "--exchange" in refused("sweep", EXAMPLE, "--exchange", "magic")
+
+
+def test_servers_pass_no_more_than_published_ones_unless_told_to() -> None:
+    options = ("--bandwidth", "10G,100G", "--workers", "4", "--json")
+    limited = driple("sweep", EXAMPLE, *options)
+    (slow, same) = json.loads(limited.stdout)["estimates"]["iteration_time_s"]["value"]
+    assert slow == same
+    assert json.loads(limited.stdout)["bottleneck"] == ["server_cpu", "server_cpu"]
+    assert "--no-limit" in limited.stderr
+    free = driple("sweep", EXAMPLE, *options, "--no-limit")
+    (slow, fast) = json.loads(free.stdout)["estimates"]["iteration_time_s"]["value"]
+    assert fast < 0.5 * slow
+
+
+def test_labels_of_lines_that_end_together_do_not_overlap() -> None:
+    """Order is kept, and what is far from the others stays where it is."""
+    heights = [100.0, 20.0, 20.0, 23.0, 300.0, 309.0]
+    found = apart(heights, 9)
+    assert found[0] == 100
+    assert found[4:] == [300, 309]
+    assert sorted(found) == [found[i] for i in (1, 2, 3, 0, 4, 5)]
+    pairs = pairwise(sorted(found))
+    assert all(high - low >= 9 - 1e-9 for low, high in pairs)
+    assert sum(found[1:4]) == pytest.approx(63)
+
+
+def test_sweep_says_when_servers_share_unevenly_and_what_helps() -> None:
+    """ResNet-50 in turn: one of two servers holds 59 % of the parameters."""
+    done = driple("sweep", EXAMPLE, "--ps", "1,2")
+    assert "one server holds 59 % of the parameters with 2 servers" in done.stdout
+    assert "--placement greedy spreads them" in done.stdout
+    better = driple("sweep", EXAMPLE, "--ps", "1,2", "--placement", "greedy", "--json")
+    worse = driple("sweep", EXAMPLE, "--ps", "1,2", "--json")
+    slow, fast = (
+        json.loads(item.stdout)["estimates"]["iteration_time_s"]["value"][1]
+        for item in (worse, better)
+    )
+    assert fast < slow
+    assert json.loads(better.stdout)["remarks"] == []
+    assert "--placement" in refused("sweep", EXAMPLE, "--placement", "magic")
+
+
+def test_a_grid_that_does_not_fit_is_refused_before_it_is_made() -> None:
+    options = ("--workers", "1-1000000", "--ps", "1-1000", "--compress", "0-0.9")
+    assert "points are more than" in refused("sweep", EXAMPLE, *options)
+
+
+def test_options_of_traces_are_refused_for_jobs_and_the_other_way_round() -> None:
+    assert "--order and --seed: for a job trace" in refused(
+        "sweep", EXAMPLE, "--order", "tic", "--seed", 0
+    )
+    assert "--setting: for a graph or workload" in refused("sweep", "a.npz", "--setting", "V100")
+    assert "leave out options of graphs" in refused("sweep", "a.npz", "--batch-size", 8)
+
+
+def test_a_measured_iteration_sets_the_speed_of_the_devices() -> None:
+    done = driple("sweep", EXAMPLE, "--measured", 0.8, "--json")
+    (time,) = json.loads(done.stdout)["estimates"]["iteration_time_s"]["value"]
+    assert time == pytest.approx(0.8, rel=1e-3)
+    done = driple("sweep", EXAMPLE, "--measured", 0.001)
+    assert done.returncode == 2
+    assert "--measured" in done.stderr.splitlines()[-1]

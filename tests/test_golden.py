@@ -1,0 +1,254 @@
+"""What the old command lines answered is what the new ones answer, to six significant digits.
+
+tests/data/golden/answers.json.gz: an old command line, its exit status, its numbers by path
+    --new_line, new_path--> the new command line and the path in its JSON --> the same number
+
+The numbers were stored before the commands were joined. tests/data/golden/changed.json lists what
+changed since, with the fault that was fixed. The fast suite compares a part of the command lines;
+`pytest -m slow tests/test_golden.py` compares all of them.
+"""
+
+import contextlib
+import gzip
+import io
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driple.cli.main import _run
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "data" / "golden"
+TOLERANCE = 1e-6
+
+# Old command -> new command; `{}` stands for the arguments between command and options.
+COMMANDS = {
+    ("predict",): (("predict",), ("--method", "inspector")),
+    ("simulate",): (("predict",), ("--method", "simulator")),
+    ("compare",): (("predict",), ("--method", "all")),
+    ("model", "zeng"): (("predict",), ("--method", "analytic")),
+    ("model", "zhang"): (("predict",), ("--method", "analytic")),
+    ("whatif",): (("sweep",), ()),
+    ("throughput", "predict"): (("sweep",), ()),
+    ("graph", "show"): (("inspect",), ()),
+    ("stalls", "cost"): (("plan",), ()),
+}
+
+# Old path -> new path: the first pattern that fits, for each old command.
+JOB_FACTS = (r"(unknown_\w+|op_types_without_cost)(/.*)?$", r"job/\1\2")
+ANSWER_FACTS = (JOB_FACTS[0], r"answers/0/job/\1\2")
+SAME_IN_ANSWER = (
+    r"((?:graph|checkpoint|stated_error|targets|workers|work)(?:/.*)?)$",
+    r"answers/0/\1",
+)
+PATHS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
+    ("predict",): (
+        (r"(targets/\w+/\w+)$", r"answers/0/\1/value"),
+        (r"(iteration_time_s|closed_form_s)$", r"answers/0/\1/value"),
+        (r"interval/level$", r"answers/0/iteration_time_s/interval/level"),
+        (r"interval/(targets/\w+/\w+|iteration_time_s)/0$", r"answers/0/\1/interval/low"),
+        (r"interval/(targets/\w+/\w+|iteration_time_s)/1$", r"answers/0/\1/interval/high"),
+        SAME_IN_ANSWER,
+        ANSWER_FACTS,
+    ),
+    ("simulate",): (
+        (r"(targets/\w+/\w+)$", r"answers/0/\1/value"),
+        (r"iteration_time_s$", r"answers/0/iteration_time_s/value"),
+        (r"(workers/\d+/iteration_time_s)$", r"answers/0/\1/value"),
+        SAME_IN_ANSWER,
+        ANSWER_FACTS,
+    ),
+    ("compare",): (
+        # A measured time has no interval any more; both ends were the time itself.
+        (
+            r"settings/0/(methods/measured)/interval_s/\d$",
+            r"answers/0/\1/iteration_time_s/value",
+        ),
+        (r"settings/0/(methods/[\w-]+/iteration_time_s)$", r"answers/0/\1/value"),
+        (
+            r"settings/0/(methods/[\w-]+)/interval_s/0$",
+            r"answers/0/\1/iteration_time_s/interval/low",
+        ),
+        (
+            r"settings/0/(methods/[\w-]+)/interval_s/1$",
+            r"answers/0/\1/iteration_time_s/interval/high",
+        ),
+        (r"settings/0/(.*)$", r"answers/0/\1"),
+        ANSWER_FACTS,
+    ),
+    ("model",): (
+        (r"models/([\w-]+)/iteration_time_s$", r"answers/0/methods/\1/iteration_time_s/value"),
+        (r"models/([\w-]+/.*)$", r"answers/0/methods/\1"),
+        (r"(communication_ratio)$", r"answers/0/\1"),
+        (
+            r"((?:forward_flops|parameter_bytes|pushes|ops_of_unknown_flops|bytes_share_of_unknown)"
+            r"(?:/.*)?)$",
+            r"answers/0/work/\1",
+        ),
+        ANSWER_FACTS,
+    ),
+    ("whatif",): (
+        (
+            r"columns/(bandwidth_bits_per_s|workers|servers|compression)/(\d+)$",
+            r"clusters/\1/\2",
+        ),
+        (r"columns/(\w+)/(\d+)$", r"estimates/\1/value/\2"),
+        JOB_FACTS,
+    ),
+    ("throughput", "predict"): (
+        (r"curve/(\d+)/workers$", r"clusters/workers/\1"),
+        (r"curve/(\d+)/step_s$", r"estimates/iteration_time_s/value/\1"),
+        (r"curve/(\d+)/examples_per_s$", r"estimates/examples_per_s/value/\1"),
+        (r"curve/(\d+)/interval/0$", r"estimates/examples_per_s/interval/low/\1"),
+        (r"curve/(\d+)/interval/1$", r"estimates/examples_per_s/interval/high/\1"),
+        (r"curve/(\d+)/baselines/(.+)$", r"facts/baselines_examples_per_s/\2/\1"),
+        (r"(batch_size|servers|profiled_step_s|knee)$", r"facts/\1"),
+    ),
+    ("graph", "show"): (JOB_FACTS, (r"(.*)$", r"\1")),
+    ("stalls", "cost"): (
+        (r"(offers/\d+)/iteration_s$", r"\1/iteration_time_s/value"),
+        (r"(offers/\d+/(?:communication_pct|epoch_s|epoch_cost))$", r"\1/value"),
+        (r"(offers/\d+)/per_hour$", r"\1/price_per_hour"),
+        JOB_FACTS,
+        (r"(.*)$", r"\1"),
+    ),
+}
+PATHS[("model", "zeng")] = PATHS[("model", "zhang")] = PATHS.pop(("model",))
+
+# Which command lines the fast suite compares: every old command, on some jobs and settings.
+FAST_JOBS = ("01_control", "10_conv3d", "resnet20")
+FAST_SETTINGS = ("V100-P1w2/ho-PCIe", "CPU-P1w2/ho-200M", "A100-R8/ho-NVLink")
+
+
+@cache
+def stored() -> list[dict[str, Any]]:
+    """All old command lines that have a successor here."""
+    with gzip.open(GOLDEN / "answers.json.gz", "rt", encoding="utf-8") as file:
+        entries: list[dict[str, Any]] = json.load(file)
+    return [entry for entry in entries if old_command(entry["command"]) is not None]
+
+
+def old_command(words: list[str]) -> tuple[str, ...] | None:
+    """The old command of a command line; None if it is not of the table."""
+    return next((key for key in COMMANDS if tuple(words[: len(key)]) == key), None)
+
+
+def new_line(words: list[str]) -> list[str]:
+    """The new command line for an old one."""
+    old = old_command(words)
+    assert old is not None
+    command, options = COMMANDS[old]
+    return [*command, *words[len(old) :], *options]
+
+
+def new_path(old: tuple[str, ...], path: str) -> str:
+    """Where the JSON of the new command has the number of an old path."""
+    for pattern, replacement in PATHS[old]:
+        found = re.match(pattern, path)
+        if found:
+            return found.expand(replacement)
+    raise AssertionError(f"{' '.join(old)}: no new path for {path}")
+
+
+def numbers_in(value: object, path: str = "") -> Iterator[tuple[str, float]]:
+    """Every number of a JSON value with the path to it; truth values are none."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int | float):
+        yield path, float(value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from numbers_in(item, f"{path}/{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from numbers_in(item, f"{path}/{index}")
+
+
+def answer(arguments: list[str]) -> tuple[int, dict[str, float]]:
+    """Exit status and numbers of one new command line."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = _run([*arguments, "--json"])
+    return status, dict(numbers_in(json.loads(out.getvalue()))) if status == 0 else {}
+
+
+def differences(entry: dict[str, Any]) -> list[str]:
+    """What differs between an old answer and the new one, one line each."""
+    words = entry["command"]
+    old = old_command(words)
+    assert old is not None
+    status, numbers = answer(new_line(words))
+    if status != entry["status"]:
+        return [f"status was {entry['status']}, now {status}"]
+    found = []
+    for path, before in entry["numbers"].items():
+        place = new_path(old, path)
+        after = numbers.get(place)
+        if after is None or abs(before - after) > TOLERANCE * max(abs(before), abs(after)):
+            found.append(f"{path} was {before}, {place} is {after}")
+    return found
+
+
+@cache
+def changes() -> list[dict[str, str]]:
+    """Jobs whose answers changed by a fault that was fixed since, with the reason."""
+    rows: list[dict[str, str]] = json.loads((GOLDEN / "changed.json").read_text())
+    return rows
+
+
+def reason_of(words: list[str]) -> str:
+    """Why an answer may differ from the stored one; empty if it may not."""
+    line = " ".join(words)
+    return next((row["reason"] for row in changes() if re.search(row["command"], line)), "")
+
+
+def is_fast(words: list[str]) -> bool:
+    """Whether the fast suite compares a command line."""
+    job, *others = words[len(old_command(words) or ()) :]
+    if job.endswith(".npz"):
+        return True
+    fitting = Path(job).stem.partition(".")[0] in FAST_JOBS and "--batch-size" not in others
+    setting = others[others.index("--setting") + 1] if "--setting" in others else ""
+    return fitting and setting in (*FAST_SETTINGS, "") and "paper" not in others
+
+
+LINES = [pytest.param(entry, id=" ".join(entry["command"])) for entry in stored()]
+FAST = [one for one in LINES if is_fast(one.values[0]["command"])]
+
+
+@pytest.mark.parametrize("entry", FAST)
+def test_an_old_answer_is_still_given(
+    entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    if not reason_of(entry["command"]):
+        assert differences(entry) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", LINES)
+def test_every_old_answer_is_still_given(
+    entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    if not reason_of(entry["command"]):
+        assert differences(entry) == []
+
+
+def test_the_part_is_a_part() -> None:
+    """About 25 command lines with every old command among them, with and without an answer."""
+    words = [one.values[0]["command"] for one in FAST]
+    assert 25 <= len(words) <= 60
+    assert {old_command(line) for line in words} == set(COMMANDS)
+    assert {one.values[0]["status"] for one in FAST} == {0, 2}
+
+
+def test_changes_state_a_reason() -> None:
+    for row in changes():
+        assert row["reason"]
+        assert any(re.search(row["command"], " ".join(entry["command"])) for entry in stored())
