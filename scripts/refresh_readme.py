@@ -41,11 +41,13 @@ def unseen_families() -> str:
 
     smape, time = "smape_pct", "iteration_time_median_pct"
     return (
-        f"**On model families that it has never seen** it errs by {span('shipped', smape)} (SMAPE "
-        f"of the twelve numbers) and by {span('shipped', time)} in the iteration time (median), on "
-        f"{len(found)} settings that we measured, each family held out in turn. Gradient-boosted "
-        f"trees on summaries of the graphs err by {span('trees', smape)} and "
-        f"{span('trees', time)}: [accuracy](scripts/studies/accuracy/page.md)."
+        "**On model families that the inspector has not seen** the median error of the iteration "
+        f"time is {span('shipped', time)}, and the error of the twelve numbers "
+        f"{span('shipped', smape)} (SMAPE), on {len(found)} settings that we measured, each family "
+        "held out in turn. "
+        "Gradient-boosted trees on summaries of the graphs have "
+        f"{span('trees', time)} and {span('trees', smape)} "
+        "([study](scripts/studies/accuracy/page.md))."
     )
 
 

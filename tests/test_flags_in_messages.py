@@ -30,6 +30,7 @@ OTHER_PROGRAMS = {
     "driple.profiler.train": "flags of the script `python -m driple.profiler.train`",
     "driple.profiler.api": "command lines of driple.profiler.train",
     "driple.measure.testbed.network": "flags of nsenter",
+    "driple.cli.oldnames": "options that are gone, printed as old names",
 }
 # Flags of other programs that messages name.
 OTHER_FLAGS = {
@@ -40,10 +41,14 @@ OTHER_FLAGS = {
 # The same for all of a package: these commands build their graphs, read them without options, and
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
-_TABLES = "it reads a table of graph files, and no model"
 CANNOT_PRINT = {
-    ("driple.jobs.load.JobOptions", "--data-function"): (("data import",), _TABLES),
-    ("driple.jobs.load.JobOptions", "--loss-function"): (("data import",), _TABLES),
+    **{
+        ("driple.jobs.load.JobOptions", flag): (
+            ("data import",),
+            "it reads graph files, which have no functions of the user",
+        )
+        for flag in ("--data-function", "--loss-function")
+    },
     ("driple.analytic.advice.rate_from_measured", "--measured"): (
         ("predict",),
         "it gives the closed form no measured time",

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,24 @@ def test_what_the_readme_shows_is_what_is_printed(command: str, output: str) -> 
     assert done.returncode == 0, done.stderr
     printed = [line.rstrip() for line in done.stdout.strip().splitlines()]
     assert printed == [line.rstrip() for line in output.splitlines()]
+
+
+@pytest.mark.skipif(find_spec("driple.api") is None, reason="the pages use driple.api")
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_python_examples_run(page: str) -> None:
+    """The Python of a page runs from the root of the checkout."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[0]) > 0
 
 
 def test_set_up_commands_and_links_exist() -> None:

@@ -28,12 +28,11 @@ from driple.analytic.repaired import Exchange, repaired_transfer_s
 from driple.analytic.sweep import Exchange as WhenPulled
 from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
-from driple.catalog import device_named, link_named
 from driple.cluster.topology import Topology
 from driple.codec import Json, from_json
 from driple.errors import ConfigError
 from driple.graph.cost import GraphCost
-from driple.simulate.calibration import Calibration, is_cpu
+from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.storedfiles import parse_json
 
@@ -148,7 +147,7 @@ class ClosedForms:
 
     def error_of(self, scene: Topology, method: str) -> MethodError | None:
         """Error of a method on such clusters; None if it is not known, as on one machine."""
-        on_cpu = is_cpu(scene.devices[0])
+        on_cpu = scene.workers[0].is_cpu
         if scene.num_machines == 1 and not on_cpu:
             return None
         return self.errors.get("CPU" if on_cpu else "servers", {}).get(method)
@@ -213,12 +212,12 @@ def zeng_published(
     work = work_of(job) if work is None else work
     link_loads(scene, 1.0, 1.0)  # refuses rings
     backward = zeng.backward_flops(work.weights)
-    push_s = float(zeng.transfer_s(work.nbytes, _BITS * link_named(scene.link).bytes_per_s))
+    push_s = float(zeng.transfer_s(work.nbytes, _BITS * scene.link_bytes_per_s))
     first = []
-    for name in scene.devices:
-        peak = device_named(name).fp32_flops * (1.0 if fma else 0.5)
+    for device in scene.workers:
+        peak = device.fp32_flops * (1.0 if fma else 0.5)
         # A CPU computes and sends in turn, a GPU sends while it computes.
-        pieces = 1 if is_cpu(name) else work.num_pushes
+        pieces = 1 if device.is_cpu else work.num_pushes
         first.append(
             float(zeng.first_gradient_seconds(1, work.forward_flops, backward, pieces, peak))
         )
@@ -257,16 +256,16 @@ def zeng_repaired(
     """
     work = work_of(job) if work is None else work
     one_machine = scene.num_machines == 1
-    _, load = link_loads(scene, link_named(scene.link).bytes_per_s, calibration.bridge_bytes_per_s)
+    _, load = link_loads(scene, scene.link_bytes_per_s, calibration.bridge_bytes_per_s)
     num_servers, count = len(scene.server_machine), len(scene.devices)
     # The rate of a server with a link of its own that would be as busy.
     rate = count / num_servers / (load * imbalance(job, num_servers))
     how = Exchange(push_s=exchange.push_s) if one_machine else exchange
     link_s, server_s = repaired_transfer_s(work.nbytes, rate, work.num_pushes, how)
     forward, backward, copies = [], [], []
-    for name in scene.devices:
-        seconds = job.times(calibration.device(name)).duration_s
-        copied = 0.0 if is_cpu(name) else work.nbytes * exchange.copy_s_per_byte
+    for device in scene.workers:
+        seconds = job.times(calibration.device(device)).duration_s
+        copied = 0.0 if device.is_cpu else work.nbytes * exchange.copy_s_per_byte
         forward.append(float(seconds[work.is_forward].sum()) + copied)
         backward.append(float(seconds[~work.is_forward].sum()))
         copies.append(copied)

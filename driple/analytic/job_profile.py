@@ -9,6 +9,7 @@ import numpy as np
 
 from driple.analytic.sweep import JobProfile, Points
 from driple.cluster.topology import Topology
+from driple.comm.registry import scheme_named
 from driple.errors import GraphError, SettingError
 from driple.graph.placement import Strategy, server_bytes
 from driple.simulate.calibration import CalibratedDevice, Calibration
@@ -68,7 +69,7 @@ def slowest_device(job: PreparedJob, scene: Topology, calibration: Calibration) 
     Raises:
         SettingError: an unknown device.
     """
-    devices = [calibration.device(name) for name in dict.fromkeys(scene.devices)]
+    devices = [calibration.device(one) for one in dict.fromkeys(scene.workers)]
     return max(devices, key=lambda device: job.plan(device, 1, "round_robin").compute_s)
 
 
@@ -92,8 +93,9 @@ def points_of(
     Raises:
         SettingError: no parameter servers.
     """
+    link_loads(scene, 1.0, 1.0)  # refuses rings
     num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
-    link = calibration.link(scene.link)
+    link = calibration.link(scene.joined_by or scene.link)
     rate = scene.link_bytes_per_s * link.effective_share(scene.num_sharing)
     bridge = calibration.bridge_bytes_per_s
     most = calibration.server_bytes_per_s if limited else np.inf
@@ -126,17 +128,10 @@ def link_loads(scene: Topology, link: float, bridge: float) -> tuple[float, floa
     Raises:
         SettingError: no parameter servers.
     """
-    if not scene.server_machine:
+    found = scheme_named(scene.scheme).link_loads(scene, link, bridge)
+    if found is None:
         raise SettingError(
             "this setting is a ring, and the closed forms are of parameter servers; give a setting "
             "such as V100-P1w2, or use driple predict JOB --method simulator"
         )
-    workers, servers = np.array(scene.worker_machine), np.array(scene.server_machine)
-    here = workers[:, None] == servers[None, :]
-    share = 1 / len(servers)
-    at_worker = [share * here.sum(axis=1).max() / bridge]
-    at_server = [share * here.sum(axis=0).max() / bridge]
-    for machine in range(scene.num_machines):
-        at_worker.append(share * (~here)[workers == machine].sum() / link)
-        at_server.append(share * (~here)[:, servers == machine].sum() / link)
-    return max(at_worker), max(at_server)
+    return found

@@ -14,6 +14,7 @@ from driple.analytic.job_profile import points_of, profile_of, slowest_device
 from driple.analytic.sweep import JobProfile, Points, iteration_seconds
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
+from driple.comm.registry import scheme_named
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import iteration_time_s, simulate_steps
@@ -44,7 +45,7 @@ def quick_step_s(
     """
     scene = topology_of(setting) if scene is None else scene
     reached = calibration or shipped_calibration(setting)
-    if not scene.server_machine:
+    if not scheme_named(scene.scheme).uses_servers:
         still = replace(reached, jitter=0.0)
         return iteration_time_s(scene, simulate_steps(job, scene, still, num_steps=_RING_STEPS))
     points = points_of(job, scene, reached)
@@ -52,7 +53,7 @@ def quick_step_s(
         profile = profile_of(job, slowest_device(job, scene, reached))
         return float(iteration_seconds(profile, points).total_s)
     # Nobody waits for the others, and what is asked for is a worker with the setting's own device.
-    own = scene.devices[next(iter(scene.labelled_workers()))]
+    own = scene.workers[next(iter(scene.labelled_workers()))]
     profile = profile_of(job, reached.device(own))
     alone = iteration_seconds(profile, replace(points, workers=1, deviation=0.0))
     return max(float(alone.total_s), _served_s(profile, points))

@@ -179,20 +179,20 @@ class _Plan:
     may_fall_back: bool = False
 
 
-def _settings_of(
-    settings: str | Setting | Sequence[str | Setting] | None,
-) -> list[Setting]:
-    if settings is None:
-        settings = DEFAULT_SETTING
-    single = isinstance(settings, str | Setting) or not isinstance(settings, Sequence)
-    names = [settings] if single else settings
+def _settings_of(settings: object) -> list[Setting]:
+    given = DEFAULT_SETTING if settings is None else settings
+    names: Sequence[object] = [given]
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        names = given
+    found = []
     for one in names:
         if not isinstance(one, str | Setting):
             raise ConfigError(
                 f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
                 "checkpoint as checkpoint=..."
             )
-    return [one if isinstance(one, Setting) else Setting.parse(one) for one in names]
+        found.append(one if isinstance(one, Setting) else Setting.parse(one))
+    return found
 
 
 def _with_checkpoint(checkpoint: Path | str | Checkpoint, method: str, settings: object) -> _Plan:

@@ -19,6 +19,7 @@ from driple.calibration.batched import BatchedGraph
 from driple.calibration.published import PublishedRun
 from driple.calibration.solver import least_squares
 from driple.catalog import device_named, link_named
+from driple.cluster.schemes import DDP, PS
 from driple.cluster.topology import Topology, copy_s_per_byte
 from driple.comm.ps import ClusterSpec, simulate_cluster
 from driple.comm.ring import RingSpec, passing
@@ -117,11 +118,12 @@ def scene_of_run(run: PublishedRun) -> Topology:
     """The machines of a run: each role on a machine of its own, or all of a ring on one."""
     count = len(run.devices)
     return Topology(
-        devices=run.devices,
+        workers=tuple(device_named(name) for name in run.devices),
         worker_machine=tuple(range(count)) if run.num_servers else (0,) * count,
         server_machine=tuple(range(count, count + run.num_servers)),
-        link=run.link,
-        link_bytes_per_s=link_named(run.link).bytes_per_s,
+        within=None if run.num_servers else link_named(run.link),
+        between=link_named(run.link) if run.num_servers else None,
+        scheme=PS if run.num_servers else DDP,
     )
 
 

@@ -32,7 +32,7 @@ class _Extra:
 
 
 _EXTRAS = (
-    _Extra("plot", ("matplotlib",), "pictures (--plot)"),
+    _Extra("plot", ("matplotlib",), "pictures"),
     _Extra(
         "train",
         ("torch", "torch_geometric", "sklearn", "category_encoders", "pyarrow", "networkx"),

@@ -1,9 +1,6 @@
-"""From the name of a setting to machines: who runs where, on what, joined by which links.
+"""Who runs where: the roles of a scheme on the machines of a cluster.
 
-    2080Ti-P4w4/he-40G -> two machines, each with two servers, a 2080 Ti and a Titan RTX, 40 GbE
-
-Table 6 of the paper names the machines of its settings and what the unlike workers are; settings
-that it does not name get a machine per role, or one for all where they are co-located.
+V100-P1w2/ho-PCIe -> two workers and a server, all on machine 0, joined by PCIe3
 """
 
 from __future__ import annotations
@@ -11,23 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from driple.catalog import Device, device_named, link_named, shipped_hardware
+from driple.catalog import Device, Link, shipped_hardware
+from driple.catalog.catalog import Catalog
+from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting
-from driple.errors import SettingError
+from driple.errors import CatalogError, SettingError
 
-__all__ = ["Topology", "copy_s_per_byte", "known_scene", "topology_of"]
-
-# Devices of all workers in the heterogeneous settings of Table 6, by topology; its machines hold
-# two V100 (two of them) or three 2080 Ti and a Titan RTX (three of them).
-_UNLIKE: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
-    (2, 2): (("2080Ti", "TitanRTX"), ("CPU", "CPU25")),
-    (1, 2): (("CPU", "CPU25"),),
-    (4, 4): (("2080Ti", "TitanRTX", "2080Ti", "TitanRTX"),),
-    (5, 5): (("V100", "V100", "2080Ti", "2080Ti", "2080Ti"),),
-    (5, 10): (("V100",) * 4 + ("2080Ti",) * 6,),
-}
-# Machines that share the roles of a topology (Table 6, "# of GPU machines").
-_MACHINES = {(2, 2): 2, (4, 4): 2, (5, 5): 5, (5, 10): 5}
+__all__ = ["Topology", "copies_s_per_byte", "copy_s_per_byte", "known_scene", "topology_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,23 +22,65 @@ class Topology:
     """A cluster, role by role.
 
     Attributes:
-        devices: device of each worker; the setting's own worker comes first.
+        workers: device of each worker; the setting's own worker comes first.
         worker_machine: machine of each worker.
-        server_machine: machine of each server; empty for a ring.
-        link: name of what joins machines, or the roles of the only one.
-        link_bytes_per_s: nominal rate of that link, each way.
+        server_machine: machine of each server; empty for schemes without.
+        within: link between devices of one machine; None if it is not needed, or not known.
+        between: network between machines; None for a single one.
+        host_links: of each worker's device to its host's memory; empty if they are not known.
+        scheme: under which the exchange is registered.
     """
 
-    devices: tuple[str, ...]
+    workers: tuple[Device, ...]
     worker_machine: tuple[int, ...]
-    server_machine: tuple[int, ...]
-    link: str
-    link_bytes_per_s: float
+    server_machine: tuple[int, ...] = ()
+    within: Link | None = None
+    between: Link | None = None
+    host_links: tuple[Link, ...] = ()
+    scheme: str = DDP
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Name of each worker's device."""
+        return tuple(device.name for device in self.workers)
+
+    @property
+    def joined_by(self) -> Link | None:
+        """What joins machines, or the roles of the only one; None for a device alone."""
+        return self.within if self.between is None else self.between
+
+    @property
+    def link(self) -> str:
+        """Name of what joins machines, or the roles of the only one; empty for a device alone."""
+        return "" if self.joined_by is None else self.joined_by.name
+
+    @property
+    def link_bytes_per_s(self) -> float:
+        """Nominal rate of that link, each way.
+
+        Raises:
+            SettingError: a device alone has no link.
+        """
+        if self.joined_by is None:
+            raise SettingError(
+                f"one {self.devices[0]} alone exchanges nothing; give several devices"
+            )
+        return self.joined_by.bytes_per_s
 
     @property
     def num_sharing(self) -> int:
         """Machines with workers, which share the links: what `LinkEfficiency` was fitted by."""
         return len(set(self.worker_machine))
+
+    @property
+    def num_machines(self) -> int:
+        """How many machines there are."""
+        return 1 + max((*self.worker_machine, *self.server_machine))
+
+    @property
+    def devices_per_machine(self) -> int:
+        """Workers of the machine that has most of them."""
+        return max(Counter(self.worker_machine).values())
 
     def labelled_workers(self) -> dict[int, int]:
         """Workers with the setting's own device: the first of each kind, and how many are of it.
@@ -62,97 +91,70 @@ class Topology:
         kinds: dict[tuple[int, ...], int] = {}
         found: Counter[int] = Counter()
         for worker, (device, machine) in enumerate(
-            zip(self.devices, self.worker_machine, strict=True)
+            zip(self.workers, self.worker_machine, strict=True)
         ):
-            if device == self.devices[0]:
+            if device == self.workers[0]:
                 near = tuple(s for s, place in enumerate(self.server_machine) if place == machine)
                 found[kinds.setdefault(near, worker)] += 1
         return dict(found)
 
-    @property
-    def num_machines(self) -> int:
-        """How many machines there are."""
-        return 1 + max((*self.worker_machine, *self.server_machine))
-
 
 def topology_of(setting: Setting) -> Topology:
-    """The machines of a setting.
+    """Roles on the machines of a setting.
+
+    Servers get the machines without devices; where there are none, they share those of the workers.
 
     Raises:
-        SettingError: unlike workers of which the paper does not tell the devices, or a device or
-            a link that is not in the catalogue, or an NVLink that the device has not.
+        SettingError: unlike workers that nobody described, or a link that does not fit.
+        CatalogError: the catalogue lacks a fact about the device.
     """
-    devices = _devices(setting)
-    num_workers, num_servers = setting.num_workers, setting.num_servers
-    link = _link_name(setting)
-    machines = 1  # co-located
-    if not link_named(link).within_machine:
-        table6 = not setting.homogeneous  # its settings with a network are all of unlike workers
-        machines = _MACHINES.get((num_servers, num_workers), 0) if table6 else 0
-    if not machines or setting.on_cpu:  # each role on its own
-        workers = tuple(range(num_workers))
-        servers = tuple(range(num_workers, num_workers + num_servers))
-    else:
-        workers = tuple(i * machines // num_workers for i in range(num_workers))
-        servers = tuple(i * machines // num_servers for i in range(num_servers))
+    cluster = setting.cluster
+    places = range(len(cluster.machines))
+    free = [place for place in places if not cluster.machines[place].devices]
+    count, num_servers = len(cluster.machines), setting.num_servers
+    servers = tuple(
+        free[i % len(free)] if free else i * count // num_servers for i in range(num_servers)
+    )
     return Topology(
-        devices=devices,
-        worker_machine=workers,
+        workers=cluster.devices,
+        worker_machine=cluster.device_machine,
         server_machine=servers,
-        link=link,
-        link_bytes_per_s=link_named(link).bytes_per_s,
+        within=cluster.link,
+        between=cluster.network,
+        host_links=cluster.host_links,
+        scheme=setting.scheme.name,
     )
 
 
 def known_scene(setting: Setting) -> Topology | None:
-    """The machines of a setting; None where it is not known what they are."""
+    """Roles on the machines of a setting; None where it is not known what they are."""
     try:
         return topology_of(setting)
-    except SettingError:
+    except (SettingError, CatalogError):
         return None
 
 
-def copy_s_per_byte(device: Device) -> float:
+def copies_s_per_byte(topology: Topology) -> tuple[float, ...]:
+    """Seconds of each worker for a byte between its host's memory and its device.
+
+    Raises:
+        CatalogError: the catalogue does not know the link of a device to its host.
+    """
+    if topology.host_links:
+        return tuple(1 / link.bytes_per_s for link in topology.host_links)
+    return tuple(copy_s_per_byte(device) for device in topology.workers)
+
+
+def copy_s_per_byte(device: Device, catalog: Catalog | None = None) -> float:
     """Seconds for a byte between a host's memory and its device, at the nominal rate of their link.
+
+    Args:
+        device: whose host link counts.
+        catalog: holds that link; as installed by default.
 
     Raises:
         CatalogError: the catalogue does not know that link.
     """
     if device.is_cpu:
         return 0.0
-    return 1 / shipped_hardware().host_link(device).bytes_per_s
-
-
-def _link_name(setting: Setting) -> str:
-    """Name of the link in the catalogue: the device's own NVLink or PCIe.
-
-    Workers of a ring that cannot copy to each other go through the host's memory.
-    """
-    if setting.network == "PCIe" and not setting.on_cpu:
-        device = device_named(setting.device)
-        through_host = not setting.num_servers and not device.pcie_peers
-        return shipped_hardware().pcie_link(device, through_host=through_host).name
-    if not setting.network.startswith("NVLink"):
-        return setting.network
-    own = device_named(setting.device).nvlink
-    if own is None:
-        raise SettingError(f"{setting.device} has no NVLink; give another network, such as PCIe")
-    if setting.network not in {"NVLink", own}:
-        raise SettingError(
-            f"{setting.device} has no {setting.network}; give NVLink, which is {own}"
-        )
-    return own
-
-
-def _devices(setting: Setting) -> tuple[str, ...]:
-    """Device of each worker, the setting's own first."""
-    if setting.homogeneous:
-        return (setting.device,) * setting.num_workers
-    for mixture in _UNLIKE.get((setting.num_servers, setting.num_workers), ()):
-        if setting.device in mixture:
-            own = mixture.index(setting.device)
-            return (setting.device, *mixture[:own], *mixture[own + 1 :])
-    raise SettingError(
-        f"what the other workers of {setting.name} are is not known; choose a homogeneous (ho) "
-        "setting, or one of the paper's Table 6"
-    )
+    return 1 / (catalog or shipped_hardware()).host_link(device).bytes_per_s

@@ -1,10 +1,8 @@
-"""Workers that add up their gradients in a ring, step after step, without servers.
-
-    step: compute -> each message of gradients goes round as soon as all workers have it -> update
+"""Ring all-reduce over all devices: the scheme `ddp`.
 
 A ring of n workers passes 2 (n - 1) / n of each byte out of and into every worker (Patarasuk and
-Yuan, JPDC 2009). Messages go round one after another, while the device computes
-on; all workers take part in each, so they end their steps together.
+Yuan, JPDC 2009). A ring over several machines crosses the link within each and the network between
+them; messages take as long as on the slower of the two.
 """
 
 from __future__ import annotations
@@ -15,17 +13,54 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.checks import check_number, check_whole
-from driple.comm.ps import Computing, WorkerRecord, check_rate
-from driple.errors import ConfigError
+from driple.checks import check_number
+from driple.cluster.schemes import DDP
+from driple.cluster.topology import Topology
+from driple.comm.all_reduce import AllReduceStep, one_after_another, simulate_all_reduce
+from driple.comm.records import WorkerRecord, check_rate
+from driple.comm.scheme import Layouts, SchemeStep, link_of, messages_of
+from driple.graph.opgraph import Layout
 from driple.step.plan import StepPlan
 
-__all__ = ["RingSpec", "passing", "simulate_ring"]
+__all__ = ["Ring", "RingExchange", "RingSpec", "passing", "simulate_ring"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-_MOMENT_S = 1e-9  # rounding of sums of times
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RingExchange:
+    """Messages that go round one ring.
+
+    Attributes:
+        count: workers of the ring.
+        bytes_per_s: rate of its slowest link, each way.
+        tensor_s: seconds that each tensor of a message takes besides its bytes: published rings of
+            2, 4 and 8 workers show as much of it.
+
+    Raises:
+        ConfigError: a rate that is not above 0, or a negative time.
+    """
+
+    count: int
+    bytes_per_s: float
+    tensor_s: float
+
+    def __post_init__(self) -> None:
+        check_rate("bytes_per_s", self.bytes_per_s)
+        check_number("tensor_s", self.tensor_s, least=0)
+
+    def seconds(self, sizes: FloatArray, tensors: IntArray) -> FloatArray:
+        """Seconds of each message, shape [num_messages]."""
+        took_s: FloatArray = (
+            2 * (self.count - 1) / self.count * sizes / self.bytes_per_s + tensors * self.tensor_s
+        )
+        return took_s
+
+    def passed_bytes(self, sizes: FloatArray) -> FloatArray:
+        """Bytes of each message that leave a worker, shape [num_messages]."""
+        passed: FloatArray = 2 * (self.count - 1) / self.count * sizes
+        return passed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,91 +89,30 @@ class RingSpec:
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.update_s:
-            raise ConfigError("a ring of no workers; give the update time of one at least")
-        check_rate("bytes_per_s", self.bytes_per_s)
-        for name in ("tensor_s", "jitter", "share"):
-            check_number(name, getattr(self, name), least=0)
-        for seconds in self.update_s:
-            check_number("update_s", seconds, least=0)
+        self.exchange()
+        self.step()
+
+    def exchange(self) -> RingExchange:
+        """How messages go round."""
+        return RingExchange(
+            count=len(self.update_s), bytes_per_s=self.bytes_per_s, tensor_s=self.tensor_s
+        )
+
+    def step(self) -> AllReduceStep:
+        """What workers do besides."""
+        return AllReduceStep(
+            update_s=self.update_s,
+            jitter=self.jitter,
+            overlapped=self.overlapped,
+            share=self.share,
+        )
 
 
 def simulate_ring(
     spec: RingSpec, plans: Sequence[StepPlan], num_steps: int, seed: int = 0
 ) -> list[WorkerRecord]:
-    """Let every worker do its steps.
-
-    Args:
-        spec: the ring.
-        plans: what each worker does in a step; all send the same messages. What they would pull
-            from servers they have.
-        num_steps: steps of each worker.
-        seed: of the jitter.
-
-    Returns:
-        One record per worker.
-
-    Raises:
-        ConfigError: not one plan for each worker, plans with unlike messages, or no steps.
-    """
-    check_whole("num_steps", num_steps, 1)
-    _check_plans(spec, plans)
-    random = np.random.default_rng(seed)
-    records = [WorkerRecord(tx=[(0.0, 0.0)], rx=[(0.0, 0.0)]) for _ in plans]
-    messages = [message for segment in plans[0].segments for message in segment.sends]
-    sizes = spec.share * np.array([message.nbytes for message in messages])
-    tensors = np.array([message.tensors for message in messages])
-    start_s = 0.0
-    for _ in range(num_steps):
-        slowness = np.exp(random.normal(0.0, spec.jitter, len(plans)))
-        ready = [
-            _compute(record, plan, start_s, float(slow))
-            for record, plan, slow in zip(records, plans, slowness, strict=True)
-        ]
-        free_s = max(record.computing[-1].end_s if record.computing else start_s
-                     for record in records)  # fmt: skip
-        if len(plans) > 1 and len(sizes):
-            ready_s = np.max(ready, axis=0)
-            if not spec.overlapped:
-                ready_s = np.full(len(ready_s), free_s)
-            begins, ends = passing(spec, sizes, tensors, ready_s)
-            free_s = max(free_s, float(ends[-1]))
-            _meter(records, sizes, begins, ends)
-        for record, update_s in zip(records, spec.update_s, strict=True):
-            if update_s > 0:
-                record.computing.append(Computing(free_s, free_s + update_s, 1.0, 1.0))
-        start_s = free_s + max(spec.update_s)
-        for record in records:
-            record.step_ends_s.append(start_s)
-    return records
-
-
-def _check_plans(spec: RingSpec, plans: Sequence[StepPlan]) -> None:
-    if len(plans) != len(spec.update_s):
-        raise ConfigError(
-            f"{len(plans)} step plans for a ring of {len(spec.update_s)}; give one for each worker"
-        )
-    counts = {sum(len(segment.sends) for segment in plan.segments) for plan in plans}
-    if len(counts) > 1:
-        raise ConfigError(
-            f"workers of a ring send {' and '.join(map(str, sorted(counts)))} messages a step; all "
-            "must send the same"
-        )
-
-
-def _compute(record: WorkerRecord, plan: StepPlan, start_s: float, slowness: float) -> list[float]:
-    """Run the segments one after another; when each message of gradients is ready."""
-    now_s, ready = start_s, []
-    for segment in plan.segments:
-        end_s = now_s + segment.duration_s * slowness
-        if segment.duration_s > 0:
-            busy, memory = (
-                seconds / segment.duration_s for seconds in (segment.busy_s, segment.memory_s)
-            )
-            record.computing.append(Computing(now_s, end_s, busy, memory))
-        now_s = end_s
-        ready += [now_s] * len(segment.sends)
-    return ready
+    """Let every worker do its steps, as `simulate_all_reduce` has them."""
+    return simulate_all_reduce(spec.step(), spec.exchange(), plans, num_steps, seed)
 
 
 def passing(
@@ -154,24 +128,47 @@ def passing(
         tensors: shape [num_messages], tensors of each.
         ready_s: shape [num_messages], when the last worker has each.
     """
-    count = len(spec.update_s)
-    took_s = 2 * (count - 1) / count * sizes / spec.bytes_per_s + tensors * spec.tensor_s
-    before_s = np.cumsum(took_s) - took_s
-    begins: FloatArray = np.maximum.accumulate(ready_s - before_s) + before_s
-    return begins, begins + took_s
+    return one_after_another(spec.exchange().seconds(sizes, tensors), ready_s)
 
 
-def _meter(
-    records: Sequence[WorkerRecord], sizes: FloatArray, begins: FloatArray, ends: FloatArray
-) -> None:
-    """Note what passes the links of every worker while messages go round."""
-    passed = 2 * (len(records) - 1) / len(records) * sizes
-    took_s = ends - begins
-    rates = np.divide(passed, took_s, out=np.zeros_like(passed), where=took_s > 0)
-    for begin_s, end_s, rate in zip(begins.tolist(), ends.tolist(), rates.tolist(), strict=True):
-        for record in records:
-            for meter in (record.tx, record.rx):
-                last_s = meter[-1][0]
-                if begin_s <= last_s + _MOMENT_S:  # no pause between two messages
-                    meter.pop()
-                meter += [(max(begin_s, last_s), rate), (end_s, 0.0)]
+class Ring:
+    """One ring over all devices of all machines."""
+
+    name = DDP
+    uses_servers = False
+
+    def assumption(self, layout: Layout, num_workers: int) -> str:
+        """What is assumed of a graph that is made for another scheme."""
+        if num_workers < 2:
+            return Layouts.alone(layout)
+        return Layouts.without_servers(
+            layout, "each worker updates all variables itself, and its gradients go round the ring"
+        )
+
+    def error_kind(self, num_workers: int) -> str:
+        """Published runs that say how far its times are off."""
+        return "ring" if num_workers > 1 else "single"
+
+    def link_loads(
+        self, topology: Topology, link: float, bridge: float
+    ) -> tuple[float, float] | None:
+        """The closed forms are of parameter servers: none."""
+        return None
+
+    def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
+        """Records of every worker; the slowest link that the ring crosses sets its rate."""
+        count = len(step.topology.workers)
+        rings = [
+            RingExchange(
+                count=count, bytes_per_s=link.bytes_per_s(count), tensor_s=link.efficiency.tensor_s
+            )
+            for link in (link_of(step, between=False), link_of(step, between=True))
+            if link is not None
+        ]
+        sizes, tensors = messages_of(step)
+        slowest = max(
+            rings,
+            key=lambda ring: float(ring.seconds(sizes, tensors).sum()),
+            default=RingExchange(count=1, bytes_per_s=np.inf, tensor_s=0.0),
+        )
+        return simulate_all_reduce(step.all_reduce, slowest, step.plans, num_steps, seed)

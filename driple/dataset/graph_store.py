@@ -168,7 +168,7 @@ def store_graphs(
     """Put graphs that are there already into a store, as one shard.
 
     Args:
-        graphs: by workload.
+        graphs: graphs by workload.
         setting: the cluster on which they are placed.
         folder: made if need be.
         reader_version: version of the reader that made them.

@@ -1,4 +1,4 @@
-"""What a data set says about its workloads, without reading their graphs.
+"""Labels and details of the workloads of a data set, without reading their graphs.
 
 folder, content hash of a graph -> Found: name, iteration time, where the label comes from
 folder, graph                   -> the same, of measured graphs that an earlier reader has read
@@ -44,7 +44,7 @@ def find_graph(folder: Path, key: str) -> list[Found]:
     """All workloads of a data set with this graph, by name.
 
     Args:
-        folder: of the data set.
+        folder: folder of the data set.
         key: content hash of the graph (`driple.dataset.example.graph_hash`).
 
     Raises:
@@ -72,8 +72,8 @@ def find_measured_step(folder: Path, graph: OpGraph) -> list[Found]:
     number of ops of each optimizer and accumulator on the servers.
 
     Args:
-        folder: of the data set.
-        graph: of the step.
+        folder: folder of the data set.
+        graph: graph of the step.
 
     Raises:
         DatasetError: no data set there, or a damaged one.
@@ -100,7 +100,7 @@ def _ops_of(graph: OpGraph) -> Iterable[tuple[str, str, int]]:
 
 
 def _updates_of(graph: OpGraph) -> dict[str, int]:
-    """How many ops of each optimizer, and accumulators of gradients, run elsewhere."""
+    """Number of ops of each optimizer, and of accumulators of gradients, that run elsewhere."""
     return {
         ops.op_type: ops.num_nodes
         for ops in graph.remote

@@ -68,7 +68,7 @@ def read_perf_table(
 
     Args:
         path: the table.
-        setting: of the jobs; rows of other GPUs are left out.
+        setting: setting of the jobs; rows of other GPUs are left out.
         graphs: folder with a graph file for each job, named after it (`JOB.pbtxt`, `JOB.pb.gz`).
         max_bytes: largest graph file that is read.
         options: how unknown dimensions of the graphs are settled.

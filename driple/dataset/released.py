@@ -80,7 +80,7 @@ def read_released(path: str | Path, setting: Setting) -> Dataset:
 
     Args:
         path: the file.
-        setting: that it was measured on; the files do not tell.
+        setting: setting that it was measured on; the files do not state it.
 
     Raises:
         DatasetError: no such file, too large, damaged, of another form, or with more in it than
@@ -126,7 +126,7 @@ def read_released(path: str | Path, setting: Setting) -> Dataset:
 
 
 def read_torch_file(file: Path) -> Any:
-    """What a file of `torch.save` holds, if that is only tensors in plain containers.
+    """Content of a file of `torch.save`, if it is only tensors in plain containers.
 
     Raises:
         DatasetError: no such file, too large, damaged, or with more in it.

@@ -45,7 +45,7 @@ __all__ = ["SHARED_GRAPHS", "SimulationPlan", "simulate_store"]
 SHARED_GRAPHS = "zoo"  # folder of the graphs beside the data sets
 _PARTS = "parts"
 _ADVICE = "delete it, and run again"
-# Workers take turns on the same servers, so many of them tell as much in fewer steps.
+# Workers take turns on the same servers, so many of them show as much in fewer steps.
 _MOST_WORKER_STEPS = 200
 
 
@@ -58,7 +58,7 @@ class SimulatedRow:
         setting: full name of the setting.
         targets: the twelve targets, in the order of `TARGET_NAMES`.
         iteration_time_s: seconds of an iteration.
-        patterns: of bursts, by resource.
+        patterns: patterns of bursts, by resource.
 
     Raises:
         ConfigError: another number of targets, or other resources.
@@ -77,12 +77,12 @@ class SimulatedRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulationPlan:
-    """What is simulated.
+    """Configuration of a simulated data set.
 
     Attributes:
         settings: all of them, for each graph.
         num_steps: most steps of the fastest worker.
-        seed: of the differences between steps.
+        seed: random seed of the differences between steps.
     """
 
     settings: tuple[Setting, ...]
@@ -120,7 +120,7 @@ def simulate_store(
 
     Raises:
         DatasetError: the store or the folder cannot be read or written.
-        GraphError: a graph does not tell what its ops compute on.
+        GraphError: a graph lacks the signatures of its ops.
         SettingError: a setting that cannot be simulated.
     """
     folder = Path(out)
@@ -156,7 +156,7 @@ def simulate_store(
             licence="Apache-2.0",
             steps=plan.steps_on(setting),
             seed=plan.seed,
-            iteration_time_error=reached.error_of(setting, topology_of(setting).link),
+            iteration_time_error=reached.error_of(setting, topology_of(setting).joined_by or ""),
             calibration=reached.about,
         )
         made = Dataset(

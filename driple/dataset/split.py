@@ -72,7 +72,7 @@ def given_split(examples: Sequence[Example]) -> Split | None:
     """The split that a data set came with: `part` in the details of each example, or none.
 
     Raises:
-        DatasetError: only some examples tell their part, or a part is unknown.
+        DatasetError: only some examples state their part, or a part is unknown.
     """
     parts = [example.details.get("part") for example in examples]
     if not any(parts):
@@ -84,7 +84,7 @@ def given_split(examples: Sequence[Example]) -> Split | None:
     odd = len(parts) - sum(map(len, rows.values()))
     if odd:
         raise DatasetError(
-            f"{odd} workload(s) tell no part of the data set, or an unknown one; import it again"
+            f"{odd} workload(s) have no part of the data set, or an unknown one; import it again"
         )
     return Split(**rows)
 

@@ -7,8 +7,8 @@
 
 Entry points: `read_dataset`, `read_datasets`, `write_dataset`. All three files are written in full
 and flushed under temporary names before the first takes its place, so a full disk or a kill leaves
-the old data set. `graphs.parquet` takes its place first: whoever only adds workloads can be killed
-even between the renames, and the folder still reads.
+the old data set. `graphs.parquet` takes its place first: a program that only adds workloads can be
+killed even between the renames, and the folder still reads.
 """
 
 from __future__ import annotations

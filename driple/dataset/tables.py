@@ -42,7 +42,7 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def write_table(table: pa.Table, file: Path, encodings: dict[str, str]) -> None:
-    """Write a table as it stands; whoever calls sees to a temporary name.
+    """Write a table in place; the caller chooses a temporary name.
 
     Args:
         table: what to write.

@@ -19,11 +19,12 @@ from driple.catalog import link_named
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
 from driple.codec import Json, json_field, to_dict
+from driple.comm.registry import scheme_named
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
 from driple.graph.cost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
-from driple.simulate.calibration import Calibration, is_cpu, shipped_calibration
+from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = ["JobKind", "StatedError", "job_kind", "stated_error"]
 
@@ -150,17 +151,20 @@ def stated_error(
         GraphError: the graph holds no shapes of its ops' inputs.
         SettingError: an unknown device or link.
     """
-    if is_cpu(setting.device):
+    if setting.on_cpu:
         return _on_cpu(setting, calibration or shipped_calibration(setting))
     kind = job if isinstance(job, JobKind) else job_kind(job, cost)
     if kind.unlike:
         return StatedError(runs=kind.unlike)
     checked = shipped_checked_runs() if runs is None else runs
     like = [run for run in checked if run.half == kind.half]
-    if setting.num_servers:
+    cluster_kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
+    if cluster_kind == "servers":
         return _on_servers(setting, _scene(setting, scene), checked, half=kind.half)
-    if setting.num_workers > 1:
+    if cluster_kind == "ring":
         return _on_ring(setting, _scene(setting, scene), like)
+    if cluster_kind != "single":
+        return StatedError(runs=f"no published run uses the scheme {setting.scheme.name}")
     return _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
 
 
@@ -181,7 +185,7 @@ def _on_ring(setting: Setting, scene: Topology, like: Sequence[CheckedRun]) -> S
             f"{setting.num_workers}"
         )
     fastest = max((run.link for run in rings), key=_rate)
-    if several and _rate(scene.link) > _rate(fastest):
+    if several and scene.link_bytes_per_s > _rate(fastest):
         return StatedError(
             runs=f"no published ring {where} has a faster network than {fastest}, this one has "
             f"{scene.link}"
@@ -233,7 +237,7 @@ def _unlike_clusters(setting: Setting, scene: Topology, clusters: Sequence[Check
     if scene.num_machines == 1:
         return "published runs with parameter servers are on several machines"
     fastest = max((run.link for run in clusters), key=_rate)
-    if _rate(scene.link) > _rate(fastest):
+    if scene.link_bytes_per_s > _rate(fastest):
         return f"published runs with parameter servers have networks of up to {fastest}"
     return ""
 

@@ -122,7 +122,7 @@ ON_SUMMARIES = frozenset(BASELINES) - {"mean"}
 
 
 def limited_threads(threads: int | None) -> AbstractContextManager[object]:
-    """A context in which scikit-learn uses so many threads; None leaves them as they are."""
+    """A context in which scikit-learn uses this many threads; None leaves them as they are."""
     _require_sklearn()
     import sklearn.ensemble  # so that no fit's time holds the import
     import sklearn.neighbors  # noqa: F401  # likewise
@@ -133,7 +133,7 @@ def limited_threads(threads: int | None) -> AbstractContextManager[object]:
 
 
 class _Regressor(Protocol):
-    """What of scikit-learn's regressors is used here."""
+    """Interface of scikit-learn's regressors."""
 
     def fit(self, rows: FloatArray, values: FloatArray) -> object:
         """Learn values [n, 12] of rows [n, F]."""

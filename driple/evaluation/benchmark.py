@@ -1,4 +1,4 @@
-"""What the arena compares and what comes out of it: folds, means over seeds, the table, the JSON.
+"""The benchmark's results: folds, means over seeds, the table, the JSON.
 
     ArenaConfig  ->  Fold, Fold, ...  ->  ArenaResult  ->  rows of a table, JSON
 
@@ -48,12 +48,12 @@ _DIGITS = {NRMSE: 4, SMAPE: 1, TIME: 1, TRAINING: 1}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArenaConfig:
-    """What is compared on what.
+    """Methods, data set and splits of a benchmark.
 
     Attributes:
         methods: names of baselines or presets, `simulator`, or `transferred`.
         split: `random`: one fold per seed; `family`: one fold per seed and model family.
-        seeds: of the splits; each method keeps its own seed for weights and batches.
+        seeds: seeds of the splits; each method keeps its own seed for weights and batches.
         max_epochs: replaces the presets' own, to save time; shown in the result.
         patience_epochs: likewise.
         threads: CPU threads while training; None leaves them as they are.
@@ -76,7 +76,7 @@ class ArenaConfig:
                 raise ConfigError(f"{flag} needs one value or more, each once, got {values!r}")
 
     def overridden(self, settings: TrainConfig) -> TrainConfig:
-        """How weights are found, with what the arena replaces."""
+        """Training configuration, with the benchmark's replacements."""
         if self.max_epochs is not None:
             settings = replace(settings, max_epochs=self.max_epochs)
         if self.patience_epochs is not None:
@@ -90,8 +90,8 @@ class Fold:
 
     Attributes:
         method: name of the baseline or preset, or `simulator`.
-        seed: of the split.
-        family: that was held out; empty on random splits.
+        seed: random seed of the split.
+        family: family that was held out; empty on random splits.
         scores: errors on the test part.
         validation: errors on the validation part; None for methods that do not use it.
         train_seconds: wall time of training.
@@ -120,10 +120,10 @@ class Fold:
         return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
 
     def record(self, versions: Mapping[str, str]) -> FoldRecord:
-        """As it is stored.
+        """Form that is stored.
 
         Args:
-            versions: of what made it, by name.
+            versions: versions of what made it, by name.
         """
         return FoldRecord(
             method=self.method,
@@ -162,10 +162,10 @@ class SeedScores:
     """One method on all folds of one seed.
 
     Attributes:
-        seed: of the split.
+        seed: random seed of the split.
         scores: mean over the seed's folds, each fold counting the same.
         time_median_pct: median absolute error of the iteration time over all tested workloads.
-        train_seconds: of one training, mean over the folds.
+        train_seconds: seconds of one training, mean over the folds.
     """
 
     seed: int
@@ -174,7 +174,7 @@ class SeedScores:
     train_seconds: float
 
     def numbers(self) -> dict[tuple[str, str], float]:
-        """What the table shows, by section and name."""
+        """Cells of the table, by section and name."""
         nrmse, smape_pct = self.scores.nrmse.tolist(), self.scores.smape_pct.tolist()
         return {
             **{(NRMSE, name): error for name, error in zip(TARGET_NAMES, nrmse, strict=True)},
@@ -206,7 +206,7 @@ class ScoreSpread:
         return cls(float(np.mean(values)), std)
 
     def to_text(self, digits: int) -> str:
-        """Such as `12.3 ± 0.4`."""
+        """Text such as `12.3 ± 0.4`."""
         spread = "" if self.std is None else f" ± {self.std:.{digits}f}"
         return f"{self.mean:.{digits}f}{spread}"
 
@@ -218,7 +218,7 @@ class TableRow:
     Attributes:
         section: `NRMSE`, `SMAPE %`, `iteration time error %` or `training`.
         name: target, `all 12`, `mean`, `median` or `seconds`.
-        by_seed: by method and seed; the smaller the better.
+        by_seed: errors by method and seed; the smaller the better.
     """
 
     section: str
@@ -227,7 +227,7 @@ class TableRow:
 
     @property
     def values(self) -> dict[str, ScoreSpread]:
-        """By method, over all its seeds."""
+        """Results by method, over all its seeds."""
         return {method: self._over(method, seeds) for method, seeds in self.by_seed.items()}
 
     @property
@@ -322,7 +322,7 @@ class ArenaResult:
         return found
 
     def coverage(self, method: str) -> Coverage | None:
-        """How often a method's intervals held the label; None if a fold of it has none."""
+        """Share of a method's intervals that contained the label; None if a fold of it has none."""
         folds = [(fold.sureness, fold.predictions) for fold in self.folds_of(method)]
         known = [(sureness, rows) for sureness, rows in folds if sureness is not None]
         if not known or len(known) < len(folds):
@@ -358,7 +358,7 @@ class ArenaResult:
         ]
 
     def to_json_dict(self) -> dict[str, Json]:
-        """What was compared, the table by method, then the folds without their predictions."""
+        """The comparison, the table by method, then the folds without their predictions."""
         rows = self.rows()
         return {
             "data_set": self.dataset.name,

@@ -1,4 +1,4 @@
-"""How the error of a transfer falls with the number of measured workloads, and where it would go.
+"""Learning curve of a transfer: error by number of measured workloads, and its extrapolation.
 
     sizes n1 < n2 < ... of the labels -> a transfer each -> errors on one test part
     log error = a - b log n, b drawn to that of the shipped settings -> from the last error on
@@ -21,7 +21,7 @@ __all__ = ["CurvePoint", "LearningCurve", "curve_sizes", "learning_curve", "why_
 # Of 25 transfers with 12 labels three were 70 times worse than with 24, and a line through such
 # points promises what no label brings. From 20 on no doubling changed an error over 1.4 times.
 LEAST_SIZE = 20
-WORTH_IT = 0.05  # relative gain of twice the labels below which measuring is said to be done
+WORTH_IT = 0.05  # relative gain of twice the labels below which measuring is not recommended
 # Of the 25 curves in scripts/studies/transfer (decision 0008): the mean slope; what it weighs
 # against a curve's own slope, in squared doublings; and how far four of five forecasts of the next
 # doubling are off at most, in slope.
@@ -50,7 +50,7 @@ class LearningCurve:
     """Errors at growing sizes, and how they are expected to go on.
 
     Attributes:
-        points: by size; the last one is of all labels.
+        points: points by size; the last one is of all labels.
         slope: b of log error = a - b log n; 0 where more labels do not help.
     """
 
@@ -59,7 +59,7 @@ class LearningCurve:
 
     @classmethod
     def through(cls, points: Sequence[CurvePoint]) -> LearningCurve:
-        """From two points or more: the least-squares slope b, with w * (b - typical)^2 added.
+        """Curve through two points or more: least-squares slope b, with w * (b - typical)^2 added.
 
         One curve's points are so uncertain that its own slope alone forecasts worse than the
         typical one (decision 0008).
@@ -72,7 +72,7 @@ class LearningCurve:
         return cls(points=tuple(points), slope=max(float(slope), 0.0))
 
     def nrmse_at(self, size: int) -> float:
-        """The average NRMSE to expect with so many labels; an estimate, from the last point on."""
+        """Expected average NRMSE with this many labels; an estimate, from the last point on."""
         return self._continued(size, self.slope)
 
     def nrmse_range(self, size: int) -> tuple[float, float]:
@@ -82,7 +82,7 @@ class LearningCurve:
 
     @property
     def gain_of_doubling(self) -> float:
-        """By which share the error is expected to fall with twice the labels."""
+        """Share by which the error is expected to fall with twice the labels."""
         return _gain(self.slope)
 
     @property
@@ -98,7 +98,7 @@ class LearningCurve:
 
     @property
     def advice(self) -> str:
-        """What to do, as surely as the range allows."""
+        """Advice, as certain as the range allows."""
         if self.gain_range[0] >= WORTH_IT:
             return "measuring more is worth it"
         if self.worth_measuring_more:
@@ -146,7 +146,7 @@ def learning_curve(run: Callable[[int], CurvePoint], last: CurvePoint) -> Learni
     """The curve up to a transfer that is done already; None if there are too few labels for one.
 
     Args:
-        run: transfers on so many labels, and scores as `last` was scored.
+        run: transfers on this many labels, and scores as `last` was scored.
         last: the transfer on all labels, which is done.
     """
     sizes = curve_sizes(last.size)
@@ -161,7 +161,7 @@ def curve_sizes(size: int) -> list[int]:
 
 
 def why_no_curve(size: int) -> str:
-    """What a transfer with too few labels for a curve has in its place."""
+    """Replacement for the curve of a transfer with too few labels."""
     return (
         f"no learning curve: it takes {2 * LEAST_SIZE} workloads to learn from, here are {size}; "
         f"elsewhere twice the workloads brought {100 * _gain(TYPICAL_SLOPE):.0f} % less error"

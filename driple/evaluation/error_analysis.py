@@ -1,11 +1,11 @@
-"""Where the error of one method is: families, targets, the worst workloads, error over floor.
+"""Error of one method by family and target, the worst workloads, and error over floor.
 
     ArenaResult, method  ->  Breakdown  ->  tables, JSON
 
-The floor is what no predictor gets below: how far two runs of one workload differ, as the data set
-has measured it on the workloads that ran more than once (`driple.trace.repeatability`). Noise has
-no direction: where all iterations of a family are told too slow, it is the model. Simulated labels
-have no noise at all. Pure.
+The floor is the difference of two runs of one workload, below which no predictor gets. The data set
+measured it on the workloads that ran more than once (`driple.trace.repeatability`). Noise has no
+direction: if all iterations of a family are predicted too slow, the cause is the model. Simulated
+labels have no noise at all. Pure.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["ErrorBreakdown", "OverFloor", "WorkloadError", "break_down"]
 FloatArray = npt.NDArray[np.float64]
 
 NUM_WORST = 10
-# Fewer workloads of a family tell neither its direction nor its noise.
+# Fewer workloads of a family show neither its direction nor its noise.
 NUM_TO_LEAN, NUM_TO_REPEAT = 3, 2
-LEANING_SHARE = 0.75  # of a family's workloads that are told too slow, or too fast
+LEANING_SHARE = 0.75  # of a family's workloads that are predicted too slow, or too fast
 TIME_NAME = "iteration_time"
 
 
@@ -74,7 +74,7 @@ class OverFloor:
 
     Attributes:
         name: target, `all 12` or `iteration_time`.
-        smape_pct: of the method, mean over all tested workloads, percent.
+        smape_pct: SMAPE of the method, mean over all tested workloads, percent.
         floor_pct: SMAPE between two runs of one workload, percent; None if nothing ran twice.
     """
 
@@ -90,7 +90,7 @@ class OverFloor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorBreakdown:
-    """Where the error of one method is.
+    """Error of one method, broken down.
 
     Attributes:
         method: its name.
@@ -136,9 +136,9 @@ class ErrorBreakdown:
 
 
 def break_down(result: ArenaResult, method: str) -> ErrorBreakdown:
-    """Where the error of a method is, over all seeds and folds.
+    """Break down the error of a method, over all seeds and folds.
 
-    Every test of a workload counts the same; the table of the arena lets every fold count the same.
+    Every test of a workload counts the same; in the table of the benchmark, every fold does.
 
     Raises:
         ConfigError: the result holds no fold of that method.
@@ -252,10 +252,10 @@ def _floor(repeat: Repeatability, name: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Evidence:
-    """What tells noise of the labels from errors of the model.
+    """Separate noise of the labels from errors of the model.
 
     Attributes:
-        families: by workload.
+        families: families by workload.
         repeats_pct: SMAPE between two runs, by workload that ran more than once.
         time_floor_pct: the same of the iteration time, mean over them; None if nothing ran twice.
         simulated: whether the labels come from the simulator, which says the same each time.
@@ -289,7 +289,7 @@ class _Evidence:
         return self._by_other_runs(self.families[workload], smape_pct)
 
     def _by_other_runs(self, family: str, smape_pct: float) -> str:
-        """By the repeated workloads of the family, or those of all."""
+        """Reason by the repeated workloads of the family, or of all families."""
         mine = [pct for name, pct in self.repeats_pct.items() if self.families.get(name) == family]
         if len(mine) >= NUM_TO_REPEAT and max(mine) < smape_pct / 2:
             return (
@@ -308,7 +308,7 @@ class _Evidence:
         )
 
     def _leans_with_its_family(self, workload: str) -> str:
-        """How far the family is told too slow or too fast; empty if it is not, or not this one.
+        """Sentence on a family that is predicted too slow or too fast; empty if this one is not.
 
         It leans if its median is further off than two runs of one workload are, and most of its
         workloads are off in that direction.
@@ -324,4 +324,4 @@ class _Evidence:
         if abs(self.leanings[workload]) <= floor:
             return ""
         way = "slow" if middle > 0 else "fast"
-        return f"the family is told {100 * abs(np.expm1(middle)):.0f} % too {way} (median)"
+        return f"the family is predicted {100 * abs(np.expm1(middle)):.0f} % too {way} (median)"

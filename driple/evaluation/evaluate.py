@@ -1,4 +1,4 @@
-"""The arena: every method on every fold of a data set, by the same rules.
+"""The benchmark: every method on every fold of a data set, by the same rules.
 
     Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  ArenaResult
 
@@ -54,7 +54,7 @@ _INSTANT = frozenset({"mean", "knn", SIMULATOR})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArenaProgress:
-    """How far the arena is: which fold, and how far the training of that fold."""
+    """Progress of a benchmark: the fold, and the progress of its training."""
 
     method: str
     fold: str
@@ -149,7 +149,7 @@ def _presets(config: ArenaConfig, presets: Mapping[str, Preset]) -> dict[str, Pr
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
-    """Where a fold is: its seed, the family held out (or none), and its rows."""
+    """Place of a fold: its seed, the family held out (or none), and its rows."""
 
     seed: int
     family: str
@@ -171,7 +171,7 @@ def _places(dataset: Dataset, config: ArenaConfig) -> Iterator[_Place]:
 
 @dataclass(kw_only=True)
 class _Arena:
-    """What all folds share."""
+    """Data that all folds share."""
 
     dataset: Dataset
     config: ArenaConfig
@@ -255,7 +255,7 @@ class _Arena:
         )
 
     def _decides(self, method: str, place: _Place) -> str:
-        """What a method's folds depend on beside the data set and the split."""
+        """Dependencies of a method's folds, apart from the data set and the split."""
         if method == TRANSFERRED:
             return self.moved.decides(place.seed, place.family)
         if method in self.presets:

@@ -1,4 +1,4 @@
-"""Where the arena keeps a fold and its training: under a hash of all that decides it.
+"""Files of a fold and its training, under a hash of everything that decides it.
 
 data set, split, method, what the method depends on --fold_key--> folds/KEY.json.gz, runs/KEY
 
@@ -33,13 +33,13 @@ _ADVICE = "delete it, and run again"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoldRecord:
-    """A finished fold as its file holds it; the attributes are those of `arena.Fold`.
+    """A finished fold as its file holds it; the attributes are those of `benchmark.Fold`.
 
     Attributes:
         fold: family that was held out, and seed, in words.
         test: errors on the test part.
         epochs: number of epochs trained.
-        versions: of what made it, by name.
+        versions: versions of what made it, by name.
         format: number of the format.
     """
 
@@ -77,10 +77,10 @@ def fold_key(dataset: Dataset, mark: str, split: Split, method: str, decides: st
 
 
 def run_folder(work_dir: Path, dataset: Dataset, mark: str, split: Split, preset: Preset) -> Path:
-    """Where the arena trains a preset on a split, so that nothing is trained twice.
+    """Folder in which a preset is trained on a split, so that nothing is trained twice.
 
     Args:
-        work_dir: of the arena.
+        work_dir: working folder of the benchmark.
         dataset: what is learned.
         mark: its fingerprint.
         split: its parts.
@@ -91,7 +91,7 @@ def run_folder(work_dir: Path, dataset: Dataset, mark: str, split: Split, preset
 
 
 def fold_file(work_dir: Path, key: str) -> Path:
-    """Where the arena keeps a finished fold."""
+    """File of a finished fold."""
     return work_dir / "folds" / f"{key}.json.gz"
 
 

@@ -1,10 +1,10 @@
-"""What a pre-trained inspector already knows of the workloads on which a transfer tests.
+"""Overlap of pre-training and test workloads of a transfer (leakage check).
 
     checkpoint, its file --run folder, or data set and seed 0--> names that it learned from
     those, tested names  --> Known: how many are among both
 
 A workload has the same graph on every setting, so an inspector that learned from it elsewhere is
-not asked about anything new. A checkpoint itself does not tell its split: the folder of its run
+not asked about anything new. A checkpoint itself does not contain its split: the folder of its run
 does (`runfiles.py`); without it the split is taken to be that of seed 0, as of all shipped ones.
 """
 
@@ -29,7 +29,7 @@ USUAL_SEED = 0  # of the split, of `driple train` and of all shipped inspectors
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """How much of a test part the source of a transfer has learned from.
+    """Part of a test set that the source of a transfer has learned from.
 
     Attributes:
         tested: workloads of the test part.
@@ -46,11 +46,11 @@ class Known:
 def known_tests(
     checkpoint: Checkpoint, file: Path, tested: Iterable[str], roots: Sequence[Path]
 ) -> Known | None:
-    """How many of the tested workloads an inspector has learned from; None if nothing tells.
+    """Number of tested workloads that an inspector has learned from; None if unknown.
 
     Args:
         checkpoint: the pre-trained inspector.
-        file: from which it was read.
+        file: checkpoint file from which it was read.
         tested: names of the workloads.
         roots: folders in which the source's data set is looked for, by its name.
     """

@@ -1,4 +1,4 @@
-"""Which methods the arena can compare on a data set, and why it cannot the others.
+"""Methods that can be compared on a data set, and the reasons against the others.
 
     Dataset, names or `all`  ->  Chosen: names, reasons of those left out
 
@@ -25,7 +25,7 @@ TRANSFERRED = "transferred"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chosen:
-    """What can be compared.
+    """A method that can be compared.
 
     Attributes:
         methods: names, in the order of the table.
@@ -77,9 +77,9 @@ def choose_methods(
 def _reason_against(
     method: str, dataset: Dataset, simulated: StoredLabels | None, source: Dataset | None
 ) -> str:
-    """Why a method cannot be compared on a data set; empty if it can."""
+    """Reason why a method cannot be compared on a data set; empty if it can."""
     if method in {*ON_SUMMARIES, TRANSFERRED} and dataset.is_grouped:
-        return "its graphs are known by their groups alone, which tell no FLOPs and no op counts"
+        return "its graphs are known by their groups alone, without FLOPs and op counts"
     if method == TRANSFERRED:
         return _reason_against_source(dataset, source)
     return _reason_against_simulator(dataset, simulated) if method == SIMULATOR else ""

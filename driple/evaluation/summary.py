@@ -2,7 +2,7 @@
 
     OpGraph --op cost, traffic, remote ops-->  vector [NUM], one number for each of SUMMARY_NAMES
 
-All of it is told by the graph itself; nothing comes from the workload's name or details.
+All of it comes from the graph itself, nothing from the workload's name or details.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["SUMMARY_NAMES", "Summaries", "summary_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Ops with which parameter servers apply a gradient; one of them tells the optimizer.
+# Ops with which parameter servers apply a gradient; one of them identifies the optimizer.
 _OPTIMIZERS = ("GradientDescent", "Momentum", "Adam", "RMSProp")
 # In synchronous training servers accumulate the gradients of all workers before they apply them.
 _ACCUMULATOR = "ConditionalAccumulator"
@@ -61,7 +61,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
     """One workload's summary.
 
     Args:
-        graph: of one worker's training step, with signatures.
+        graph: graph of one worker's training step, with signatures.
 
     Returns:
         Shape [len(SUMMARY_NAMES)]: logarithms of 1 + FLOPs, bytes and counts, then flags of 0 or 1.
@@ -69,7 +69,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
         models times their length; 0 in a graph with another loss.
 
     Raises:
-        GraphError: the graph does not tell what its ops compute on.
+        GraphError: the graph lacks the signatures of its ops.
     """
     cost = cost_of_graph(graph)
     by_kind = cost_by_kind(graph, cost)
@@ -107,7 +107,7 @@ class Summaries:
 
         Raises:
             DatasetError: graphs of which only the groups are known.
-            GraphError: graphs that do not tell what their ops compute on.
+            GraphError: graphs that lack the signatures of their ops.
         """
         rows = [self._row(example) for example in examples]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(SUMMARY_NAMES))
@@ -116,8 +116,8 @@ class Summaries:
         graph = example.graph
         if isinstance(graph, GroupedGraph):
             raise DatasetError(
-                f"workload {example.workload!r}: only the groups of its graph are known, and tell "
-                "no FLOPs and no op counts; give a data set with whole graphs"
+                f"workload {example.workload!r}: only the groups of its graph are known, "
+                "without FLOPs and op counts; give a data set with whole graphs"
             )
         if id(graph) not in self._made:
             self._made[id(graph)] = (graph, summary_of(graph))

@@ -1,4 +1,4 @@
-"""The arena's method `transferred`: an inspector of another setting, tuned on the fold (section 4).
+"""The method `transferred`: an inspector of another setting, tuned on the fold (section 4).
 
     source Dataset, the fold's seed and family --train `default`--> Checkpoint, kept as a run
     Checkpoint + the fold's training labels --transfer--> TrainResult
@@ -34,14 +34,14 @@ __all__ = ["Moved", "trained_once"]
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """Where inspectors come from, and how they are tuned.
+    """Source of the inspectors, and the configuration of their tuning.
 
     Attributes:
         source: labels of the other setting.
-        preset: that its inspectors are trained with.
-        config: of the arena, whose overrides hold for both trainings.
-        work_dir: of the arena, in whose runs the source's inspectors are kept.
-        groupings: of the graphs, shared with the arena's.
+        preset: preset that its inspectors are trained with.
+        config: configuration of the benchmark, whose overrides hold for both trainings.
+        work_dir: working folder of the benchmark, in whose runs the source's inspectors are kept.
+        groupings: groupings of the graphs, shared with those of the benchmark.
     """
 
     source: Dataset
@@ -84,11 +84,11 @@ class Moved:
 
         Args:
             dataset: labels of the setting that is learned.
-            split: of the fold.
+            split: split of the fold.
             run: folder of the transfer.
-            seed: of the split.
-            family: that is held out; empty on a random split.
-            options: of both trainings.
+            seed: random seed of the split.
+            family: family that is held out; empty on a random split.
+            options: options of both trainings.
         """
         checkpoint = self._pretrained(seed, family, options)
         return transfer(

@@ -28,7 +28,7 @@ __all__ = ["InspectorInput", "build_input"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InspectorInput:
-    """What the inspector takes of one graph.
+    """Input of the inspector for one graph.
 
     Attributes:
         features: shape [num_groups, F], float32, sums over each group, or log(1 + sum)
@@ -41,7 +41,7 @@ class InspectorInput:
         num_ops: nodes of the graph, and with a context those that run elsewhere.
         unknown_op_types: op types that the table lacks, encoded as 0, and how many of those ops
             they are.
-        facts: of the graph (`facts.py`); FLOPs only where costs are asked for.
+        facts: statistics of the graph (`facts.py`); FLOPs only where costs are asked for.
     """
 
     features: npt.NDArray[np.float32]
@@ -77,7 +77,7 @@ def build_input(
         num_groups: M, where the policy's own is not wanted (the policy `proportional` while
             training takes it from the batch: `proportional_num_groups`).
         groupings: where groupings are kept, if the same graph is built for several tables.
-        cost: of this graph, where it is known already.
+        cost: costs of this graph, where it is known already.
 
     Raises:
         GraphError: the graph has no nodes, is grouped already and context or costs are asked for,

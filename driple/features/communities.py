@@ -85,8 +85,8 @@ class _Fluid:
     """The state of the algorithm; plain lists, since they are walked one number at a time.
 
     Attributes:
-        neighbours: of each node, in the order of the edges.
-        community: of each node, -1 for none yet.
+        neighbours: neighbours of each node, in the order of the edges.
+        community: community of each node, -1 for none yet.
         foreign: how many neighbours of each node are in a community that is not its own.
         sizes: nodes of each community.
         density: 1 / size of each community.
@@ -285,7 +285,7 @@ def _share_groups(components: list[IntArray], num_groups: int) -> list[tuple[Int
 def _apportion(sizes: list[int], num_groups: int) -> list[int]:
     """Share groups in proportion to the sizes: each at least 1, none more than its size.
 
-    Groups go one after another to whoever has the most nodes per group (Jefferson's method), ties
+    Groups go one after another to the part with the most nodes per group (Jefferson's method), ties
     to the first; what the sizes cannot take is not given out.
     """
     shares = [1] * len(sizes)

@@ -1,4 +1,4 @@
-"""How an inspector's input is built from a graph (paper, sections 3.1.2 and 3.1.3)."""
+"""Configuration of an inspector's input (paper, sections 3.1.2 and 3.1.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADVICE = "train it anew"  # configurations are read from checkpoints alone
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputConfig:
-    """How graphs become inspector inputs; the checkpoint carries it.
+    """Configuration that turns graphs into inspector inputs; the checkpoint contains it.
 
     Attributes:
         policy: `uniform`: every graph gets `num_groups` groups; `proportional`: log10 of the mean
@@ -48,7 +48,7 @@ class InputConfig:
     components: Components = "largest"
     features: Features = "paper"
     context: Context = "none"
-    # Configurations from before servers were told apart lack it.
+    # Configurations from before this field was added lack it.
     num_servers: int = field(default=1, metadata=json_field(may_lack=True))
 
     def __post_init__(self) -> None:

@@ -1,9 +1,9 @@
-"""What a training step costs, of each group and of the whole graph (ours).
+"""Costs of a training step, of each group and of the whole graph (ours).
 
     OpGraph --cost_of_graph--> FLOPs, bytes, executions, left elements of each node
             --> sums over groups [M, 4], logarithms of sums over kinds of ops and of the traffic [C]
 
-Sizes alone do not tell a convolution from an addition of the same size; these sums do.
+Sizes alone do not distinguish a convolution from an addition of the same size; these sums do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def group_costs(cost: GraphCost, groups: npt.NDArray[np.int32]) -> FloatArray:
     """Sums over each group of `COST_FEATURE_NAMES`, loops counted in full.
 
     Args:
-        cost: of the graph.
+        cost: costs of the graph.
         groups: shape [num_nodes], group of each node, -1 for none.
 
     Returns:
@@ -67,7 +67,7 @@ def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> Float
 
     Args:
         graph: the graph of one worker's training step.
-        cost: of the graph.
+        cost: costs of the graph.
         num_servers: parameter servers that hold the variables; a step waits for the fullest.
     """
     flops, moved, runs, left = cost_by_kind(graph, cost)
@@ -95,7 +95,7 @@ def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> Float
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:
     """Gradient accumulators (none in asynchronous training), updates, and what these compute.
 
-    Updates behind resource handles have no output that tells their size: those of the op type that
+    Updates behind resource handles have no output that shows their size: those of the op type that
     has most are taken for updates of all that the worker reads.
     """
     accumulators, updates, flops = 0, 0, 0.0

@@ -117,7 +117,7 @@ def context_vector(graph: OpGraph, table: Mapping[str, float]) -> npt.NDArray[np
 
 
 def unknown_op_types(graph: OpGraph, table: Mapping[str, float], *, remote: bool) -> dict[str, int]:
-    """How often each op type occurs that the table lacks; remote ops counted too if `remote`."""
+    """Number of ops of each type that the table lacks; remote ops count, too, if `remote`."""
     counts = graph.op_type_counts()
     if remote:
         for ops in graph.remote:

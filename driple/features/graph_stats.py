@@ -1,4 +1,4 @@
-"""A few facts of a graph that a user knows too, to tell whether an inspector has seen its like.
+"""Statistics of a graph that show whether an inspector has seen similar graphs.
 
 OpGraph -> ops, tensor bytes, FLOPs, batch size
 """
@@ -23,11 +23,11 @@ FACT_WORDS = {
 
 
 def graph_facts(graph: AnyGraph, cost: GraphCost | None = None) -> dict[str, float]:
-    """Facts by the names of `FACT_WORDS`; those that the graph does not tell are left out.
+    """Facts by the names of `FACT_WORDS`; facts that the graph lacks are left out.
 
     Args:
         graph: the graph.
-        cost: of the graph, if it is known; there are no FLOPs without it.
+        cost: costs of the graph, if it is known; there are no FLOPs without it.
     """
     facts = {
         "num_nodes": float(graph.num_nodes),

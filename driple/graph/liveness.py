@@ -1,9 +1,9 @@
-"""Which ops of a graph a step runs: TensorFlow leaves out what nobody reads.
+"""Ops of a graph that a step runs: TensorFlow leaves out ops that nobody reads.
 
 OpGraph -> updates and tensors sent (the step) -> all that leads to them -> what data of it is read
 
 An op that only control edges lead on from gives no data to the step: TensorFlow's Grappler turns it
-into a NoOp, unless it does something besides giving a tensor. The gradient by the input images is
+into a NoOp, unless it does something else than giving a tensor. The gradient by the input images is
 one: `Optimizer.minimize` has other gradients wait for it, and nobody reads it.
 """
 

@@ -33,7 +33,7 @@ LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadReport:
-    """What the reader met that it could not take at face value; nothing here is an error.
+    """Remarks of the reader on a graph; none of them is an error.
 
     Attributes:
         nodes_in_file: nodes of the file, before inlining and before any was left out.
@@ -87,7 +87,7 @@ class ReadReport:
 
     @property
     def unknown_words(self) -> str:
-        """What is unknown, to follow `since` or a colon; empty if nothing is."""
+        """Unknown sizes and turns in words, to follow `since` or a colon; empty if none."""
         found = []
         if self.unknown_share > 0:
             found.append(f"{100 * self.unknown_share:.2g} % of the nodes have unknown dimensions")
@@ -133,7 +133,7 @@ def _no_pairs() -> npt.NDArray[np.int32]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic:
-    """What data edges carry between the worker and other machines in one step.
+    """Traffic of data edges between the worker and other machines in one step.
 
     One output of one node crosses once for each device that reads it.
 
@@ -196,7 +196,7 @@ class OpGraph:
         traffic: what crosses to and from other machines; with variables on servers, whatever the
             layout.
         report: what the reader met on the way.
-        signatures: what nodes compute on, each once; empty in a graph that does not tell.
+        signatures: what nodes compute on, each once; empty in a graph without this information.
         signature_of: shape [num_nodes], int32, position of each node's signature.
         executions: shape [num_nodes], int64, runs of each node in a step: 1 outside of loops.
         is_training: whether it is a training step, with gradients.
@@ -258,7 +258,7 @@ class OpGraph:
         return len(self.edges)
 
     def op_type_counts(self) -> Counter[str]:
-        """How often each op type occurs."""
+        """Number of nodes of each op type."""
         return Counter(self.op_types)
 
 

@@ -1,4 +1,4 @@
-"""What a user adds to a graph file: sizes that it leaves open, which train op, turns of a loop."""
+"""Options for reading a graph file: sizes that it leaves open, the train op, turns of a loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _no_inputs() -> Mapping[str, tuple[int, ...]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadOptions:
-    """How unknown dimensions and choices of a graph are settled.
+    """Values for dimensions and choices that a graph leaves open.
 
     Attributes:
         batch_size: samples per step of a worker; binds the unknown first dimension of its inputs.

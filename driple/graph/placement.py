@@ -1,4 +1,4 @@
-"""Which server holds each variable, as TensorFlow's `replica_device_setter` decides it.
+"""Placement of variables on servers, as TensorFlow's `replica_device_setter` decides it.
 
 parameters in the order of the program -> round robin, or always to the emptiest -> server of each
 """

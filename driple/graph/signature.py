@@ -1,4 +1,4 @@
-"""What an op computes on: shapes and types of its inputs and outputs, shared by many nodes.
+"""Signatures of ops: shapes and types of inputs and outputs, shared by many nodes.
 
 A ResNet has thousands of nodes and a few hundred signatures, so what an op costs is worked out once
 per signature (`driple.graph.cost`), and a data set stores each once.
@@ -31,7 +31,7 @@ class Tensor:
 
     Attributes:
         shape: sizes, -1 where unknown; None for an unknown rank.
-        dtype: number of TensorFlow's DataType; 0 if nothing tells.
+        dtype: number of TensorFlow's DataType; 0 if unknown.
         is_parameter: whether it is a variable's value, read (and cast) but not computed with.
     """
 

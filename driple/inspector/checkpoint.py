@@ -5,7 +5,7 @@
 The file owns all that is needed to predict: structure, grouping, op-type table, scalers, order of
 the targets, setting, where the labels come from, metrics. No pickle, no classes. Loading takes
 nothing at face value: names, shapes, types and values of everything are checked, and what is wrong
-is told in one line.
+is reported in one line.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Checkpoint:
         intervals: how wrong it is, on known and on unknown kinds of graphs; None if not calibrated.
         setting: cluster setting, such as `V100-P1w2/ho-PCIe`.
         provenance: where the labels come from: `measured`, `simulated` or `published`.
-        trained_on: data set, number of workloads, date and the like.
+        trained_on: data set, number of workloads, date and sources.
         metrics: errors on the test split, by name.
         preset: preset it was trained with.
         versions: versions of what trained it, by name.
@@ -376,7 +376,7 @@ def _check_weights(
 
 
 def _trained_on(fields: Mapping[str, object]) -> TrainedOn:
-    """What is recorded of the training."""
+    """Record of the training."""
     stored = {_TRAINED_ON: object_of(fields, _TRAINED_ON)}
     read = from_json(
         dict[str, TrainedOn],

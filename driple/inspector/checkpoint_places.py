@@ -1,4 +1,4 @@
-"""Where the checkpoint of a setting lies: the folder `checkpoints/` here, or the installed ones."""
+"""Location of a setting's checkpoint: the folder `checkpoints/` here, or the installed ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def checkpoint_path(setting: Setting, preset: str) -> Path:
     """The checkpoint file of a setting and preset.
 
     Raises:
-        CheckpointError: there is none; the message tells which presets of the setting there are,
+        CheckpointError: there is none; the message lists the presets of the setting,
             or else which settings.
     """
     for folder in _folders():

@@ -58,7 +58,7 @@ class CostPrior:
         columns: for each sum, which entries of the context it adds up.
         rates: shape [12, len(columns) + 1], not negative, in each target's unit; the last column
             is the constant.
-        floor: shape [12], above 0; no target is told to be less.
+        floor: shape [12], above 0; no target is predicted to be less.
         read: after a transfer, the law that the inspector was trained to read, of the same columns;
             None where it is this one.
     """
@@ -122,7 +122,7 @@ class CostPrior:
 def columns_of(
     context_names: Sequence[str], law_names: Sequence[Sequence[str]] = LAW_NAMES
 ) -> tuple[tuple[int, ...], ...]:
-    """Where the sums of the law are in a context.
+    """Positions of the sums of the law in a context.
 
     Args:
         context_names: entries of the context.

@@ -3,7 +3,7 @@
     GroupBatch -> member 0, member 1, ... -> [E, B, 12] while training, their mean [B, 12] otherwise
 
 Members begin with different weights and drop different activations; on a hundred labels their mean
-is more accurate than any of them, and how far they are apart tells how sure it is.
+is more accurate than any of them, and the distance between them shows its uncertainty.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def run_inspector(
     """Scaled targets of one graph, shape [12]: the mean over the members.
 
     Args:
-        weights: by the names of the torch model's state.
+        weights: weights by the names of the torch model's state.
         config: structure of the model.
         num_groups: M of the model, from which its depth follows.
         item: the scaled input; it may have fewer groups than M.
@@ -171,7 +171,7 @@ def _set2set(weights: Weights, num_steps: int, h: Array) -> Array:
 
 
 def _joined(item: InspectorInput) -> Array:
-    """Which groups are joined, shape [M, M], normed, for all layers of all members."""
+    """Normalised adjacency of groups, shape [M, M], for all layers of all members."""
     looped = _adjacency(item) + np.eye(item.num_groups, dtype=np.float32)
     scale = 1 / np.sqrt(looped.sum(axis=1))
     mixed: Array = looped * scale[:, None] * scale[None, :]
@@ -195,7 +195,7 @@ def _leaky_relu(x: Array, slope: float) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    """By tanh, which neither overflows nor warns."""
+    """Sigmoid by tanh, which neither overflows nor warns."""
     half = np.float32(0.5)
     out: Array = np.tanh(half * x)
     out *= half

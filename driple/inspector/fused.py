@@ -51,7 +51,7 @@ def shared_stages(h: Tensor, adjacency: Tensor, weights: StageWeights, num_stage
     Args:
         h: shape [B, M, H].
         adjacency: shape [B, M, M], normalised and symmetric; no gradient flows to it.
-        weights: of the one stage that is repeated.
+        weights: weights of the one stage that is repeated.
         num_stages: K - 1.
 
     Returns:

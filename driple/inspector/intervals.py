@@ -1,4 +1,4 @@
-"""How sure a prediction is: intervals around each number, wider for graphs unlike the known ones.
+"""Intervals around each predicted number, wider for graphs unlike the known ones.
 
     scaled context -> distance to the nearest training graph -> near, far or beyond
     distance, whether it is warned of -> half-widths [13] of the logarithm
@@ -76,7 +76,7 @@ class Intervals:
                 raise ConfigError(f"{name} intervals are negative; train it anew")
 
     def distance(self, context: npt.ArrayLike) -> float:
-        """From a scaled context [C] to the nearest training graph."""
+        """Distance from a scaled context [C] to the nearest training graph."""
         row = np.asarray(context, dtype=np.float64)[None, :]
         return float(nearest_distances(row, self.known)[0])
 
@@ -93,7 +93,7 @@ class Intervals:
 
         Args:
             numbers: the targets and the iteration time.
-            distance: of the graph to the nearest training graph.
+            distance: distance of the graph to the nearest training graph.
             warned: whether it is outside of the training graphs in any way.
         """
         half = half_widths_at(
@@ -152,9 +152,9 @@ def half_widths_at(
     """Half-widths of the logarithm for one graph, shape [13].
 
     Args:
-        near: for graphs near to training graphs, shape [13].
+        near: errors for graphs near to training graphs, shape [13].
         far: for others, and those that are warned of; None where the near ones serve for all.
-        distance: of the graph to the nearest training graph.
+        distance: distance of the graph to the nearest training graph.
         threshold: largest distance that counts as near.
         reach: up to which distance half-widths are known; beyond, they grow in proportion.
         warned: whether it is outside of the training graphs in any way.
@@ -178,7 +178,7 @@ def conformal_quantile(
     Args:
         errors: shape [n, columns].
         level: between 0 and 1.
-        families: of each error.
+        families: families of each error.
 
     Returns:
         Shape [columns]; None where n is too small for the level (9 errors are needed for 0.9).

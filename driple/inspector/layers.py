@@ -21,10 +21,10 @@ ATTENTION_NEGATIVE_SLOPE = 0.2
 
 
 class GraphLayer(Protocol):
-    """What the model needs of a layer."""
+    """Interface of a layer."""
 
     def prepare(self, adjacency: Tensor) -> Tensor:
-        """What `forward` needs of the graphs; computed once per batch."""
+        """Matrices for `forward`; computed once per batch."""
 
     def __call__(self, h: Tensor, structure: Tensor) -> Tensor:
         """Convolve h, shape [B, M, F_in], to [B, M, F_out]."""

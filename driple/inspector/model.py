@@ -123,7 +123,7 @@ class Inspector(nn.Module):
         return cast(GraphLayer, self.first.conv).prepare(batch.adjacency)
 
     def _repeated(self, stage: Stage | None, h: Tensor, structure: Tensor, times: int) -> Tensor:
-        """One stage so many times over."""
+        """One stage, repeated."""
         if stage is None:
             return h
         if self.fused:

@@ -14,7 +14,7 @@ __all__ = ["outdated_words"]
 
 
 def outdated_words(checkpoint: Checkpoint) -> str:
-    """What differs, what that means for an answer, which command makes a new checkpoint.
+    """Sentence on the difference, its consequence, and the command that makes a new checkpoint.
 
     Empty if the checkpoint was trained with the reader and the features of this program.
     """
@@ -36,7 +36,7 @@ def outdated_words(checkpoint: Checkpoint) -> str:
 
 
 def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
-    """Which command helps."""
+    """Advice on the command to run."""
     if newer:
         return f"{upgrade_hint()} gets the newer program"
     setting = checkpoint.setting

@@ -52,7 +52,7 @@ _TIMES = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """What a checkpoint says about one graph, and where it knows it from.
+    """Prediction of a checkpoint for one graph, with its provenance.
 
     Attributes:
         setting: cluster setting that the prediction holds for.
@@ -68,7 +68,7 @@ class Prediction:
         level: share of true values that the intervals hold; None without intervals, and where
             they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
-            the checkpoint was not calibrated, or the graph is too far off to tell.
+            the checkpoint was not calibrated, or the graph is too far outside of its range.
         strange: in what the graph is unlike all that the checkpoint has learned from.
         outdated: that the checkpoint was trained with another version of the reader or of the
             features; empty if it was not.
@@ -95,7 +95,7 @@ class Prediction:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why this answer is a guess: a contradiction, or where nothing was compared, strangeness.
+        """Reasons why this is a guess: a contradiction or, without a comparison, strangeness.
 
         A graph can be unlike all that was learned and the answer still right, so that the closed
         form decides where there is one.
@@ -106,7 +106,7 @@ class Prediction:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What else to know: strangeness that is no warning, and amounts that cannot be."""
+        """Further remarks: strangeness that is no warning, and impossible amounts."""
         found = () if self.closed_form_s is None else self.strange
         if Setting.parse(self.setting).on_cpu:  # 100 % is one core of several
             return found
@@ -243,7 +243,7 @@ class Predictor:
 
 
 def _runner(checkpoint: Checkpoint) -> Callable[[InspectorInput], npt.NDArray[np.float32]]:
-    """From one scaled input to its scaled targets: by NumPy, or by torch where it has to be."""
+    """Function from one scaled input to its scaled targets: by NumPy, or by torch if needed."""
     weights, config, num_groups = checkpoint.weights, checkpoint.config, checkpoint.num_groups
     if config.needs_torch:
         return torch_runner(weights, config, num_groups, checkpoint.num_tuned)
@@ -254,9 +254,9 @@ def predict(graph: OpGraph, checkpoint: Checkpoint, *, cost: GraphCost | None = 
     """Predict how the training job of the graph will use the cluster.
 
     Args:
-        graph: of one worker's step.
+        graph: graph of one worker's step.
         checkpoint: the inspector.
-        cost: of this graph, where it is known already.
+        cost: costs of this graph, where it is known already.
 
     Raises:
         GraphError: the graph has no nodes.
@@ -328,14 +328,14 @@ def beyond_training(
     *,
     num_ops: int,
 ) -> list[str]:
-    """In what a graph is outside of what an inspector has learned from, a sentence for each.
+    """Sentences on how a graph lies outside of the range that an inspector has learned from.
 
     Args:
         trained_on: what the checkpoint records of its training graphs.
-        intervals: of the checkpoint.
-        facts: of the graph (`inputs.facts`).
+        intervals: intervals of the checkpoint.
+        facts: statistics of the graph (`inputs.facts`).
         unknown_op_types: how many ops there are of each type that the checkpoint lacks.
-        distance: of the graph to the nearest training graph (`Intervals.distance`).
+        distance: distance of the graph to the nearest training graph (`Intervals.distance`).
         num_ops: ops among which the unknown ones were counted.
     """
     found = []

@@ -53,7 +53,7 @@ class Residuals:
                 raise ConfigError("residuals hold no finite float32 numbers; train anew")
 
     def at(self, contexts: npt.ArrayLike) -> FloatArray:
-        """What is added to the scaled outputs, shape [m, 12], of scaled contexts [m, C]."""
+        """Correction of the scaled outputs, shape [m, 12], for scaled contexts [m, C]."""
         near = nearness(differences(contexts, self.learned), self.length)
         added: FloatArray = near @ self.coefficients.astype(np.float64)
         return added

@@ -31,7 +31,7 @@ LOG_FLOOR_SHARE = 1e-4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetScaler:
-    """How the 12 targets are scaled for learning.
+    """Scaling of the 12 targets for learning.
 
     `max` (paper): divided by the largest label of the training split. What the model gives is
     multiplied by it again, negative or not. `log`: logarithm, then mean 0 and standard deviation 1;
@@ -42,7 +42,7 @@ class TargetScaler:
         kind: `max` or `log`.
         offset: shape [12]; 0 for `max`, mean of the logarithms for `log`.
         scale: shape [12], above 0; the largest label, or the standard deviation of the logarithms.
-        floor: shape [12]; for `log` the smallest label that is told apart, in the target's unit.
+        floor: shape [12]; for `log` the smallest label that is distinguished, in the target's unit.
     """
 
     kind: TargetScale
@@ -102,13 +102,13 @@ class TargetScaler:
         return scaled
 
     def inverse(self, scaled: npt.ArrayLike, base: FloatArray | None = None) -> FloatArray:
-        """What the model gives, shape [n, 12], to targets; nothing is clamped."""
+        """Outputs of the model, shape [n, 12], as targets; nothing is clamped."""
         values: FloatArray = np.asarray(scaled, dtype=np.float64) * self.scale + self.offset
         if base is not None:
             values = values + base
         if self.kind == "max":
             return values
-        with np.errstate(over="ignore"):  # whoever asked finds the infinity, not a warning
+        with np.errstate(over="ignore"):  # the caller finds the infinity, not a warning
             return np.exp(values)
 
     def to_dict(self) -> dict[str, Json]:
@@ -123,7 +123,7 @@ class TargetScaler:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputScaler:
-    """How features and context are scaled: not at all (paper), or to mean 0 and deviation 1.
+    """Scaling of features and context: none (paper), or to mean 0 and deviation 1.
 
     Attributes:
         kind: `identity` or `standard`.
@@ -211,7 +211,7 @@ class InputScaler:
 
 
 def label_floor(labels: FloatArray) -> FloatArray:
-    """Smallest label of each target that a logarithm tells apart, shape [12], above 0."""
+    """Smallest label of each target that a logarithm distinguishes, shape [12], above 0."""
     largest = labels.max(axis=0)
     return LOG_FLOOR_SHARE * np.where(largest > 0, largest, 1.0)
 

@@ -27,7 +27,7 @@ def weight_shapes(config: InspectorConfig, num_groups: int, num_tuned: int = 0) 
 
 
 def member_prefix(number: int) -> str:
-    """What the names of the weights of a member begin with, where there are several."""
+    """Prefix of the weight names of a member, where there are several."""
     return f"members.{number}."
 
 

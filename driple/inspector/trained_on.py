@@ -47,7 +47,7 @@ class TrainedOn:
         data_set: name of the data set.
         date: day of the training, ISO format.
         epochs: epochs done.
-        fingerprint: of the data set (`driple.dataset.fingerprint`).
+        fingerprint: hash of the data set (`driple.dataset.fingerprint`).
         label_error: error of the simulator's iteration times, where labels are simulated.
         label_sources: `measured`, `simulated` or `published`, each once.
         num_train: workloads of the training part.

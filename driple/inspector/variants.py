@@ -29,7 +29,7 @@ def torch_runner(
     """A function from one scaled input to its scaled targets, shape [12].
 
     Args:
-        weights: by the names of the torch model's state.
+        weights: weights by the names of the torch model's state.
         config: structure of the model.
         num_groups: M of the model.
         num_tuned: repeated layers, counted from the last, that have the second set of weights.

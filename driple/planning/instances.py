@@ -10,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from driple.catalog import Instance, shipped_catalog
-from driple.catalog.catalog import with_instances
+from driple.catalog import Instance, shipped_catalog, shipped_hardware
+from driple.catalog.catalog import Catalog, with_instances
 from driple.catalog.rows import Row, parse_table
+from driple.cluster.names import machines_setting
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.planning.plainyaml import MAX_YAML_BYTES, read_plain_yaml
+from driple.plainyaml import MAX_YAML_BYTES, read_plain_yaml
 from driple.storedfiles import read_bytes
 
-__all__ = ["Instance", "choose_instances", "instance_setting", "read_instances"]
+__all__ = [
+    "Instance",
+    "choose_instances",
+    "device_alone",
+    "instance_setting",
+    "read_instances",
+]
 
 FORMAT = 1
 _MOST_NAMED = 20  # instances that an error lists
@@ -41,12 +48,15 @@ def read_instances(own_files: Sequence[Path] = ()) -> Mapping[str, Instance]:
     return with_instances([_rows(file) for file in own_files])
 
 
-def instance_setting(instance: Instance, machines: int = 1) -> Setting:
+def instance_setting(
+    instance: Instance, machines: int = 1, catalog: Catalog | None = None
+) -> Setting:
     """Ring all-reduce over all devices of one machine, or of several.
 
     Args:
         instance: to rent.
         machines: how many of them.
+        catalog: devices and links; as installed by default.
 
     Raises:
         ConfigError: several, and their network is not known.
@@ -56,12 +66,27 @@ def instance_setting(instance: Instance, machines: int = 1) -> Setting:
             f"{instance.name} has no network_gbps, which {machines} of them need; add it to your "
             "--instances file"
         )
-    return Setting(
-        device=instance.device,
-        num_servers=0,
-        num_workers=instance.num_devices * machines,
-        network=instance.interconnect if machines == 1 else f"{instance.network_gbps:g}G",
+    known = catalog or shipped_hardware()
+    device = known.device(instance.device)
+    several = instance.num_devices > 1
+    if machines > 1 and several:
+        links = f"{instance.interconnect}+{instance.network_gbps:g}G"
+        return machines_setting(known, device, machines, instance.num_devices, links)
+    network = f"{instance.network_gbps:g}G" if machines > 1 else instance.interconnect
+    return Setting.parse(
+        f"{device.name}-R{instance.num_devices * machines}/ho-{network}", catalog=known
     )
+
+
+def device_alone(instance: Instance, catalog: Catalog | None = None) -> Setting:
+    """One device of an instance, which exchanges nothing.
+
+    Args:
+        instance: to rent.
+        catalog: devices and links; as installed by default.
+    """
+    known = catalog or shipped_hardware()
+    return Setting.parse(f"{instance.device}-R1/ho-{instance.interconnect}", catalog=known)
 
 
 def choose_instances(known: Mapping[str, Instance], names: Sequence[str]) -> list[Instance]:

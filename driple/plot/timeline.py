@@ -32,7 +32,6 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    from driple.catalog import device_named
     from driple.simulate.counters import traces_of_worker
 
     workers = made.records[:_MOST_WORKERS]
@@ -55,7 +54,7 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
             period_s=period_s,
             start_s=start_s,
             end_s=end_s,
-            window_s=device_named(made.scene.devices[column]).counter_window_s,
+            window_s=made.scene.workers[column].counter_window_s,
         )
         axes[0, column].set_title(f"worker {column}: {made.scene.devices[column]}", fontsize=9)
         for row, resource in enumerate(RESOURCES):

@@ -143,7 +143,7 @@ def read_profile(folder: Path) -> StallProfile:
             found[int(step), int(repeat)] = read_json(file)
     except (OSError, ValueError) as error:
         raise MeasureError(
-            f"{folder} holds no stall profile ({error}); make one with driple profile run --out "
+            f"{folder} holds no stall profile ({error}); make one with driple profile run --output "
             f"{folder}"
         ) from error
     if about.get("format") != FORMAT:

@@ -14,10 +14,12 @@ from importlib.resources import files
 
 import numpy as np
 
-from driple.catalog import DEVICES, Device, device_named, link_named
+from driple.catalog import DEVICES, Device, Link, device_named, link_named
 from driple.checks import check_number
 from driple.cluster.setting import Setting
 from driple.codec import Json, from_json, json_field, to_dict
+from driple.comm.links import LinkEfficiency
+from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
 from driple.storedfiles import parse_json
@@ -58,32 +60,6 @@ class CalibratedDevice:
     spec: Device
     efficiency: Efficiency
     measured_on: str
-
-
-@dataclass(frozen=True, slots=True)
-class LinkEfficiency:
-    """What a kind of link reaches.
-
-    Attributes:
-        share: of its nominal rate, between two.
-        tensor_s: seconds of each tensor that goes round a ring, besides its bytes, or between the
-            end of a message and its use.
-        sharing: with n on it, each gets (2 / n) to this power of what two get: 0 for a switch, 1
-            where all go through one bottleneck.
-    """
-
-    share: float
-    tensor_s: float
-    sharing: float
-
-    def __post_init__(self) -> None:
-        check_number("share of a link's rate", self.share, above=0)
-        check_number("tensor_s of a link", self.tensor_s, least=0)
-        check_number("sharing of a link", self.sharing, least=0)
-
-    def effective_share(self, count: int) -> float:
-        """Share of the nominal rate with so many on the link."""
-        return self.share * float((2 / max(count, 2)) ** self.sharing)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,43 +166,71 @@ class Calibration:
         if not self.server_bytes_per_s > 0:  # may be infinite: no limit
             raise ConfigError(f"server_bytes_per_s must be above 0, got {self.server_bytes_per_s}")
 
-    def device(self, name: str) -> CalibratedDevice:
-        """A device of the catalogue with its own efficiency, its generation's, or the usual.
+    def device(self, device: Device | str) -> CalibratedDevice:
+        """A device with its own efficiency, its generation's, or the usual.
+
+        Args:
+            device: the device, or its name in the installed catalogue.
 
         Raises:
             SettingError: no such device.
         """
-        spec = device_named(name)
+        spec = device_named(device) if isinstance(device, str) else device
         reached, origin = self.devices.of(spec)
         efficiency = Efficiency(
             kernels=self.kernels, device=reached, memory_activity=self.memory_activity
         )
         return CalibratedDevice(spec, efficiency, origin)
 
-    def link(self, name: str) -> LinkEfficiency:
+    def link(self, link: Link | str) -> LinkEfficiency:
         """What a link reaches; if it was not measured, what its relatives reach.
+
+        Args:
+            link: the link, or its name in the installed catalogue.
 
         Raises:
             SettingError: no such link.
             ConfigError: nothing was measured that can stand in for it.
         """
-        kind = link_kind(name)
+        spec = link_named(link) if isinstance(link, str) else link
+        kind = link_kind(spec)
         if kind in self.links:
             return self.links[kind]
-        family = _family(kind)
+        family = _family(spec)
         related = [reached for other, reached in self.links.items() if _family(other) == family]
         if len(related) < _ENOUGH_RELATIVES:
-            nearest = nearest_link(name, self.links)
+            nearest = nearest_link(spec, self.links)
             if nearest not in self.links:
                 raise ConfigError(
-                    f"no measured link can stand in for {name}: neither a relative nor {ETHERNET} "
-                    f"is among those of the calibration ({', '.join(self.links) or 'none'})"
+                    f"no measured link can stand in for {spec.name}: neither a relative nor "
+                    f"{ETHERNET} is among those of the calibration "
+                    f"({', '.join(self.links) or 'none'})"
                 )
             return self.links[nearest]
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
-    def error_of(self, setting: Setting, link: str) -> TimeError | None:
+    def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
+        """What stands in for devices and links without measurements, one sentence each."""
+        found = []
+        for device in dict.fromkeys(devices):
+            source = self.device(device).measured_on
+            if source != device.name:
+                relative = f"{source} devices" if source else "the usual device"
+                found.append(
+                    f"no measured run on {device.name} is in the calibration: it takes the "
+                    f"efficiency of {relative}"
+                )
+        for link in dict.fromkeys(links):
+            nearest = nearest_link(link, self.links)
+            if nearest != link_kind(link):
+                found.append(
+                    f"no measured run over {link.name} is in the calibration: it takes the "
+                    f"efficiency of links like it, such as {nearest}"
+                )
+        return tuple(found)
+
+    def error_of(self, setting: Setting, link: Link | str) -> TimeError | None:
         """Error of simulated iteration times on such a cluster; None if it is not known.
 
         It is over all published runs, whatever network they train, and is recorded with a data set
@@ -240,10 +244,9 @@ class Calibration:
 
         Args:
             setting: the cluster.
-            link: name of what joins its machines, or its workers on one machine.
+            link: what joins its machines, or its workers on one machine.
         """
-        alone = "ring" if setting.num_workers > 1 else "single"
-        kind = "servers" if setting.num_servers else alone
+        kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
         measured = self.errors[kind].settings if kind in self.errors else {}
         if setting.name in measured:
             return replace(measured[setting.name], setting=setting.name)
@@ -293,10 +296,10 @@ class Calibration:
 def shipped_calibration(setting: Setting | None = None) -> Calibration:
     """The calibration that is installed with Driple: one for GPUs, one for settings of CPUs.
 
-    Raises:
-        SettingError: the setting has a device that is not in the catalogue.
+    Args:
+        setting: whose devices count; GPUs by default.
     """
-    kind = "gpu" if setting is None or not is_cpu(setting.device) else "cpu"
+    kind = "gpu" if setting is None or not setting.on_cpu else "cpu"
     return _installed(f"calibration-{kind}.json")
 
 
@@ -326,39 +329,43 @@ def nearest_relative(device: Device, names: Iterable[str]) -> str:
     return min(found, key=lambda one: (one.name != device.name, *_distance(device, one))).name
 
 
-def link_kind(name: str) -> str:
+def link_kind(link: Link | str) -> str:
     """Links that share an efficiency: Ethernet of any rate is one."""
-    link = link_named(name)
-    return ETHERNET if link.kind == ETHERNET else link.name
+    spec = link_named(link) if isinstance(link, str) else link
+    return ETHERNET if spec.kind == ETHERNET else spec.name
 
 
-def nearest_link(name: str, kinds: Iterable[str]) -> str:
+def nearest_link(link: Link | str, kinds: Iterable[str]) -> str:
     """The kind among these that is most like a link: of its family, and of the nearest rate.
 
     What no relative was measured of takes the efficiency of Ethernet, whether it is among them or
     not.
 
+    Args:
+        link: the link, or its name in the installed catalogue.
+        kinds: names of links of the installed catalogue, or `Ethernet`.
+
     Raises:
         SettingError: a link that is not in the catalogue.
     """
-    kind, measured = link_kind(name), set(kinds)
+    spec = link_named(link) if isinstance(link, str) else link
+    kind, measured = link_kind(spec), set(kinds)
     if kind in measured:
         return kind
-    rate = link_named(name).bytes_per_s
-    related = [other for other in measured if other != ETHERNET and _family(other) == _family(kind)]
+    related = [other for other in measured if other != ETHERNET and _family(other) == _family(spec)]
     return min(
         related,
-        key=lambda other: abs(np.log(link_named(other).bytes_per_s / rate)),
+        key=lambda other: abs(np.log(link_named(other).bytes_per_s / spec.bytes_per_s)),
         default=ETHERNET,
     )
 
 
-def _family(kind: str) -> tuple[str, bool]:
+def _family(link: Link | str) -> tuple[str, bool]:
     """`NVLink`, `PCIe` and so on, and whether copies go through the host."""
-    if kind == ETHERNET:
+    if link == ETHERNET:
         return ETHERNET, False
-    link = link_named(kind)
-    return link.kind, link.through_host
+    spec = link_named(link) if isinstance(link, str) else link
+    return (ETHERNET, False) if spec.kind == ETHERNET else (spec.kind, spec.through_host)
 
 
 def _distance(one: Device, other: Device) -> tuple[bool, float, float]:

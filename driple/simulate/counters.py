@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from driple.comm.ps import WorkerRecord
+from driple.comm.records import WorkerRecord
 from driple.errors import SimulationError, TraceError
 from driple.trace import Trace
 from driple.trace.targets import RESOURCES, UNITS

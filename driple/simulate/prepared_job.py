@@ -5,17 +5,18 @@ OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.setting import Setting
+from driple.comm.registry import scheme_named
+from driple.comm.scheme import Scheme
 from driple.errors import GraphError
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
-from driple.graph.opgraph import Layout, OpGraph
+from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.kernels import op_times
@@ -35,21 +36,6 @@ _USUAL_ACCESSES = 5
 # Seconds that a step may keep a device: not less than the start of one kernel, and no more than a
 # day. Outside, sizes or turns of loops in the graph are not those of a training step.
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 1e-6, 86_400.0
-_ON_SERVERS = "its variables and their updates are placed on the parameter servers"
-_ON_RING = "each worker updates all variables itself, and its gradients go round the ring"
-_ALONE = "the device updates all variables itself; nothing crosses the network"
-# By layout of the graph and kind of cluster.
-_ASSUMED: Mapping[tuple[Layout, str], str] = {
-    ("unplaced", "servers"): f"the graph names no device: {_ON_SERVERS}",
-    ("one_machine", "servers"): f"the graph is of one machine: {_ON_SERVERS}",
-    ("all_reduce", "servers"): "the graph adds up gradients by all-reduce, this setting has "
-    f"parameter servers: {_ON_SERVERS}, and workers wait for each other",
-    ("servers", "ring"): f"the graph has parameter servers, this setting has none: {_ON_RING}",
-    ("unplaced", "ring"): f"the graph names no device: {_ON_RING}",
-    ("one_machine", "ring"): f"the graph is of one machine: {_ON_RING}",
-    ("servers", "alone"): f"the graph has parameter servers, this setting has none: {_ALONE}",
-    ("all_reduce", "alone"): f"the graph adds up gradients of several workers: {_ALONE}",
-}
 _OPEN = "the graph does not show whether workers wait for each other"
 _ASYNCHRONOUS = f"{_OPEN}: training is asynchronous, none waits"
 _TAKEN_FOR_SYNCHRONOUS = (
@@ -250,7 +236,7 @@ def assumptions_on(
         synchronous: whether workers wait for each other, where the training program says it.
     """
     found = _placement(graph, setting)
-    if synchronous is None and _leaves_open(graph) and setting.num_servers:
+    if synchronous is None and _leaves_open(graph) and _scheme_of(setting).uses_servers:
         found += (_ASYNCHRONOUS,) if setting.num_workers > 1 else ()
     return found
 
@@ -268,9 +254,12 @@ def closed_form_assumptions(graph: OpGraph, setting: Setting) -> tuple[str, ...]
 
 def _placement(graph: OpGraph, setting: Setting) -> tuple[str, ...]:
     """Where variables are, if the graph is made for another kind of cluster."""
-    without = "ring" if setting.num_workers > 1 else "alone"
-    found = _ASSUMED.get((graph.layout, "servers" if setting.num_servers else without))
+    found = _scheme_of(setting).assumption(graph.layout, setting.num_workers)
     return (found,) if found else ()
+
+
+def _scheme_of(setting: Setting) -> Scheme:
+    return scheme_named(setting.scheme.name)
 
 
 def _leaves_open(graph: OpGraph) -> bool:

@@ -14,13 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from driple.catalog import device_named
+from driple.catalog import Link
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
-from driple.cluster.topology import Topology, copy_s_per_byte, topology_of
+from driple.cluster.topology import Topology, copies_s_per_byte, topology_of
 from driple.codec import Json
-from driple.comm.ps import ClusterSpec, WorkerRecord, simulate_cluster, spread
-from driple.comm.ring import RingSpec, simulate_ring
+from driple.comm.all_reduce import AllReduceStep
+from driple.comm.links import ReachedLink
+from driple.comm.records import WorkerRecord
+from driple.comm.registry import scheme_named
+from driple.comm.scheme import SchemeStep, ServerRates
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.simulate.calibration import CalibratedDevice, Calibration
@@ -29,13 +32,16 @@ from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
-__all__ = ["Simulation", "iteration_time_s", "simulate", "simulate_steps", "targets_of_record"]
+__all__ = [
+    "Simulation",
+    "calibration_assumptions",
+    "iteration_time_s",
+    "simulate",
+    "simulate_steps",
+    "targets_of_record",
+]
 
 _LEAST_STEPS = 2
-# Steps of each asynchronous worker: until they have found their places, then those that count.
-# Steps of unlike workers, which meet anew in each, are all known after 100; all workers together
-# do 200, which tell as much.
-_WARM_UP, _MOST_STEPS, _LEAST_ASYNC_STEPS, _WORKER_STEPS = 5, 100, 20, 200
 # Sampling period of the traces: as many samples in an iteration, within these bounds.
 _SAMPLES_PER_STEP, _SHORTEST_S, _LONGEST_S = 20, 0.001, 0.05
 _LEAST_WINDOWS = 60  # of a trace: windows of the counter
@@ -111,7 +117,7 @@ def simulate(
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = PreparedJob(job) if isinstance(job, OpGraph) else job
     scene = topology_of(setting) if scene is None else scene
-    window_s = device_named(setting.device).counter_window_s
+    window_s = setting.worker.counter_window_s
     records = simulate_steps(
         job, scene, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
@@ -127,8 +133,20 @@ def simulate(
         traces=seen.traces,
         records=tuple(records),
         scene=scene,
-        assumptions=assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
+        assumptions=(
+            *assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
+            *calibration_assumptions(scene, calibration),
+        ),
     )
+
+
+def calibration_assumptions(scene: Topology, calibration: Calibration) -> tuple[str, ...]:
+    """Which measurements stand in for devices and links of a cluster that nobody measured."""
+    crossed = (
+        scene.within if scene.devices_per_machine > 1 else None,
+        scene.between,
+    )
+    return calibration.assumptions(scene.workers, [link for link in crossed if link is not None])
 
 
 def simulate_steps(
@@ -159,40 +177,38 @@ def simulate_steps(
     Returns:
         One record per worker.
     """
+    scheme = scheme_named(scene.scheme)
     known = {
-        name: _fused(calibration.device(name), fused=fused) for name in dict.fromkeys(scene.devices)
+        one: _fused(calibration.device(one), fused=fused) for one in dict.fromkeys(scene.workers)
     }
-    devices = [known[name] for name in scene.devices]
-    plans = [job.plan(device, len(scene.server_machine), placement) for device in devices]
-    link = calibration.link(scene.link)
-    if not scene.server_machine:
-        ring = RingSpec(
-            bytes_per_s=scene.link_bytes_per_s * link.effective_share(len(devices)),
-            tensor_s=link.tensor_s,
-            update_s=tuple(job.update_seconds(device) for device in devices),
+    devices = [known[one] for one in scene.workers]
+    step = SchemeStep(
+        topology=scene,
+        plans=tuple(job.plan(one, len(scene.server_machine), placement) for one in devices),
+        within=_reached(scene.within, calibration),
+        between=_reached(scene.between, calibration),
+        all_reduce=AllReduceStep(
+            update_s=tuple(
+                0.0 if scheme.uses_servers else job.update_seconds(one) for one in devices
+            ),
             jitter=calibration.jitter,
             overlapped=job.program.overlapped,
             share=job.program.ring_share,
-        )
-        return simulate_ring(ring, plans, num_steps, seed)
-    cluster = ClusterSpec(
-        worker_machine=scene.worker_machine,
-        server_machine=scene.server_machine,
-        link_bytes_per_s=scene.link_bytes_per_s * link.effective_share(scene.num_sharing),
-        bridge_bytes_per_s=calibration.bridge_bytes_per_s,
-        role_bytes_per_s=calibration.server_bytes_per_s,
-        message_s=link.tensor_s,
-        copy_s_per_byte=tuple(copy_s_per_byte(device.spec) for device in devices),
-        apply_s_per_byte=calibration.apply_s_per_byte,
+        ),
+        servers=ServerRates(
+            bridge_bytes_per_s=calibration.bridge_bytes_per_s,
+            role_bytes_per_s=calibration.server_bytes_per_s,
+            apply_s_per_byte=calibration.apply_s_per_byte,
+            copy_s_per_byte=copies_s_per_byte(scene) if scheme.uses_servers else (),
+        ),
         synchronous=job.is_synchronous,
-        jitter=calibration.jitter,
+        are_alike=len(set(devices)) == 1,
     )
-    if job.is_synchronous:
-        return simulate_cluster(cluster, plans, num_steps, seed)
-    steps = min(_MOST_STEPS, max(_LEAST_ASYNC_STEPS, _WORKER_STEPS // len(plans)))
-    if not calibration.jitter and len(set(devices)) == 1:
-        steps = _LEAST_ASYNC_STEPS  # they repeat
-    return simulate_cluster(spread(cluster, plans), plans, 1 + steps, seed, warm_up=_WARM_UP)
+    return scheme.simulate(step, num_steps, seed)
+
+
+def _reached(link: Link | None, calibration: Calibration) -> ReachedLink | None:
+    return None if link is None else ReachedLink(link, calibration.link(link))
 
 
 def iteration_time_s(scene: Topology, records: Sequence[WorkerRecord]) -> float:

@@ -22,7 +22,7 @@ _MAX_STEPS = 200
 
 
 def two_means(amount: FloatArray) -> BoolArray:
-    """Which samples are burst samples, by 2-means on the amounts (paper, section 2.4).
+    """Mask of the burst samples, by 2-means on the amounts (paper, section 2.4).
 
     In one dimension 2-means is a threshold half-way between the two cluster means. It starts
     half-way between the 1st and the 99th percentile, so that one stray sample does not decide.

@@ -69,7 +69,7 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     was recorded.
 
     Args:
-        trace: of one resource.
+        trace: trace of one resource.
         iteration_time_s: seconds of an iteration.
 
     Raises:

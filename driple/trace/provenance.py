@@ -71,7 +71,7 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dates:
-    """When the first and the last run were measured, ISO format."""
+    """Days of the first and of the last measured run, ISO format."""
 
     first: str
     last: str
@@ -127,7 +127,7 @@ class Provenance:
         created: when the campaign began, ISO format; it is the campaign's name, too.
         versions: versions of what ran, by name.
         label_source: `measured`, `simulated` or `published`.
-        licence: of the labels.
+        licence: licence of the labels.
         collected: day on which the labels were made.
         label_grid_s: sampling period of the traces that were labelled.
         steps: simulated steps of each worker.
@@ -140,7 +140,7 @@ class Provenance:
         num_workloads: workloads of one campaign among several.
         num_runs: runs behind the labels.
         measured: dates of the first and the last run.
-        repeatability: of labels from run to run.
+        repeatability: repeatability of labels from run to run.
         origins: the campaigns, if there are several.
         others: keys that Driple does not know.
     """

@@ -1,4 +1,4 @@
-"""How far the labels of one workload differ from run to run: the floor of every prediction's error.
+"""Repeatability of labels: the difference between runs is the floor of every prediction's error.
 
     workload -> targets of each of its runs [runs, 12], seconds per iteration [runs]
              -> coefficients of variation, SMAPE between two runs
@@ -42,7 +42,7 @@ def smape_shares(one: FloatArray, other: FloatArray) -> FloatArray:
 def repeatability(
     targets: Mapping[str, FloatArray], times_s: Mapping[str, FloatArray]
 ) -> Repeatability:
-    """What a data set records of its repeats (`dataset.json`).
+    """Record of a data set's repeats (`dataset.json`).
 
     Args:
         targets: shape [runs, 12] by workload; those with a single run do not count.

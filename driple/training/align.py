@@ -3,8 +3,8 @@
     outputs of the pre-trained inspector, labels of the new setting, both scaled, [n, 12]
         -> a line for each target -> folded into the last fully connected layer
 
-Settings mostly differ by factors. On logarithms a factor is an offset, which a few labels tell well
-and gradients find slowly. A ridge pulls each line towards the one that changes no prediction.
+Settings mostly differ by factors. On logarithms a factor is an offset, which a few labels determine
+well and gradients find slowly. A ridge pulls each line towards the one that changes no prediction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["align_layer", "aligned_lines"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# How many labels the ridge is worth: slopes hardly differ between settings, offsets do.
+# Number of labels that the ridge is worth: slopes differ little between settings, offsets more.
 SLOPE_LABELS = 20.0
 OFFSET_LABELS = 1.0
 

@@ -1,4 +1,4 @@
-"""How inspectors are trained: `TrainConfig`, and the presets that fix every choice at once.
+"""Training configuration: `TrainConfig`, and the presets that fix every choice at once.
 
     Preset = InputConfig (how inputs are built) + InspectorConfig (the model) + TrainConfig
 
@@ -37,14 +37,14 @@ ResidualsKind = Literal["none", "kernel"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """How the weights are found; the defaults are the paper's (preset `paper`).
+    """Configuration of one training; the defaults are the paper's (preset `paper`).
 
     Attributes:
         loss: on scaled targets: mean squared error, or Huber's.
         huber_delta: where Huber's loss turns from a square into a line, in scaled targets.
         optimizer: `adam` adds the weight decay to the gradient, `adamw` takes it off the weight.
         learning_rate: at the start, after the warm-up.
-        weight_decay: of the optimizer.
+        weight_decay: weight decay of the optimizer.
         schedule: `constant`; `cosine` falls to `final_rate_share` at `max_epochs`; `plateau`
             halves after `plateau_epochs` epochs without a better validation loss.
         warmup_epochs: epochs over which the rate rises in equal steps.
@@ -52,7 +52,7 @@ class TrainConfig:
         plateau_epochs: patience of the schedule `plateau`.
         clip_norm: gradients are scaled down to this norm; 0 leaves them as they are.
         batch_size: graphs per step.
-        patience_epochs: training ends after so many epochs without a better validation loss.
+        patience_epochs: training ends after this many epochs without a better validation loss.
         max_epochs: training ends here at the latest.
         input_scaling: features and context as they are, or standardised column by column.
         target_scaling: `max`: targets over their training maximum; `log`: standardised logarithms.
@@ -62,7 +62,7 @@ class TrainConfig:
             has learned is lent to graphs near them, fitted last (`residuals.py`).
         family_folds: groups of model families that are left out in turn, to learn how wrong the
             inspector is about unseen ones; 0 leaves that out, as well as the intervals.
-        seed: of weights, order of batches and dropout.
+        seed: random seed of weights, order of batches and dropout.
 
     Raises:
         ConfigError: a value that makes no sense; the message names the flag.

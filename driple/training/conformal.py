@@ -3,7 +3,7 @@
     validation part                      -> errors of graphs near to the training graphs
     families left out, group by group    -> errors of graphs far from them
 
-Every family left out counts the same: what is told of far graphs is meant for the next family.
+Every family left out counts the same: intervals of far graphs are meant for the next family.
 The family groups take a training each, of one member and for as many epochs. Nothing of the test
 part is used.
 """
@@ -57,12 +57,12 @@ def calibrate(
 
     Args:
         dataset: examples of one setting.
-        split: that it was trained with.
+        split: split that it was trained with.
         preset: how; `train.family_folds` says how many groups of families are left out in turn.
         fitted: the training.
-        folder: of the run; the family groups' runs are kept in it.
-        options: of the run.
-        groupings: of the data set's graphs.
+        folder: folder of the run; the family groups' runs are kept in it.
+        options: options of the run.
+        groupings: groupings of the data set's graphs.
 
     Returns:
         None if the validation part is too small.
@@ -109,9 +109,9 @@ def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]
     """A name and a split for each share of the labels: it is tested on, the others are learned.
 
     Args:
-        split: of which the training and the validation part are used.
+        split: split of which the training and the validation part are used.
         num_folds: how many shares.
-        seed: of the order.
+        seed: random seed of the order.
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
     order = np.random.default_rng(seed).permutation(rows)
@@ -163,7 +163,7 @@ def log_errors(fitted: Fitted, name: str, floor: FloatArray) -> FloatArray:
 
     Args:
         fitted: a training.
-        name: of the part.
+        name: name of the part.
         floor: shape [12], predictions and labels below count as this.
     """
     part, predicted = fitted.prepared.parts[name], fitted.predictions[name]
@@ -173,7 +173,7 @@ def log_errors(fitted: Fitted, name: str, floor: FloatArray) -> FloatArray:
 
 
 def family_groups(families: Sequence[str], num_groups: int) -> list[set[str]]:
-    """Families in at most so many groups of about as many workloads; each family in one."""
+    """Families in at most this many groups of about as many workloads; each family in one."""
     groups: list[tuple[int, set[str]]] = [(0, set()) for _ in range(num_groups)]
     for family, count in sorted(Counter(families).items(), key=lambda item: (-item[1], item[0])):
         smallest = min(range(num_groups), key=lambda i: groups[i][0])

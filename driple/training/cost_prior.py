@@ -3,7 +3,7 @@
 contexts [n, C], labels [n, 12]  ->  CostLaw
 
 Each label counts by its ratio, so that small workloads count as much as large ones. A ridge of some
-tens of labels keeps sums that hardly occur in the training part from taking over in a new model.
+tens of labels keeps sums that are rare in the training part from dominating in a new model.
 It pulls rates to 0; in a transfer (`relaw`), to those of the other setting, at the level of the
 labels.
 Durations grow with what a step costs; amounts (percent, MB/s) do not, their law is a constant.

@@ -1,4 +1,4 @@
-"""Which cost law a transfer starts from: the pre-trained one, or one of the new labels (ours).
+"""Cost law that a transfer starts from: the pre-trained one, or one of the new labels (ours).
 
     outputs of the pre-trained inspector, contexts, labels of the new setting -> CostLaw
 
@@ -42,16 +42,16 @@ def best_law(
     context_names: Sequence[str],
     seed: int,
 ) -> CostPrior:
-    """The law that tells labels best that it was not fitted to.
+    """The law with the smallest error on labels that it was not fitted to.
 
     Args:
         old: law of the pre-trained inspector.
         outputs: shape [n, 12], what that inspector gives, on the scale of `scaler`.
         contexts: shape [n, C], of the graphs.
         labels: shape [n, 12], of the new setting.
-        scaler: of the pre-trained inspector's targets.
+        scaler: scaler of the pre-trained inspector's targets.
         context_names: entries of the context.
-        seed: by which labels are left out.
+        seed: random seed by which labels are left out.
 
     Raises:
         ConfigError: the context lacks costs.

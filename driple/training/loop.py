@@ -34,7 +34,7 @@ EVALUATION_BATCH_SIZE = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far a run is; passed to the callback after every graph built and every epoch.
+    """Progress of a run; passed to the callback after every graph built and every epoch.
 
     Attributes:
         stage: `inputs` while graphs are grouped, then `epochs`.

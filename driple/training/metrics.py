@@ -1,4 +1,4 @@
-"""How wrong predictions are: NRMSE, SMAPE and the error of the iteration time (`design.md`).
+"""Errors of predictions: NRMSE, SMAPE and the error of the iteration time (`design.md`).
 
     predicted [n, 12], true [n, 12], largest training labels [12]  ->  Scores
 
@@ -43,7 +43,7 @@ class ScoresRecord:
         iteration_time_mape_pct: of `Scores`.
         num_workloads: of `Scores`.
         num_impossible: of `Scores`; 0 in files from before they were counted.
-        nrmse_by_target: by name of the target.
+        nrmse_by_target: NRMSE by name of the target.
         smape_pct_by_target: likewise.
 
     Raises:
@@ -108,7 +108,7 @@ class Scores:
         return float(self.smape_pct.mean())
 
     def record(self) -> ScoresRecord:
-        """As it is stored and printed."""
+        """Mapping that is stored and printed."""
         return ScoresRecord(
             nrmse=self.mean_nrmse,
             smape_pct=self.mean_smape_pct,
@@ -120,7 +120,7 @@ class Scores:
         )
 
     def sentence_on_impossible(self) -> str:
-        """What to know of impossible predictions; empty if there are none."""
+        """Sentence on impossible predictions; empty if there are none."""
         if not self.num_impossible:
             return ""
         return (

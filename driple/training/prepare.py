@@ -66,9 +66,9 @@ class Part:
         base: shape [n, 12], float64, logarithms of what the cost law says; None without one.
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
-        facts: of each graph (`inputs.facts`).
-        num_ops: of each graph.
-        unknown_op_types: of each graph, how often each op type occurs that the table lacks.
+        facts: statistics of each graph (`inputs.facts`).
+        num_ops: number of ops of each graph.
+        unknown_op_types: number of ops of each type that the table lacks, of each graph.
     """
 
     workloads: tuple[str, ...]
@@ -85,7 +85,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Encoding:
-    """How a trained inspector sees its inputs.
+    """Scaling and encoding of a trained inspector's inputs.
 
     Attributes:
         op_type_table: encoding of each op type.
@@ -100,10 +100,10 @@ class Encoding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedData:
-    """What the loop needs, and what the checkpoint keeps of it.
+    """Tensors for the loop, and the part of them that the checkpoint keeps.
 
     Attributes:
-        parts: by name, in the order of `PARTS`; a part without workloads is left out.
+        parts: parts by name, in the order of `PARTS`; a part without workloads is left out.
         op_type_table: encoding of each op type.
         law: what its outputs are ratios to; None where they are none.
         input_scaler: scale of features and context.
@@ -214,7 +214,7 @@ def prepare(
 def preset_for(dataset: Dataset, preset: Preset) -> Preset:
     """The preset as a data set allows it: of graphs that are grouped already only sums are known.
 
-    They have no context, no costs, and hence no cost law, nor what tells which are near.
+    They have no context and no costs, hence no cost law and no distance between graphs.
     """
     preset = replace(preset, input=input_config_for(dataset, preset.input))
     groups = [item.graph for item in dataset.examples if isinstance(item.graph, GroupedGraph)]
@@ -261,7 +261,7 @@ def select(batch: GroupBatch, rows: Tensor) -> GroupBatch:
 
 
 def _op_type_table(examples: Sequence[Example]) -> dict[str, float]:
-    """Encoding of each op type; empty where graphs tell none."""
+    """Encoding of each op type; empty where graphs have none."""
     graphs = [item.graph for item in examples if not isinstance(item.graph, GroupedGraph)]
     return fit_op_type_table(graphs) if graphs else {}
 

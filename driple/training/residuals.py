@@ -47,7 +47,7 @@ def fit_residuals(
     """
     learned = np.asarray(contexts, dtype=np.float32)
     if learned.shape[1] == 0:
-        raise ConfigError("residuals are told by the context; set the input's context to costs")
+        raise ConfigError("residuals need a context; set the input's context to costs")
     best, least = None, float(np.abs(validation_residuals).mean())
     apart, beside = differences(learned, learned), differences(validation_contexts, learned)
     for length in LENGTHS:

@@ -1,4 +1,4 @@
-"""What training anew and transferring have in common: prepared tensors + a model -> best weights.
+"""Common part of training anew and transferring: prepared tensors + a model -> best weights.
 
     Prepared, model --epochs (resumable)--> best weights --predict, score--> Fitted
 
@@ -54,7 +54,7 @@ def _ignore(_: Progress) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
-    """How a run goes, none of which changes what comes out of it.
+    """Options of a run that do not change its result.
 
     Attributes:
         resume: go on with the run in the folder, if there is one.
@@ -92,7 +92,7 @@ class Fitted:
         residuals: what is added to the model's outputs; None without any.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
-        predictions: by part, shape [n, 12], in the targets' units.
+        predictions: predictions by part, shape [n, 12], in the targets' units.
         best_epoch: epoch of the weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
     """
@@ -119,7 +119,7 @@ def fit(
     """Run a training in its folder, or go on with it.
 
     Args:
-        folder: of the run (`runfiles.py`); made if need be.
+        folder: folder of the run (`runfiles.py`); made if need be.
         run: all that decides the result, as JSON.
         config: how the weights are found.
         options: what decides nothing.
@@ -194,7 +194,7 @@ def metrics_of(scores: dict[str, Scores]) -> dict[str, float]:
 def trained_on_facts(
     dataset: Dataset, mark: str, examples: list[Example], fitted: Fitted
 ) -> TrainedOn:
-    """What a checkpoint records of the data it saw: set, sizes, sources, range of the graphs.
+    """Record of the training data for a checkpoint: set, sizes, sources, range of the graphs.
 
     Of simulated labels it also records how far the simulator is from published iteration times.
 
@@ -221,7 +221,7 @@ def trained_on_facts(
 
 
 def _residuals(prepared: PreparedData, outputs: dict[str, FloatArray]) -> Residuals | None:
-    """What the model gets wrong on the training part, as a function of the context."""
+    """Kernel ridge regression of the model's training residuals on the context."""
     found = []
     for name in ("train", "validation"):
         part = prepared.parts[name]
@@ -243,7 +243,7 @@ def _scores(
 
 @contextmanager
 def _torch_settings(threads: int | None) -> Iterator[None]:
-    """Use so many threads, and leave torch's threads and random generator as they were."""
+    """Use this many threads; restore torch's threads and random generator afterwards."""
     if threads is not None and threads < 1:
         raise ConfigError(f"threads must be at least 1, got {threads}")
     before = torch.get_num_threads()

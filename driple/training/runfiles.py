@@ -76,13 +76,13 @@ class EpochRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainState:
-    """What cannot be recomputed when a run goes on.
+    """State of a run that cannot be recomputed when it continues.
 
     Attributes:
         epoch: epochs done.
         model: weights by name.
         best: weights of the epoch with the lowest validation loss.
-        optimizer: of each weight, by its position, the optimizer's tensors by name.
+        optimizer: for each weight, by its position, the optimizer's tensors by name.
     """
 
     epoch: int
@@ -97,7 +97,7 @@ def open_run(
     """Start a run in the folder, or make sure that the run in it is this one.
 
     Args:
-        folder: of the run; made if need be.
+        folder: folder of the run; made if need be.
         run: what decides the result: configuration, data set, split. Must match to resume.
         record: what is written beside it: versions, date, threads.
         resume: whether to go on with a run that is there already.
@@ -268,7 +268,7 @@ def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _first_difference(stored: Any, wanted: Any, path: Sequence[str] = ()) -> str:
-    """Where two nested configurations first differ, as `preset.train.seed (0, now 1)`."""
+    """First difference of two nested configurations, as `preset.train.seed (0, now 1)`."""
     if isinstance(stored, dict) and isinstance(wanted, dict):
         for key in sorted({*stored, *wanted}):
             if stored.get(key) != wanted.get(key):

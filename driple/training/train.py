@@ -48,8 +48,8 @@ class TrainResult:
         checkpoint: best weights, and all that is needed to predict.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
-        predictions: by part, shape [n, 12], in the targets' units.
-        workloads: by part, names of the rows of `predictions`.
+        predictions: predictions by part, shape [n, 12], in the targets' units.
+        workloads: workloads by part, names of the rows of `predictions`.
         best_epoch: epoch of the checkpoint's weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
         sureness: how sure the inspector is of each test workload; None without intervals or test
@@ -67,7 +67,7 @@ class TrainResult:
 
     @classmethod
     def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
-        """What a fit comes to once its checkpoint is made."""
+        """Result of a fit, with its checkpoint."""
         return cls(
             checkpoint=checkpoint,
             history=fitted.history,
@@ -90,7 +90,7 @@ class TrainResult:
         So that runs that learned from different rows compare: NRMSE is over the largest label.
 
         Args:
-            dataset: that the run learned from.
+            dataset: data set that the run learned from.
             train_rows: rows whose largest labels scale NRMSE.
         """
         row_of = {name: i for i, name in enumerate(dataset.workloads)}
@@ -184,7 +184,7 @@ def train(
 
 
 def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
-    """What the inspector says of its test workloads beside its predictions."""
+    """Intervals and warnings of the inspector for its test workloads."""
     part, intervals = fitted.prepared.parts.get("test"), checkpoint.intervals
     if part is None or intervals is None:
         return None

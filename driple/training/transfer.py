@@ -177,7 +177,7 @@ def _kept(part: Part, model: Tuned) -> Part:
 def _started(
     prepared: PreparedData, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
 ) -> PreparedData:
-    """With the best law; each member's last layer aligned with the training labels; if wanted."""
+    """The inspector with the best law, and each member's last layer aligned with the labels."""
     if not config.align:
         return prepared
     part = prepared.parts["train"]
@@ -234,7 +234,7 @@ def _prepared(
 def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig) -> Preset:
     """Inputs and scalings of the checkpoint, servers of the data set, training of the transfer.
 
-    Without a context, as of graphs that are grouped already, nothing tells which graphs are near.
+    Without a context (graphs that are grouped already), no distance between graphs is known.
     """
     return Preset(
         name=checkpoint.preset,
@@ -250,7 +250,7 @@ def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig)
 
 
 def _identity(checkpoint: Checkpoint) -> Source:
-    """What tells one pre-trained inspector from another."""
+    """Identity of a pre-trained inspector."""
     digest = hashlib.sha256()
     for name in sorted(checkpoint.weights):
         digest.update(name.encode())

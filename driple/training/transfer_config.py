@@ -1,4 +1,4 @@
-"""What a transfer tunes, and how: `TransferConfig`, and each preset's choice (section 4.2)."""
+"""Configuration of a transfer: `TransferConfig`, and each preset's choice (section 4.2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OURS: dict[str, dict[str, Any]] = {"paper": {}, "default": {"layers": ("mlp",),
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransferConfig:
-    """How a trained inspector is adapted to a new setting (paper, section 4.2).
+    """Configuration of adapting a trained inspector to a new setting (paper, section 4.2).
 
     Attributes:
         tuned_share: share of the repeated graph layers (phi_r) that get weights of their own and
@@ -70,7 +70,7 @@ class TransferConfig:
         return bool({"phi_r", "gru"} & set(self.layers))
 
     def num_tuned(self, num_layers: int) -> int:
-        """How many of the K graph layers are tuned copies; phi_f is not among them."""
+        """Number of the K graph layers that are tuned copies; phi_f is not among them."""
         if not self.tunes_shared:
             return 0
         return math.ceil(self.tuned_share * (num_layers - 1))
@@ -80,7 +80,7 @@ def transfer_config(preset: str, **changed: Any) -> TransferConfig:
     """The choice for a preset's checkpoints: the paper's for its own, the quicker for `default`.
 
     Args:
-        preset: that the checkpoint was trained with.
+        preset: preset that the checkpoint was trained with.
         changed: fields of `TransferConfig` to set otherwise.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How sure an inspector was of each test workload of a fold, and whether it was right to be.
+"""Uncertainty of an inspector on the test workloads of a fold, and whether it was justified.
 
 intervals, distances, warnings (stored with the fold) + predictions, labels  ->  coverage, errors
 """
@@ -23,7 +23,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sureness:
-    """What an inspector said of its test workloads beside its predictions.
+    """Intervals and warnings of an inspector for its test workloads.
 
     Attributes:
         level: share of true values that its intervals shall hold.
@@ -31,7 +31,7 @@ class Sureness:
         far: the same for graphs unlike the training graphs; None if it has none.
         threshold: distance from which a graph is unlike them.
         reach: distance of the furthest graph that the half-widths come from.
-        distances: by workload, to the nearest training graph.
+        distances: distances by workload, to the nearest training graph.
         warnings: by workload, in what it is outside of the training graphs; those without a
             warning may be left out.
     """
@@ -56,7 +56,7 @@ class Sureness:
         )
 
     def rounded(self) -> Sureness:
-        """As it is stored with a fold: four digits, without workloads that have no warning."""
+        """Form that is stored with a fold: four digits, without workloads that have no warning."""
         return replace(
             self,
             near=tuple(_rounded(value) for value in self.near),
@@ -68,7 +68,7 @@ class Sureness:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """How often the intervals of some predictions held the true value.
+    """Share of intervals that contained the true value.
 
     Attributes:
         num_predictions: how many graphs were predicted; one counts once for each seed.
@@ -83,7 +83,7 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """How often the intervals held the true value, and what the warnings were worth.
+    """Share of intervals that contained the true value, and the errors with and without warnings.
 
     Attributes:
         targets: share of all labels within their intervals, 0 to 1.
@@ -108,7 +108,7 @@ class Coverage:
     by_family: dict[str, Held]
 
     def sentence(self) -> str:
-        """In words, for people."""
+        """Sentences for people."""
         words = (
             f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
             f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
@@ -131,7 +131,7 @@ def coverage_of(
     """Coverage over all test workloads of several folds.
 
     Args:
-        folds: what each inspector said: how sure it was, and 12 targets by workload.
+        folds: uncertainty of each inspector, and its 12 targets by workload.
         labels: shape [12] each, by workload.
         times_s: iteration times by workload.
         families: model families by workload.

@@ -108,7 +108,9 @@ def test_without_variance_the_pipeline_is_the_simulator(
     job: PreparedJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for copies between host and device, of which the pipeline knows nothing."""
-    monkeypatch.setattr("driple.simulate.run.copy_s_per_byte", lambda _: 0.0)
+    monkeypatch.setattr(
+        "driple.simulate.run.copies_s_per_byte", lambda scene: (0.0,) * len(scene.workers)
+    )
     calm, setting = replace(CALIBRATION, jitter=0.0), Setting.parse("V100-P1w2/ho-10G")
     wanted = simulate(job, setting, calm, num_steps=3).iteration_time_s
     found = zhang_pipeline(job, topology_of(setting), calm).iteration_time_s

@@ -88,7 +88,9 @@ def test_a_setting_of_one_server_gives_the_simulators_time(
     job: PreparedJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole way: graph, device, machines and links of the setting; copies are not in it."""
-    monkeypatch.setattr("driple.simulate.run.copy_s_per_byte", lambda _: 0.0)
+    monkeypatch.setattr(
+        "driple.simulate.run.copies_s_per_byte", lambda scene: (0.0,) * len(scene.workers)
+    )
     calibration = replace(shipped_calibration(), jitter=0.0)
     setting = Setting.parse("V100-P1w2/ho-PCIe")
     wanted = simulate(job, setting, calibration, num_steps=3).iteration_time_s

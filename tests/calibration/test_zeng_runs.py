@@ -22,7 +22,7 @@ OTHERS = "distributed-gpu+cpu"
 
 def shipped() -> ZengFit:
     """The fit to every other row."""
-    text = (files("driple.simulate") / "closed_forms.json").read_text()
+    text = (files("driple.analytic") / "closed_forms.json").read_text()
     values = json.loads(text)["fit"]
     return ZengFit(**{**values, "exchange": Exchange(**values["exchange"])})
 

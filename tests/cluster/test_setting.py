@@ -83,7 +83,7 @@ def test_other_names_hold_no_dashes(name: str) -> None:
         ("B100-P2w2", "B200-P1w2"),
         ("MI308X-R8", "MI300X-P1w2"),
         ("4090 D", "4090-P1"),
-        ("4090", "4090-R1/ho-PCIe"),
+        ("4090-P1", "4090-R1/ho-PCIe"),
         ("MI300X-R8", "MI300X-R8/ho-PCIe"),
     ],
 )

@@ -1,6 +1,7 @@
 """Closed forms of small clusters, and what must hold in all of them."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -328,3 +329,75 @@ def test_rounding_grows_with_the_clock_from_a_second_on(now_s: float, rounding_s
     queue.at(now_s - 0.9 * rounding_s, lambda: None)
     with pytest.raises(SimulationError):
         queue.at(now_s - 1.1 * rounding_s, lambda: None)
+
+
+def test_a_rate_that_changes_on_the_way_counts_from_then_on() -> None:
+    """100 bytes from 0 s and 50 from 4 s share 10 bytes/s: 40 alone, 50 each, 10 alone."""
+    queue, seen = EventQueue(), []
+    network = SharedNetwork(queue, [10.0], 2)
+    first, second = network.stream((0,), (0,)), network.stream((0,), (1,))
+    network.send(first, 100.0, lambda: seen.append(("first", queue.now_s)))
+    queue.at(4.0, lambda: network.send(second, 50.0, lambda: seen.append(("second", queue.now_s))))
+    queue.run()
+    assert seen == [("second", pytest.approx(14.0)), ("first", pytest.approx(15.0))]
+    assert network.rates[0] == [pytest.approx(one) for one in [(0, 10), (4, 5), (14, 10), (15, 0)]]
+    assert network.rates[1] == [pytest.approx(one) for one in [(0, 0), (4, 5), (14, 0)]]
+
+
+def test_messages_of_a_group_go_in_the_order_in_which_they_were_sent() -> None:
+    """Over whichever stream: the second of the first stream was sent last, and goes last."""
+    queue, seen = EventQueue(), []
+    network = SharedNetwork(queue, [10.0], 1, most_at_once=1)
+    group = network.group()
+    first, second = (network.stream((0,), (0,), group) for _ in range(2))
+
+    def send(stream: int, name: str, nbytes: float) -> None:
+        network.send(stream, nbytes, lambda: seen.append((name, queue.now_s)))
+
+    send(first, "a", 100.0)
+    queue.at(1.0, lambda: send(second, "b", 50.0))
+    queue.at(2.0, lambda: send(first, "c", 30.0))
+    queue.run()
+    assert seen == [(name, pytest.approx(end)) for name, end in (("a", 10), ("b", 15), ("c", 18))]
+    assert network.rates[0] == [pytest.approx(one) for one in [(0, 10), (18, 0)]]
+
+
+def test_a_meter_keeps_a_rate_that_is_the_number_of_its_end() -> None:
+    """25 bytes at 5 bytes/s end after 5 s."""
+    queue = EventQueue()
+    network = SharedNetwork(queue, [5.0], 1)
+    network.send(network.stream((0,), (0,)), 25.0, lambda: None)
+    queue.run()
+    assert network.rates == [[(0.0, 5.0), (5.0, 0.0)]]
+
+
+def test_a_step_ends_when_all_its_gradients_are_in() -> None:
+    """0.5 s, 0.3 s of computing, then 20 and 20 MB one after the other."""
+    made = plan(50, 0.3, 20)
+    segment = made.segments[-1]
+    two = replace(made, segments=(*made.segments[:-1], replace(segment, sends=segment.sends * 2)))
+    (record,) = simulate_cluster(cluster(1), [two], num_steps=3)
+    assert record.step_ends_s == pytest.approx([1.2, 2.4, 3.6])
+
+
+def test_workers_begin_when_they_are_said_to() -> None:
+    (record,) = simulate_cluster(cluster(1, starts_s=(0.5,)), [plan(50, 0.3, 20)], num_steps=3)
+    assert record.step_ends_s == pytest.approx([1.5, 2.5, 3.5])
+
+
+def test_each_worker_has_meters_of_its_own() -> None:
+    """What comes in and goes out of each is what its own plan says."""
+    plans = [plan(50, 0.3, 20), plan(10, 0.3, 40)]
+    records = simulate_cluster(cluster(2, synchronous=True), plans, num_steps=1)
+    for record, (pulled, pushed) in zip(records, ((50, 20), (10, 40)), strict=True):
+        for meter, size in ((record.rx, pulled), (record.tx, pushed)):
+            passed = sum(rate * (end - begin) for (begin, rate), (end, _) in pairwise(meter))
+            assert passed == pytest.approx(size * MB)
+
+
+def test_the_seed_is_0_by_default() -> None:
+    times = [
+        simulate_cluster(cluster(1, jitter=0.2), [plan(50, 0.3, 20)], 3, *seed)[0].step_ends_s
+        for seed in ((), (0,), (1,))
+    ]
+    assert times[0] == times[1] != times[2]

@@ -66,9 +66,7 @@ RUNS = [
 
 
 def stated(name: str, job: JobKind = CNN) -> StatedError:
-    setting = Setting(device=name, num_servers=0, num_workers=1, network="PCIe")
-    if "-" in name:
-        setting = Setting.parse(name)
+    setting = Setting.parse(name if "-" in name else f"{name}-R1/ho-PCIe")
     return stated_error(setting, job, runs=RUNS)
 
 
@@ -78,7 +76,7 @@ def test_each_device_states_its_own_error_in_any_order() -> None:
     for device, median in (("V100", 3), ("K80", 30), ("A100", 11), ("H100", 11)):
         found = stated(device)
         assert (found.num_runs, found.median_pct) == (5, median)
-        alone = Setting(device=device, num_servers=0, num_workers=1, network="PCIe")
+        alone = Setting.parse(f"{device}-R1/ho-PCIe")
         assert stated_error(alone, CNN, runs=shuffled) == found
     assert stated("K80").p90_pct == pytest.approx(46)
     assert "too few are of H100" in stated("H100").sentence()
@@ -121,7 +119,7 @@ def test_only_the_published_kind_of_network_carries_an_error() -> None:
     from driple.jobs.pytorch.step_graph import graph_of_workload
     from driple.jobs.pytorch.workloads import pytorch_workload_named
 
-    alone = Setting(device="V100", num_servers=0, num_workers=1, network="PCIe")
+    alone = Setting.parse("V100-R1/ho-PCIe")
     large = read_graph(ROOT / "datasets/examples/resnet50.pbtxt")
     assert job_kind(large) == CNN
     assert stated_error(alone, large).num_runs == 15

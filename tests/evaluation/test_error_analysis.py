@@ -123,14 +123,14 @@ def test_a_family_that_leans_is_the_model() -> None:
     factors |= dict(zip(branch, ([0.9], [1.1], [0.4]), strict=True))
     found = break_down(result_of(factors, about_repeats({chain[0]: 1.0, "other": 90.0})), "made up")
     reasons = {item.workload: item.reason for item in found.worst}
-    leans = "the family is told 30 % too slow (median)"
+    leans = "the family is predicted 30 % too slow (median)"
     assert reasons[chain[2]] == reasons[chain[1]] == f"model: {leans}"
     assert reasons[chain[0]] == f"model: its own runs differ by 1 %; {leans}"
     assert reasons[branch[2]].startswith("may be label noise: runs of 1 of 2 repeated")
     fast = {name: [1 / value[0]] for name, value in factors.items()}
     found = break_down(result_of(fast, about_repeats({"other": 90.0})), "made up")
     reasons = {item.workload: item.reason for item in found.worst}
-    assert reasons[chain[2]] == "model: the family is told 23 % too fast (median)"
+    assert reasons[chain[2]] == "model: the family is predicted 23 % too fast (median)"
 
 
 def test_who_errs_the_other_way_is_not_told_of_the_familys_leaning() -> None:
@@ -167,7 +167,7 @@ def test_without_repeats_there_is_no_floor() -> None:
 
 
 def test_simulated_labels_have_no_noise() -> None:
-    """Whatever the error is, it is the model; where a whole family leans, that is told."""
+    """Whatever the error is, it is the model; where a whole family leans, the reason says so."""
     chain, branch = (
         [item.workload for item in DATASET.examples if item.family == family]
         for family in ("chain", "branch")
@@ -178,7 +178,7 @@ def test_simulated_labels_have_no_noise() -> None:
     examples = tuple(replace(item, label_source="simulated") for item in DATASET.examples)
     result = replace(result, dataset=replace(result.dataset, examples=examples))
     reasons = {item.workload: item.reason for item in break_down(result, "made up").worst}
-    assert reasons[chain[2]] == "model: the family is told 30 % too slow (median)"
+    assert reasons[chain[2]] == "model: the family is predicted 30 % too slow (median)"
     assert reasons[branch[2]] == "model: simulated labels are the same each time"
 
 

@@ -21,6 +21,7 @@ from driple.profiler.communication import bucketed, calibrated_channel, communic
 from driple.profiler.communication import gradients_of_job as gradients_of
 from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
+from driple.simulate.run import simulate
 
 ROOT = Path(__file__).parents[2]
 
@@ -165,3 +166,22 @@ def test_each_offer_states_its_own_error(job: PreparedJob, calibration: Calibrat
     assert "one device (K80)" in alone.error.sentence()
     assert many.error is not None
     assert many.error.num_runs == 0
+
+
+def test_machines_of_several_devices_are_as_slow_as_the_slower_of_two_rings(
+    job: PreparedJob, calibration: Calibration
+) -> None:
+    """One ring over the network and one over the link within, by hand: the real one is the slower.
+
+    Before clusters were described, a price compared these two rings.
+    """
+    for name, network in (("p3.16xlarge", "25G"), ("p5.48xlarge", "3200G")):
+        instance = read_instances()[name]
+        rings = [
+            Setting.parse(f"{instance.device}-R16/ho-{link}")
+            for link in (network, instance.interconnect)
+        ]
+        times = [simulate(job, ring, calibration, num_steps=20).iteration_time_s for ring in rings]
+        found = offer_of(job, calibration, name, 2)
+        assert found.iteration_s == pytest.approx(max(times), rel=1e-9)
+        assert found.setting == f"2x8x{instance.device}/{instance.interconnect}+{network}"

@@ -154,7 +154,7 @@ def test_odd_input_is_refused() -> None:
     bare = replace(graph, signatures=(), signature_of=np.zeros(0, dtype=np.int32))
     with pytest.raises(GraphError, match="read it from its GraphDef again"):
         simulate(bare, setting, CALIBRATION)
-    with pytest.raises(SettingError, match="no device in the catalogue"):
+    with pytest.raises(SettingError, match="no setting is called 'Abacus"):
         simulate(graph, Setting.parse("Abacus-P1w2/ho-1G"), CALIBRATION)
 
 

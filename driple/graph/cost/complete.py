@@ -42,7 +42,7 @@ def _shape(tensors: Sequence[Tensor], position: int) -> _Shape:
 
 
 def _merged(first: _Shape, second: _Shape) -> _Shape:
-    """What is known of a shape from either; the first holds where they differ."""
+    """Shape as far as either is known; the first holds where they differ."""
     if first is None or second is None:
         return second if first is None else first
     if len(first) != len(second):
@@ -132,12 +132,12 @@ def _conv_filter_gradient(op: OpSignature) -> OpSignature:
 
 
 def _made(image: _Shape, window: _Shape, op: OpSignature) -> _Shape:
-    """What is known of a convolution's output: batch, channels, and size of the input / strides."""
+    """Known part of a convolution's output: batch, channels, and size of the input / strides."""
     return _other_side(image, window, op, to_image=False)
 
 
 def _image(made: _Shape, window: _Shape, op: OpSignature) -> _Shape:
-    """What is known of a convolution's input: batch, channels, and size of the output x strides."""
+    """Known part of a convolution's input: batch, channels, and size of the output x strides."""
     return _other_side(made, window, op, to_image=True)
 
 
@@ -168,7 +168,7 @@ def _other_side(given: _Shape, window: _Shape, op: OpSignature, *, to_image: boo
 
 
 def _channels(given: tuple[int, ...], size: int, strides: tuple[int, ...]) -> int | None:
-    """Position of the channels, last or second; None if nothing tells which of the two."""
+    """Position of the channels, last or second; None if it is unknown which of the two."""
     last, second = len(given) - 1, 1
     if strides[last] != 1:
         return second
@@ -222,7 +222,7 @@ def _side(shape: _Shape, last: bool) -> int:
 
 
 def _batch_of(left: _Shape, right: _Shape, made: _Shape) -> _Shape:
-    """The dimensions of a product before its last two; None if nothing tells their number."""
+    """The dimensions of a product before its last two; None if their number is unknown."""
     if made is not None and _UNKNOWN not in made[:-2]:
         return made[:-2]
     known = [shape[:-2] for shape in (left, right) if shape is not None]

@@ -1,4 +1,4 @@
-"""What every node of a graph costs in one training step, worked out once per signature.
+"""Costs of the nodes of a graph in one training step, computed once per signature.
 
 OpGraph --signatures--> OpCost each --signature_of, executions--> GraphCost, one number per node
 """
@@ -30,8 +30,8 @@ class SignatureCosts:
     """Cost of one execution of each of some op signatures, in their order.
 
     Attributes:
-        signatures: with the shapes filled in that their other shapes determine.
-        costs: of each.
+        signatures: signatures with the shapes filled in that their other shapes determine.
+        costs: costs of each.
         products: the matrix product that each comes to; None if it is none.
     """
 
@@ -82,7 +82,7 @@ class GraphCost:
 
     @property
     def total_flops(self) -> float:
-        """Of a whole step, loops counted as often as they turn."""
+        """Totals of a whole step, loops counted as often as they turn."""
         return float((self.flops * self.executions).sum())
 
     @property
@@ -96,7 +96,7 @@ def cost_by_kind(graph: OpGraph, cost: GraphCost) -> FloatArray:
 
     Args:
         graph: the graph.
-        cost: of the graph.
+        cost: costs of the graph.
     """
     number = {kind: i for i, kind in enumerate(KINDS)}
     kind_of_type = {op_type: number[kind_of(op_type)] for op_type in set(graph.op_types)}
@@ -107,10 +107,10 @@ def cost_by_kind(graph: OpGraph, cost: GraphCost) -> FloatArray:
 
 
 def cost_of_graph(graph: OpGraph) -> GraphCost:
-    """What each node of a graph costs.
+    """Cost of each node of a graph.
 
     Raises:
-        GraphError: the graph does not tell what its ops compute on, as in the public Driple data.
+        GraphError: the graph lacks the signatures of its ops, as in the public Driple data.
     """
     if len(graph.signature_of) != graph.num_nodes:
         raise GraphError(

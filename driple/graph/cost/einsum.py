@@ -12,7 +12,7 @@ _REST = "..."
 
 
 def indices_of(op: OpSignature) -> tuple[list[str], str] | None:
-    """Indices of each input and of the output; None if the graph does not tell.
+    """Indices of each input and of the output; None if the graph lacks them.
 
     An ellipsis stays as it is, in front, in the middle or at the end.
     """

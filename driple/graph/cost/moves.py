@@ -52,7 +52,7 @@ def is_free(op_type: str) -> bool:
 
 
 def _nbytes(op: OpSignature, *positions: int) -> float:
-    """Of some of the inputs."""
+    """Cost of reading some of the inputs."""
     return float(sum(op.inputs[i].nbytes for i in positions if i < len(op.inputs)))
 
 

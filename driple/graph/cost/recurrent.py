@@ -36,7 +36,7 @@ _STATE = slice(None, None, 2)  # layers and width of [layers * directions, batch
 
 
 def _block_lstm(op: OpSignature) -> float:
-    """Of a sequence: x is [steps, batch, input], w is [input + hidden, 4 hidden]."""
+    """Cost of a sequence: x is [steps, batch, input], w is [input + hidden, 4 hidden]."""
     steps, batch = shape_in(op, 1, 3)[:2]
     return 2.0 * steps * batch * prod(shape_in(op, 4, 2, ALL))
 
@@ -46,7 +46,7 @@ def _block_lstm_gradient(op: OpSignature) -> float:
 
 
 def _lstm_cell(op: OpSignature) -> float:
-    """Of one step: x is [batch, input], w is [input + hidden, 4 hidden]."""
+    """Cost of one step: x is [batch, input], w is [input + hidden, 4 hidden]."""
     return 2.0 * shape_in(op, 0, 2)[0] * prod(shape_in(op, 3, 2, ALL))
 
 
@@ -56,7 +56,7 @@ def _lstm_cell_gradient(op: OpSignature) -> float:
 
 
 def _gru_cell(op: OpSignature) -> float:
-    """Of one step, and of its gradient, which leaves that of the weights to ops of their own.
+    """Cost of one step or of its gradient, which leaves that of the weights to ops of their own.
 
     x is [batch, input], the weights [input + hidden, 2 hidden] and [input + hidden, hidden].
     """
@@ -65,7 +65,7 @@ def _gru_cell(op: OpSignature) -> float:
 
 
 def _cudnn(op: OpSignature) -> float:
-    """Of all layers and directions over a sequence.
+    """Cost of all layers and directions over a sequence.
 
     Inputs are [steps, batch, input] (or batch first), the first state [layers * directions, batch,
     hidden], the cell's state the same, and the parameters of all layers as one vector.

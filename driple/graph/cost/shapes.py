@@ -41,7 +41,7 @@ def shape_in(
 
     Args:
         op: the op.
-        position: of the input.
+        position: position of the input.
         min_rank: dimensions that it must have.
         known: dimensions whose size must be known; of all others, an unknown one counts as 1.
 

@@ -39,7 +39,7 @@ def _scatter(op: OpSignature) -> float:
 
 
 def _values(flops: float) -> Formula:
-    """Of each value of a sparse tensor; its indices are the first input."""
+    """Cost per value of a sparse tensor; its indices are the first input."""
     return lambda op: flops * elements_in(op, 1)
 
 

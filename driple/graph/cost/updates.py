@@ -15,10 +15,10 @@ __all__ = ["UPDATES", "Update"]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What an optimizer does to one parameter, from its equations, and where its op has what.
+    """Cost of an optimizer's update of one parameter, from its equations, and the inputs of its op.
 
     Attributes:
-        flops: of one parameter.
+        flops: FLOPs of one parameter.
         num_variables: the variable and its slots, the first inputs; all are read and written.
         gradient: position of the gradient among the inputs, sparse or not.
     """

@@ -115,7 +115,7 @@ def bound_inputs(
     Args:
         nodes: all nodes.
         sources: the inputs among them.
-        shapes: of their outputs, as far as the graph fixes them.
+        shapes: shapes of their outputs, as far as the graph fixes them.
         options: what the user gives.
         stacked: inputs of several steps; their batch is the second dimension, not the first.
         numbers: inputs that are numbers by all that reads them, for messages.

@@ -264,7 +264,7 @@ def _remote(
 
 
 def _advice(*, open_inputs: Sequence[str], unsized: Sequence[str]) -> str:
-    """How a user settles unknown sizes: of inputs, of variables, or of ops that hide them."""
+    """Advice on unknown sizes: of inputs, of variables, or of ops that hide them."""
     if open_inputs:
         return f"set them with {_size_options(open_inputs)}"
     if unsized:

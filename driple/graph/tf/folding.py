@@ -106,7 +106,7 @@ def _element_shape(call: OpCall, _: Sequence[Shape]) -> Sequence[Value | None]:
 
 @folds("TensorListPopBack", "StackPopV2", "StackPop")
 def _popped(call: OpCall, _: Sequence[Shape]) -> Sequence[Value | None]:
-    """What a forward loop put there in every turn, such as the shape of an operand."""
+    """Value that a forward loop stored in every turn, such as the shape of an operand."""
     holder = call.holder(0)
     value = None if holder is None else holder.value
     return (None, value) if call.node.op == "TensorListPopBack" else (value,)
@@ -132,7 +132,7 @@ def _switch(call: OpCall, _: Sequence[Shape]) -> Sequence[Value | None]:
 
 @folds("Merge")
 def _merge(call: OpCall, _: Sequence[Shape]) -> Sequence[Value | None]:
-    """What all branches of a condition agree on; nothing in a loop, where a value changes."""
+    """Values that all branches of a condition agree on; none in a loop, where a value changes."""
     values = [call.value(number) for number in range(len(call.reads))]
     nodes = call.tables.nodes
     if not values or any(nodes[source].op == "NextIteration" for source, _ in call.reads):
@@ -151,7 +151,7 @@ def _if(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Value | None]:
 
 @folds("While", "StatelessWhile")
 def _while(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Value | None]:
-    """What a body returns in every turn: what it was given, or a constant of its own."""
+    """Value that a body returns in every turn: its argument, or a constant of its own."""
     first = 1 if call.node.starts else len(call.reads)
     values = [
         call.value(number) for number in range(first, min(len(call.reads), first + len(shapes)))

@@ -119,7 +119,7 @@ for _op, _one in (
 
 def _reduction(function: Callable[[Sequence[int | float]], int | float]) -> Fold:
     def folded(call: OpCall, shapes: Sequence[Shape]) -> Sequence[Value | None]:
-        """Of a scalar or vector as a whole; an axis of a larger tensor is not folded."""
+        """Fold a scalar or vector as a whole; an axis of a larger tensor is not folded."""
         value, shape, axes = call.value(0), first_shape(shapes), call.whole(1)
         if value is None or shape is None or axes is None or None in value[1]:
             return (None,)

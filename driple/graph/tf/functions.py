@@ -203,7 +203,7 @@ def _changing(
 def _carried(
     inputs: Sequence[str], function: RawFunction, changing: Mapping[str, _Argument]
 ) -> dict[int, _Argument]:
-    """Which of a node's data inputs are arguments that a loop changes, by position."""
+    """Positions of a node's data inputs that are arguments that a loop changes."""
     if not changing:
         return {}
     own = {node.name for node in function.nodes} if any(":" in item for item in inputs) else set()

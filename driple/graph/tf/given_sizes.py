@@ -38,7 +38,7 @@ def check_given_sizes(
     Args:
         nodes: all nodes.
         inputs: data inputs of each: position of the node read, number of its output.
-        shapes: of the outputs of each node, as they follow from the options.
+        shapes: shapes of the outputs of each node, as they follow from the options.
         options: what the user gave.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Which variable, queue or iterator the handle, reference or value of each node belongs to."""
+"""The variable, queue or iterator that the handle, reference or value of each node belongs to."""
 
 from __future__ import annotations
 

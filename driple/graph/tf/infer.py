@@ -83,7 +83,7 @@ _LINKS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Inferred:
-    """What is known of the tensors of a graph.
+    """Known shapes and values of the tensors of a graph.
 
     Attributes:
         shapes: per node, the shapes of its outputs; None if nothing is known. -1 is an unknown

@@ -1,4 +1,4 @@
-"""What a step leaves out, counted by what it is for."""
+"""Nodes that a step leaves out, counted by purpose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def left_out(ops: StepOps, links: GraphLinks, runs: BoolArray) -> dict[str, int]:
-    """How many nodes do not run, by reason; each is counted once, for the first that holds.
+    """Number of nodes that do not run, by reason; each counts once, for the first that holds.
 
     Args:
         ops: what the ops do.

@@ -23,9 +23,9 @@ class GraphLinks:
     """Who reads what, as lists of positions.
 
     Attributes:
-        data: of each node, the nodes that it reads.
-        control: of each node, the nodes that it waits for.
-        readers: of each node, the nodes that read it or wait for it.
+        data: for each node, the nodes that it reads.
+        control: for each node, the nodes that it waits for.
+        readers: for each node, the nodes that read it or wait for it.
     """
 
     data: list[list[int]]

@@ -1,4 +1,4 @@
-"""Which loop each node is in, and how often each loop turns, as far as its condition decides it."""
+"""Loop of each node, and number of turns of each loop, as far as its condition decides it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_NESTED = 8
 
 
 class Frames:
-    """Which loop of Enter and Exit each node is in.
+    """Loop of Enter and Exit that each node is in.
 
     Attributes:
         of: number of the frame of each node; 0 is outside of all loops.
@@ -94,7 +94,7 @@ class _Ref(NamedTuple):
 
 
 class Lengths:
-    """How often each loop turns; None where the graph does not fix it."""
+    """Number of turns of each loop; None where the graph does not fix it."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Lengths:
         return self.found[loop]
 
     def _turns(self, ref: _Ref | None, depth: int) -> int | None:
-        """How often a condition holds before it fails."""
+        """Number of times that a condition holds before it fails."""
         self.steps += 1
         if ref is None or ref.argument or depth > _MAX_DEPTH or self.steps > _MAX_STEPS:
             return None
@@ -205,7 +205,7 @@ class Lengths:
         return None if start is None or not step else (start, step)
 
     def _step(self, ref: _Ref | None, counter: _Ref, depth: int) -> int | None:
-        """What is added in a turn: Add(counter, 1) or Sub(counter, 1)."""
+        """Number that is added in a turn: Add(counter, 1) or Sub(counter, 1)."""
         ref = self._past_identities(ref)
         if ref is None or ref.argument:
             return None
@@ -264,7 +264,7 @@ class Lengths:
         return result if result is not None and abs(result) <= _MAX_NUMBER else None
 
     def _counted(self, at: int, depth: int) -> int | None:
-        """What a counter has come to when its loop ends: Exit <- Switch <- Merge."""
+        """Value of a counter when its loop ends: Exit <- Switch <- Merge."""
         switch = self._input(at, 0)
         merge = None if switch is None else self._input(switch.at, 0)
         counter = self._counter(merge, depth)
@@ -272,7 +272,7 @@ class Lengths:
         return None if counter is None or turns is None else counter[0] + counter[1] * turns
 
     def _counted_by_while(self, ref: _Ref, depth: int) -> int | None:
-        """What a counter has come to when its While ends; what the body hands on as it is."""
+        """Value of a counter, or of an argument that the body leaves unchanged, after a While."""
         name = self.nodes[ref.at].name
         counter = self._counter(_Ref(ref.at, ref.slot, (name, ref.slot)), depth)
         if counter is None:
@@ -359,7 +359,7 @@ class Lengths:
         return _Ref(*read[number], self.nodes[at].carried.get(number))
 
     def _start(self, at: int, number: int) -> _Ref | None:
-        """What a While is given for an argument; None if a loop around it changes it."""
+        """Value of an argument of a While; None if a loop around it changes it."""
         starts = self.nodes[at].starts
         text = starts[number] if number < len(starts) else ""
         if self._index is None:

@@ -1,4 +1,4 @@
-"""How often each node runs in a step: once, or as often as the loops around it turn.
+"""Executions of each node in a step: one, or as many as the loops around it have turns.
 
     Enter -> Merge -> Switch -> body -> NextIteration -> Merge ...        Switch -> Exit
               `-> Less(counter, length) -> LoopCond
@@ -31,7 +31,7 @@ _MOST = 10**9  # turns of all loops around a node
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Executions:
-    """How often nodes run.
+    """Executions of nodes.
 
     Attributes:
         count: shape [num_nodes], int64, 1 outside of loops.
@@ -61,7 +61,7 @@ def count_executions(
     loop_turns: int | None = None,
     step_loops: frozenset[str | int] = frozenset(),
 ) -> Executions:
-    """How often each node runs in one step.
+    """Executions of each node in one step.
 
     Args:
         nodes: all nodes.
@@ -134,7 +134,7 @@ def _while_turns(
 
 
 def _step_notes(steps: Sequence[int | None], loop_turns: int | None) -> tuple[str, ...]:
-    """What a user should know of loops whose turns are steps, from their lengths."""
+    """Notes for the user on loops whose turns are steps, from their lengths."""
     if not steps:
         return ()
     number = 1

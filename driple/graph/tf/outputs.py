@@ -1,4 +1,4 @@
-"""Which output of an op `node:name:index` is; so do the bodies of functions name tensors.
+"""Numbers of the outputs that bodies of functions name as `node:name:index`.
 
 A GraphDef counts the outputs of a node; a FunctionDef names them, and counts within a name. The
 table holds the ops with several names; an op with one needs none.

@@ -38,7 +38,7 @@ _LONGEST_WRITTEN = 4 * LONGEST_CONTENT + 2
 
 @dataclass(slots=True)
 class _Attribute:
-    """What an attribute says; one of the fields is filled, for the key that it has."""
+    """Value of an attribute; one of the fields is filled, for the key that it has."""
 
     key: str
     shapes: tuple[Shape, ...] | None = None
@@ -55,7 +55,7 @@ def raw_from_text(text: str) -> RawGraph:
     """Parse a GraphDef in text format.
 
     Raises:
-        GraphError: the text is no text format, or no GraphDef; with the line where one can be told.
+        GraphError: the text is no text format, or no GraphDef; with the line if it is known.
     """
     return raw_of_fields(top_level_fields(text))
 
@@ -113,7 +113,7 @@ def _node(message: TextMessage) -> RawNode:
 
 
 def _meaning(entry: TextMessage) -> _Attribute:
-    """What an attribute says, understood once for all that share it; the last of a key counts."""
+    """Value of an attribute, parsed once for all nodes that share it; the last of a key counts."""
     if not isinstance(entry.meaning, _Attribute):
         entry.meaning = _attribute(entry)
     return entry.meaning

@@ -1,4 +1,4 @@
-"""Where the nodes of a step run: on the worker's compute device, beside it, or on servers.
+"""Places of the nodes of a step: the worker's compute device, its host, or servers.
 
     device strings, `_class`, handles --resolve--> machine and device of each node --> Places
 
@@ -48,7 +48,7 @@ _MOST_HOPS = 16  # of colocation, one node with another
 
 @dataclass(frozen=True, slots=True)
 class DevicePlace:
-    """What a device string says; None where it says nothing."""
+    """Parts of a device string; None for parts that it lacks."""
 
     job: str | None = None
     task: int | None = None
@@ -61,7 +61,7 @@ _NOWHERE = DevicePlace()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Places:
-    """Where nodes run.
+    """Places of nodes.
 
     Attributes:
         kept: shape [num_nodes], bool: on the worker's compute device.
@@ -280,7 +280,7 @@ class _Placer:
         return "unplaced" if is_bare else "one_machine"
 
     def _remote(self) -> BoolArray:
-        """On other machines; where the graph names no server, variables and what runs with them."""
+        """Mask of nodes on other machines; without a named server, variables and their updates."""
         here = (self.chosen.job, self.chosen.task or 0)
         apart = np.array(
             [

@@ -94,7 +94,7 @@ class RawNode:
         op: op type.
         device: device string; empty if it names none.
         inputs: `node`, `node:1`, or `^node` for control inputs.
-        shapes: shape of each output (`_output_shapes`); None if the node does not tell.
+        shapes: shape of each output (`_output_shapes`); None if the node has none.
         types: dtype attributes by name; numbers of TensorFlow's DataType.
         functions: names of the functions it calls, by attribute name.
         numbers: attributes that decide what an op costs (`NUMBERS`, `LETTERS`), without zeros.
@@ -107,7 +107,7 @@ class RawNode:
         loop: name of the While node whose function this node was inlined from; empty outside.
         carried: data inputs that are arguments which a While changes in every turn, by position:
             name of the While, number of the argument.
-        starts: of a While whose functions were inlined, its own data inputs.
+        starts: data inputs of a While whose functions were inlined.
     """
 
     name: str
@@ -156,7 +156,7 @@ class RawGraph:
 
     Attributes:
         nodes: its nodes.
-        functions: by name.
+        functions: functions by name.
         train_ops: names of the train ops that a MetaGraphDef lists in its collection `train_op`.
         signatures: tensors that each signature of a SavedModel gives, by its name.
     """

@@ -1,4 +1,4 @@
-"""What a shape function is given: one node, with the shapes and known values of what it reads.
+"""Argument of a shape function: one node, with the shapes and known values of its inputs.
 
 A `Value` is a small tensor that is known before the graph runs; an element that depends on an
 unknown dimension is None. A `Holder` is what a handle leads to: the shape of a variable, of the
@@ -27,7 +27,7 @@ Value = tuple[tuple[int, ...], tuple[int | float | None, ...]]
 
 @dataclass(slots=True, eq=False)
 class Holder:
-    """What a handle leads to.
+    """Target of a handle.
 
     Attributes:
         shapes: of a variable, an element, or each component; they become known while the graph is
@@ -86,12 +86,12 @@ class Holder:
 
 @dataclass(slots=True)
 class Tables:
-    """What is known of the tensors of a graph so far.
+    """Known shapes and values of the tensors of a graph so far.
 
     Attributes:
         nodes: all nodes.
         inputs: what each of them reads.
-        shapes: of all outputs of a node; None before the node is reached.
+        shapes: shapes of all outputs of a node; None before the node is reached.
         values: small tensors that are known.
         holders: what handles lead to.
         created: the holder that a node creates, kept when the graph is walked through again.
@@ -169,7 +169,7 @@ class OpCall:
         return values[0] if values else default
 
     def count(self, name: str, default: int = 1) -> int:
-        """How many outputs an op has, by an attribute.
+        """Number of outputs of an op, by an attribute.
 
         Raises:
             GraphError: more than any graph has.
@@ -196,11 +196,11 @@ class OpCall:
         return self.node.shape_attributes.get(name, ())
 
     def num_types(self, name: str) -> int:
-        """How many tensors a list attribute of types stands for."""
+        """Number of tensors that a list attribute of types stands for."""
         return len(self.node.types.get(name, ()))
 
     def holder(self, number: int) -> Holder | None:
-        """What the handle at an input leads to."""
+        """Target of the handle at an input."""
         if not -len(self.reads) <= number < len(self.reads):
             return None
         return self.tables.holders.get(self.reads[number])

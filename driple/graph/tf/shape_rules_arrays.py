@@ -166,7 +166,7 @@ def _slice(call: OpCall) -> Sequence[Shape]:
 def strided_ranges(
     call: OpCall, shape: tuple[int, ...]
 ) -> list[tuple[int, int | None, int | None, int]] | None:
-    """What each axis of a StridedSlice takes.
+    """Range that each axis of a StridedSlice takes.
 
     Returns:
         For each axis of the result, in order: the axis of the input (-1 for a new one), begin, end

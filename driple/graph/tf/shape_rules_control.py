@@ -28,7 +28,7 @@ def _switch_n(call: OpCall) -> Sequence[Shape]:
 
 @rule("Merge", "RefMerge")
 def _merge(call: OpCall) -> Sequence[Shape]:
-    """In a loop, what enters it; after a condition, what its branches have in common."""
+    """Shape that enters a loop, or that the branches of a condition have in common."""
     nodes, reads = call.tables.nodes, call.reads
     enters = [i for i, (source, _) in enumerate(reads) if nodes[source].op not in _NEXT]
     for i in enters:

@@ -1,4 +1,4 @@
-"""Shape functions of variables behind handles: what writes to one tells its shape too.
+"""Shape functions of variables behind handles: a write to one states its shape, too.
 
     handle --ReadVariableOp--> value      AssignSub(handle, change), ResourceApplyAdam(.., gradient)
 

@@ -1,4 +1,4 @@
-"""How large the outputs of a node are: elements and bytes, from its shapes and data types.
+"""Sizes of the outputs of a node: elements and bytes, from its shapes and data types.
 
 A node's data type comes from its attributes, since the definitions of the ops are not in the file:
 lists of output types first, then single ones in the order below. Comparisons and logical ops give
@@ -70,7 +70,7 @@ class OutputSize:
         tensor_bytes: bytes of all outputs.
         unknown_dimensions: dimensions that were not known and count as 1.
         has_shape: whether the rank of at least one output is known, or it has no output.
-        has_type: whether an attribute or the op tells the data type.
+        has_type: whether an attribute or the op gives the data type.
     """
 
     elements: int
@@ -114,7 +114,7 @@ def output_size(node: RawNode) -> OutputSize:
 
 
 def output_types(node: RawNode) -> tuple[int, ...]:
-    """Data type of each output that has a shape; 0 if nothing tells."""
+    """Data type of each output that has a shape; 0 if unknown."""
     num_outputs = len(node.shapes or ())
     listed = _listed_types(node)[:num_outputs]
     if len(listed) == num_outputs:
@@ -136,7 +136,7 @@ def _listed_types(node: RawNode) -> tuple[int, ...]:
 
 
 def _single_type(node: RawNode) -> int:
-    """Data type of every output; 0 if nothing tells."""
+    """Data type of every output; 0 if unknown."""
     if node.op in _GIVES_BOOL:
         return BOOL
     return next((node.types[key][0] for key in _SINGLE_TYPES if key in node.types), 0)

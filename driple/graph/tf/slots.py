@@ -1,4 +1,4 @@
-"""Which ops belong to an optimizer's update that a graph writes as plain arithmetic.
+"""Ops of an optimizer's update that a graph writes as plain arithmetic.
 
     gradient --Square, Mul ...--> slot variables (m, v) --Sqrt, RealDiv ...--> variable
 
@@ -51,7 +51,7 @@ class Slots:
         arithmetic: shape [num_nodes], bool, ops that belong to an update.
         without_gradient: shape [num_nodes], bool, those of them that need no gradient.
         variables: shape [num_nodes], bool, slot variables.
-        same_as: by position, the node that gives what a node gives too, among gradients of them.
+        same_as: the node, by position, that gives what a node gives too, among gradients of them.
     """
 
     arithmetic: BoolArray
@@ -81,7 +81,7 @@ def find_slots(
     if found:
         finder.take_dependent(found)
         finder.take_local()
-        finder.take_shared()
+        finder.take_shared(found)
     return Slots(
         arithmetic=_mask(len(nodes), finder.taken),
         without_gradient=_mask(len(nodes), finder.without_gradient(found)),
@@ -120,6 +120,7 @@ class _Finder:
         blocked = ops.gradients() | ops.matching(PRODUCTS) | ops.inputs | ops.variables
         self.leads = self._leads(blocked)
         self.taken: set[int] = set()
+        self.beside: frozenset[int] = frozenset()  # follow from variables and numbers alone
         self.num_visited = 0
         self.same_as: dict[int, int] = {}
         self.same_as = self._equals()
@@ -205,6 +206,7 @@ class _Finder:
             sources = self.inputs[i]
             if i in self.leads and sources and all(map(self._is_beside(local), sources)):
                 local.add(i)
+        self.beside = frozenset(local)
         for i in reversed(self.order):
             if i in local and not all(
                 reader in self.changes or reader in self.taken or reader in local
@@ -228,7 +230,7 @@ class _Finder:
         return self.holder[tensor[0]] in self.changed or self._is_number(tensor)
 
     def without_gradient(self, slots: set[int]) -> set[int]:
-        """What was taken and follows from variables other than slots alone: weight decay."""
+        """Taken nodes that follow from variables other than slots alone: weight decay."""
         found: set[int] = set()
         others = self.changed - slots
         for i in self.order:
@@ -239,9 +241,11 @@ class _Finder:
                 found.add(i)
         return found
 
-    def take_shared(self) -> None:
+    def take_shared(self, slots: set[int]) -> None:
         """Take ops between one gradient and several places of its update: it crosses once."""
-        fed = {self.holder[reader] for i in self.taken for reader in self.readers.get(i, ())}
+        fed = {
+            self.holder[reader] for i in self.taken for reader in self.readers.get(i, ())
+        } | slots
         targets = [
             i for i in self.order
             if i in self.taken or (i in self.changes and self.holder[i] in fed)
@@ -258,6 +262,7 @@ class _Finder:
                 before, merged = merged, self._merged(merged)
                 if merged == before:
                     break
+        self.take_local()  # what the ops that were taken now read too
 
     def _groups(self, targets: Sequence[int]) -> dict[int, int]:
         """A number for ops and updates that larger tensors, or a variable, join."""
@@ -285,6 +290,7 @@ class _Finder:
         source = tensor[0]
         return (
             source not in self.taken
+            and source not in self.beside
             and self.holder[source] < 0
             and bool(self.inputs[source])
             and not self._is_number(tensor)

@@ -1,4 +1,4 @@
-"""Which nodes one training step runs: the ancestors of the updates of its variables.
+"""Nodes that one training step runs: the ancestors of the updates of its variables.
 
     nodes, edges --updates--> train ops --choose one--> ancestors --by data, by control--> Step
 
@@ -38,7 +38,7 @@ _MOST_LIGHT = 200  # nodes that a loose update may add
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainStep:
-    """What one step runs.
+    """The nodes that one step runs.
 
     Attributes:
         runs: shape [num_nodes], bool.
@@ -138,7 +138,7 @@ class _Finder:
         return self._made([place], found, runs)
 
     def step_of_signature(self, name: str, signatures: Mapping[str, Sequence[str]]) -> TrainStep:
-        """What one signature of a SavedModel runs."""
+        """The nodes that one signature of a SavedModel runs."""
         wanted = set(signatures[name])
         runs = self._run([i for i, node in enumerate(self.nodes) if node.name in wanted])
         others = ", ".join(one for one in sorted(signatures) if one != name)
@@ -294,7 +294,7 @@ class _Finder:
         return found
 
     def _updates_before(self, updates: list[int]) -> dict[int, int] | None:
-        """Of each node that updates lead to, which ones, as bits; None if it would take too long.
+        """Updates that lead to each node, as bits; None if it would take too long.
 
         Summaries and savers are passed over: they wait for updates, but do not train.
         """
@@ -324,7 +324,7 @@ class _Finder:
         return found
 
     def _run(self, starts: Iterable[int]) -> BoolArray:
-        """What runs for some nodes: what they read, and what acts among what they wait for."""
+        """Ancestors of some nodes: their inputs, and nodes with effects that they wait for."""
         runs = np.zeros(len(self.nodes), dtype=np.bool_)
         waited = np.zeros(len(self.nodes), dtype=np.bool_)
         todo = [(i, self.nodes[i].op != "NoOp") for i in starts]
@@ -357,7 +357,7 @@ class _Finder:
     def _light_need(
         self, start: int, runs: BoolArray, heavy: list[bool], others: set[int]
     ) -> list[int] | None:
-        """What an update needs that does not run yet; None if that is no small thing."""
+        """Nodes that an update needs and that do not run yet; None if these are many."""
         found, todo = {start}, [start]
         while todo:
             i = todo.pop()
@@ -372,7 +372,7 @@ class _Finder:
         return list(found)
 
     def _everything(self) -> BoolArray:
-        """Of a graph without a training step: all but what only saves, sums up or initialises."""
+        """Nodes of a graph without a training step: all but saving, summaries and initialisers."""
         initial = self.ops.assigns.copy()
         initial[self._computed_assigns()] = False
         starts = initial | self.ignored

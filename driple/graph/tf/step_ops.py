@@ -1,4 +1,4 @@
-"""What ops do in a step, by their op type: change a variable, save, sum up, compute a gradient."""
+"""Roles of op types in a step: change a variable, save, sum up, compute a gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may hold a GraphDef in text format: a SavedModel's `saved_model.pbtxt`, a `.meta` as text.
+"""Containers of a GraphDef in text format: a SavedModel's `saved_model.pbtxt`, a `.meta` as text.
 
     text -> meta graphs -> the one tagged `train`, else the first -> RawGraph
 

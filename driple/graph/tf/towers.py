@@ -1,4 +1,4 @@
-"""How many of an input's samples the kept device computes, where a graph splits them over several.
+"""Samples of an input that the kept device computes, where a graph splits them over several.
 
 x [64, ...] --StridedSlice, Split--> [32, ...] on GPU 0, [32, ...] on GPU 1
 """

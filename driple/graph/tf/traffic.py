@@ -1,4 +1,4 @@
-"""What crosses between the worker and other machines in one step, tensor by tensor.
+"""Traffic between the worker and other machines in one step, tensor by tensor.
 
     data edges between machines  ->  one message for each output and device that it goes to
 

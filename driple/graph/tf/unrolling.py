@@ -46,7 +46,7 @@ def output_number(reference: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _BodySize:
-    """What one copy of a function's body adds, apart from the prefix of its names."""
+    """Nodes that one copy of a function's body adds, apart from the prefix of their names."""
 
     num_nodes: int
     num_rootless: int  # nodes without inputs, which get the control inputs of the call
@@ -156,7 +156,7 @@ class UnrollBudget:
 
 
 class CallResults:
-    """What stands for each output of calls that disappeared.
+    """Replacements for the outputs of calls that were inlined.
 
     Each reference is followed once, whatever reads it. Calls that return each other's results in a
     circle return nothing.
@@ -173,7 +173,7 @@ class CallResults:
         self._waits[call] = waits
 
     def resolve(self, references: Sequence[str], node: RawNode, budget: UnrollBudget) -> list[str]:
-        """What a node reads, none of which is a call that disappeared.
+        """Inputs of a node, with inlined calls replaced.
 
         Raises:
             GraphError: control inputs wait for too many results in all.
@@ -225,7 +225,7 @@ class CallResults:
         return self._ends.get(reference, ())
 
     def _following(self, reference: str) -> list[str]:
-        """What a reference to a call stands for, one step on, each once."""
+        """Replacements of a reference to a call, one step on, each once."""
         call = node_of(reference)
         results = self._results[call]
         if reference.startswith("^"):

@@ -10,7 +10,7 @@ __all__ = ["Layout", "axis_of", "window"]
 
 
 class Layout:
-    """Where the batch, the channels and the spatial axes of an activation are."""
+    """Positions of batch, channels and spatial axes of an activation."""
 
     __slots__ = ("channel", "spatial")
 

@@ -21,10 +21,10 @@ __all__ = ["Input", "Kernel", "kernels_of", "tensors_in"]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor that a kernel reads or writes, or the shape of one that it is only told.
+    """A tensor that a kernel reads or writes, or the shape of one that it only takes as numbers.
 
     Attributes:
-        tensor: that is read; None if only a shape is told, as a few whole numbers.
+        tensor: tensor that is read; None if only a shape is given, as a few whole numbers.
         shape: other than the tensor's own, or of those numbers; None for its own.
     """
 
@@ -34,7 +34,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What a device runs.
+    """One kernel that a device runs.
 
     Attributes:
         op_type: TensorFlow's, or the aten op's own where TensorFlow has none.

@@ -46,9 +46,9 @@ def graph_of_step(
     """Forward pass, loss and backward pass of a model, as a graph of one worker.
 
     Args:
-        model: to train, on the meta device.
+        model: model to train, on the meta device.
         inputs: a batch, on the meta device.
-        loss: of the model's outputs.
+        loss: loss of the model's outputs.
         update: op type of the optimizer's update, such as `ApplyAdam`.
 
     Raises:
@@ -61,7 +61,7 @@ def graph_of_step(
 def recorded_step(
     model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str
 ) -> OpGraph:
-    """As `graph_of_step`, within `gpu_autocast`."""
+    """Do the work of `graph_of_step` within `gpu_autocast`."""
     parameters = [one for one in model.parameters() if one.requires_grad]
     if any(tensor.device.type != "meta" for tensor in (*parameters, inputs)):
         raise ConfigError(
@@ -143,7 +143,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
         self._kept.append(tensor.untyped_storage())
 
     def graph(self, update: str) -> OpGraph:
-        """What was noted."""
+        """The notes so far."""
         sent: dict[tuple[int, int], int] = {}
         for parameter in self._parameters:
             if parameter.grad is not None and _memory(parameter.grad) in self._made_by:
@@ -178,5 +178,5 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
 
 
 def _memory(tensor: Tensor) -> int:
-    """Which memory a tensor lies in: views of it share it."""
+    """Key of the memory that a tensor lies in: views share it."""
     return int(tensor.untyped_storage()._cdata)

@@ -167,7 +167,11 @@ def make_images(folder: Path, count: int, size: int, num_classes: int = 10) -> N
         MissingExtraError: Pillow is not installed.
     """
     Image = _pillow()
-    for name, value in (("--samples", count), ("--image-size", size), ("--classes", num_classes)):
+    for name, value in (
+        ("--samples", count),
+        ("--set image_size", size),
+        ("--set classes", num_classes),
+    ):
         check_whole(name, value, 1)
     random = np.random.default_rng(0)
     cells = -(-size // _GRAIN)
@@ -189,7 +193,7 @@ def make_tokens(file: Path, count: int, length: int) -> None:
         ConfigError: a number is below 1, or the file cannot be written.
     """
     check_whole("--samples", count, 1)
-    check_whole("--length", length, 1)
+    check_whole("--set length", length, 1)
     rows = np.random.default_rng(0).integers(0, _VOCABULARY, (count, length), dtype=np.int32)
     buffer = io.BytesIO()
     np.save(buffer, rows)

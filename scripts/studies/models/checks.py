@@ -19,6 +19,8 @@ from driple.analytic.job_profile import imbalance, points_of, profile_of, slowes
 from driple.analytic.repaired import Exchange
 from driple.analytic.sweep import JobProfile, Points, iteration_seconds
 from driple.calibration.zeng_runs import ZengFit, ZengRun, as_published_s, fit_zeng, repaired_s
+from driple.catalog import device_named, link_named
+from driple.cluster.schemes import PS
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, topology_of
 from driple.comm.ps import ClusterSpec, simulate_cluster
@@ -107,11 +109,11 @@ def published_clusters(
             jobs[name] = PreparedJob(store.graph(name))
         count = len(run.workers)
         scene = Topology(
-            devices=run.workers,
+            workers=tuple(device_named(name) for name in run.workers),
             worker_machine=tuple(range(count)),
             server_machine=(count,),
-            link=f"{8 * run.bytes_per_s / 1e9:g}G",
-            link_bytes_per_s=run.bytes_per_s,
+            between=replace(link_named("1G"), bytes_per_s=run.bytes_per_s),
+            scheme=PS,
         )
         forms = [
             zeng_published(jobs[name], scene, fma=False),

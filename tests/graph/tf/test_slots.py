@@ -107,6 +107,26 @@ def test_with_servers_the_worker_sends_what_tensorflow_sends_and_a_ring_the_grad
         assert sum(one.nbytes for each in segments for one in each.sends) == expected
 
 
+def test_a_gradient_that_feeds_a_slot_and_a_sum_with_the_variable_crosses_once() -> None:
+    """Adagrad and Ftrl: g * g goes to the slot, g + c * w is divided by its root."""
+    update = node_text("c", "Const", shape="1") + "".join(
+        (
+            variable("a"),
+            node_text("square", "Square", "gradients/g", shape=W),
+            node_text("set_a", "AssignAdd", "a", "square", shape=W),
+            node_text("root", "Sqrt", "set_a", shape=W),
+            node_text("shrink", "Mul", "c", "w/read", shape=W),
+            node_text("sum", "AddV2", "gradients/g", "shrink", shape=W),
+            node_text("change", "RealDiv", "sum", "root", shape=W),
+            node_text("set_w", "AssignSub", "w", "change", shape=W),
+            node_text("train", "NoOp", "^set_a", "^set_w"),
+        )
+    )
+    graph = graph_from_text(layer() + update)
+    assert (graph.sent_bytes, graph.received_bytes) == (BYTES, BYTES)
+    assert graph.report.state_bytes == BYTES
+
+
 def test_a_moving_average_and_a_plain_step_by_hand_stay_where_they_were() -> None:
     """Neither reads a slot: what the worker computed is sent."""
     average = "".join(

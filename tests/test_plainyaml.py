@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError
+from driple.plainyaml import MAX_DEPTH, MAX_YAML_BYTES, read_plain_yaml
 from driple.planning.instances import read_instances
-from driple.planning.plainyaml import MAX_DEPTH, MAX_YAML_BYTES, read_plain_yaml
 
 
 @pytest.mark.parametrize(

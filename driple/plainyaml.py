@@ -36,12 +36,10 @@ def read_plain_yaml(text: str, where: str) -> Any:
         import yaml
     except ImportError as error:
         raise MissingExtraError(
-            f"instances are read with PyYAML, which is not installed; {install_hint('stalls')}"
+            f"YAML files are read with PyYAML, which is not installed; {install_hint('stalls')}"
         ) from error
     if len(text) > MAX_YAML_BYTES:
-        raise ConfigError(
-            f"{where} has over {MAX_YAML_BYTES} bytes; keep only the instances that you need"
-        )
+        raise ConfigError(f"{where} has over {MAX_YAML_BYTES} bytes; keep only what you need")
     try:
         _check_structure(yaml.parse(text, Loader=yaml.SafeLoader), where)
         return yaml.safe_load(text)

@@ -1,0 +1,95 @@
+"""Machines, their devices, and the links within and between them.
+
+    Cluster(machines=(Machine(devices=(V100, V100), link=NVLink), ...), network=100G)
+
+Devices and links are objects of a catalogue, so that a user's own need no second look-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driple.catalog import Device, Link
+from driple.errors import SettingError
+
+__all__ = ["Cluster", "Host", "Machine"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """The computer around the devices of a machine.
+
+    Attributes:
+        num_cpus: virtual CPUs; None if they are not known.
+        memory_bytes: main memory; None if it is not known.
+    """
+
+    num_cpus: float | None = None
+    memory_bytes: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """One machine.
+
+    Attributes:
+        devices: that train; empty for a machine that only holds parameter servers.
+        link: joins its devices; None if there is none, or it is not known.
+        host_links: of each device to the host's memory; empty if they are not known or not needed.
+        host: the computer around them.
+    """
+
+    devices: tuple[Device, ...] = ()
+    link: Link | None = None
+    host_links: tuple[Link, ...] = ()
+    host: Host = Host()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """Machines and what joins them.
+
+    Attributes:
+        machines: in order; the first device is the one that answers are about.
+        network: joins machines; None for a single machine.
+
+    Raises:
+        SettingError: no device, or several machines without a network.
+    """
+
+    machines: tuple[Machine, ...]
+    network: Link | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot train together."""
+        if not self.devices:
+            raise SettingError("a cluster has no device; give one at least")
+        if len(self.machines) > 1 and self.network is None:
+            raise SettingError(
+                f"{len(self.machines)} machines have no network between them; give one such as 100G"
+            )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """All devices, machine by machine."""
+        return tuple(device for machine in self.machines for device in machine.devices)
+
+    @property
+    def host_links(self) -> tuple[Link, ...]:
+        """Link of each device to its host's memory; empty unless all are known."""
+        known = tuple(link for machine in self.machines for link in machine.host_links)
+        return known if len(known) == len(self.devices) else ()
+
+    @property
+    def device_machine(self) -> tuple[int, ...]:
+        """Machine of each device."""
+        return tuple(
+            number for number, machine in enumerate(self.machines) for _ in machine.devices
+        )
+
+    @property
+    def link(self) -> Link | None:
+        """The slowest link within machines of several devices; else the first that is known."""
+        several = [one.link for one in self.machines if one.link and len(one.devices) > 1]
+        known = several or [one.link for one in self.machines if one.link]
+        return min(known, key=lambda link: link.bytes_per_s, default=None)

@@ -1,0 +1,93 @@
+"""Which link of the catalogue joins devices, by the name that a user writes.
+
+"NVLink" of a V100 -> NVLink-V100      "PCIe" of a 2080 Ti in a ring -> PCIe3-host
+"""
+
+from __future__ import annotations
+
+from driple.catalog.catalog import Catalog
+from driple.catalog.model import Device, Link
+from driple.errors import SettingError
+
+__all__ = ["default_link_name", "link_spelling", "named_link", "network_link", "within_link"]
+
+PCIE, NVLINK = "PCIe", "NVLink"
+
+
+def named_link(catalog: Catalog, device: Device, name: str, *, peers: bool) -> Link:
+    """The link of this name: the device's own for `PCIe` and `NVLink`.
+
+    Devices that exchange gradients and cannot copy to each other go through the host's memory.
+
+    Args:
+        catalog: holds the link.
+        device: that the link joins.
+        name: `PCIe`, `NVLink`, a rate, or a link of the catalogue.
+        peers: whether devices exchange gradients with each other.
+
+    Raises:
+        SettingError: no such link, or an NVLink that the device does not have.
+        CatalogError: generation, lanes or peers of its PCIe are not known.
+    """
+    if name == PCIE and not device.is_cpu:
+        return catalog.pcie_link(device, through_host=peers and not device.pcie_peers)
+    if not name.startswith(NVLINK):
+        return catalog.link(name)
+    own = device.nvlink
+    if own is None:
+        raise SettingError(f"{device.name} has no NVLink; give another network, such as PCIe")
+    if name not in {NVLINK, own}:
+        raise SettingError(f"{device.name} has no {name}; give NVLink, which is {own}")
+    return catalog.link(own)
+
+
+def link_spelling(catalog: Catalog, name: str) -> str:
+    """The usual spelling of a link's name; the name itself where the catalogue does not have it.
+
+    Which NVLink is meant depends on the device.
+    """
+    if name.lower() == NVLINK.lower():
+        return NVLINK
+    if name.lower() == PCIE.lower():
+        return PCIE
+    known = catalog.find_link(name)
+    return known.name if known else name
+
+
+def default_link_name(device: Device, count: int) -> str:
+    """`NVLink` where a device has one for so many devices, else `PCIe`."""
+    peers = device.find("nvlink_peers")
+    has_nvlink = device.nvlink is not None and peers is not None and float(peers) >= count
+    return NVLINK if has_nvlink else PCIE
+
+
+def within_link(catalog: Catalog, device: Device, name: str) -> Link:
+    """The link of this name, which must join devices of one machine.
+
+    Raises:
+        SettingError: it joins machines, or there is none.
+        CatalogError: a fact about the device's link is not known.
+    """
+    found = named_link(catalog, device, name, peers=True)
+    if not found.within_machine:
+        raise SettingError(
+            f"{found.name} joins machines, not the devices of one; write NVLink or PCIe first, "
+            "such as 2x8xH100/NVLink+400G"
+        )
+    return found
+
+
+def network_link(catalog: Catalog, name: str) -> Link:
+    """The link of this name, which must join machines.
+
+    Raises:
+        SettingError: it joins devices of one machine, or its rate is 0, or there is none.
+    """
+    found = catalog.link(name)
+    if found.within_machine:
+        raise SettingError(
+            f"{found.name} joins devices of one machine; give a network such as 400G"
+        )
+    if not found.bytes_per_s > 0:
+        raise SettingError(f"a network of rate 0 ({name}) joins nothing; give one such as 40G")
+    return found

@@ -1,0 +1,47 @@
+"""Schemes by name: a scheme is one file and its row here.
+
+"ddp" -> Ring      "hierarchical" -> Hierarchical      "ps" -> ParameterServers
+"""
+
+from __future__ import annotations
+
+from driple.comm.hierarchical import Hierarchical
+from driple.comm.ps import ParameterServers
+from driple.comm.ring import Ring
+from driple.comm.scheme import Scheme
+from driple.errors import SettingError
+
+__all__ = ["register_scheme", "scheme_named", "scheme_names"]
+
+_SCHEMES: dict[str, Scheme] = {
+    scheme.name: scheme for scheme in (ParameterServers(), Ring(), Hierarchical())
+}
+
+
+def scheme_named(name: str) -> Scheme:
+    """The scheme of this name.
+
+    Raises:
+        SettingError: none is registered under it.
+    """
+    found = _SCHEMES.get(name)
+    if found is None:
+        raise SettingError(f"no scheme is called '{name}'; there are {', '.join(_SCHEMES)}")
+    return found
+
+
+def scheme_names() -> tuple[str, ...]:
+    """Names of all registered schemes."""
+    return tuple(_SCHEMES)
+
+
+def register_scheme(scheme: Scheme) -> None:
+    """Make a scheme known under its name.
+
+    Raises:
+        SettingError: another has the name already.
+    """
+    known = _SCHEMES.get(scheme.name)
+    if known is not None and type(known) is not type(scheme):
+        raise SettingError(f"a scheme called '{scheme.name}' is registered already; rename one")
+    _SCHEMES[scheme.name] = scheme
