@@ -122,7 +122,7 @@ def build(
     cluster = Setting.parse(setting)
     if sum((all_, bool(workload), samples is not None)) != 1:
         raise ConfigError(
-            "give one of: a workload (see driple jobs list), --all, --samples N; not both or none"
+            "give a workload (see driple jobs list), --all or --samples N, and not both"
         )
     if samples is None and set_:
         raise ConfigError("--set applies to --samples; leave it out, or give --samples N")

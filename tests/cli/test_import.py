@@ -95,7 +95,8 @@ def test_a_table_of_dripleperf_becomes_a_data_set_that_trains(tmp_path: Path) ->
         "predict", ROOT / "datasets/examples/resnet20.pbtxt", "--checkpoint", checkpoint, "--json"
     )
     assert shown.returncode == 0, shown.stderr
-    assert json.loads(shown.stdout)["setting"] == "2080Ti-P1w2/ho-PCIe"
+    (answer,) = json.loads(shown.stdout)["answers"]
+    assert answer["setting"] == "2080Ti-P1w2/ho-PCIe"
 
 
 @pytest.mark.parametrize("kept", ["torch", "pickle"])
