@@ -59,6 +59,7 @@ def test_declared_defaults_keep_their_meaning() -> None:
         ("2x8xT4/NVLink+400G", "T4 has no NVLink"),
         ("0xH100", "no machine or no device"),
         ("8xH101", "did you mean 8xH100"),
+        ("4090x", "A row [[devices]] in a catalogue file of your own adds a device"),
         ("p5.49xlarge", ", p5.48xlarge"),
         ("3xp5.49xlarge", ", 3xp5.48xlarge"),
         ("2x2xp5.48xlarge", "no setting is called"),
