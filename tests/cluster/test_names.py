@@ -104,6 +104,15 @@ def test_a_cluster_file(tmp_path: Path) -> None:
     assert setting.cluster.link.name == "NVLink-GA102"  # the slowest within a machine
 
 
+def test_a_cluster_file_with_parameter_servers(tmp_path: Path) -> None:
+    """Servers share the machines of the workers."""
+    file = tmp_path / "lab.yaml"
+    file.write_text("machines: [{count: 2, devices: 2, device: V100}]\nnetwork: 10G\nservers: 2\n")
+    setting = Setting.parse(str(file))
+    assert (setting.scheme.name, setting.num_servers) == ("ps", 2)
+    assert topology_of(setting).server_machine == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -116,6 +125,8 @@ def test_a_cluster_file(tmp_path: Path) -> None:
         ("machines: [{device: V100, count: 9999, devices: 9999}]\nnetwork: 1G", "over 10000"),
         ("machines: [{device: V100, count: 2}]", "no network"),
         ("machines: [{device: V100, cpus: -1}]", "above 0"),
+        ("name: ../x\nmachines: [{device: V100}]", "name of .* use letters"),
+        ("scheme: ps\nmachines: [{device: V100}]", "ps needs one"),
         ("machines: [{device: [V100]}]", "must be a text"),
         ("machines: [{device: Abacus}]", "no device in the catalogue"),
         ("machines: &a [*a]", "anchor or alias"),
