@@ -3,7 +3,7 @@
     machines:
       - {count: 4, devices: 8, device: H100, link: NVLink}
     network: 400G
-    scheme: ddp            # optional
+    scheme: ddp            # optional; ps with 'servers: 2' for parameter servers
     name: lab              # optional; the file's name by default
 
 Entry point: `read_cluster_file`. The reader is bounded and takes plain values only.
@@ -11,12 +11,13 @@ Entry point: `read_cluster_file`. The reader is bounded and takes plain values o
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster, Host, Machine
 from driple.cluster.links import default_link_name, link_spelling, network_link, within_link
-from driple.cluster.schemes import DDP, SchemeChoice
+from driple.cluster.schemes import DDP, PS, SchemeChoice
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.plainyaml import MAX_YAML_BYTES, read_plain_yaml
@@ -24,7 +25,8 @@ from driple.storedfiles import read_bytes
 
 __all__ = ["read_cluster_file"]
 
-_FIELDS = ("machines", "network", "scheme", "name")
+_FIELDS = ("machines", "network", "scheme", "servers", "name")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _MACHINE_FIELDS = ("count", "devices", "device", "link", "cpus", "memory_gb")
 _MOST = 9_999  # machines, or devices of one
 _MOST_DEVICES = 10_000
@@ -69,9 +71,18 @@ def read_cluster_file(path: Path, catalog: Catalog) -> Setting:
     cluster = Cluster(
         machines=tuple(machines), network=network_link(catalog, network) if network else None
     )
+    name = _text(fields, "name", str(path)) or path.stem
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"name of {path} is {name!r:.80}; use letters, digits and . _ + - only, such as lab"
+        )
+    servers = _whole(fields, "servers", str(path)) if "servers" in fields else 0
     return Setting(
-        name=_text(fields, "name", str(path)) or path.stem,
-        scheme=SchemeChoice(name=_text(fields, "scheme", str(path)) or DDP),
+        name=name,
+        scheme=SchemeChoice(
+            name=_text(fields, "scheme", str(path)) or (PS if servers else DDP),
+            num_servers=servers,
+        ),
         worker=cluster.devices[0],
         num_workers=len(cluster.devices),
         homogeneous=len(set(cluster.devices)) == 1,

@@ -223,9 +223,13 @@ def _is_short_for(wanted: str, name: str) -> bool:
 
 def _no_such(wanted: str, known: Catalog, catalog: Catalog | None) -> str:
     """One line: what was found, and the nearest names, of the same kind of device."""
+    new, begin = _MACHINES.fullmatch(wanted), _DEVICE.match(wanted)
+    words = [new["what"] if new else "", begin[0] if begin else ""]
+    is_new = not any(word and known.find_device(word) for word in words)
+    own = " A row [[devices]] in a catalogue file of your own adds a device." if is_new else ""
     return (
         f"no setting is called '{wanted}'; did you mean "
-        f"{', '.join(_nearest_names(wanted, known, catalog))}?"
+        f"{', '.join(_nearest_names(wanted, known, catalog))}?{own}"
     )
 
 

@@ -59,6 +59,7 @@ def test_declared_defaults_keep_their_meaning() -> None:
         ("2x8xT4/NVLink+400G", "T4 has no NVLink"),
         ("0xH100", "no machine or no device"),
         ("8xH101", "did you mean 8xH100"),
+        ("4090x", "A row [[devices]] in a catalogue file of your own adds a device"),
         ("p5.49xlarge", ", p5.48xlarge"),
         ("3xp5.49xlarge", ", 3xp5.48xlarge"),
         ("2x2xp5.48xlarge", "no setting is called"),
@@ -103,6 +104,15 @@ def test_a_cluster_file(tmp_path: Path) -> None:
     assert setting.cluster.link.name == "NVLink-GA102"  # the slowest within a machine
 
 
+def test_a_cluster_file_with_parameter_servers(tmp_path: Path) -> None:
+    """Servers share the machines of the workers."""
+    file = tmp_path / "lab.yaml"
+    file.write_text("machines: [{count: 2, devices: 2, device: V100}]\nnetwork: 10G\nservers: 2\n")
+    setting = Setting.parse(str(file))
+    assert (setting.scheme.name, setting.num_servers) == ("ps", 2)
+    assert topology_of(setting).server_machine == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -115,6 +125,8 @@ def test_a_cluster_file(tmp_path: Path) -> None:
         ("machines: [{device: V100, count: 9999, devices: 9999}]\nnetwork: 1G", "over 10000"),
         ("machines: [{device: V100, count: 2}]", "no network"),
         ("machines: [{device: V100, cpus: -1}]", "above 0"),
+        ("name: ../x\nmachines: [{device: V100}]", "name of .* use letters"),
+        ("scheme: ps\nmachines: [{device: V100}]", "ps needs one"),
         ("machines: [{device: [V100]}]", "must be a text"),
         ("machines: [{device: Abacus}]", "no device in the catalogue"),
         ("machines: &a [*a]", "anchor or alias"),

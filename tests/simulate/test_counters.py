@@ -116,7 +116,9 @@ def test_a_record_is_lengthened_from_its_first_step_on_to_its_last() -> None:
 
 def test_traces_say_how_they_were_taken() -> None:
     """NVML's counters have windows, those of a network interface have not."""
-    traces = traces_of_worker(record(1.0, 0.5, 4), period_s=0.25, start_s=1.0, end_s=4.0)
+    traces = traces_of_worker(
+        record(1.0, 0.5, 4), period_s=0.25, start_s=1.0, end_s=4.0, window_s=WINDOW_S
+    )
     for name, trace in traces.items():
         assert len(trace.amount) == 12
         assert (trace.period_s, trace.start_s) == (0.25, 1.0)
@@ -144,7 +146,7 @@ def test_the_first_sample_above_100_pct_is_named() -> None:
 def test_a_device_that_does_nothing_shows_nothing_as_long_as_the_trace() -> None:
     idle = record(1.0, 0.5, 4)
     idle.computing = []
-    traces = traces_of_worker(idle, period_s=0.25, start_s=1.0, end_s=4.0)
+    traces = traces_of_worker(idle, period_s=0.25, start_s=1.0, end_s=4.0, window_s=WINDOW_S)
     assert all(trace.amount.tolist() == [0.0] * 12 for trace in traces.values())
 
 
@@ -152,5 +154,5 @@ def test_a_trace_may_end_before_the_rates_do() -> None:
     """4 MB/s from 1 s to 9 s, of which 4 s are shown."""
     made = record(1.0, 0.5, 12)
     made.tx = [(0.0, 0.0), (1.0, 4e6), (9.0, 0.0), (10.0, 7e6), (11.0, 0.0)]
-    traces = traces_of_worker(made, period_s=1.0, start_s=0.0, end_s=5.0)
+    traces = traces_of_worker(made, period_s=1.0, start_s=0.0, end_s=5.0, window_s=WINDOW_S)
     assert traces["net_tx"].amount == pytest.approx([0, 4, 4, 4, 4])

@@ -155,7 +155,9 @@ def test_every_number_of_a_calibrated_device_is_part_of_its_identity(field: str)
     device = shipped_calibration().device("V100")
     efficiency = device.efficiency
     others = {
-        "spec": replace(device, spec=replace(device.spec, bytes_per_s=1e11)),
+        "spec": replace(
+            device, spec=replace(device.spec, facts={**device.spec.facts, "bytes_per_s": 1e11})
+        ),
         "compute": replace(
             device,
             efficiency=replace(efficiency, device=replace(efficiency.device, compute=0.1)),

@@ -314,22 +314,22 @@ def test_shared_graphs_lie_beside_the_data_set_or_nowhere(
         ({"jitter": -0.1}, "jitter must be a number at least 0"),
         ({"bridge_bytes_per_s": 0}, "bridge_bytes_per_s must be a number above 0"),
         ({"server_bytes_per_s": 0}, "server_bytes_per_s must be above 0"),
-        ({"memory_activity": None}, "memory_activity must be a number above 0"),
-        ({"errors": {"servers": 3}}, "calibration has 3 as errors of servers"),
-        ({"errors": {"ring": {"rows": 3, "p90_pct": 1}}}, "errors of ring without median_pct"),
+        ({"memory_activity": None}, "memory_activity must be a finite number, got None"),
+        ({"errors": {"servers": 3}}, "errors.servers must be an object, got 3"),
+        ({"errors": {"ring": {"rows": 3, "p90_pct": 1}}}, "errors.ring.median_pct is missing"),
         (
             {"errors": {"single": {"rows": 1, "median_pct": 1, "p90_pct": 1, "new_device": {}}}},
-            "errors of single without median_pct, p90_pct, rows",
+            "errors.single.new_device.rows is missing",
         ),
         (
             {"errors": {"servers": {"settings": {"CPU-P1w2/ho-1G": {"rows": 1, "p90_pct": 1}}}}},
-            "errors of servers without median_pct",
+            "errors.servers.rows is missing",
         ),
     ],
 )
 def test_a_calibration_with_odd_numbers_is_refused(change: dict[str, object], words: str) -> None:
     """When it is read, not when an answer needs them."""
-    text = json.dumps({**CALIBRATION.to_json_dict(), **change})
+    text = json.dumps({**CALIBRATION.to_dict(), **change})
     with pytest.raises(ConfigError, match=words):
         Calibration.from_json(text)
 
