@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,7 +40,6 @@ def test_what_the_readme_shows_is_what_is_printed(command: str, output: str) -> 
     assert printed == [line.rstrip() for line in output.splitlines()]
 
 
-@pytest.mark.skipif(find_spec("driple.api") is None, reason="the pages use driple.api")
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
 def test_python_examples_run(page: str) -> None:
     """The Python of a page runs from the root of the checkout."""

@@ -112,9 +112,14 @@ def _body(command: Command) -> list[str]:
     if shown:
         parts.append("Examples:\n\n```bash\n" + "\n".join(shown) + "\n```")
     if command.parameters:
-        rows = "\n".join(f"| `{name}` | {_cell(text)} |" for name, text in command.parameters)
+        rows = "\n".join(f"| {_code(name)} | {_cell(text)} |" for name, text in command.parameters)
         parts.append(f"| argument or option | meaning |\n|---|---|\n{rows}")
     return parts
+
+
+def _code(text: str) -> str:
+    """Code in a cell of a table, where a bar would end the cell."""
+    return "`" + text.replace("|", "\\|") + "`"
 
 
 def _cell(text: str) -> str:
