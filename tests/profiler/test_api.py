@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from driple import stalls
+from driple import profiler
 from driple.errors import ConfigError
 from driple.jobs.import_path import reference_of
 from tests.profiler.builders import build_dataset, build_model, mean_square
@@ -12,7 +12,7 @@ from tests.profiler.builders import build_dataset, build_model, mean_square
 
 def test_functions_are_profiled(tmp_path: Path) -> None:
     """The data set has 64 samples, a batch 8: eight iterations in an epoch of one device."""
-    profile = stalls.profile(
+    profile = profiler.profile(
         build_model,
         build_dataset,
         loss=mean_square,
