@@ -19,7 +19,7 @@ from driple.jobs.load import Job, JobOptions, JobSource, load_job
 from driple.planning.cost import Offer, Refused, recommendation
 
 if TYPE_CHECKING:
-    from driple.catalog import Instance
+    from driple.catalog import Catalog, Instance
     from driple.planning.assumptions import Assumptions
     from driple.simulate.calibration import Calibration
 
@@ -122,6 +122,7 @@ def plan(
     instances: Sequence[str] = (),
     machines: Sequence[int] = (1,),
     instance_files: Sequence[Path] = (),
+    catalogs: Sequence[Path] = (),
     profiles: Sequence[tuple[Path, str]] = (),
     day: datetime.date | None = None,
     deadline_h: float | None = None,
@@ -138,6 +139,7 @@ def plan(
         instances: names; `p3` is all of P3; all known if empty.
         machines: numbers of instances of a kind.
         instance_files: own instances and prices (YAML), which take precedence.
+        catalogs: own devices, links, instances and prices (TOML), which take precedence.
         profiles: (folder of a stall profile, name of the instance that it was taken on).
         day: date of the prices; the newest if None.
         deadline_h: hours that an epoch may take at most.
@@ -147,10 +149,14 @@ def plan(
         GraphError: a job that cannot be read, or contains no training step.
         MeasureError: a profile that does not contain what a cost needs.
     """
+    from driple.catalog import read_catalog
     from driple.planning.instances import read_instances
 
     _check_job(job, options, profiles)
-    known = read_instances(instance_files)
+    if catalogs and instance_files:
+        raise ConfigError("give --catalog or --instances, not both; a catalogue takes instances")
+    catalog = read_catalog(catalogs) if catalogs else None
+    known = read_instances(instance_files) if catalog is None else catalog.instances
     draft = _Draft(offers=_measured_offers(profiles, known, samples, day))
     if job is not None:
         done = {offer.name for offer in draft.offers}
@@ -158,7 +164,7 @@ def plan(
         loaded = load_job(job, options)
         if loaded.batch_size is None:
             raise ConfigError("a graph does not state its batch size; give --batch-size")
-        _add_simulated(draft, loaded, chosen, samples=samples, day=day)
+        _add_simulated(draft, loaded, chosen, samples=samples, day=day, catalog=catalog)
         if draft.no_price:
             draft.offers = [_without_price(offer, loaded) for offer in draft.offers]
     draft.offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
@@ -252,6 +258,7 @@ def _add_simulated(
     *,
     samples: int | None,
     day: datetime.date | None,
+    catalog: Catalog | None,
 ) -> None:
     """Simulate the job on all instances that may be large enough.
 
@@ -282,16 +289,16 @@ def _add_simulated(
     least, kind, large = least_memory(graph), job_kind(graph, job.cost), []
     for item, count in chosen:
         refused = (
-            refused_for_facts(item, count)
-            or refused_for_memory(least, item, count)
-            or refused_for_precision(draft.assumptions.precision, item, count)
+            refused_for_facts(item, count, catalog)
+            or refused_for_memory(least, item, count, catalog)
+            or refused_for_precision(draft.assumptions.precision, item, count, catalog)
         )
         if refused is None:
             large.append((item, count))
         else:
             draft.refused.append(refused)
     if not large and not draft.offers and draft.refused:
-        largest = max(chosen, key=lambda pair: device_memory_bytes(pair[0]))
+        largest = max(chosen, key=lambda pair: device_memory_bytes(pair[0], catalog))
         reason = draft.refused[chosen.index(largest)].reason
         raise ConfigError(
             f"none of these instances can run the job: {reason}; choose others (--instance)"
@@ -307,10 +314,11 @@ def _add_simulated(
             machines=count,
             date=day,
             kind=kind,
+            catalog=catalog,
         )
         for item, count in large
     ]
-    draft.remarks += _doubts(calibration, [item for item, _ in large])
+    draft.remarks += _doubts(calibration, [item for item, _ in large], catalog)
 
 
 def _samples(job: Job, samples: int | None) -> tuple[int, str]:
@@ -334,20 +342,28 @@ def _why_no_price(job: Job) -> str:
     )
 
 
-def _doubts(calibration: Calibration, chosen: Sequence[Instance]) -> list[str]:
+def _doubts(
+    calibration: Calibration, chosen: Sequence[Instance], catalog: Catalog | None
+) -> list[str]:
     """Devices and links without published runs that the simulator could be fitted to."""
+    from driple.catalog import shipped_hardware
     from driple.cluster.topology import topology_of
     from driple.planning.instances import instance_setting
     from driple.simulate.calibration import nearest_link
 
     found = []
-    links = {topology_of(instance_setting(item)).link for item in chosen if item.num_devices > 1}
-    stand_ins = {name: nearest_link(name, calibration.links) for name in sorted(links)}
-    for name, taken in stand_ins.items():
+    hardware = catalog or shipped_hardware()
+    links = {
+        topology_of(instance_setting(item, catalog=catalog)).link
+        for item in chosen
+        if item.num_devices > 1
+    }
+    for name in sorted(links):
+        taken = nearest_link(hardware.link(name), calibration.links)
         if taken != name:
             found.append(f"no published run on {name} here: it takes the efficiency of {taken}")
     for name in sorted({item.device for item in chosen}):
-        source = calibration.device(name).measured_on
+        source = calibration.device(hardware.device(name)).measured_on
         if source != name:
             devices = f"{source} devices" if source else "the usual device"
             found.append(f"no published run on {name} here: it takes the efficiency of {devices}")

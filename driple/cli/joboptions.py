@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from driple.jobs.load import JOB_HELP, MAX_MIB, JobOptions
 __all__ = [
     "MAX_MIB",
     "BatchSizeOption",
+    "CatalogOption",
     "DataFunctionOption",
     "InputOption",
     "JobArgument",
@@ -37,6 +39,14 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help=JOB_HELP)]
 SettingOption = Annotated[
     list[str] | None,
     typer.Option(help="cluster setting, such as V100-P1w2; may be given several times"),
+]
+CatalogOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--catalog",
+        help="catalogue file (TOML) with devices, links, instances and prices of your own, which "
+        "take precedence; may be given several times",
+    ),
 ]
 
 _MIB_BYTES = 2**20

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import job_options
+from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json, print_table
@@ -47,6 +47,7 @@ def plan(
         list[Path] | None,
         typer.Option(help="your own instances and prices (YAML), which take precedence"),
     ] = None,
+    catalog: CatalogOption = None,
     profile: Annotated[
         list[str] | None,
         typer.Option(help="profile that you took on an instance: FOLDER=INSTANCE"),
@@ -95,6 +96,7 @@ def plan(
         instances=instance or [],
         machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
         instance_files=instances or [],
+        catalogs=catalog or [],
         profiles=[_profile(text) for text in profile or []],
         day=_day(on_date),
         deadline_h=deadline,

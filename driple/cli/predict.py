@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import JobArgument, SettingOption, job_options
+from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
 from driple.cli.numbers import MOST_SEED, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json
@@ -25,6 +25,7 @@ def predict(
     job: JobArgument,
     options: JobOptions,
     setting: SettingOption = None,
+    catalog: CatalogOption = None,
     method: Annotated[
         str,
         typer.Option(
@@ -81,10 +82,13 @@ def predict(
 
       driple predict mobilenet_v2 --setting V100-R8/ho-NVLink
 
+      driple predict graph.pbtxt --catalog mine.toml --setting 1xMyGPU
+
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
     from driple.api.predicting import DEFAULT_SETTING
     from driple.api.predicting import predict as ask
+    from driple.cluster.setting import parse_setting
 
     if plot is not None:
         from driple.plot.pattern import check_picture
@@ -92,9 +96,10 @@ def predict(
         check_picture(plot)
     if checkpoint is None and not setting:
         note(f"no --setting given; predicting for {DEFAULT_SETTING}")
+    wanted = [parse_setting(name, catalog or ()) for name in setting or ()]
     result = ask(
         job,
-        setting or None,
+        wanted or None,
         method=cast("AnswerMethod", method),
         options=options,
         preset=preset,

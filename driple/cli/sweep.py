@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import job_options
+from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import MOST_SEED, finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.show import note, print_assumptions, print_json, progress_bar
@@ -66,6 +66,7 @@ def sweep(
     setting: Annotated[
         str | None, typer.Option(help="job: cluster setting that the rest is taken from")
     ] = None,
+    catalog: CatalogOption = None,
     compress: Annotated[
         str | None, typer.Option(help="job: share of gradients not sent: 0.5, or 0-0.9 in tenths")
     ] = None,
@@ -178,6 +179,7 @@ def sweep(
     """
     from driple.api.sweeping import is_trace
     from driple.api.sweeping import sweep as ask
+    from driple.cluster.setting import parse_setting
 
     given = {
         "setting": setting, "compress": compress, "compress_cost": compress_cost,
@@ -196,7 +198,7 @@ def sweep(
     if is_job:
         result = ask(
             job,
-            setting,
+            None if setting is None else parse_setting(setting, catalog or ()),
             grid=_grid_options(given, bandwidth, workers, ps, placement),
             options=options,
         )

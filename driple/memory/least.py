@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from driple.catalog import Instance, device_named
+from driple.catalog import Catalog, Instance, shipped_hardware
 from driple.graph.opgraph import OpGraph
 
 __all__ = ["LeastMemory", "device_memory_bytes", "least_memory", "optimizer_of"]
@@ -81,13 +81,17 @@ def optimizer_of(graph: OpGraph) -> str:
     return max(counts, key=lambda op_type: counts[op_type], default="")
 
 
-def device_memory_bytes(instance: Instance) -> float:
+def device_memory_bytes(instance: Instance, catalog: Catalog | None = None) -> float:
     """Memory of each device of an instance, as its provider states it, else as the maker does.
 
     Both write GB where memory comes in GiB (a V100 of 16 GB has 16 GiB), so GiB are taken: a
     device is refused only if it is too small either way.
+
+    Args:
+        instance: to rent.
+        catalog: devices; as installed by default.
     """
     in_all = instance.device_memory_gb
     if in_all is None:
-        return device_named(instance.device).memory_bytes / _GB * _GIB
+        return (catalog or shipped_hardware()).device(instance.device).memory_bytes / _GB * _GIB
     return in_all / instance.num_devices * _GIB

@@ -109,15 +109,18 @@ def refused_for_facts(
     return Refused(name=_named(instance, machines), reason=reason)
 
 
-def refused_for_memory(least: LeastMemory, instance: Instance, machines: int = 1) -> Refused | None:
+def refused_for_memory(
+    least: LeastMemory, instance: Instance, machines: int = 1, catalog: Catalog | None = None
+) -> Refused | None:
     """Why a job does not fit on the devices of an instance; None if it may fit.
 
     Args:
         least: that the job needs on each device.
         instance: to rent.
         machines: how many of them.
+        catalog: devices and links; as installed by default.
     """
-    there = device_memory_bytes(instance)
+    there = device_memory_bytes(instance, catalog)
     if least.total_bytes <= there:
         return None
     reason = (
