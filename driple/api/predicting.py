@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from driple.api.predict_json import answer_dict, estimate_of, source_of
+from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
 from driple.api.results import Cell, Result
 from driple.checks import check_choice
 from driple.cluster.setting import Setting
@@ -108,7 +108,7 @@ class PredictResult(Result):
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per answer: iteration time, its interval, and the twelve targets."""
-        return [_row(one) for one in self.answers]
+        return [answer_row(one) for one in self.answers]
 
 
 def predict(
@@ -398,21 +398,3 @@ def _by_all(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
         forms=found.forms,
         compared=found,
     )
-
-
-def _row(answer: Answer) -> dict[str, Cell]:
-    time = answer.iteration_time_s
-    row: dict[str, Cell] = {
-        "job": answer.job.source,
-        "setting": answer.setting.name,
-        "method": time.method,
-        "iteration_time_s": time.value,
-        "low_s": None if time.interval is None else time.interval.low,
-        "high_s": None if time.interval is None else time.interval.high,
-    }
-    one = answer.prediction if answer.method == "inspector" else answer.simulation
-    if one is not None:
-        for resource, figures in one.targets.to_dict().items():
-            for figure, value in figures.items():
-                row[f"{resource}_{figure}"] = value
-    return row
