@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 TOLERANCE = 1e-6
 
-# Old command -> new command; `{}` stands for the arguments between command and options.
+# Old command -> new command, and the options that it needs.
 COMMANDS = {
     ("predict",): (("predict",), ("--method", "inspector")),
     ("simulate",): (("predict",), ("--method", "simulator")),
@@ -37,7 +37,9 @@ COMMANDS = {
     ("throughput", "predict"): (("sweep",), ()),
     ("graph", "show"): (("inspect",), ()),
     ("stalls", "cost"): (("plan",), ()),
+    ("stalls", "predict"): (("profile", "links"), ()),
 }
+RENAMED = {"--network": "--bandwidth"}  # option of `stalls predict`
 
 # Old path -> new path: the first pattern that fits, for each old command.
 JOB_FACTS = (r"(unknown_\w+|op_types_without_cost)(/.*)?$", r"job/\1\2")
@@ -110,6 +112,7 @@ PATHS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
         (r"(batch_size|servers|profiled_step_s|knee)$", r"facts/\1"),
     ),
     ("graph", "show"): (JOB_FACTS, (r"(.*)$", r"\1")),
+    ("stalls", "predict"): (JOB_FACTS, (r"(.*)$", r"\1")),
     ("stalls", "cost"): (
         (r"(offers/\d+)/iteration_s$", r"\1/iteration_time_s/value"),
         (r"(offers/\d+/(?:communication_pct|epoch_s|epoch_cost))$", r"\1/value"),
@@ -143,7 +146,7 @@ def new_line(words: list[str]) -> list[str]:
     old = old_command(words)
     assert old is not None
     command, options = COMMANDS[old]
-    return [*command, *words[len(old) :], *options]
+    return [*command, *(RENAMED.get(word, word) for word in words[len(old) :]), *options]
 
 
 def new_path(old: tuple[str, ...], path: str) -> str:
