@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from driple.api.results import estimate, job_facts, optional_estimate
+from driple.api.results import Cell, estimate, job_facts, optional_estimate
 from driple.codec import Json, to_dict
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from driple.estimation.compare import MethodTime
     from driple.estimation.methods import MethodAnswers
 
-__all__ = ["answer_dict", "estimate_of", "source_of"]
+__all__ = ["answer_dict", "answer_row", "estimate_of", "source_of"]
 
 LEVEL = 0.9  # of intervals that come from the 90th percentile of known errors
 
@@ -199,3 +199,22 @@ def _checkpoint(answer: Answer) -> dict[str, Json] | None:
         "metrics": dict(made.metrics),
         "outdated": made.outdated,
     }
+
+
+def answer_row(answer: Answer) -> dict[str, Cell]:
+    """The answer as one flat row: iteration time, its interval, and the twelve targets."""
+    time = answer.iteration_time_s
+    row: dict[str, Cell] = {
+        "job": answer.job.source,
+        "setting": answer.setting.name,
+        "method": time.method,
+        "iteration_time_s": time.value,
+        "low_s": None if time.interval is None else time.interval.low,
+        "high_s": None if time.interval is None else time.interval.high,
+    }
+    one = answer.prediction if answer.method == "inspector" else answer.simulation
+    if one is not None:
+        for resource, figures in one.targets.to_dict().items():
+            for figure, value in figures.items():
+                row[f"{resource}_{figure}"] = value
+    return row

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from driple.api.predict_json import answer_dict, estimate_of, source_of
+from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
 from driple.api.results import Cell, Result
 from driple.checks import check_choice
 from driple.cluster.setting import Setting
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driple.estimation.stated_error import StatedError
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
+    from driple.simulate.calibration import Calibration
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
 
@@ -59,7 +60,7 @@ class Answer:
         errors: known error of each closed form on such clusters.
         work: what the closed forms count in the job.
         compared: all methods side by side, with `all`.
-        measured_on: for each device without published runs, the device whose calibration it uses.
+        calibration: what the simulator took for devices and links, if it was asked.
     """
 
     job: Job
@@ -75,7 +76,16 @@ class Answer:
     errors: tuple[MethodError | None, ...] = ()
     work: Work | None = None
     compared: MethodAnswers | None = None
-    measured_on: tuple[tuple[str, str], ...] = ()
+    calibration: Calibration | None = None
+
+    @property
+    def measured_on(self) -> tuple[tuple[str, str], ...]:
+        """Each simulated device without published runs, and whose efficiency it takes."""
+        if self.simulation is None or self.calibration is None:
+            return ()
+        names = dict.fromkeys(self.simulation.scene.devices)
+        pairs = [(name, self.calibration.device(name).measured_on or "") for name in names]
+        return tuple(pair for pair in pairs if pair[0] != pair[1])
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
@@ -98,7 +108,7 @@ class PredictResult(Result):
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row per answer: iteration time, its interval, and the twelve targets."""
-        return [_row(one) for one in self.answers]
+        return [answer_row(one) for one in self.answers]
 
 
 def predict(
@@ -317,8 +327,6 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
         else stated_error(plan.setting, job.graph, cost=job.cost, scene=place.topology)
     )
     time = MethodTime(method="simulator", iteration_time_s=made.iteration_time_s, p90=stated.p90)
-    devices = dict.fromkeys(made.scene.devices)
-    sources = [(name, place.calibration.device(name).measured_on or "") for name in devices]
     return Answer(
         job=job,
         setting=plan.setting,
@@ -328,7 +336,7 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
         assumptions=made.assumptions,
         stated=stated,
         simulation=made,
-        measured_on=tuple(pair for pair in sources if pair[0] != pair[1]),
+        calibration=place.calibration,
     )
 
 
@@ -390,21 +398,3 @@ def _by_all(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
         forms=found.forms,
         compared=found,
     )
-
-
-def _row(answer: Answer) -> dict[str, Cell]:
-    time = answer.iteration_time_s
-    row: dict[str, Cell] = {
-        "job": answer.job.source,
-        "setting": answer.setting.name,
-        "method": time.method,
-        "iteration_time_s": time.value,
-        "low_s": None if time.interval is None else time.interval.low,
-        "high_s": None if time.interval is None else time.interval.high,
-    }
-    one = answer.prediction if answer.method == "inspector" else answer.simulation
-    if one is not None:
-        for resource, figures in one.targets.to_dict().items():
-            for figure, value in figures.items():
-                row[f"{resource}_{figure}"] = value
-    return row

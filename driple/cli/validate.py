@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,9 +47,17 @@ def validate(
     """
     from driple.api.validating import validate as ask
 
-    with progress_bar() as bar:
-        task = bar.add_task("fitting", total=None)
-        result = ask(datasets, progress=lambda what: bar.update(task, description=what, advance=1))
+    with ExitStack() as stack:  # the bar appears once the folder was read
+        bars: list[tuple[Any, Any]] = []
+
+        def advance(what: str) -> None:
+            if not bars:
+                bar = stack.enter_context(progress_bar())
+                bars.append((bar, bar.add_task("fitting", total=None)))
+            bar, task = bars[0]
+            bar.update(task, description=what, advance=1)
+
+        result = ask(datasets, progress=advance)
     for remark in result.remarks:
         note(remark)
     if json:
