@@ -83,8 +83,8 @@ class Answer:
         """Each simulated device without published runs, and whose efficiency it takes."""
         if self.simulation is None or self.calibration is None:
             return ()
-        names = dict.fromkeys(self.simulation.scene.devices)
-        pairs = [(name, self.calibration.device(name).measured_on or "") for name in names]
+        devices = dict.fromkeys(self.simulation.scene.workers)
+        pairs = [(one.name, self.calibration.device(one).measured_on or "") for one in devices]
         return tuple(pair for pair in pairs if pair[0] != pair[1])
 
     def to_dict(self) -> dict[str, Json]:

@@ -67,7 +67,7 @@ def place_of(setting: Setting) -> Place:
     place = Place(
         setting=setting, topology=topology_of(setting), calibration=shipped_calibration(setting)
     )
-    for device in dict.fromkeys(place.topology.devices):
+    for device in dict.fromkeys(place.topology.workers):
         place.calibration.device(device)
     return place
 

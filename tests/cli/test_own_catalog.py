@@ -1,0 +1,86 @@
+"""`--catalog`: a device of a user's file with one row works in every command that takes a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from driple.cli.main import app
+
+EXAMPLE = Path(__file__).parents[2] / "datasets/examples/resnet20.pbtxt"
+ROW = """
+[[devices]]
+name = "MyGPU"
+generation = "Hopper"
+fp32_flops = 60e12
+fp16_flops = 900e12
+bf16_flops = 900e12
+tf32_flops = 450e12
+tensor_cores = true
+bytes_per_s = 3e12
+memory_bytes = 80e9
+cache_bytes = 50e6
+multiprocessors = 130
+pcie_generation = 5
+pcie_lanes = 16
+pcie_peers = true
+counter_window_s = 0.16
+source = "a data sheet"
+
+[[instances]]
+name = "my.large"
+provider = "mine"
+device = "MyGPU"
+num_devices = 8
+interconnect = "PCIe"
+price_per_hour = 4.0
+source = "a price list"
+"""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.toml"
+    file.write_text(ROW)
+    return file
+
+
+def answer(*arguments: object) -> dict[str, object]:
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_predict_takes_a_device_of_an_own_row(catalog: Path) -> None:
+    found = answer("predict", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
+    (one,) = found["answers"]  # type: ignore[misc]
+    assert one["setting"] == "1xMyGPU"  # type: ignore[index]
+    assert any("MyGPU" in words for words in one["assumptions"])  # type: ignore[index]
+
+
+def test_sweep_takes_a_device_of_an_own_row(catalog: Path) -> None:
+    setting = "MyGPU-P1w2/ho-10G"
+    found = answer("sweep", EXAMPLE, "--catalog", catalog, "--setting", setting, "--workers", "1,2")
+    assert found["setting"] == setting
+
+
+def test_plan_takes_a_device_and_an_instance_of_own_rows(catalog: Path) -> None:
+    options = ("--batch-size", 32, "--instance", "my.large")
+    found = answer("plan", EXAMPLE, "--catalog", catalog, *options)
+    (offer,) = found["offers"]  # type: ignore[misc]
+    assert offer["name"] == "my.large"  # type: ignore[index]
+    assert offer["price_per_hour"] == 4.0  # type: ignore[index]
+
+
+def test_a_missing_fact_is_named_with_the_device(tmp_path: Path) -> None:
+    file = tmp_path / "short.toml"
+    file.write_text(ROW.replace("pcie_generation = 5\n", "").replace("multiprocessors = 130\n", ""))
+    done = CliRunner().invoke(
+        app, ["predict", str(EXAMPLE), "--catalog", str(file), "--setting", "1xMyGPU"]
+    )
+    assert done.exit_code != 0
+    assert "MyGPU has no" in str(done.exception)
