@@ -23,6 +23,7 @@ MOST_COMMANDS, MOST_OPTIONS, MOST_NAMES = 24, 186, 70
 MEANING = {
     "--all": ("every workload",),
     "--bandwidth": ("links in bit/s", "link in bit/s"),
+    "--catalog": ("your own", "of your own"),
     "--batch-size": ("samples of a",),
     "--data-function": ("builds your model's data set",),
     "--dataset": ("data set folder",),

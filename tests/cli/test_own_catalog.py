@@ -1,4 +1,4 @@
-"""`--catalog`: a device of a user's file with one row works in every command that takes a cluster."""
+"""`--catalog`: one row of a user's file works in every command that takes a cluster."""
 
 from __future__ import annotations
 

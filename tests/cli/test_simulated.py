@@ -75,7 +75,7 @@ def test_an_inspector_of_v100_is_transferred_to_2080ti(tmp_path: Path) -> None:
     """The design's example, with few labels."""
     done = driple(
         *("transfer", "--from", "V100", "--to", "2080Ti", "--workloads", 20, "--no-curve"),
-        *("--out", tmp_path, "--json"),
+        *("-o", tmp_path, "--json"),
     )
     assert done.returncode == 0, done.stderr
     made = load_checkpoint(tmp_path / "checkpoint.safetensors")

@@ -56,7 +56,7 @@ def test_transfer_writes_a_checkpoint_and_tells_what_more_labels_would_bring(
     assert found["metrics"]["test_nrmse"] < 0.5
     graph = ROOT / "datasets/examples/resnet20.pbtxt"
     predicted = driple("predict", graph, "--checkpoint", found["checkpoint"], "--json")
-    said = json.loads(predicted.stdout)
+    (said,) = json.loads(predicted.stdout)["answers"]
     assert said["setting"] == SETTING
     assert said["checkpoint"]["trained_on"]["transferred_from"]["setting"] == "CPU-P1w2/ho-200M"
 
