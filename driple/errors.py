@@ -97,6 +97,8 @@ def install_hint(extra: str) -> str:
     """
     if _is_checkout():
         return f"pip install -e '.[{extra}]' in the checkout of Driple"
+    if _is_from_folder():
+        return f"pip install '.[{extra}]' in the checkout of Driple"
     return f"pip install 'driple[{extra}]'"
 
 
@@ -108,3 +110,14 @@ def upgrade_hint() -> str:
 def _is_checkout() -> bool:
     """Whether this package lies in a checkout, beside its pyproject.toml."""
     return (_CHECKOUT / "pyproject.toml").is_file()
+
+
+def _is_from_folder() -> bool:
+    """Whether pip installed this package from a folder and not from an index (PEP 610)."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = distribution("driple").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return False
+    return origin is not None and '"dir_info"' in origin

@@ -15,6 +15,9 @@ def test_hints_fit_a_checkout_and_an_installed_package(
 ) -> None:
     """Nobody can install `driple[plot]` from an index into a checkout."""
     monkeypatch.setattr(errors, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(errors, "_is_from_folder", lambda: True)
+    assert install_hint("plot").startswith("pip install '.[plot]'")
+    monkeypatch.setattr(errors, "_is_from_folder", lambda: False)
     assert install_hint("plot") == "pip install 'driple[plot]'"
     assert upgrade_hint() == "pip install -U driple"
     (tmp_path / "pyproject.toml").touch()
