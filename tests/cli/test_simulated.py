@@ -74,7 +74,7 @@ def test_inspectors_come_from_the_first_by_transfer(setting: str, preset: str) -
 def test_an_inspector_of_v100_is_transferred_to_2080ti(tmp_path: Path) -> None:
     """The design's example, with few labels."""
     done = driple(
-        *("transfer", "--from", "V100", "--to", "2080Ti", "--workloads", 20, "--no-curve"),
+        *("transfer", "--from", "V100", "--to", "2080Ti", "--workloads", 20, "--set", "curve=off"),
         *("-o", tmp_path, "--json"),
     )
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from driple.graph.tf.loops import Executions, count_executions
 from driple.graph.tf.pbtxt import raw_from_text
 from driple.graph.tf.raw import Constant, RawFunction, RawGraph, RawNode
 
-CASES = Path(__file__).parent.parent / "data/cases"
+CASES = Path(__file__).parents[2] / "data/cases"
 FLOAT = 'attr { key: "T" value { type: DT_FLOAT } }'
 
 
