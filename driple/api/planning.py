@@ -336,10 +336,9 @@ def _why_no_price(job: Job) -> str:
     """Why the job has no price; empty if it has one."""
     if not job.has_unknown:
         return ""
-    return (
-        f"no price and no recommendation: {job.unknown_words}, so times are too short; "
-        f"set them with {job.options_that_set}"
-    )
+    options = job.options_that_set
+    advice = f"; set them with {options}" if options else ""
+    return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
 
 
 def _doubts(

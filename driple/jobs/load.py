@@ -114,7 +114,8 @@ class Job:
     def options_that_set(self) -> str:
         """The options that set what is unknown."""
         report = self.graph.report
-        sizes = ["--input NAME=SHAPE"] if report.unknown_share > 0 else []
+        is_open = any("--input" in doubt for doubt in report.doubts)
+        sizes = ["--input NAME=SHAPE"] if is_open else []
         return " and ".join([*sizes, *(["--loop-turns N"] if report.unknown_turns else [])])
 
     @property

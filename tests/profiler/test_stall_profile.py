@@ -48,7 +48,7 @@ def test_profiles_of_other_forms_are_refused(
     read_profile(folder)
     stored = json.loads((folder / file).read_text())
     (folder / file).write_text(json.dumps(stored | change))
-    with pytest.raises(MeasureError, match=r"damaged stall profile: .* --out ANOTHER"):
+    with pytest.raises(MeasureError, match=r"damaged stall profile: .* --output ANOTHER"):
         read_profile(folder)
 
 

@@ -47,9 +47,9 @@ def test_errors_are_of_held_out_runs(program: ModuleType) -> None:
         ],
         "ring",
     )
-    assert (found["rows"], found["median_pct"]) == (2, 20.0)
-    assert found["devices"] == ["V100"]
-    assert (found["new_device"]["rows"], found["new_device"]["median_pct"]) == (1, 50.0)
+    assert (found.rows, found.median_pct) == (2, 20.0)
+    assert found.devices == ("V100",)
+    assert (found.new_device.rows, found.new_device.median_pct) == (1, 50.0)
 
 
 def test_the_shipped_calibration_is_of_the_shipped_rows(program: ModuleType) -> None:

@@ -78,4 +78,5 @@ def test_all_checkpoints_are_made(
         "CPU-P2w2_ho-200M/default-anew.safetensors": OTHER.setting,
     }
     moved = made["CPU-P2w2_ho-200M/default.safetensors"].trained_on
-    assert moved["transferred_from"]["setting"] == FIRST.setting  # type: ignore[index]
+    assert moved.transferred_from is not None
+    assert moved.transferred_from.setting == FIRST.setting

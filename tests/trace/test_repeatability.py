@@ -62,7 +62,7 @@ def test_variation_is_that_of_its_definition_for_numbers_of_any_size() -> None:
         rows = factor * base
         rows[:, 11] = 0.0
         found = repeatability({"one": rows}, {"one": np.array([1.0, 1.0])})
-        shares = list(found["median_cv"].values())
+        shares = list(found.median_cv.values())
         assert shares[0] == pytest.approx(np.sqrt(2) / 2, abs=1e-4)
         assert shares[1] == shares[11] == 0.0
 
@@ -71,6 +71,6 @@ def test_figures_are_rounded_for_their_file() -> None:
     """Variations to four digits after the point, percentages to two."""
     rows = np.array([[1.0] * 12, [1.1] * 12])
     found = repeatability({"one": rows}, {"one": np.array([1.0, 1.1])})
-    assert set(found["median_cv"].values()) == {0.0673}  # 0.0707107 / 1.05
-    assert set(found["smape_pct"].values()) == {9.52}  # 0.1 / 1.05
-    assert found["smape_pct_by_workload"] == {"one": 9.52}
+    assert set(found.median_cv.values()) == {0.0673}  # 0.0707107 / 1.05
+    assert set(found.smape_pct.values()) == {9.52}  # 0.1 / 1.05
+    assert found.smape_pct_by_workload == {"one": 9.52}

@@ -15,7 +15,7 @@ def test_facts_are_of_all_runs() -> None:
     """As many as each data set was made of."""
     for name, facts in read_facts().items():
         dataset = read_dataset(DATASETS / Setting.parse(name).file_name)
-        assert facts.num_runs == dataset.about["num_runs"]
+        assert facts.num_runs == dataset.about.num_runs
         assert facts.num_over_rate <= facts.num_runs
         assert 0 < facts.least_s < facts.most_s
 
