@@ -1,4 +1,4 @@
-"""Pictures of `driple stalls`: where the time of an iteration goes."""
+"""Pictures of `driple profile show` and `driple plan`: where the time of an iteration goes."""
 
 from __future__ import annotations
 
