@@ -95,6 +95,7 @@ def test_what_is_not_there_is_told_before_anything_runs(tmp_path: Path) -> None:
         {"repeats": 0},
         {"tries": 0},
     ):
-        flag = next(iter(options)).replace("processes", "devices")
+        name = next(iter(options))
+        flag = {"processes": "--devices", "repeats": "--repeats"}.get(name, f"--set {name}")
         with pytest.raises(ConfigError, match=flag):
             Plan(**{"processes": 2, **options})
