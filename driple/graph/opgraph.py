@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from driple.errors import GraphError
 from driple.graph.signature import OpSignature
+from driple.graph.step_facts import OptimizerUpdate, ParameterTable, TensorLifetimes
 
 __all__ = [
     "LAYOUTS",
@@ -115,6 +116,10 @@ class RemoteOps:
     tensor_bytes: int
 
 
+def _no_int8() -> npt.NDArray[np.int8]:
+    return np.zeros(0, dtype=np.int8)
+
+
 def _no_int32() -> npt.NDArray[np.int32]:
     return np.zeros(0, dtype=np.int32)
 
@@ -201,6 +206,14 @@ class OpGraph:
         executions: shape [num_nodes], int64, runs of each node in a step: 1 outside of loops.
         is_training: whether it is a training step, with gradients.
         layout: what the graph says of servers.
+        parameters: parameters, who reads them and who computes their gradients.
+        update: the optimizer's update.
+        phases: shape [num_nodes], int8, a `Phase` each; empty if unknown.
+        modules: paths of the model's modules, such as `layer1.0.conv1`.
+        module_of: shape [num_nodes], int32, position in `modules`, -1 for none; empty if unknown.
+        lifetimes: allocations of the step; empty if unknown.
+        fusion_of: shape [num_nodes], int32, number of the compiled kernel that computes the node
+            together with others, -1 for none; empty if nothing is fused.
     """
 
     names: tuple[str, ...]
@@ -218,6 +231,13 @@ class OpGraph:
     executions: npt.NDArray[np.int64] = field(default_factory=_no_int64)
     is_training: bool = True
     layout: Layout = "servers"
+    parameters: ParameterTable = field(default_factory=ParameterTable)
+    update: OptimizerUpdate = OptimizerUpdate()
+    phases: npt.NDArray[np.int8] = field(default_factory=_no_int8)
+    modules: tuple[str, ...] = ()
+    module_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
+    lifetimes: TensorLifetimes = field(default_factory=TensorLifetimes)
+    fusion_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
 
     @property
     def sent_bytes(self) -> int:
