@@ -232,7 +232,7 @@ class OpGraph:
     is_training: bool = True
     layout: Layout = "servers"
     parameters: ParameterTable = field(default_factory=ParameterTable)
-    update: OptimizerUpdate = OptimizerUpdate()
+    update: OptimizerUpdate = field(default_factory=OptimizerUpdate)
     phases: npt.NDArray[np.int8] = field(default_factory=_no_int8)
     modules: tuple[str, ...] = ()
     module_of: npt.NDArray[np.int32] = field(default_factory=_no_int32)
