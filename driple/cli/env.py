@@ -40,7 +40,11 @@ _EXTRAS = (
     ),
     _Extra("tensorflow", ("tensorflow", "psutil"), "measure, jobs build, trace run, trace import"),
     _Extra("throughput", ("numba",), "asynchronous training from a trace"),
-    _Extra("stalls", ("torch", "yaml", "PIL", "scipy"), "profile run, PyTorch jobs"),
+    _Extra("torch", ("torch",), "PyTorch jobs"),
+    _Extra("hf", ("torch", "transformers", "yaml"), "Hugging Face jobs, --training-config"),
+    _Extra("timm", ("torch", "timm"), "jobs named timm:NAME"),
+    _Extra("onnx", ("onnx",), "ONNX jobs"),
+    _Extra("stalls", ("torch", "yaml", "PIL", "scipy"), "profile run"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
 )
 
