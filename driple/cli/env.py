@@ -39,8 +39,10 @@ _EXTRAS = (
         "train, transfer, evaluate, data label, data import",
     ),
     _Extra("tensorflow", ("tensorflow", "psutil"), "measure, jobs build, trace run, trace import"),
-    _Extra("throughput", ("numba",), "asynchronous training from a trace"),
-    _Extra("stalls", ("torch", "yaml", "PIL", "scipy"), "profile run, PyTorch jobs"),
+    _Extra("torch", ("torch",), "PyTorch jobs"),
+    _Extra("profiler", ("torch", "PIL", "scipy"), "profile run, profile links"),
+    _Extra("async", ("numba",), "asynchronous training from a trace"),
+    _Extra("yaml", ("yaml",), "cluster files, instance files for plan"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
 )
 
