@@ -1,4 +1,4 @@
-"""What a command needs beyond the base installation is asked for before anything is done."""
+"""Checks that an optional package is installed, before a command starts its work."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ def require_tensorflow(task: str) -> None:
 
 def require_numba(task: str) -> None:
     """Raise MissingExtraError if Numba is not installed; nothing is imported."""
-    _require("numba", "Numba", "throughput", task)
+    _require("numba", "Numba", "async", task)
 
 
-def require_torch(task: str) -> None:
-    """Raise MissingExtraError if PyTorch is not installed; nothing is imported."""
-    _require("torch", "PyTorch", "torch", task)
+def require_torch(task: str, *, extra: str = "torch") -> None:
+    """Raise MissingExtraError if PyTorch is not installed; nothing is imported.
+
+    Args:
+        task: what needs it, such as `profiling`.
+        extra: extra of Driple that installs PyTorch together with the rest that the task needs.
+    """
+    _require("torch", "PyTorch", extra, task)
 
 
 def require_transformers(task: str) -> None:
