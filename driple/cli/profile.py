@@ -115,7 +115,7 @@ def run(
     values = override(_Values, set_)
     numbers = parse_whole_numbers("--only", only, max(STEPS))
     bits_per_s = None if bandwidth is None else parse_rate("--bandwidth", bandwidth)
-    require_torch("profiling")
+    require_torch("profiling", extra="profiler")
     from driple.profiler.caches import check_data
     from driple.profiler.steps import Plan
     from driple.profiler.steps_runner import check_command, default_processes
