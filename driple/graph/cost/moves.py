@@ -190,7 +190,7 @@ _FREE = frozenset(
         # Control flow.
         "NoOp", "ControlTrigger", "Enter", "RefEnter", "Exit", "RefExit", "Merge", "RefMerge",
         "Switch", "RefSwitch", "_SwitchN", "NextIteration", "RefNextIteration", "LoopCond",
-        "While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase", "ToBool", "Assert", "CheckNumerics", "CheckNumericsV2", "DeviceIndex", "CountUpTo",
+        "ToBool", "Assert", "CheckNumerics", "CheckNumericsV2", "DeviceIndex", "CountUpTo",
         "ResourceCountUpTo",
         # Handles.
         "Variable", "VariableV2", "VarHandleOp", "_VarHandlesOp", "TemporaryVariable",
