@@ -80,6 +80,10 @@ EXTRAS = {
     ),
     "torch_geometric": ("inspector.", "training."),
     "tensorflow": ("jobs.tensorflow.", "measure.testbed."),
+    "timm": ("jobs.pytorch.",),
+    "torchvision": ("jobs.pytorch.",),
+    "transformers": ("jobs.pytorch.",),
+    "onnx": ("graph.onnx.",),
     "pynvml": ("measure.counters.nvml.",),
 }
 
