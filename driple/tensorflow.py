@@ -162,15 +162,17 @@ def _graphdef_of(model: Any, spec: Any) -> Any:
     graph = step.get_concrete_function(spec).graph
     found = graph.as_graph_def(add_shapes=True)
     variables = {id(variable.handle): variable for variable in graph.variables}
+    paths = _paths_of(model)
     used = {node.name for node in found.node}
     names: dict[str, str] = {}
     nodes = {node.name: node for node in found.node}
     for outer, inner in graph.captures:
         node = nodes[inner.op.name]
         if id(outer) in variables:
-            name = _free_name(variables[id(outer)].name.partition(":")[0], used)
-            names[node.name] = name
-            _make_variable(node, variables[id(outer)], name)
+            variable = variables[id(outer)]
+            wanted = paths.get(id(variable), variable.name.partition(":")[0])
+            names[node.name] = _free_name(wanted, used)
+            _make_variable(node, variable, names[node.name])
         elif outer.dtype != tf.resource and isinstance(outer, tf.__internal__.EagerTensor):
             _make_constant(node, outer)
     for node in found.node:
@@ -179,6 +181,14 @@ def _graphdef_of(model: Any, spec: Any) -> Any:
             if name in names:
                 node.input[i] = mark + names[name] + output
     return found
+
+
+def _paths_of(model: Any) -> dict[int, str]:
+    """Path of each Keras variable, such as `conv1/kernel`, by the id of TensorFlow's variable."""
+    own = [*model.variables, *model.metrics_variables]
+    if model.compiled:
+        own += model.optimizer.variables
+    return {id(variable.value): variable.path for variable in own}
 
 
 def _keras_train_step() -> Any:

@@ -5,6 +5,8 @@ TensorFlow runs in a process of its own: other tests use its graph mode, which c
 
 from __future__ import annotations
 
+import gzip
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from driple.errors import ConfigError, GraphError
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
 from driple.graph.cost import PRODUCTS, cost_of_graph, kind_of
+from driple.graph.tf.graphdef import raw_from_bytes
 from driple.tensorflow import training_graph
 from tests.conftest import RunTensorFlow
 
@@ -106,6 +109,21 @@ def built(
 
 def graph_of(built: dict[str, Any], name: str, batch_size: int | None = None) -> OpGraph:
     return read_graph(built[name]["path"], options=ReadOptions(batch_size=batch_size))
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "own"])
+def test_the_file_holds_named_variables_and_all_shapes(built: dict[str, Any], name: str) -> None:
+    raw, _ = raw_from_bytes(gzip.decompress(Path(built[name]["path"]).read_bytes()))
+    shapes = {
+        node.name: node.shape_attributes["shape"][0]
+        for node in raw.nodes
+        if node.op == "VarHandleOp"
+    }
+    assert set(built[name]["names"]) <= set(shapes)
+    assert (
+        sum(prod(shapes[each] or ()) for each in built[name]["names"]) == built[name]["trainable"]
+    )
+    assert not [node for node in raw.nodes if node.shapes is None and node.op == "Conv2D"]
 
 
 def product_flops(graph: OpGraph) -> float:
