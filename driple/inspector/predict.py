@@ -309,7 +309,7 @@ def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:
     found = impossible_numbers(targets)
     if not found:
         return
-    instead = "" if checkpoint.preset == _DEFAULT else f"--preset {_DEFAULT}, or "
+    instead = "" if checkpoint.preset == _DEFAULT else f"--set preset={_DEFAULT}, or "
     raise PredictionError(
         f"the inspector of preset {checkpoint.preset} for {checkpoint.setting} has no answer for "
         f"this graph: it gives {found[0]}"

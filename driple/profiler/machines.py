@@ -4,7 +4,7 @@ torchrun --nnodes 2 --nproc-per-node 1 ... -m driple profile run -- SCRIPT
     machine 0 leads: it runs steps 1 to 4, tells the others when to start step 5, and keeps all
     results; the others follow its orders
 
-driple profile run --bandwidth 100M -- SCRIPT
+driple profile run --set bandwidth=100M -- SCRIPT
     each namespace (`driple.measure.testbed.network`) is a machine, with a link of that rate
 """
 
