@@ -35,6 +35,7 @@ ROWS = (
     ("graph",),
     ("cluster",),
     ("jobs",),
+    ("tensorflow",),
     ("step",),
     ("comm",),
     ("simulate",),
@@ -79,7 +80,12 @@ EXTRAS = {
         "training.",
     ),
     "torch_geometric": ("inspector.", "training."),
-    "tensorflow": ("jobs.tensorflow.", "measure.testbed."),
+    "tensorflow": ("jobs.tensorflow.", "measure.testbed.", "tensorflow."),
+    "keras": ("tensorflow.",),
+    "timm": ("jobs.pytorch.",),
+    "torchvision": ("jobs.pytorch.",),
+    "transformers": ("jobs.pytorch.",),
+    "onnx": ("graph.onnx.",),
     "pynvml": ("measure.counters.nvml.",),
 }
 

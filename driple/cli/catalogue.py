@@ -154,7 +154,7 @@ def _build_samples(samples: int, form: _Samples, output: Path | None) -> dict[st
             f"--samples {samples} with --set length={form.length} are {samples * form.length} "
             f"tokens, and at most {_MOST_TOKENS} are made; give fewer or shorter samples"
         )
-    require_torch("generating samples")
+    require_torch("generating samples", extra="profiler")
     from driple.jobs.pytorch.samples import make_images, make_tokens
 
     if tokens:

@@ -93,7 +93,7 @@ def run(
     values = override(_Values, set_)
     numbers = parse_whole_numbers("--set steps", values.steps, max(STEPS))
     bits_per_s = parse_rate("--set bandwidth", values.bandwidth) if values.bandwidth else None
-    require_torch("profiling")
+    require_torch("profiling", extra="profiler")
     from driple.profiler.caches import check_data
     from driple.profiler.steps import Plan
     from driple.profiler.steps_runner import check_command, default_processes

@@ -135,6 +135,7 @@ class Prediction:
         ends = self.ends.copy()
         ends[_TIMES, 0] = np.minimum(ends[_TIMES, 0], values * np.exp(-apart))
         ends[_TIMES, 1] = np.maximum(ends[_TIMES, 1], values * np.exp(apart))
+        ends[-1] = min(ends[-1, 0], closed_form_s), max(ends[-1, 1], closed_form_s)  # rounding
         return replace(made, ends=ends, level=None)
 
     @property

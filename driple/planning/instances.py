@@ -1,4 +1,4 @@
-"""Instances that can be rented: which a user names, and what setting one or several make.
+"""Cloud instances: which a user names, and what setting one or several make.
 
 Instance of the catalogue -> Setting of one or several machines
 """
@@ -26,15 +26,15 @@ _MOST_NAMED = 20  # instances that an error lists
 def instance_setting(
     instance: Instance, machines: int = 1, catalog: Catalog | None = None
 ) -> Setting:
-    """Ring all-reduce over all devices of one machine, or of several.
+    """Setting with ring all-reduce over all devices of one or several machines.
 
     Args:
-        instance: to rent.
-        machines: how many of them.
-        catalog: devices and links; as installed by default.
+        instance: the instance.
+        machines: number of instances.
+        catalog: devices and links; the shipped catalogue by default.
 
     Raises:
-        ConfigError: several, and their network is not known.
+        ConfigError: several machines, and their network is unknown.
     """
     if machines > 1 and instance.network_gbps is None:
         raise ConfigError(
@@ -54,21 +54,21 @@ def instance_setting(
 
 
 def device_alone(instance: Instance, catalog: Catalog | None = None) -> Setting:
-    """One device of an instance, which exchanges nothing.
+    """Setting with one device of an instance, without communication.
 
     Args:
-        instance: to rent.
-        catalog: devices and links; as installed by default.
+        instance: the instance.
+        catalog: devices and links; the shipped catalogue by default.
     """
     known = catalog or shipped_hardware()
     return Setting.parse(f"{instance.device}-R1/ho-{instance.interconnect}", catalog=known)
 
 
 def choose_instances(known: Mapping[str, Instance], names: Sequence[str]) -> list[Instance]:
-    """Instances of these names, all if there are none; `p3` stands for all that begin with `p3.`.
+    """Instances of these names, all without names; `p3` selects all that begin with `p3.`.
 
     Raises:
-        ConfigError: nothing is called so.
+        ConfigError: no instance has this name.
     """
     if not names:
         return [*known.values()]

@@ -100,7 +100,7 @@ def _interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, flo
         from scipy.stats import t
     except ImportError as error:
         raise MissingExtraError(
-            f"intervals need scipy, which is not installed; {install_hint('stalls')}"
+            f"intervals need scipy, which is not installed; {install_hint('profiler')}"
         ) from error
     mean, deviation = float(values.mean()), float(values.std(ddof=1))
     reach = float(t.ppf(0.5 + _CONFIDENCE / 2, len(values) - 1)) * deviation / len(values) ** 0.5

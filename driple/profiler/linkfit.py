@@ -212,7 +212,7 @@ def _fit(
         least_squares(
             residuals,
             np.clip(np.log(start), low + _INSIDE, high - _INSIDE),
-            extra="stalls",
+            extra="profiler",
             bounds=(low, high),
             loss="soft_l1",
             diff_step=0.01,
