@@ -33,6 +33,7 @@ _QUANTISED = frozenset(
     }
 )  # fmt: skip
 _TEXT_CONTROLS = frozenset(b"\t\n\f\r")
+_LOOPS = frozenset({"Loop", "Scan", "SequenceMap"})
 _EXPORT = "export the float model that it was made from"
 
 
@@ -139,6 +140,8 @@ def _inlined(model: Any) -> Any:
 
 def _check_operators(model: Any) -> None:
     """Raise GraphError for operators that Driple has no rule for, with their names."""
+    loops: Counter[str] = Counter()
+    lists: Counter[str] = Counter()
     foreign: Counter[str] = Counter()
     quantised: Counter[str] = Counter()
     for node in _all_nodes(model.graph):
@@ -148,6 +151,10 @@ def _check_operators(model: Any) -> None:
                 quantised[node.op_type] += 1
         elif node.op_type in _QUANTISED:
             quantised[node.op_type] += 1
+        elif node.op_type in _LOOPS:
+            loops[node.op_type] += 1
+        elif "Sequence" in node.op_type and node.op_type != "ReverseSequence":
+            lists[node.op_type] += 1
     if quantised:
         raise GraphError(
             f"model is quantised ({_counted(quantised)}), which is for inference; {_EXPORT}"
@@ -160,6 +167,20 @@ def _check_operators(model: Any) -> None:
         raise GraphError(
             f"model has operators that are not ONNX's own ({_counted(foreign)}), and Driple does "
             "not know what they compute; export it without them"
+        )
+    _refuse_structure(loops, lists)
+
+
+def _refuse_structure(loops: Counter[str], lists: Counter[str]) -> None:
+    if loops:
+        raise GraphError(
+            f"model has loops ({_counted(loops)}), whose bodies run as often as the data decide; "
+            "export it with fixed sizes (torch.onnx.export with dynamo=True unrolls loops)"
+        )
+    if lists:
+        raise GraphError(
+            f"model works on lists of tensors ({_counted(lists)}); export it with "
+            "torch.onnx.export(..., dynamo=True), which uses tensors alone"
         )
 
 

@@ -10,7 +10,7 @@ single number or a mask.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
@@ -61,18 +61,17 @@ def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
         model: checked (`parse_model`).
         sizes: of its tensors.
     """
-    graph = model.graph
-    initializers = {one.name for one in graph.initializer}
-    constants = {name for node in graph.node if node.op_type in _STORED for name in node.output}
+    initializers = sizes.stored
+    constants = {name for node in sizes.nodes if node.op_type in _STORED for name in node.output}
     stored = {
         name
         for name in (*initializers, *constants)
         if sizes.tensors[name].dtype in FLOATS and prod(sizes.tensors[name].shape or ()) > 0
     }
-    copies = _copies(graph, stored, sizes)
+    copies = _copies(stored, sizes)
     stored |= copies
-    uses = _uses(graph, stored)
-    marked = _marked(graph)
+    uses = _uses(sizes.nodes, stored)
+    marked = _marked(model.graph)
     found = []
     for name in sizes.tensors:
         is_used = name in uses.weights or (
@@ -97,11 +96,11 @@ class _Uses:
     statistics: set[str] = field(default_factory=set)
 
 
-def _uses(graph: Any, stored: set[str]) -> _Uses:
+def _uses(nodes: Sequence[Any], stored: set[str]) -> _Uses:
     found = _Uses()
     root = {name: name for name in stored}
     depth = dict.fromkeys(stored, 0)
-    for node in graph.node:
+    for node in nodes:
         first = node.input[0] if node.input else ""
         if node.op_type in _VIEWS and depth.get(first, _MOST_DEPTH) < _MOST_DEPTH:
             if node.output[0] not in stored:
@@ -141,14 +140,14 @@ def _may_join(name: str, facts: TensorFacts) -> bool:
     return bool(np.isfinite(values).all()) and float(values.min()) > _MASK
 
 
-def _copies(graph: Any, stored: set[str], sizes: Sizes) -> set[str]:
+def _copies(stored: set[str], sizes: Sizes) -> set[str]:
     """Outputs of Identity nodes that stand for a stored tensor of equal values.
 
     A tensor all of whose elements are one number (a bias that begins with zeros), or one of one
     dimension whose values are not in the file, was merged with others; any other is shared.
     """
     copies = set()
-    for node in graph.node:
+    for node in sizes.nodes:
         if node.op_type == "Identity" and len(node.input) == 1 and node.input[0] in stored:
             facts = sizes.tensors[node.input[0]]
             if facts.value is None:

@@ -18,7 +18,7 @@ from driple.graph.onnx.assemble import assembled_graph
 from driple.graph.onnx.inputs import BoundInputs, bind_inputs
 from driple.graph.onnx.model import parse_model
 from driple.graph.onnx.parameters import find_parameters
-from driple.graph.onnx.sizes import infer_sizes
+from driple.graph.onnx.sizes import Sizes, infer_sizes
 from driple.graph.onnx.step import DerivedStep, derive_step
 from driple.graph.onnx.update import DEFAULT_OPTIMIZER, update_of
 from driple.graph.opgraph import OpGraph, ReadReport
@@ -80,10 +80,10 @@ def graph_from_onnx_bytes(
     sizes = infer_sizes(model, inputs)
     step = derive_step(model, sizes, find_parameters(model, sizes))
     update = update_of([step.parameters[name] for name in step.gradients], optimizer)
-    return assembled_graph(step, update, _report(model, step, inputs))
+    return assembled_graph(step, update, _report(model, step, inputs, sizes))
 
 
-def _report(model: Any, step: DerivedStep, inputs: BoundInputs) -> ReadReport:
+def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) -> ReadReport:
     nodes = step.tape.nodes
     num_open = sum(node.is_open for node in nodes)
     shapes = [[read.shape for read in node.outputs] for node in nodes]
@@ -107,6 +107,11 @@ def _report(model: Any, step: DerivedStep, inputs: BoundInputs) -> ReadReport:
         said.append(
             f"{len(frozen)} of {len(step.parameters)} parameter(s) get no gradient from the loss "
             f"({_listed(frozen)})"
+        )
+    if sizes.guessed:
+        said.append(
+            f"{len(sizes.guessed)} branch(es) depend on data ({_listed(sizes.guessed)}); the "
+            "larger side counts"
         )
     return ReadReport(
         nodes_in_file=len(model.graph.node),

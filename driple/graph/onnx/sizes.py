@@ -8,8 +8,8 @@ its place: a shape that differs is not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -26,6 +26,7 @@ __all__ = ["Sizes", "TensorFacts", "infer_sizes"]
 
 _LARGEST_ELEMENTS = 2**48
 _AS_FIRST_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+_MOST_DEPTH = 16  # of branches in branches
 _OPEN, _OTHER = 1, 3  # numbers for open sizes: what counts, and one to compare with
 
 
@@ -50,10 +51,16 @@ class Sizes:
 
     Attributes:
         tensors: facts by the tensor's name.
+        nodes: nodes of the graph in order, with the chosen branch in place of each If.
+        stored: `TensorProto` of each weight, those of chosen branches included, by name.
+        guessed: names of the If nodes whose condition depends on data.
         open: names of tensors whose sizes depend on open dimensions of the inputs.
     """
 
     tensors: Mapping[str, TensorFacts]
+    nodes: Sequence[Any]
+    stored: frozenset[str]
+    guessed: tuple[str, ...] = ()
     open: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -67,50 +74,104 @@ def infer_sizes(model: Any, inputs: BoundInputs) -> Sizes:
     Raises:
         GraphError: shapes that contradict each other, or nodes in no order.
     """
-    tensors = _walk(model, inputs, _OPEN)
+    walk = _Walk(model, inputs, _OPEN)
+    found = Sizes(
+        tensors=walk.tensors,
+        nodes=tuple(walk.nodes),
+        stored=frozenset(walk.stored),
+        guessed=tuple(walk.guessed),
+    )
     if not inputs.open_forms():
-        return Sizes(tensors=tensors)
+        return found
     try:
-        other = _walk(model, inputs, _OTHER)
+        other = _Walk(model, inputs, _OTHER).tensors
     except GraphError:
         # The open dimensions do not fit together but as they are: nothing is certain.
-        return Sizes(tensors=tensors, open=frozenset(tensors))
-    changed = (name for name, facts in tensors.items() if facts.shape != other[name].shape)
-    return Sizes(tensors=tensors, open=frozenset(changed))
+        return replace(found, open=frozenset(found.tensors))
+    changed = (
+        name
+        for name, facts in found.tensors.items()
+        if name not in other or facts.shape != other[name].shape
+    )
+    return replace(found, open=frozenset(changed))
 
 
-def _walk(model: Any, inputs: BoundInputs, unset: int) -> dict[str, TensorFacts]:
-    from onnx import numpy_helper
+class _Walk:
+    """Facts of all tensors, with a number in place of each open size."""
 
-    graph = model.graph
-    tensors: dict[str, TensorFacts] = {"": TensorFacts((), 0)}
-    for one in graph.input:
-        if one.name in inputs.sizes:
-            shape = inputs.shape_of(one.name, unset=unset)
-            tensors[one.name] = TensorFacts(shape, dtype_of(one.type.tensor_type.elem_type))
-    for tensor in graph.initializer:
-        shape = tuple(tensor.dims)
-        stored = bool(tensor.raw_data) or not tensor.external_data
-        value = None
-        if prod(shape) <= MOST_VALUES and stored:
-            try:
-                value = np.asarray(numpy_helper.to_array(tensor))
-            except (ValueError, TypeError) as error:
-                raise GraphError(
-                    f"weight {tensor.name[:60]!r} holds other values than its shape says; the "
-                    "file is corrupt"
-                ) from error
-        tensors[tensor.name] = TensorFacts(shape, dtype_of(tensor.data_type), value)
-    inference = _Inference(model)
-    for node in graph.node:
+    def __init__(self, model: Any, inputs: BoundInputs, unset: int) -> None:
+        graph = model.graph
+        self.tensors: dict[str, TensorFacts] = {"": TensorFacts((), 0)}
+        self.nodes: list[Any] = []
+        self.stored: set[str] = set()
+        self.guessed: list[str] = []
+        self.inference = _Inference(model)
+        for one in graph.input:
+            if one.name in inputs.sizes:
+                shape = inputs.shape_of(one.name, unset=unset)
+                self.tensors[one.name] = TensorFacts(
+                    shape, dtype_of(one.type.tensor_type.elem_type)
+                )
+        self._store(graph)
+        todo: list[Iterator[Any]] = [iter(graph.node)]
+        while todo:
+            node = next(todo[-1], None)
+            if node is None:
+                todo.pop()
+            elif node.op_type == "If":
+                if len(todo) > _MOST_DEPTH:
+                    raise GraphError(f"branches are nested over {_MOST_DEPTH} deep")
+                todo.append(iter(self._branch(node)))
+            else:
+                self._add(node)
+
+    def _store(self, graph: Any) -> None:
+        """Facts of the weights of a graph or branch."""
+        from onnx import numpy_helper
+
+        for tensor in graph.initializer:
+            shape = tuple(tensor.dims)
+            is_here = bool(tensor.raw_data) or not tensor.external_data
+            value = None
+            if prod(shape) <= MOST_VALUES and is_here:
+                try:
+                    value = np.asarray(numpy_helper.to_array(tensor))
+                except (ValueError, TypeError) as error:
+                    raise GraphError(
+                        f"weight {tensor.name[:60]!r} holds other values than its shape says; the "
+                        "file is corrupt"
+                    ) from error
+            self.tensors[tensor.name] = TensorFacts(shape, dtype_of(tensor.data_type), value)
+            self.stored.add(tensor.name)
+
+    def _branch(self, node: Any) -> list[Any]:
+        """Nodes of the branch that an If takes; of the larger one if its condition is unknown."""
+        from onnx import helper
+
+        branches = {one.name: one.g for one in node.attribute}
+        then, other = branches.get("then_branch"), branches.get("else_branch")
+        known = self.tensors[node.input[0]].value if node.input[0] in self.tensors else None
+        if then is None or other is None:
+            raise GraphError(f"If {_name(node)} has no two branches; the file is corrupt")
+        if known is None or known.size != 1:
+            self.guessed.append(node.name or node.output[0])
+            chosen = then if len(then.node) >= len(other.node) else other
+        else:
+            chosen = then if bool(known.reshape(-1)[0]) else other
+        self._store(chosen)
+        results = zip(chosen.output, node.output, strict=False)
+        return [*chosen.node, *(helper.make_node("Identity", [inner.name], [name])
+                                for inner, name in results if name)]  # fmt: skip
+
+    def _add(self, node: Any) -> None:
         for name in node.input:
-            if name not in tensors:
+            if name not in self.tensors:
                 raise GraphError(
                     f"node {_name(node)} reads {name[:60]!r}, which nothing before it gives; the "
                     "file is corrupt"
                 )
-        tensors |= inference.outputs(node, tensors)
-    return tensors
+        self.nodes.append(node)
+        self.tensors |= self.inference.outputs(node, self.tensors)
 
 
 class _Inference:
@@ -172,7 +233,12 @@ class _Inference:
             found: Mapping[str, Any] = shape_inference.infer_node_outputs(
                 schema, node, types, data, opset_imports=self.opsets
             )
-        except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        except (
+            shape_inference.InferenceError,
+            onnx.checker.ValidationError,
+            RuntimeError,
+            ValueError,
+        ) as error:
             words = next(iter(str(error).strip().splitlines()), "")
             raise GraphError(
                 f"shapes of node {_name(node)} ({node.op_type}) contradict each other "

@@ -36,7 +36,6 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
 )
 _INT64, _FLOAT = NUMBER_OF["DT_INT64"], NUMBER_OF["DT_FLOAT"]
 _RANDOM = "Random"
-_BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _FEW = 4
 
 
@@ -68,7 +67,7 @@ def derive_step(model: Any, sizes: Sizes, parameters: Sequence[str]) -> DerivedS
         parameters: names of the tensors that are trained.
 
     Raises:
-        GraphError: loops or branches, or an output that no parameter leads to.
+        GraphError: no parameter leads to an output.
     """
     derivation = _Derivation(model, sizes, parameters)
     derivation.forward()
@@ -102,14 +101,13 @@ class _Derivation:
         self.without_rule: Counter[str] = Counter()
         self.gradients: dict[str, StepTensor] = {}
         wanted = set(parameters)
-        stored = {one.name for one in self.graph.initializer}
         for number, name in enumerate(parameters):
             facts = sizes.tensors[name]
             storage = Storage(0, -1, TensorRole.PARAMETER, number)
             tensor = StepTensor(facts.shape, facts.dtype, storage, needs_gradient=True)
             storage.nbytes = tensor.nbytes
             self.tensors[name] = self.found.parameters[name] = tensor
-        for name in stored - wanted:
+        for name in sorted(sizes.stored - wanted):
             facts = sizes.tensors[name]
             self.tensors[name] = self._constant(facts.shape, facts.dtype)
         for one in self.graph.input:
@@ -128,13 +126,7 @@ class _Derivation:
 
     def forward(self) -> None:
         """Add the ops of the forward pass."""
-        for node in self.graph.node:
-            if node.op_type in _BODIES:
-                raise GraphError(
-                    f"node {node.name[:60]!r} is a {node.op_type}, whose body runs as often as the "
-                    "data decide; export the model with fixed control flow (torch.onnx.export with "
-                    "dynamo=True unrolls loops)"
-                )
+        for node in self.sizes.nodes:
             facts = [self.sizes.tensors[name] for name in node.output]
             if node.output and node.output[0] in self.found.parameters:
                 continue  # a copy of a stored tensor
