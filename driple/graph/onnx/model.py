@@ -8,6 +8,7 @@ Nothing is executed, and external data is never opened: shapes and types of weig
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -33,6 +34,9 @@ _QUANTISED = frozenset(
     }
 )  # fmt: skip
 _TEXT_CONTROLS = frozenset(b"\t\n\f\r")
+# Indices of each input, and of the output if it is given; at most one ellipsis in each.
+_TERM = rb"[A-Za-z ]*(\.\.\.)?[A-Za-z ]*"
+_EQUATION = re.compile(rb"%b(,%b)*(->%b)?" % (_TERM, _TERM, _TERM))
 _LOOPS = frozenset({"Loop", "Scan", "SequenceMap"})
 _EXPORT = "export the float model that it was made from"
 
@@ -140,19 +144,25 @@ def _inlined(model: Any) -> Any:
 
 def _check_operators(model: Any) -> None:
     """Raise GraphError for operators that Driple has no rule for, with their names."""
+    import onnx
+
     loops: Counter[str] = Counter()
     lists: Counter[str] = Counter()
     foreign: Counter[str] = Counter()
     quantised: Counter[str] = Counter()
     for node in _all_nodes(model.graph):
+        if node.op_type == "Einsum":
+            _check_equation(node)
         if node.domain not in DEFAULT_DOMAINS:
             foreign[f"{node.domain}.{node.op_type}"] += 1
-            if "QLinear" in node.op_type or "Quantize" in node.op_type:
+            if _is_quantised(node.op_type):
                 quantised[node.op_type] += 1
         elif node.op_type in _QUANTISED:
             quantised[node.op_type] += 1
         elif node.op_type in _LOOPS:
             loops[node.op_type] += 1
+        elif not onnx.defs.has(node.op_type):
+            (quantised if _is_quantised(node.op_type) else foreign)[node.op_type] += 1
         elif "Sequence" in node.op_type and node.op_type != "ReverseSequence":
             lists[node.op_type] += 1
     if quantised:
@@ -169,6 +179,20 @@ def _check_operators(model: Any) -> None:
             "not know what they compute; export it without them"
         )
     _refuse_structure(loops, lists)
+
+
+def _is_quantised(op_type: str) -> bool:
+    return any(part in op_type for part in ("QLinear", "Quantize", "Integer", "Bnb4", "NBits"))
+
+
+def _check_equation(node: Any) -> None:
+    """Refuse an Einsum whose equation is none: onnx 1.23 does not return from some of them."""
+    texts = [one.s for one in node.attribute if one.name == "equation"]
+    if len(texts) != 1 or not _EQUATION.fullmatch(texts[0]):
+        raise GraphError(
+            f"Einsum {node.name[:60]!r} has the equation {str(texts[:1])[:80]}, which is none; the "
+            "file is corrupt"
+        )
 
 
 def _refuse_structure(loops: Counter[str], lists: Counter[str]) -> None:

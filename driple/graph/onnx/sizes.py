@@ -241,9 +241,9 @@ class _Inference:
         ) as error:
             words = next(iter(str(error).strip().splitlines()), "")
             raise GraphError(
-                f"shapes of node {_name(node)} ({node.op_type}) contradict each other "
-                f"({words[:160]}); give sizes that the model was exported for, or export it with "
-                "open ones"
+                f"node {_name(node)}, a {node.op_type}, does not follow ONNX's rules "
+                f"({words[:160]}); if you gave sizes of inputs, give those that the model was "
+                "exported for, or else export it again"
             ) from error
         return found
 
