@@ -291,7 +291,9 @@ def require_training(graph: OpGraph) -> None:
     if not graph.is_training:
         raise GraphError(
             "graph has no training step: it computes no gradients and updates no variables; export "
-            "the graph that holds the train op (TensorFlow 1: tf.train.export_meta_graph or "
-            "tf.io.write_graph after optimizer.minimize; TensorFlow 2: the concrete function of a "
-            "tf.function that applies gradients). driple inspect describes it as it is"
+            "the graph that holds the train op (Keras 3: "
+            "driple.tensorflow.training_graph(model, batch) writes it; TensorFlow 2: the concrete "
+            "function of a tf.function that applies gradients; TensorFlow 1: "
+            "tf.train.export_meta_graph or tf.io.write_graph after optimizer.minimize). "
+            "driple inspect describes it as it is"
         )

@@ -1,4 +1,4 @@
-"""Instances that can be rented: the catalogue's, and users' own YAML files on top.
+"""Cloud instances: the shipped catalogue and users' own YAML files.
 
 shipped catalogue, FILE.yaml ... -> Instance by name -> Setting of one or several machines
 
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 FORMAT = 1
-_MOST_NAMED = 20  # instances that an error lists
-# Numbers that a YAML file may give as 0, which means that they are not known.
+_MOST_NAMED = 20  # maximum number of instances in an error
+# Fields that a YAML file may give as 0, meaning unknown.
 _NUMBERS = ("vcpus", "device_memory_gb", "memory_gb", "network_gbps")
 
 
@@ -37,10 +37,10 @@ def read_instances(own_files: Sequence[Path] = ()) -> Mapping[str, Instance]:
     """The shipped catalogue and the user's YAML files, by name.
 
     Args:
-        own_files: later ones take precedence.
+        own_files: the user's files; later ones take precedence.
 
     Raises:
-        ConfigError: a file that cannot be read, or an instance that cannot be.
+        ConfigError: a file or an instance cannot be read.
         MissingExtraError: PyYAML is not installed.
     """
     if not own_files:
@@ -51,15 +51,15 @@ def read_instances(own_files: Sequence[Path] = ()) -> Mapping[str, Instance]:
 def instance_setting(
     instance: Instance, machines: int = 1, catalog: Catalog | None = None
 ) -> Setting:
-    """Ring all-reduce over all devices of one machine, or of several.
+    """Setting with ring all-reduce over all devices of one or several machines.
 
     Args:
-        instance: to rent.
-        machines: how many of them.
-        catalog: devices and links; as installed by default.
+        instance: the instance.
+        machines: number of instances.
+        catalog: devices and links; the shipped catalogue by default.
 
     Raises:
-        ConfigError: several, and their network is not known.
+        ConfigError: several machines, and their network is unknown.
     """
     if machines > 1 and instance.network_gbps is None:
         raise ConfigError(
@@ -79,21 +79,21 @@ def instance_setting(
 
 
 def device_alone(instance: Instance, catalog: Catalog | None = None) -> Setting:
-    """One device of an instance, which exchanges nothing.
+    """Setting with one device of an instance, without communication.
 
     Args:
-        instance: to rent.
-        catalog: devices and links; as installed by default.
+        instance: the instance.
+        catalog: devices and links; the shipped catalogue by default.
     """
     known = catalog or shipped_hardware()
     return Setting.parse(f"{instance.device}-R1/ho-{instance.interconnect}", catalog=known)
 
 
 def choose_instances(known: Mapping[str, Instance], names: Sequence[str]) -> list[Instance]:
-    """Instances of these names, all if there are none; `p3` stands for all that begin with `p3.`.
+    """Instances of these names, all without names; `p3` selects all that begin with `p3.`.
 
     Raises:
-        ConfigError: nothing is called so.
+        ConfigError: no instance has this name.
     """
     if not names:
         return [*known.values()]
@@ -131,7 +131,7 @@ def _rows(file: Path) -> list[Row]:
 
 
 def _renamed(entry: object) -> object:
-    """An entry with the catalogue's name of each field, without what it gives as not known."""
+    """An entry with the catalogue's field names, without unknown fields."""
     if not isinstance(entry, dict):
         return entry
     named = {"num_devices" if key == "devices" else key: value for key, value in entry.items()}
