@@ -22,9 +22,14 @@ from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
 from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of
-from driple.jobs.pytorch.own_model import OwnStep
+from driple.jobs.pytorch.own_model import OwnStep, module_on_meta
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
-from driple.jobs.pytorch.whole_sequences import WHOLE_SEQUENCES, whole_sequences
+from driple.jobs.pytorch.whole_sequences import (
+    EVEN_EXPERTS,
+    WHOLE_SEQUENCES,
+    has_experts,
+    whole_sequences,
+)
 
 __all__ = ["hugging_face_step"]
 
@@ -80,14 +85,26 @@ def hugging_face_step(
                 f"of {batch_words(batch)}: {exception_words(error)}; build it in FILE.py:FUNCTION "
                 "with a batch that it takes"
             ) from error
-    tokens = sizes.seq_len is not None
     return OwnStep(
         graph=graph,
         batch_size=sizes.batch_size,
         seq_len=sizes.seq_len,
         input_shape=sizes.input_shape,
-        assumptions=(*config.assumptions, *((WHOLE_SEQUENCES,) if tokens else ())),
+        assumptions=_assumptions(config, model, tokens=sizes.seq_len is not None),
     )
+
+
+def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ...]:
+    name = type(model).__name__
+    found = list(config.assumptions)
+    if name != config.architecture:
+        of = f"names {config.architecture}" if config.architecture else "names no class"
+        found.append(f"trained as {name}, since the config {of}")
+    if tokens:
+        found.append(WHOLE_SEQUENCES)
+    if has_experts(model):
+        found.append(EVEN_EXPERTS)
+    return tuple(found)
 
 
 def _built(config: HfConfig) -> Any:
@@ -111,7 +128,7 @@ def _built(config: HfConfig) -> Any:
             f"{config.file}: {kind.__name__} cannot be built from it: {exception_words(error)}; "
             "correct the config"
         ) from error
-    return model.train()
+    return module_on_meta(model).train()
 
 
 def _class_of(config: HfConfig) -> Any:

@@ -35,7 +35,12 @@ from driple.jobs.pytorch.batches import (
     tensors_of,
 )
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
-from driple.jobs.pytorch.whole_sequences import WHOLE_SEQUENCES, whole_sequences
+from driple.jobs.pytorch.whole_sequences import (
+    EVEN_EXPERTS,
+    WHOLE_SEQUENCES,
+    has_experts,
+    whole_sequences,
+)
 
 __all__ = ["OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
 
@@ -142,8 +147,11 @@ def step_of_model(
 
 
 def _assumptions(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
-    names = {kind.__module__.partition(".")[0] for kind in type(module).__mro__}
-    return (WHOLE_SEQUENCES,) if tokens and "transformers" in names else ()
+    owners = {type(one).__module__.partition(".")[0] for one in module.modules()}
+    if "transformers" not in owners:
+        return ()
+    whole = (WHOLE_SEQUENCES,) if tokens else ()
+    return (*whole, *((EVEN_EXPERTS,) if has_experts(module) else ()))
 
 
 def _traced(

@@ -1,8 +1,9 @@
-"""Let models of transformers be followed by shapes: sequences are taken to be whole.
+"""Let models of transformers be followed by shapes: sequences are whole, and experts share evenly.
 
 transformers looks at the values of attention masks and positions to see whether tokens are padding
 or several texts share a row, and leaves the mask out of attention if not. Without values it cannot.
-Here the answer is what a full batch gives: no padding, one text in each row.
+Here the answer is what a full batch gives: no padding, one text in each row. Likewise the tokens of
+each expert of a mixture are counted at run time; here each gets the same number.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-__all__ = ["WHOLE_SEQUENCES", "whole_sequences"]
+import torch
+from torch import Tensor, nn
+
+__all__ = ["EVEN_EXPERTS", "WHOLE_SEQUENCES", "has_experts", "whole_sequences"]
 
 WHOLE_SEQUENCES = "all sequences are of full length, without padding, and one text in each row"
-_MODULE = "transformers.masking_utils"
+EVEN_EXPERTS = "each expert gets the same number of tokens"
+_MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
 
 
 @contextmanager
@@ -37,7 +42,16 @@ def whole_sequences() -> Iterator[None]:
                 stack.enter_context(
                     patch.object(module, "find_packed_sequence_indices", _unpacked(packed))
                 )
+        experts = sys.modules.get(_EXPERTS)
+        grouped = getattr(experts, "_grouped_mm", None)
+        if grouped is not None:
+            stack.enter_context(patch.object(experts, "_grouped_mm", _evenly(grouped)))
         yield
+
+
+def has_experts(module: nn.Module) -> bool:
+    """Whether a model of transformers is a mixture of experts."""
+    return any(type(one).__name__.endswith("Experts") for one in module.modules())
 
 
 def _is_meta(value: Any) -> bool:
@@ -61,3 +75,18 @@ def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
         return None if _is_meta(position_ids) else known(position_ids)
 
     return asked
+
+
+def _evenly(known: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A product of groups of rows with a matrix each, in groups of equal size."""
+
+    def product(rows: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+        if not _is_meta(rows):
+            return known(rows, weight, offs)
+        groups, num_rows = weight.shape[0], rows.shape[0]
+        share = -(-num_rows // groups)
+        padded = nn.functional.pad(rows, (0, 0, 0, share * groups - num_rows))
+        made = torch.bmm(padded.view(groups, share, -1).to(weight.dtype), weight)
+        return made.view(groups * share, -1)[:num_rows]
+
+    return product
