@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 from driple.errors import ConfigError, GraphError
@@ -257,7 +258,8 @@ def _fitting_labels(logits: Tensor) -> Tensor:
             f"the model returns {_shape(logits)}, for which no usual loss is known; give "
             "--loss FILE.py:FUNCTION of outputs and labels"
         )
-    return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device="meta")
+    with _disable_current_modes():  # labels come from the data, not from an op of the step
+        return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device="meta")
 
 
 def _usual_loss(outputs: Any, labels: Any) -> Tensor:
