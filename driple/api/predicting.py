@@ -146,7 +146,7 @@ def predict(
         PredictionError: with `inspector`, impossible numbers for this job.
     """
     check_choice("--method", method, METHODS)
-    check_choice("--placement", placement, STRATEGIES)
+    check_choice("--set placement", placement, STRATEGIES)
     asked = _Asked(
         preset=preset, num_steps=num_steps, seed=seed, placement=placement, datasets=datasets
     )
