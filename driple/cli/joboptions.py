@@ -31,6 +31,7 @@ __all__ = [
     "JobArgument",
     "JobValues",
     "SettingOption",
+    "graph_options_of",
     "job_options",
     "options_of",
 ]
@@ -78,9 +79,7 @@ class JobValues(FileValues):
         "meta follows a model of your own by shapes alone, real runs it once, on the CPU",
         ("meta", "real"),
     )
-    time_limit_s: float = number(
-        600.0, "seconds that your FILE.py may take", above=0, most=1e6
-    )
+    time_limit_s: float = number(600.0, "seconds that your FILE.py may take", above=0, most=1e6)
     memory_gib: float = number(8.0, "memory that your FILE.py may take", above=0, most=1e6)
 
 
@@ -230,7 +229,8 @@ def _parted(
         ConfigError: one that is neither.
     """
     mine = {one.name for one in fields(JobValues)}
-    job_texts, others = [], []
+    job_texts: list[str] = []
+    others: list[str] = []
     for words in given or ():
         name, equals, _ = words.partition("=")
         key = name.strip().replace("-", "_")
@@ -255,7 +255,7 @@ def options_of(
     data: str | None = None,
     loss: str | None = None,
     training_config: Path | None = None,
-    values: FileValues | None = None,
+    values: JobValues | None = None,
 ) -> JobOptions:
     """Check and collect the options of a job.
 
@@ -266,19 +266,13 @@ def options_of(
     """
     from driple.jobs.training_config import TrainingConfig, read_training_config
 
-    chosen = FileValues() if values is None else values
+    chosen = JobValues() if values is None else values
     shapes, shape = _shapes_of(inputs or [])
-    target = chosen.target
+    read, max_bytes = _read_options(batch_size, shapes, chosen)
     config = TrainingConfig() if training_config is None else read_training_config(training_config)
-    own = chosen if isinstance(chosen, JobValues) else JobValues()
     return JobOptions(
-        read=ReadOptions(
-            batch_size=batch_size,
-            inputs=shapes,
-            target=None if target is None else target.removesuffix(_FIRST_OUTPUT),
-            loop_turns=chosen.loop_turns,
-        ),
-        max_bytes=max(int(chosen.max_mib * _MIB_BYTES), 1),
+        read=read,
+        max_bytes=max_bytes,
         input_shape=shape,
         seq_len=seq_len,
         precision=precision,
@@ -288,11 +282,39 @@ def options_of(
         compiled=compiled,
         data=data,
         loss=loss,
-        trace=own.trace,
-        own_code_s=own.time_limit_s,
-        own_code_gib=own.memory_gib,
+        trace=chosen.trace,
+        own_code_s=chosen.time_limit_s,
+        own_code_gib=chosen.memory_gib,
         config=config,
     )
+
+
+def graph_options_of(
+    batch_size: int | None, inputs: Sequence[str] | None, values: FileValues
+) -> tuple[ReadOptions, int]:
+    """Options of a command that takes graph files only, and the most bytes of one.
+
+    Raises:
+        ConfigError: an `--input` that is no NAME=SHAPE.
+        GraphError: a name that no node can have, or a size out of range.
+    """
+    shapes, shape = _shapes_of(inputs or [])
+    if shape is not None:
+        raise ConfigError("--input needs NAME=SHAPE, such as images=32x300x300x3")
+    return _read_options(batch_size, shapes, values)
+
+
+def _read_options(
+    batch_size: int | None, shapes: dict[str, tuple[int, ...]], values: FileValues
+) -> tuple[ReadOptions, int]:
+    target = values.target
+    read = ReadOptions(
+        batch_size=batch_size,
+        inputs=shapes,
+        target=None if target is None else target.removesuffix(_FIRST_OUTPUT),
+        loop_turns=values.loop_turns,
+    )
+    return read, max(int(values.max_mib * _MIB_BYTES), 1)
 
 
 def _shapes_of(
@@ -305,7 +327,9 @@ def _shapes_of(
         name, shape = _input_of(given)
         if not name:
             if sample is not None:
-                raise ConfigError("--input was given twice for a model; give the shape of one sample")
+                raise ConfigError(
+                    "--input was given twice for a model; give the shape of one sample"
+                )
             sample = shape
             continue
         if name.removesuffix(_FIRST_OUTPUT) in {one.removesuffix(_FIRST_OUTPUT) for one in named}:

@@ -1,4 +1,4 @@
-"""Precision and optimizer that a graph shows by itself: types of its products, ops of its update."""
+"""Precision and optimizer that a graph shows by itself, by its products and its update."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _UPDATES = {
 
 
 def precision_of(graph: OpGraph) -> str:
-    """Number format of most of the graph's products, by elements of their outputs; empty if none."""
+    """Number format of most products of the graph, by elements of their outputs; empty if none."""
     if not graph.signatures or not len(graph.signature_of):
         return ""
     weight: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The config.json of a Hugging Face model: where it lies, and whether its sizes are those of a model.
+"""The config.json of a Hugging Face model: where it lies, and whether its sizes can be true.
 
     PATH, or ORG/NAME in the local cache -> config.json, bounded -> HfConfig
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from driple.errors import ConfigError
-from driple.storedfiles import read_bytes, parse_json
+from driple.storedfiles import parse_json, read_bytes
 
 __all__ = ["HfConfig", "read_hf_config"]
 

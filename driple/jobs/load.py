@@ -25,9 +25,7 @@ __all__ = ["JOB_HELP", "MAX_MIB", "Job", "JobKindName", "JobOptions", "JobSource
 for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, GRAPH_FILE, PYTORCH, CATALOGUE):
     register_reader(_reader)
 
-JOB_HELP = (
-    f"{'; '.join(reader.form for reader in registered_readers())}. The FILE.py is executed"
-)
+JOB_HELP = f"{'; '.join(reader.form for reader in registered_readers())}. The FILE.py is executed"
 JobSource = str | Path | OpGraph | Job
 
 
@@ -52,7 +50,7 @@ def load_job(
         GraphError: the file cannot be read, or contains no training step.
         MissingExtraError: a package that reads this kind of job is not installed.
     """
-    options = (JobOptions() if options is None else options)
+    options = JobOptions() if options is None else options
     if isinstance(source, Job):
         return source
     if isinstance(source, OpGraph):

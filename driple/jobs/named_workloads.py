@@ -33,9 +33,8 @@ def _read_pytorch(request: JobRequest) -> Job:
     tokens = model.kind == "tokens"
     unfit = options.input_shape if tokens else options.seq_len
     if unfit is not None:
-        raise ConfigError(
-            f"{text} takes {'tokens: give --seq-len N in place of --input' if tokens else 'images: give --input 3xHEIGHTxWIDTH in place of --seq-len'}"
-        )
+        advice = "tokens: give --seq-len N" if tokens else "images: give --input 3xHEIGHTxWIDTH"
+        raise ConfigError(f"{text} takes {advice} in place of what was given")
     side = _side(text, options.input_shape, model.least_size) if not tokens else None
     require_torch("a PyTorch model's graph")
     from driple.jobs.pytorch.step_graph import graph_of_workload

@@ -144,9 +144,7 @@ class JobOptions:
         read = self.read
         if read.batch_size is None and said.batch_size is not None:
             read = replace(read, batch_size=said.batch_size)
-        return replace(
-            self, read=read, compiled=self.compiled or bool(said.compiled), **values
-        )
+        return replace(self, read=read, compiled=self.compiled or bool(said.compiled), **values)
 
     def step_options(
         self, optimizer: str, compute_capability: tuple[int, int] | None

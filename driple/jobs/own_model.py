@@ -13,7 +13,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError, GraphError
 from driple.extras import require_torch
@@ -43,9 +45,7 @@ def _claims(text: str) -> bool:
     place, colon, name = text.rpartition(":")
     if Path(text).exists() or not colon or not place:
         return False
-    return place.endswith(".py") or (
-        place.replace(".", "").isidentifier() and name.isidentifier()
-    )
+    return place.endswith(".py") or (place.replace(".", "").isidentifier() and name.isidentifier())
 
 
 def _read(request: JobRequest) -> Job:
@@ -129,10 +129,8 @@ def _asked(request: JobRequest) -> OwnRequest:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End the process and all that it has started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -149,7 +147,7 @@ def _without_answer(text: str, status: int, printed: str) -> ConfigError:
 
 
 OWN_MODEL = JobReader(
-    name="a model of your own",
+    name="a model of your own (FILE.py:FUNCTION)",
     form="FILE.py:FUNCTION",
     claims=_claims,
     flags=frozenset({"--batch-size", *MODEL_FLAGS, *OWN_FLAGS}),

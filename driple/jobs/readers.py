@@ -117,13 +117,18 @@ def reader_of(text: str, options: JobOptions) -> JobReader:
             if odd:
                 raise ConfigError(_odd_words(odd, text, reader))
             return reader
-    raise ConfigError(f"'{text[:200]}' names no job; give {', '.join(one.form for one in _READERS)}")
+    raise ConfigError(
+        f"'{text[:200]}' names no job; give {', '.join(one.form for one in _READERS)}"
+    )
 
 
 def _odd_words(odd: list[str], text: str, reader: JobReader) -> str:
-    """Which options the reader has no use for, and which of their kind it has."""
-    takes = [flag for flag in reader.flags if flag.split()[0] in {one.split()[0] for one in odd}]
-    instead = f"give {' or '.join(sorted(takes))}" if takes else (
-        "leave it out" if len(odd) == 1 else "leave them out"
-    )  # fmt: skip
-    return f"{' and '.join(odd)}: not for {reader.name}, which {text[:200]} is; {instead}"
+    """Which options the reader has no use for, who has, and what it takes in place of them."""
+    words = {flag.split()[0] for flag in odd} - {"--set"}
+    instead = sorted(flag for flag in reader.flags if flag.split()[0] in words)
+    advice = f"give {' or '.join(instead)}" if instead else "leave it out"
+    if len(odd) > 1 and not instead:
+        advice = "leave them out"
+    others = [one.name for one in _READERS if set(odd) <= one.flags]
+    uses = f"for {' or '.join(others)}, and" if others else "not for this job:"
+    return f"{' and '.join(odd)}: {uses} {text[:200]} is {reader.name}; {advice}"

@@ -25,8 +25,10 @@ _BUILDER = (
     "Face give hf:FOLDER with its config.json"
 )
 _KERAS = (
-    "write its training step with driple.tensorflow.training_graph(model, batch), and give that file"
+    "write its training step with driple.tensorflow.training_graph(model, batch), and give that "
+    "file"
 )
+_JOB = "a job is a graph file, a model or a name"
 _WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 
 
@@ -69,42 +71,39 @@ def _file_words(file: Path) -> str:
         return ""  # pipes are read as graphs
     with file.open("rb") as stream:
         begin = stream.read(_SNIFFED_BYTES)
-    suffix = file.suffix.lower()
     if begin.startswith(b"PK\x03\x04"):
         return _archive_words(file)
-    for magic, words in _MAGIC:
-        if begin.startswith(magic):
-            return words
-    if _is_safetensors(begin):
-        return f"weights (safetensors) and no model; {_BUILDER}"
-    if begin[4:8] == b"TFL3":
-        return (
+    words = next((words for magic, words in _MAGIC if begin.startswith(magic)), "")
+    suffix = file.suffix.lower()
+    if not words and _is_safetensors(begin):
+        words = f"weights (safetensors) and no model; {_BUILDER}"
+    elif not words and begin[4:8] == b"TFL3":
+        words = (
             "a TensorFlow Lite model, which only infers; give the graph of the train step that it "
             "was converted from"
         )
-    if suffix == ".py":
-        return _python_words(file)
-    if suffix == ".json" and _is_model_config(file):
-        return f"the config of a Hugging Face model; give hf:{file}"
-    if suffix == ".index" and b"\x00" in begin:
-        return "a TensorFlow checkpoint's index, which holds weights; give the .meta file beside it"
-    return ""
+    elif not words and suffix == ".py":
+        words = _python_words(file)
+    elif not words and suffix == ".json" and _is_model_config(file):
+        words = f"the config of a Hugging Face model; give hf:{file}"
+    elif not words and suffix == ".index" and b"\x00" in begin:
+        words = "the index of a TensorFlow checkpoint, with weights; give the .meta file beside it"
+    return words
 
 
+_PICKLE = f"a Python pickle, such as a checkpoint of PyTorch; no pickle is read: {_BUILDER}"
 _MAGIC = (
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file, such as a Keras model or its weights; {_KERAS}"),
     (b"GGUF", f"weights of llama.cpp (GGUF), which only infers; {_BUILDER}"),
-    (b"\x80\x02", f"a Python pickle, such as a checkpoint of PyTorch; no pickle is read: {_BUILDER}"),
-    (b"\x80\x04", f"a Python pickle; no pickle is read: {_BUILDER}"),
-    (b"\x80\x05", f"a Python pickle; no pickle is read: {_BUILDER}"),
-    (b"PAR1", "a Parquet table; a job is a graph file, a model or a name"),
-    (b"\x93NUMPY", "a NumPy array; a job is a graph file, a model or a name"),
-    (b"%PDF", "a PDF document; a job is a graph file, a model or a name"),
+    *((b"\x80" + bytes([protocol]), _PICKLE) for protocol in range(2, 6)),
+    (b"PAR1", f"a Parquet table; {_JOB}"),
+    (b"\x93NUMPY", f"a NumPy array; {_JOB}"),
+    (b"%PDF", f"a PDF document; {_JOB}"),
 )
 
 
 def _is_safetensors(begin: bytes) -> bool:
-    """Eight bytes of length, then a JSON object (huggingface.co/docs/safetensors)."""
+    """Whether it begins with eight bytes of length, then a JSON object, as safetensors do."""
     length = int.from_bytes(begin[:8], "little")
     return 2 <= length < 2**30 and begin[8:9] == b"{" and begin[9:10] in (b'"', b"}", b" ")
 
@@ -112,25 +111,35 @@ def _is_safetensors(begin: bytes) -> bool:
 def _archive_words(file: Path) -> str:
     try:
         with zipfile.ZipFile(file) as parts:
-            names = [one.filename for one in parts.infolist()[:_MOST_NAMES]]
+            names = {one.filename for one in parts.infolist()[:_MOST_NAMES]}
     except (zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError):
         return "a damaged zip archive; copy it again"
-    inner = {name.partition("/")[2] for name in names} | set(names)
-    if {"config.json", "metadata.json"} <= set(names):
-        return f"a Keras model, which holds no training step; {_KERAS}"
-    if "constants.pkl" in inner:
-        return f"a TorchScript archive, which only infers and is never executed; {_BUILDER}"
-    if any(name.endswith("archive_format") or name.endswith("serialized_exported_program.json")
-           for name in names):  # fmt: skip
-        return f"a program of torch.export, which only infers; {_BUILDER}"
-    if "data.pkl" in inner:
-        return f"a checkpoint of PyTorch, which holds weights and no model; {_BUILDER}"
-    if all(name.endswith(".npy") for name in names):
-        return (
-            "an archive of NumPy arrays; if it is a job trace, driple sweep reads it, and else a "
-            "job is a graph file, a model or a name"
-        )
-    return "a zip archive without a model that Driple knows; a job is a graph file, a model or a name"
+    inner = {name.partition("/")[2] for name in names} | names
+    ends = ("archive_format", "serialized_exported_program.json")
+    kinds = (
+        (
+            {"config.json", "metadata.json"} <= names,
+            f"a Keras model, which holds no training step; {_KERAS}",
+        ),
+        (
+            "constants.pkl" in inner,
+            f"a TorchScript archive, which only infers and is never executed; {_BUILDER}",
+        ),
+        (
+            any(name.endswith(ends) for name in names),
+            f"a program of torch.export, which only infers; {_BUILDER}",
+        ),
+        (
+            "data.pkl" in inner,
+            f"a checkpoint of PyTorch, which holds weights and no model; {_BUILDER}",
+        ),
+        (
+            all(name.endswith(".npy") for name in names),
+            f"an archive of NumPy arrays; driple sweep reads a job trace, and else {_JOB}",
+        ),
+        (True, f"a zip archive without a model that Driple knows; {_JOB}"),
+    )
+    return next(words for fits, words in kinds if fits)
 
 
 def _python_words(file: Path) -> str:

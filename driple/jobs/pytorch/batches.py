@@ -144,7 +144,9 @@ def reads_tokens(module: nn.Module) -> bool:
     known = [one for one in _parameters(module) if one.name != "self"]
     if known and known[0].name in _TOKENS:
         return True
-    owners = (one for one in module.modules() if next(one.parameters(recurse=False), None) is not None)
+    owners = (
+        one for one in module.modules() if next(one.parameters(recurse=False), None) is not None
+    )
     return isinstance(next(owners, None), nn.Embedding)
 
 

@@ -128,8 +128,10 @@ def task_of(name: str, config: Any, source: str) -> Task:
     Raises:
         ConfigError: none that a batch is known for.
     """
-    if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions") and (
-        name.endswith("ForConditionalGeneration")
+    if (
+        hasattr(config, "num_mel_bins")
+        and hasattr(config, "max_source_positions")
+        and (name.endswith("ForConditionalGeneration"))
     ):
         return "speech"
     for ending, task in _ENDINGS:

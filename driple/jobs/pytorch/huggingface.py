@@ -70,16 +70,14 @@ def hugging_face_step(
     with _quiet(), _offline():
         model = _built(config)
         task = task_of(type(model).__name__, model.config, config.source)
-        sizes = Sizes.of(
-            task, model.config, batch_size, seq_len, input_shape, source=config.source
-        )
+        sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
         batch = batch_of_task(task, model, sizes)
         try:
             with whole_sequences():
                 graph = traced_step(model, batch, None, step)
         except DripleError as error:
             raise type(error)(f"{config.source}: {error}") from error
-        except Exception as error:  # noqa: BLE001  # the model's code may raise anything
+        except Exception as error:  # the model's code may raise anything
             raise GraphError(
                 f"the training step of {config.source} ({type(model).__name__}) fails on a batch "
                 f"of {batch_words(batch)}: {exception_words(error)}; build it in FILE.py:FUNCTION "
@@ -123,7 +121,7 @@ def _built(config: HfConfig) -> Any:
         known.use_cache = False
         with torch.device("meta"):
             model = kind(known)
-    except Exception as error:  # noqa: BLE001  # of transformers, on values that no model has
+    except Exception as error:  # of transformers, on values that no model has
         raise ConfigError(
             f"{config.file}: {kind.__name__} cannot be built from it: {exception_words(error)}; "
             "correct the config"

@@ -200,13 +200,13 @@ def _built(reference: str) -> tuple[nn.Module, Callable[[Any, Any], Tensor] | No
     parts = tuple(made) if isinstance(made, tuple | list) else (made,)
     module, rest = parts[0] if parts else None, parts[1:]
     if not isinstance(module, nn.Module) or len(rest) > 2:
-        raise ConfigError(
-            f"{reference} returns {_returned(made)}; it must return {_FORMS}"
-        )
+        raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
     losses = [one for one in rest if callable(one) and not isinstance(one, Tensor)]
     batches = [one for one in rest if not any(one is loss for loss in losses)]
-    if len(losses) > 1 or len(batches) > 1 or any(
-        not isinstance(one, Tensor | tuple | list | Mapping) for one in batches
+    if (
+        len(losses) > 1
+        or len(batches) > 1
+        or any(not isinstance(one, Tensor | tuple | list | Mapping) for one in batches)
     ):
         raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
     return module, losses[0] if losses else None, batches[0] if batches else None

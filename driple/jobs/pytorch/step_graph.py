@@ -11,7 +11,8 @@ from driple.checks import check_whole
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
-from driple.jobs.pytorch.own_model import OwnModel, step_of_own_model
+from driple.jobs.own_request import OwnModel
+from driple.jobs.pytorch.own_model import step_of_own_model
 from driple.jobs.pytorch.workloads import PyTorchWorkload
 
 __all__ = ["graph_of_functions", "graph_of_workload"]
@@ -49,9 +50,7 @@ def graph_of_workload(
             inputs = torch.zeros(size, 3, side, side)
             labels = torch.zeros(size, dtype=torch.int64)
     loss = workload.loss()
-    return traced_step(
-        model, inputs, lambda outputs: loss(outputs, labels), step or StepOptions()
-    )
+    return traced_step(model, inputs, lambda outputs: loss(outputs, labels), step or StepOptions())
 
 
 def graph_of_functions(
@@ -69,7 +68,5 @@ def graph_of_functions(
         ConfigError: there are no such functions, or they fail.
         GraphError: the step cannot be followed by shapes alone.
     """
-    made = step_of_own_model(
-        OwnModel(model=model, data=dataset, loss=loss, batch_size=batch_size)
-    )
+    made = step_of_own_model(OwnModel(model=model, data=dataset, loss=loss, batch_size=batch_size))
     return made.graph, made.samples

@@ -49,11 +49,11 @@ def timm_step(
         graph = traced_step(model, images, loss, step)
     except DripleError as error:
         raise type(error)(f"timm:{name}: {error}") from error
-    except Exception as error:  # noqa: BLE001  # the model's code may raise anything
+    except Exception as error:  # the model's code may raise anything
         raise GraphError(
             f"the training step of timm:{name} fails on images of "
-            f"{'x'.join(map(str, shape))}: {exception_words(error)}; give another --input, or build "
-            "it in FILE.py:FUNCTION"
+            f"{'x'.join(map(str, shape))}: {exception_words(error)}; give another --input, or "
+            "build it in FILE.py:FUNCTION"
         ) from error
     return OwnStep(graph=graph, batch_size=batch_size, input_shape=shape)
 
@@ -88,7 +88,7 @@ def built_model(
         try:
             with torch.device("meta"):
                 return _model(timm, name, input_shape)
-        except Exception as error:  # noqa: BLE001  # of timm
+        except Exception as error:  # of timm
             raise ConfigError(
                 f"timm:{name} cannot be built: {exception_words(error)}; check the name and --input"
             ) from error
