@@ -36,7 +36,7 @@ def read_plain_yaml(text: str, where: str) -> Any:
         import yaml
     except ImportError as error:
         raise MissingExtraError(
-            f"YAML files are read with PyYAML, which is not installed; {install_hint('stalls')}"
+            f"YAML files are read with PyYAML, which is not installed; {install_hint('yaml')}"
         ) from error
     if len(text) > MAX_YAML_BYTES:
         raise ConfigError(f"{where} has over {MAX_YAML_BYTES} bytes; keep only what you need")

@@ -19,16 +19,16 @@ def least_squares(
     residuals: Callable[[FloatArray], FloatArray],
     begin: npt.ArrayLike,
     *,
-    extra: str = "train",
+    extra: str = "calibration",
     **options: Any,
 ) -> Any:
-    """What `scipy.optimize.least_squares` finds.
+    """The result of `scipy.optimize.least_squares`.
 
     Args:
-        residuals: of a vector of numbers.
-        begin: the vector to begin with.
-        extra: of Driple, that brings scipy to whoever fits this.
-        options: of scipy's function.
+        residuals: function of a parameter vector.
+        begin: the start vector.
+        extra: Driple's extra that installs scipy for the caller.
+        options: passed on to scipy.
 
     Raises:
         MissingExtraError: scipy is not installed.

@@ -39,8 +39,13 @@ _EXTRAS = (
         "train, transfer, evaluate, data label, data import",
     ),
     _Extra("tensorflow", ("tensorflow", "psutil"), "measure, jobs build, trace run, trace import"),
-    _Extra("throughput", ("numba",), "asynchronous training from a trace"),
-    _Extra("stalls", ("torch", "yaml", "PIL", "scipy"), "profile run, PyTorch jobs"),
+    _Extra("torch", ("torch",), "PyTorch jobs"),
+    _Extra("hf", ("torch", "transformers"), "Hugging Face jobs"),
+    _Extra("timm", ("torch", "timm"), "jobs named timm:NAME"),
+    _Extra("onnx", ("onnx",), "ONNX jobs"),
+    _Extra("profiler", ("torch", "PIL", "scipy"), "profile run, profile links"),
+    _Extra("async", ("numba",), "asynchronous training from a trace"),
+    _Extra("yaml", ("yaml",), "cluster files, instance files for plan, training configs"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
 )
 

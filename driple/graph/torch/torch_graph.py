@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from driple.errors import ConfigError
 from driple.graph.datatypes import NUMBER_OF
@@ -60,11 +61,20 @@ def graph_of_step(
 
 
 def recorded_step(
-    model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor], update: str
+    called: Callable[[Any], Any],
+    inputs: Any,
+    loss: Callable[[Any], Tensor],
+    update: str,
+    *,
+    model: nn.Module | None = None,
 ) -> OpGraph:
-    """Do the work of `graph_of_step` within `gpu_autocast`."""
-    parameters = [one for one in model.parameters() if one.requires_grad]
-    if any(tensor.device.type != "meta" for tensor in (*parameters, inputs)):
+    """Do the work of `graph_of_step` within `gpu_autocast`; `model` if `called` only calls it."""
+    owner = called if model is None else model
+    if not isinstance(owner, nn.Module):
+        raise ConfigError(f"a model (torch.nn.Module) was expected, got {type(owner).__name__}")
+    parameters = [one for one in owner.parameters() if one.requires_grad]
+    given = [one for one in tree_leaves(inputs) if isinstance(one, Tensor)]
+    if any(tensor.device.type != "meta" for tensor in (*parameters, *given)):
         raise ConfigError(
             "the model and its batch must be on the meta device; build both within "
             "torch.device('meta')"
@@ -72,7 +82,7 @@ def recorded_step(
     recorder = _Recorder(parameters)
     # Attention as separate ops: a fused kernel would hide its products.
     with sdpa_kernel(SDPBackend.MATH), recorder:
-        loss(model(inputs)).backward()  # type: ignore[no-untyped-call]
+        loss(called(inputs)).backward()  # type: ignore[no-untyped-call]
     return recorder.graph(update)
 
 
@@ -178,6 +188,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
                 sent_bytes=np.array([sent[key] for key in senders], dtype=np.int64),
                 senders=np.array([node for node, _ in senders], dtype=np.int32),
             ),
+            layout="one_device",
             report=ReadReport(nodes_in_file=count),
             signatures=tuple(self._signatures),
             signature_of=np.array(self._signature_of, dtype=np.int32),

@@ -213,6 +213,6 @@ def _pillow() -> Any:
         from PIL import Image
     except ImportError as error:
         raise MissingExtraError(
-            f"images need Pillow, which is not installed; {install_hint('stalls')}"
+            f"images need Pillow, which is not installed; {install_hint('profiler')}"
         ) from error
     return Image

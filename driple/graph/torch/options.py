@@ -1,0 +1,115 @@
+"""What decides the ops of a PyTorch training step besides the model, such as its precision.
+
+Imports no torch, so that a command can check the options before it loads a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from driple.errors import ConfigError
+
+__all__ = [
+    "ACTIVATION_CHECKPOINTING",
+    "OPTIMIZERS",
+    "PRECISIONS",
+    "ActivationCheckpointing",
+    "Precision",
+    "StepOptions",
+    "TraceMode",
+    "compute_capability_of",
+]
+
+Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
+ActivationCheckpointing = Literal["none", "full", "selective"]
+TraceMode = Literal["meta", "real"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
+_FUSED = "-fused"
+# Those that PyTorch has a fused kernel for.
+_WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
+OPTIMIZERS: tuple[str, ...] = (
+    "sgd", "momentum", "adam", "adamw", "adafactor", "lion", "adam8bit", "rmsprop", "adagrad",
+    *(f"{name}{_FUSED}" for name in _WITH_FUSED),
+)  # fmt: skip
+
+# NVIDIA: CUDA C++ programming guide, "Compute capabilities"; the data-centre device of each.
+_CAPABILITIES: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "Kepler": (3, 7), "Maxwell": (5, 2), "Pascal": (6, 0), "Volta": (7, 0), "Turing": (7, 5),
+        "Ampere": (8, 0), "Ada": (8, 9), "Ada Lovelace": (8, 9), "Hopper": (9, 0),
+        "Blackwell": (10, 0),
+    }
+)  # fmt: skip
+
+
+def compute_capability_of(generation: str) -> tuple[int, int] | None:
+    """Compute capability of a generation of NVIDIA's devices; None of any other."""
+    return _CAPABILITIES.get(generation)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepOptions:
+    """How a model is trained.
+
+    Attributes:
+        precision: `fp32` is PyTorch's default (convolutions may use TF32, matrix products do not),
+            `tf32` allows it for both; `bf16` and `fp16` cast the whole model; `amp-bf16` and
+            `amp-fp16` are `torch.autocast`, the latter with a gradient scaler.
+        optimizer: one of `OPTIMIZERS`; PyTorch's default implementation (foreach), or `NAME-fused`.
+        grad_accumulation: forward and backward passes for each update.
+        activation_checkpointing: `full` recomputes each repeated block, `selective` keeps the
+            results of matrix products and attention; calls in the model itself always count.
+        clip_gradients: whether the norm of all gradients is clipped before the update.
+        compiled: whether `torch.compile` fuses element-wise ops and reductions.
+        compute_capability: of the device, which decides the kernel of attention; None if it has no
+            fused attention.
+        trace: `meta` follows shapes alone, `real` runs the step on the CPU.
+    """
+
+    precision: Precision = "fp32"
+    optimizer: str = "momentum"
+    grad_accumulation: int = 1
+    activation_checkpointing: ActivationCheckpointing = "none"
+    clip_gradients: bool = False
+    compiled: bool = False
+    compute_capability: tuple[int, int] | None = (8, 0)
+    trace: TraceMode = "meta"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ConfigError(
+                f"precision must be one of {', '.join(PRECISIONS)}; got {self.precision!r}"
+            )
+        if self.optimizer not in OPTIMIZERS:
+            raise ConfigError(
+                f"optimizer must be one of {', '.join(OPTIMIZERS)}; got {self.optimizer!r}"
+            )
+        if self.activation_checkpointing not in ACTIVATION_CHECKPOINTING:
+            raise ConfigError(
+                "activation_checkpointing must be one of "
+                f"{', '.join(ACTIVATION_CHECKPOINTING)}; got {self.activation_checkpointing!r}"
+            )
+        count = self.grad_accumulation
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
+        if self.trace not in get_args(TraceMode):
+            raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether one kernel updates many parameters at once."""
+        return self.optimizer.endswith(_FUSED)
+
+    @property
+    def optimizer_name(self) -> str:
+        """The optimizer without its implementation."""
+        return self.optimizer.removesuffix(_FUSED)
+
+    @property
+    def is_autocast(self) -> bool:
+        """Whether `torch.autocast` casts ops one by one."""
+        return self.precision.startswith("amp-")
