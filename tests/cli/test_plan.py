@@ -58,7 +58,7 @@ def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
     assert "90th percentile" not in done.stdout
     found = json.loads(driple(*cost, "--json").stdout)
     assert found["offers"][0]["stated_error"]["checked"] is False
-    assert any("no published run on H100" in one for one in found["remarks"])
+    assert any("no measured run on H100" in one for one in found["remarks"])
 
 
 def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -> None:
