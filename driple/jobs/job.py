@@ -87,7 +87,7 @@ class Job:
     def facts_words(self) -> str:
         """What is trained and how, in one line, before any number that depends on it."""
         facts = [
-            "an unknown number of samples per device"
+            "the batch that the graph has"
             if self.batch_size is None
             else f"{self.batch_size} sample{'' if self.batch_size == 1 else 's'} per device"
         ]
@@ -129,7 +129,7 @@ def job_of(
         samples: samples of an epoch.
         assumptions: what was assumed, one sentence each.
     """
-    from driple.jobs.graph_facts import optimizer_of, precision_of
+    from driple.jobs.graph_facts import precision_of
 
     if step is None:
         return Job(
@@ -141,7 +141,7 @@ def job_of(
             seq_len=seq_len,
             input_shape=input_shape,
             precision=precision_of(graph),
-            optimizer=optimizer_of(graph),
+            optimizer=graph.update.optimizer,
             samples=samples,
             assumptions=assumptions,
         )
