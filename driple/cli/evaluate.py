@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.dataset.lookup import StoredLabels
-    from driple.evaluation.benchmark import ArenaConfig, ArenaResult
+    from driple.evaluation.benchmark import BenchmarkConfig, BenchmarkResult
     from driple.evaluation.error_analysis import ErrorBreakdown
 
 __all__ = ["evaluate"]
@@ -113,7 +113,7 @@ def evaluate(
     values = override(_Values, set_)
     from driple.cluster.setting import Setting
     from driple.dataset.store import read_dataset
-    from driple.evaluation.benchmark import ArenaConfig
+    from driple.evaluation.benchmark import BenchmarkConfig
     from driple.evaluation.error_analysis import break_down
     from driple.evaluation.methods import choose_methods
 
@@ -128,8 +128,8 @@ def evaluate(
     labels = _simulated_labels(simulated, measured_on)
     other = None if source is None else read_dataset(source)
     chosen = choose_methods(data, where or against, simulated=labels, source=other)
-    config = ArenaConfig(
-        split=split,  # type: ignore[arg-type]  # ArenaConfig checks it
+    config = BenchmarkConfig(
+        split=split,  # type: ignore[arg-type]  # BenchmarkConfig checks it
         seeds=tuple(range(seeds)),
         methods=chosen.methods,
         max_epochs=values.max_epochs,
@@ -167,18 +167,18 @@ def _simulated_labels(folder: Path | None, setting: Setting) -> StoredLabels | N
 
 def _run(
     data: Dataset,
-    config: ArenaConfig,
+    config: BenchmarkConfig,
     folder: Path,
     labels: StoredLabels | None,
     source: Dataset | None,
-) -> ArenaResult:
+) -> BenchmarkResult:
     """All folds, with a progress bar."""
-    from driple.evaluation.evaluate import ArenaProgress, run_arena
+    from driple.evaluation.evaluate import BenchmarkProgress, run_benchmark
 
     with progress_bar() as bar:
         task = bar.add_task("evaluating", total=None)
 
-        def progress(now: ArenaProgress) -> None:
+        def progress(now: BenchmarkProgress) -> None:
             epoch = f", epoch {now.training.done}" if now.training is not None else ""
             bar.update(
                 task,
@@ -187,10 +187,12 @@ def _run(
                 description=f"{now.method} {now.fold}{epoch}",
             )
 
-        return run_arena(data, config, folder, simulated=labels, source=source, progress=progress)
+        return run_benchmark(
+            data, config, folder, simulated=labels, source=source, progress=progress
+        )
 
 
-def _print(result: ArenaResult) -> None:
+def _print(result: BenchmarkResult) -> None:
     print(f"{_title(result)}; errors on the test part")
     methods, cells, bold = result.methods, [], set()
     section = ""
@@ -215,7 +217,7 @@ def _print(result: ArenaResult) -> None:
     _note_overrides(result)
 
 
-def _title(result: ArenaResult) -> str:
+def _title(result: BenchmarkResult) -> str:
     """What was done, on what."""
     config = result.config
     random = config.split == "random"
@@ -224,7 +226,7 @@ def _title(result: ArenaResult) -> str:
     return f"{result.dataset.name}: {kind}, {folds} fold(s) of each method"
 
 
-def _note_overrides(result: ArenaResult) -> None:
+def _note_overrides(result: BenchmarkResult) -> None:
     changed = [
         f"--set {key}={value}"
         for key, value in (
@@ -237,7 +239,7 @@ def _note_overrides(result: ArenaResult) -> None:
         note(f"presets were changed by {', '.join(changed)}; their own figures may be better")
 
 
-def _print_where(result: ArenaResult, found: ErrorBreakdown) -> None:
+def _print_where(result: BenchmarkResult, found: ErrorBreakdown) -> None:
     from driple.trace.targets import TARGET_NAMES
 
     print(f"{_title(result)}; where the error of {found.method} is")

@@ -162,7 +162,7 @@ def _predict(
         raise ConfigError(
             f"--setting must be a ring of two or more, such as V100-R8/ho-NVLink, got {wanted.name}"
         )
-    calibration, scene = shipped_calibration(), topology_of(wanted)
+    calibration, topology = shipped_calibration(), topology_of(wanted)
     fitted = {} if links is None else read_channels(links)
     workers = wanted.num_workers
 
@@ -175,7 +175,7 @@ def _predict(
     job = PreparedJob(loaded.graph, cost=loaded.cost)
     gradients = gradients_of_job(job, calibration.device(wanted.device))
     buckets = bucketed(gradients)
-    channels = [channel_of(scene.link, scene.link_bytes_per_s)]
+    channels = [channel_of(topology.link, topology.link_bytes_per_s)]
     if bandwidth is not None:
         channels.append(channel_of(bandwidth.upper(), parse_rate("--bandwidth", bandwidth) / 8))
     waits = [communication_stall(gradients, buckets, one, workers) for one in channels]

@@ -1,6 +1,6 @@
 """The benchmark's results: folds, means over seeds, the table, the JSON.
 
-    ArenaConfig  ->  Fold, Fold, ...  ->  ArenaResult  ->  rows of a table, JSON
+    BenchmarkConfig  ->  Fold, Fold, ...  ->  BenchmarkResult  ->  rows of a table, JSON
 
 `evaluate.py` fills these in. Pure: no files, no torch.
 """
@@ -21,7 +21,7 @@ from driple.evaluation.foldfiles import FoldRecord
 from driple.trace.targets import TARGET_NAMES
 from driple.training.config import Preset, TrainConfig
 from driple.training.metrics import Scores, mean_scores, time_errors_pct
-from driple.training.uncertainty import Coverage, Sureness, coverage_of
+from driple.training.uncertainty import Coverage, Uncertainty, coverage_of
 
 __all__ = [
     "ALL",
@@ -29,8 +29,8 @@ __all__ = [
     "SMAPE",
     "TIME",
     "TRAINING",
-    "ArenaConfig",
-    "ArenaResult",
+    "BenchmarkConfig",
+    "BenchmarkResult",
     "Fold",
     "ScoreSpread",
     "SeedScores",
@@ -47,7 +47,7 @@ _DIGITS = {NRMSE: 4, SMAPE: 1, TIME: 1, TRAINING: 1}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ArenaConfig:
+class BenchmarkConfig:
     """Methods, data set and splits of a benchmark.
 
     Attributes:
@@ -99,7 +99,7 @@ class Fold:
         best_epoch: epoch of the weights that were scored.
         stopped_by: `patience`, `max_epochs`, or `fit` for methods without epochs.
         predictions: targets by workload, in the order of `TARGET_NAMES`.
-        sureness: how sure it was of each; None for methods without intervals.
+        uncertainty: intervals and warnings of its predictions; None for methods without intervals.
     """
 
     method: str
@@ -112,7 +112,7 @@ class Fold:
     best_epoch: int
     stopped_by: str
     predictions: dict[str, list[float]]
-    sureness: Sureness | None = None
+    uncertainty: Uncertainty | None = None
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ class Fold:
             best_epoch=self.best_epoch,
             stopped_by=self.stopped_by,
             predictions=self.predictions,
-            sureness=None if self.sureness is None else self.sureness.rounded(),
+            sureness=None if self.uncertainty is None else self.uncertainty.rounded(),
             versions=versions,
         )
 
@@ -153,7 +153,7 @@ class Fold:
             best_epoch=stored.best_epoch,
             stopped_by=stored.stopped_by,
             predictions=stored.predictions,
-            sureness=stored.sureness,
+            uncertainty=stored.sureness,
         )
 
 
@@ -259,7 +259,7 @@ class TableRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ArenaResult:
+class BenchmarkResult:
     """All folds of all methods.
 
     Attributes:
@@ -270,7 +270,7 @@ class ArenaResult:
         presets: the presets as they were trained, overrides applied.
     """
 
-    config: ArenaConfig
+    config: BenchmarkConfig
     dataset: Dataset
     fingerprint: str
     folds: tuple[Fold, ...]
@@ -295,7 +295,7 @@ class ArenaResult:
         seeds = [self.seeds_of(method) for method in methods]
         return tuple(seed for seed in self.config.seeds if seeds and all(seed in s for s in seeds))
 
-    def of_seeds(self, seeds: Collection[int]) -> ArenaResult:
+    def of_seeds(self, seeds: Collection[int]) -> BenchmarkResult:
         """The folds of these seeds alone."""
         return replace(self, folds=tuple(fold for fold in self.folds if fold.seed in seeds))
 
@@ -323,8 +323,8 @@ class ArenaResult:
 
     def coverage(self, method: str) -> Coverage | None:
         """Share of a method's intervals that contained the label; None if a fold of it has none."""
-        folds = [(fold.sureness, fold.predictions) for fold in self.folds_of(method)]
-        known = [(sureness, rows) for sureness, rows in folds if sureness is not None]
+        folds = [(fold.uncertainty, fold.predictions) for fold in self.folds_of(method)]
+        known = [(uncertainty, rows) for uncertainty, rows in folds if uncertainty is not None]
         if not known or len(known) < len(folds):
             return None
         return coverage_of(

@@ -1,6 +1,6 @@
 """Error of one method by family and target, the worst workloads, and error over floor.
 
-    ArenaResult, method  ->  Breakdown  ->  tables, JSON
+    BenchmarkResult, method  ->  Breakdown  ->  tables, JSON
 
 The floor is the difference of two runs of one workload, below which no predictor gets. The data set
 measured it on the workloads that ran more than once (`driple.trace.repeatability`). Noise has no
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
-from driple.evaluation.benchmark import ALL, ArenaResult
+from driple.evaluation.benchmark import ALL, BenchmarkResult
 from driple.trace.provenance import Repeatability
 from driple.trace.repeatability import smape_shares
 from driple.trace.targets import TARGET_NAMES
@@ -135,7 +135,7 @@ class ErrorBreakdown:
         }
 
 
-def break_down(result: ArenaResult, method: str) -> ErrorBreakdown:
+def break_down(result: BenchmarkResult, method: str) -> ErrorBreakdown:
     """Break down the error of a method, over all seeds and folds.
 
     Every test of a workload counts the same; in the table of the benchmark, every fold does.
@@ -217,7 +217,7 @@ def break_down(result: ArenaResult, method: str) -> ErrorBreakdown:
     )
 
 
-def _predictions(result: ArenaResult, method: str) -> dict[str, FloatArray]:
+def _predictions(result: BenchmarkResult, method: str) -> dict[str, FloatArray]:
     """Shape [tests, 12] by workload: a row for each fold that tested it."""
     folds = result.folds_of(method)
     if not folds:

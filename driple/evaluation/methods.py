@@ -3,7 +3,7 @@
     Dataset, names or `all`  ->  Chosen: names, reasons of those left out
 
 A method is a baseline (`baselines.BASELINES`), `simulator`, a preset (`config.PRESETS`), or
-`transferred`: preset `default` of another setting, tuned (`moved.py`).
+`transferred`: preset `default` of another setting, tuned (`transferred.py`).
 """
 
 from __future__ import annotations

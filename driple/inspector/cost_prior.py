@@ -93,8 +93,8 @@ class CostPrior:
         """`log_targets` of one input, shape [12], and `join`: both from the same sums."""
         sums = sums_of(np.asarray(item.context[None, :], dtype=np.float64), self.columns)
         own = self._log(sums)[0]
-        told = own if self.read is None else self.read._log(sums)[0]
-        context = np.concatenate([item.context, told]).astype(np.float32)
+        prior_logs = own if self.read is None else self.read._log(sums)[0]
+        context = np.concatenate([item.context, prior_logs]).astype(np.float32)
         return own, replace(item, context=context)
 
     def _log(self, sums: FloatArray) -> FloatArray:
