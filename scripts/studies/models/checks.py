@@ -99,7 +99,7 @@ def without_model(runs: Sequence[ZengRun]) -> dict[str, Halves]:
 def published_clusters(
     runs: Iterable[ZengRun], store: GraphStore, calibration: Calibration, exchange: Exchange
 ) -> list[tuple[ZengRun, list[ClosedForm]]]:
-    """The closed forms of `driple model` on measured GPU clusters whose graphs are shipped."""
+    """The closed forms on measured GPU clusters whose graphs are shipped."""
     found, jobs = [], {}
     for run in runs:
         name = f"{run.model}/imagenet/b{run.batch_size}/sgd/async/nchw"
