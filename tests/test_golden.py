@@ -46,6 +46,8 @@ COMMANDS = {
     ("zoo", "list"): (("jobs", "list"), ()),
 }
 RENAMED = {"--network": "--bandwidth"}  # option of `stalls predict`
+# Options that are values of `--set` now.
+VALUES = {"--preset": "preset", "--steps": "steps", "--seed": "seed", "--placement": "placement"}
 
 # Old path -> new path: the first pattern that fits, for each old command.
 JOB_FACTS = (r"(unknown_\w+|op_types_without_cost)(/.*)?$", r"job/\1\2")
@@ -118,7 +120,12 @@ PATHS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
         (r"(batch_size|servers|profiled_step_s|knee)$", r"facts/\1"),
     ),
     ("graph", "show"): (JOB_FACTS, (r"(.*)$", r"\1")),
-    ("stalls", "predict"): (JOB_FACTS, (r"(.*)$", r"\1")),
+    ("stalls", "predict"): (
+        JOB_FACTS,
+        (r"device_s$", r"iteration_time_s/value"),
+        (r"((?:interconnect|network)_stall_(?:s|pct))$", r"\1/value"),
+        (r"(.*)$", r"\1"),
+    ),
     ("stalls", "cost"): (
         (r"(offers/\d+)/iteration_s$", r"\1/iteration_time_s/value"),
         (r"(offers/\d+/(?:communication_pct|epoch_s|epoch_cost))$", r"\1/value"),
@@ -155,7 +162,14 @@ def new_line(words: list[str]) -> list[str]:
     old = old_command(words)
     assert old is not None
     command, options = COMMANDS[old]
-    return [*command, *(RENAMED.get(word, word) for word in words[len(old) :]), *options]
+    changed = []
+    rest = iter(words[len(old) :])
+    for word in rest:
+        value = VALUES.get(word)
+        changed += (
+            [RENAMED.get(word, word)] if value is None else ["--set", f"{value}={next(rest)}"]
+        )
+    return [*command, *changed, *options]
 
 
 def new_path(old: tuple[str, ...], path: str) -> str:

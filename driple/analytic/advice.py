@@ -147,7 +147,7 @@ def rate_from_measured(
             would have to be implausibly slow.
     """
     if not (np.isfinite(measured_s) and measured_s > 0):
-        raise ConfigError(f"--measured must be seconds above 0, got {measured_s:g}")
+        raise ConfigError(f"--set measured must be seconds above 0, got {measured_s:g}")
 
     def seconds(rate: float) -> float:
         changed = replace(point, compute_rate=rate)
@@ -156,7 +156,7 @@ def rate_from_measured(
     low, high = _LEAST_RATE, _MOST_RATE
     if not seconds(high) < measured_s < seconds(low):
         raise ConfigError(
-            f"--measured {measured_s:g} s does not fit this setting: parameters and gradients "
+            f"--set measured={measured_s:g} s does not fit this setting: parameters and gradients "
             f"alone take {seconds(high):.4g} s on its network; check the setting, or whether "
             "workers wait for each other"
         )

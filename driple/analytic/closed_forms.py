@@ -30,12 +30,11 @@ from driple.analytic.sweep import Exchange as WhenPulled
 from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.cluster.topology import Topology
-from driple.codec import Json, from_json
-from driple.errors import ConfigError
+from driple.codec import Json
 from driple.graph.cost import GraphCost
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
-from driple.storedfiles import parse_json
+from driple.versioned import from_versioned_json
 
 __all__ = [
     "PARTS",
@@ -137,14 +136,15 @@ class ClosedForms:
         Raises:
             ConfigError: the text is not such a fit.
         """
-        try:
-            values = parse_json(text.encode())
-        except ValueError as error:
-            raise ConfigError(f"no file of closed forms ({error}); {_ADVICE}") from error
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise ConfigError(f"closed_forms.json is not of format {FORMAT}; {_ADVICE}")
-        values.pop("fit", None)  # for the report; predictions use the exchange alone
-        return from_json(cls, values, where="no file of closed forms", advice=_ADVICE)
+        # `fit` is for the report; predictions use the exchange alone.
+        return from_versioned_json(
+            cls,
+            text,
+            version=FORMAT,
+            what="closed forms",
+            advice=_ADVICE,
+            ignored=("fit",),
+        )
 
     def error_of(self, topology: Topology, method: str) -> MethodError | None:
         """Error of a method on such clusters; None without measurements, as on one machine."""

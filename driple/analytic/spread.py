@@ -69,7 +69,7 @@ class ServerSpread:
             )
             found.append(
                 f"placement {self.placement} takes variables in turn, whatever their size: one "
-                f"server holds {shares}; --placement greedy spreads them"
+                f"server holds {shares}; --set placement=greedy spreads them"
             )
         stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
         if stuck:

@@ -73,8 +73,8 @@ class GridOptions:
 
     def __post_init__(self) -> None:
         """Raise ConfigError on unknown choices."""
-        check_choice("--exchange", self.exchange, EXCHANGES)
-        check_choice("--placement", self.placement, STRATEGIES)
+        check_choice("--set exchange", self.exchange, EXCHANGES)
+        check_choice("--set placement", self.placement, STRATEGIES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,7 +202,7 @@ def _on_ethernet(
     if (reached > most).any():
         remark = (
             f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
-            "links bring nothing; --no-limit lets servers use all of them"
+            "links bring nothing; --set limit=off lets servers use all of them"
         )
     points = replace(
         own,

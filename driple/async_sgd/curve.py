@@ -35,8 +35,8 @@ class Prices:
     server_per_hour: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number("--price", self.worker_per_hour, least=0)
-        check_number("--price", self.server_per_hour, least=0)
+        check_number("--set price", self.worker_per_hour, least=0)
+        check_number("--set price", self.server_per_hour, least=0)
 
     def per_example(self, made: Throughput, num_servers: int) -> float:
         """Cost of one example, in the currency of the prices."""

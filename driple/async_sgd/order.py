@@ -73,7 +73,7 @@ def downlink_ranks(job: CompiledJob, order: Order, seed: int = 0) -> IntArray:
     Raises:
         ConfigError: an unknown order.
     """
-    check_choice("--order", order, ORDERS)
+    check_choice("--set order", order, ORDERS)
     ranks = np.full(job.num_ops, -1, dtype=np.int64)
     if order == "recorded":
         return ranks

@@ -82,9 +82,9 @@ class Cluster:
             raise ConfigError(f"--workers must be {MOST_WORKERS} or less, got {self.num_workers}")
         check_number("--bandwidth", self.bytes_per_s, above=0)
         if self.window_bytes is not None:
-            check_number("--window", self.window_bytes, above=0)
+            check_number("--set window", self.window_bytes, above=0)
         for name, values in (
-            ("--slowness", self.slowness),
+            ("--set slowness", self.slowness),
             ("worker_bytes_per_s", self.worker_bytes_per_s),
         ):
             for value in values:
@@ -148,7 +148,7 @@ def simulate_workers(
     """
     from driple.async_sgd.events import run_steps  # compiles, so only when it is needed
 
-    check_whole("--steps", num_steps, _LEAST_STEPS)
+    check_whole("--set steps", num_steps, _LEAST_STEPS)
     random = np.random.default_rng(seed)
     workers, each = cluster.num_workers, -(-num_steps // _REPLICATIONS)
     tables = event_tables(job, cluster, seed)

@@ -28,7 +28,8 @@ __all__ = [
 _ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
 _TOKENS = ("QueueEnqueue", "QueueEnqueueV2")
 # What a graph says of servers: it names some; no device at all; one machine; an all-reduce.
-Layout = Literal["servers", "unplaced", "one_machine", "all_reduce"]
+# A PyTorch model is the step of one device, which every scheme distributes.
+Layout = Literal["servers", "unplaced", "one_machine", "all_reduce", "one_device"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 
@@ -252,7 +253,7 @@ class OpGraph:
     @property
     def placed_bytes(self) -> tuple[int, int]:
         """Bytes sent and received in one step as the graph places its ops: on one machine none."""
-        if self.layout == "one_machine":
+        if self.layout in ("one_machine", "one_device"):
             return 0, 0
         return self.sent_bytes, self.received_bytes
 

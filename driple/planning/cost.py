@@ -309,7 +309,7 @@ def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> 
     """
     priced = [(offer.epoch_cost, offer) for offer in offers if offer.epoch_cost is not None]
     if not priced:
-        raise ConfigError("no instance has a price; add one with --instances FILE.yaml")
+        raise ConfigError("no instance has a price; add one with --catalog FILE.toml")
     if deadline_h is not None:
         return _in_time(priced, deadline_h)
     _, cheapest = min(priced, key=_by_cost)

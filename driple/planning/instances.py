@@ -1,51 +1,26 @@
-"""Cloud instances: the shipped catalogue and users' own YAML files.
+"""Cloud instances: which a user names, and what setting one or several make.
 
-shipped catalogue, FILE.yaml ... -> Instance by name -> Setting of one or several machines
-
-Entry point: `read_instances`. A YAML file has the fields of `[[instances]]` in a catalogue file.
+Instance of the catalogue -> Setting of one or several machines
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from driple.catalog import Instance, shipped_catalog, shipped_hardware
-from driple.catalog.catalog import Catalog, with_instances
-from driple.catalog.rows import Row, parse_table
+from driple.catalog import Instance, shipped_hardware
+from driple.catalog.catalog import Catalog
 from driple.cluster.names import machines_setting
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
-from driple.plainyaml import MAX_YAML_BYTES, read_plain_yaml
-from driple.storedfiles import read_bytes
 
 __all__ = [
     "Instance",
     "choose_instances",
     "device_alone",
     "instance_setting",
-    "read_instances",
 ]
 
-FORMAT = 1
-_MOST_NAMED = 20  # maximum number of instances in an error
-# Fields that a YAML file may give as 0, meaning unknown.
-_NUMBERS = ("vcpus", "device_memory_gb", "memory_gb", "network_gbps")
-
-
-def read_instances(own_files: Sequence[Path] = ()) -> Mapping[str, Instance]:
-    """The shipped catalogue and the user's YAML files, by name.
-
-    Args:
-        own_files: the user's files; later ones take precedence.
-
-    Raises:
-        ConfigError: a file or an instance cannot be read.
-        MissingExtraError: PyYAML is not installed.
-    """
-    if not own_files:
-        return shipped_catalog().instances
-    return with_instances([_rows(file) for file in own_files])
+_MOST_NAMED = 20  # instances that an error lists
 
 
 def instance_setting(
@@ -63,8 +38,8 @@ def instance_setting(
     """
     if machines > 1 and instance.network_gbps is None:
         raise ConfigError(
-            f"{instance.name} has no network_gbps, which {machines} of them need; add it to your "
-            "--instances file"
+            f"{instance.name} has no network_gbps, which {machines} of them need; add it to a "
+            "file of your own (--catalog)"
         )
     known = catalog or shipped_hardware()
     device = known.device(instance.device)
@@ -103,41 +78,7 @@ def choose_instances(known: Mapping[str, Instance], names: Sequence[str]) -> lis
         if not fitting:
             raise ConfigError(
                 f"no instance is called '{name}'; there are {', '.join([*known][:_MOST_NAMED])} "
-                "and others, and you can add your own with --instances FILE.yaml"
+                "and others, and you can add your own with --catalog FILE.toml"
             )
         chosen |= {key: known[key] for key in fitting}
     return [*chosen.values()]
-
-
-def _rows(file: Path) -> list[Row]:
-    """The rows of a user's YAML file."""
-    try:
-        text = read_bytes(file, MAX_YAML_BYTES).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--instances {file} cannot be read ({error})") from error
-    content = read_plain_yaml(text, str(file))
-    if not isinstance(content, dict) or not isinstance(content.get("instances"), list):
-        raise ConfigError(
-            f"{file} needs a list called 'instances', of entries such as 'name: p3.2xlarge'"
-        )
-    if content.get("format", FORMAT) != FORMAT:
-        raise ConfigError(f"{file} has format {content['format']!r}; this Driple reads {FORMAT}")
-    sources = content.get("sources") or {}
-    if not isinstance(sources, dict):
-        raise ConfigError(f"{file}: sources must be names with their texts, got {sources!r:.80}")
-    entries = [_renamed(entry) for entry in content["instances"]]
-    texts = {str(name): str(text) for name, text in sources.items()}
-    return parse_table(entries, "instances", str(file), texts)
-
-
-def _renamed(entry: object) -> object:
-    """An entry with the catalogue's field names, without unknown fields."""
-    if not isinstance(entry, dict):
-        return entry
-    named = {"num_devices" if key == "devices" else key: value for key, value in entry.items()}
-    return {
-        key: value
-        for key, value in named.items()
-        if not (key in _NUMBERS and type(value) in {int, float} and value == 0)
-        and not (key == "prices" and value is None)
-    }

@@ -22,7 +22,9 @@ def check_data(data: Sequence[Path]) -> None:
     """Raise ConfigError if a file or folder to clear does not exist."""
     for place in data:
         if not place.exists():
-            raise ConfigError(f"--reads {place} is not there; give the files that the script reads")
+            raise ConfigError(
+                f"--set reads={place} is not there; give the files that the script reads"
+            )
 
 
 def data_files(data: Sequence[Path]) -> Iterator[Path]:
@@ -54,8 +56,8 @@ def choose_clearer(data: Sequence[Path]) -> str:
     if data:
         return "fadvise"
     raise MeasureError(
-        "clearing all caches is not permitted here; name the data files with --reads, so that "
-        "they can be cleared one by one"
+        "clearing all caches is not permitted here; name the data files with --set reads=PATH, so "
+        "that they can be cleared one by one"
     )
 
 
@@ -84,8 +86,8 @@ def fadvise(data: Sequence[Path]) -> None:
             descriptor = os.open(file, os.O_RDONLY)
         except OSError as error:
             raise MeasureError(
-                f"cannot clear {file} from the cache: {error.strerror}; --reads must name files "
-                "that can be read"
+                f"cannot clear {file} from the cache: {error.strerror}; --set reads must name "
+                "files that can be read"
             ) from error
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

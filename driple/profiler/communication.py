@@ -15,6 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import Link
 from driple.checks import check_choice, check_number
 from driple.comm.ring import RingSpec, passing
 from driple.errors import ConfigError
@@ -188,11 +189,11 @@ def gradients_of_job(job: PreparedJob, device: CalibratedDevice) -> Gradients:
     )
 
 
-def calibrated_channel(
-    name: str, bytes_per_s: float, workers: int, calibration: Calibration
-) -> Channel:
+def calibrated_channel(link: Link, workers: int, calibration: Calibration) -> Channel:
     """Channel of a link without a fit: the efficiency of published rings (study simulation)."""
-    link = calibration.link(name)
+    reached = calibration.link(link)
     return Channel(
-        name=name, latency_s=link.tensor_s, bytes_per_s=bytes_per_s * link.effective_share(workers)
+        name=link.name,
+        latency_s=reached.tensor_s,
+        bytes_per_s=link.bytes_per_s * reached.effective_share(workers),
     )

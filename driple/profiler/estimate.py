@@ -114,14 +114,14 @@ def warnings_of(stalls: Mapping[str, Stall]) -> list[str]:
         if stall.interval_s is None:
             lines.append(
                 f"{name} stall comes from one repetition and has no interval; measure it again "
-                "with driple profile run --repeats 3"
+                "with driple profile run --set repeats=3"
             )
         elif stall.in_noise:
             low, high = (1e3 * value for value in stall.interval_s)
             lines.append(
                 f"{name} stall is within the noise (95 % interval {low:.1f} to {high:.1f} ms of an "
-                "iteration): it may be zero; measure longer with driple profile run --repeats 5 "
-                "--set iterations=30, and keep the machine quiet"
+                "iteration): it may be zero; measure longer with driple profile run "
+                "--set repeats=5 --set iterations=30, and keep the machine quiet"
             )
         elif stall.seconds < 0:
             lines.append(

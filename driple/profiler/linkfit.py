@@ -273,6 +273,7 @@ def read_channels(file: Path) -> dict[str, Channel]:
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{file} holds no fitted links ({error}); make one with driple profile links -o {file}"
+            f"{file} holds no fitted links ({error}); make one with driple profile "
+            f"links PROFILE... --links {file}"
         ) from error
     return {channel.name.lower(): channel for channel in channels}

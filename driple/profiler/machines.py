@@ -4,7 +4,7 @@ torchrun --nnodes 2 --nproc-per-node 1 ... -m driple profile run -- SCRIPT
     machine 0 is the leader: it runs steps 1 to 4, starts step 5 on all machines, and keeps all
     results; the other machines are followers
 
-driple profile run --bandwidth 100M -- SCRIPT
+driple profile run --set bandwidth=100M -- SCRIPT
     each namespace (`driple.measure.testbed.network`) is a machine, with a link of that rate
 """
 

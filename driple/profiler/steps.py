@@ -118,11 +118,11 @@ class Plan:
         check_whole("--set machines", self.machines, 1)
         check_whole("--set iterations", self.iterations, 2)
         check_whole("--set warmup", self.warmup, LEAST_WARMUP)
-        check_whole("--repeats", self.repeats, 1)
+        check_whole("--set repeats", self.repeats, 1)
         check_whole("--set tries", self.tries, 1)
         check_number("--set timeout", self.timeout_s, above=0)
         if self.network_bits_per_s is not None:
-            check_number("--bandwidth", self.network_bits_per_s, above=0)
+            check_number("--set bandwidth", self.network_bits_per_s, above=0)
             if self.machines < 2 or self.processes % self.machines:
                 raise ConfigError(
                     f"{self.processes} processes cannot be shared among {self.machines} machines "

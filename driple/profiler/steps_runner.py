@@ -258,8 +258,8 @@ class _Run:
             if step.number == 5 and self.group is None:
                 if self.plan.network_bits_per_s is None:
                     return (
-                        "there is one machine: give --bandwidth 1G to let namespaces stand in for "
-                        "several, or start the profiler on each with torchrun"
+                        "there is one machine: give --set bandwidth=1G to let namespaces stand in "
+                        "for several, or start the profiler on each with torchrun"
                     )
                 each = self.plan.machines
                 with stand_in_machines(each, each, self.plan.network_bits_per_s):

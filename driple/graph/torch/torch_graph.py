@@ -180,6 +180,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
                 sent_bytes=np.array([sent[key] for key in senders], dtype=np.int64),
                 senders=np.array([node for node, _ in senders], dtype=np.int32),
             ),
+            layout="one_device",
             report=ReadReport(nodes_in_file=count),
             signatures=tuple(self._signatures),
             signature_of=np.array(self._signature_of, dtype=np.int32),
