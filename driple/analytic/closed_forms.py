@@ -163,13 +163,14 @@ def shipped_closed_forms() -> ClosedForms:
 def work_of(job: PreparedJob) -> Work:
     """Compute and communication work of a job's step.
 
-    The backward pass begins with the first op of a gradient type, in execution order.
+    The backward pass begins with the first op of a gradient kind, in execution order.
 
     Raises:
         GraphError: the graph lacks the input shapes of its ops.
     """
     graph, cost = job.graph, job.cost
-    backward = [i for i in job.order.tolist() if _is_gradient(graph.op_types[i])]
+    is_gradient = [op.kind.endswith("_gradient") for op in graph.signatures]
+    backward = [i for i in job.order.tolist() if is_gradient[graph.signature_of[i]]]
     place = np.empty(graph.num_nodes, dtype=np.int64)
     place[job.order] = np.arange(len(job.order))
     is_forward = place < (place[backward[0]] if backward else graph.num_nodes)
@@ -183,10 +184,6 @@ def work_of(job: PreparedJob) -> Work:
         unknown=cost.unknown,
         unknown_share=_share_of_unknown(job, cost),
     )
-
-
-def _is_gradient(op_type: str) -> bool:
-    return "Backprop" in op_type or op_type.endswith(("Grad", "GradV2", "GradV3"))
 
 
 def _share_of_unknown(job: PreparedJob, cost: GraphCost) -> float:
