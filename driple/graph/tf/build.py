@@ -109,7 +109,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
         _bytes_of_output(nodes, inputs, executions),
     )
     state_bytes = _state_bytes(nodes, sizes, places)
-    roles = find_roles(nodes, inputs, order, step.runs, places, sizes)
+    roles = find_roles(nodes, inputs, order, runs=step.runs, places=places, sizes=sizes)
     return OpGraph(
         names=tuple(nodes[i].name for i in kept),
         op_types=tuple(nodes[i].op for i in kept),

@@ -2,11 +2,12 @@
 
     ops of the gradients' scope --data edges--> backward --into a variable--> update
 
-TensorFlow writes a backward pass into a name scope (`gradients`, `gradient_tape`). What reads any of
-it is backward too, until it changes a variable; where no name says so, the op types of gradients
-(`Conv2DBackpropFilter`, `ReluGrad`) are taken in place of the scope. A variable that changes by a
-gradient is a parameter; one that changes by anything else is none, such as a moving average. Those
-that never change are left out: a graph does not tell frozen parameters from data and rates.
+TensorFlow writes a backward pass into a name scope (`gradients`, `gradient_tape`). What reads any
+of it is backward too, until it changes a variable; where no name says so, the op types of gradients
+(`Conv2DBackpropFilter`, `ReluGrad`) are taken in place of the scope, and what an update takes for
+the gradient. A variable that changes by a gradient is a parameter; one that changes by anything
+else is none, such as a moving average. Those that never change are left out: a graph does not tell
+frozen parameters from data and rates.
 
 Entry point: `find_roles`.
 """
@@ -20,8 +21,10 @@ from itertools import chain, repeat
 import numpy as np
 import numpy.typing as npt
 
+from driple.graph.cost.updates import UPDATES
 from driple.graph.step_facts import ParameterTable, Phase
 from driple.graph.tf.describe import DataInputs
+from driple.graph.tf.op_kinds import kind_of_op_type
 from driple.graph.tf.places import Places
 from driple.graph.tf.raw import RawNode
 from driple.graph.tf.sizes import OutputSize
@@ -33,6 +36,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Nodes that the search for the op which completes a gradient may pass.
 _MOST_PASSED = 2000
+_GRADIENT_ADDED = 2  # after an accumulator's handle and the step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +56,7 @@ def find_roles(
     nodes: Sequence[RawNode],
     inputs: DataInputs,
     order: Sequence[int],
+    *,
     runs: BoolArray,
     places: Places,
     sizes: Sequence[OutputSize | None],
@@ -66,7 +71,7 @@ def find_roles(
         places: where nodes run, and whose variable they hold.
         sizes: size of the outputs of each node that runs.
     """
-    return _Roles(nodes, inputs, order, runs, places, sizes).found()
+    return _Roles(nodes, inputs, order, runs=runs, places=places, sizes=sizes).found()
 
 
 class _Roles:
@@ -77,6 +82,7 @@ class _Roles:
         nodes: Sequence[RawNode],
         inputs: DataInputs,
         order: Sequence[int],
+        *,
         runs: BoolArray,
         places: Places,
         sizes: Sequence[OutputSize | None],
@@ -116,6 +122,10 @@ class _Roles:
         scoped = self.ops.gradient_scopes()
         found: list[bool] = (scoped if scoped.any() else self.ops.gradient_types).tolist()
         sources = self.sources
+        for i in np.flatnonzero(self.ops.applies).tolist():
+            position = _gradient_input(self.nodes[i].op)
+            if position < len(sources[i]):
+                found[sources[i][position]] = True
         for i in chain.from_iterable(repeat(order, passes)):
             if not found[i]:
                 for source in sources[i]:
@@ -197,6 +207,12 @@ class _Roles:
                     seen.add(source)
                     todo.append(source)
         return sorted(found)
+
+
+def _gradient_input(op_type: str) -> int:
+    """Position of the gradient among the inputs of what applies it, or adds it to a sum."""
+    update = UPDATES.get(kind_of_op_type(op_type))
+    return _GRADIENT_ADDED if update is None else update.gradient
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> npt.NDArray[np.int32]:
