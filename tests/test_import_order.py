@@ -28,6 +28,7 @@ ROWS = (
         "processes",
         "storedfiles",
         "plainyaml",
+        "versioned",
         "locks",
     ),
     ("catalog",),

@@ -14,7 +14,8 @@ import pytest
 
 from driple.errors import ConfigError, GraphError
 from driple.graph import OpGraph, ReadOptions, read_graph, require_training
-from driple.graph.cost import PRODUCTS, cost_of_graph, kind_of
+from driple.graph.cost import cost_of_graph
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.tf.graphdef import raw_from_bytes
 from driple.tensorflow import training_graph
 from tests.conftest import RunTensorFlow
@@ -130,8 +131,8 @@ def product_flops(graph: OpGraph) -> float:
     cost = cost_of_graph(graph)
     return sum(
         flops
-        for flops, kind in zip(cost.per_step[:, 0].tolist(), graph.op_types, strict=True)
-        if kind_of(kind) in PRODUCTS
+        for flops, kind in zip(cost.per_step[:, 0].tolist(), graph.kinds, strict=True)
+        if family_of(kind) in PRODUCT_FAMILIES
     )
 
 
@@ -188,11 +189,7 @@ def test_flops_of_a_transformer_by_hand(built: dict[str, Any], name: str) -> Non
 def test_mixed_precision_multiplies_halves(built: dict[str, Any]) -> None:
     half_dtype = 19
     graph = graph_of(built, "half")
-    products = [
-        graph.signatures[i]
-        for i, op_type in zip(graph.signature_of.tolist(), graph.op_types, strict=True)
-        if kind_of(op_type) in PRODUCTS
-    ]
+    products = [op for op in graph.signatures if family_of(op.kind) in PRODUCT_FAMILIES]
     assert products
     assert {op.outputs[0].dtype for op in products} == {half_dtype}
 

@@ -180,9 +180,9 @@ def _check_job(
     """Refuse what needs no reading."""
     if job is None and not profiles:
         raise ConfigError("give a JOB, or --profile FOLDER=INSTANCE")
-    if job is None and options is not None and options.flags:
+    if job is None and options is not None and options.given:
         raise ConfigError(
-            f"{' and '.join(options.flags)}: for JOB, and none is given; leave them out"
+            f"{' and '.join(options.given)}: for JOB, and none is given; leave them out"
         )
     batch_size = None if options is None else options.read.batch_size
     if isinstance(job, str | Path) and batch_size is None and Path(job).exists():
@@ -338,27 +338,18 @@ def _why_no_price(job: Job) -> str:
 
 def _doubts(
     calibration: Calibration, chosen: Sequence[Instance], catalog: Catalog | None
-) -> list[str]:
-    """Devices and links without published runs that the simulator could be fitted to."""
+) -> tuple[str, ...]:
+    """What stands in for devices and links without published runs, in the order of their names."""
     from driple.catalog import shipped_hardware
     from driple.cluster.topology import topology_of
     from driple.planning.instances import instance_setting
-    from driple.simulate.calibration import nearest_link
 
-    found = []
     hardware = catalog or shipped_hardware()
-    links = {
-        topology_of(instance_setting(item, catalog=catalog)).link
+    places = [
+        topology_of(instance_setting(item, catalog=catalog))
         for item in chosen
         if item.num_devices > 1
-    }
-    for name in sorted(links):
-        taken = nearest_link(hardware.link(name), calibration.links)
-        if taken != name:
-            found.append(f"no published run on {name} here: it takes the efficiency of {taken}")
-    for name in sorted({item.device for item in chosen}):
-        source = calibration.device(hardware.device(name)).measured_on
-        if source != name:
-            devices = f"{source} devices" if source else "the usual device"
-            found.append(f"no published run on {name} here: it takes the efficiency of {devices}")
-    return found
+    ]
+    links = {place.link: place.joined_by for place in places if place.joined_by is not None}
+    devices = [hardware.device(name) for name in sorted({item.device for item in chosen})]
+    return calibration.assumptions(devices, [links[name] for name in sorted(links)])

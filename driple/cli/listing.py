@@ -166,20 +166,20 @@ def _setting_cells(row: _SettingRow) -> list[str]:
 
 def _checkpoints(_: Catalog) -> Sequence[_CheckpointRow]:
     from driple.cluster.setting import Setting
-    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.checkpoint_card import read_checkpoint_card
     from driple.inspector.checkpoint_places import checkpoint_path, settings_with_checkpoint
 
     rows = []
     for name in settings_with_checkpoint():
         folder = checkpoint_path(Setting.parse(name), "default").parent
         for file in sorted(folder.glob("*.safetensors")):
-            checkpoint = load_checkpoint(file)
+            checkpoint = read_checkpoint_card(file)
             rows.append(
                 _CheckpointRow(
                     setting=checkpoint.setting,
                     preset=checkpoint.preset,
                     labels=checkpoint.provenance,
-                    num_workloads=checkpoint.trained_on.num_workloads,
+                    num_workloads=checkpoint.num_workloads,
                     file=f"{file.parent.name}/{file.name}",
                 )
             )

@@ -104,6 +104,7 @@ class Layouts:
             "one_machine": "the graph is of one machine",
         }
     )
+    _ONE_DEVICE = "the model is of one device"
     _ON_SERVERS = "its variables and their updates are placed on the parameter servers"
     _ALONE = "the device updates all variables itself; nothing crosses the network"
     _NO_SERVERS = "the graph has parameter servers, this setting has none"
@@ -116,7 +117,8 @@ class Layouts:
                 "the graph adds up gradients by all-reduce, this setting has parameter servers: "
                 f"{cls._ON_SERVERS}, and workers wait for each other"
             )
-        found = cls._UNDISTRIBUTED.get(layout)
+        undistributed = {**cls._UNDISTRIBUTED, "one_device": cls._ONE_DEVICE}
+        found = undistributed.get(layout)
         return f"{found}: {cls._ON_SERVERS}" if found else ""
 
     @classmethod

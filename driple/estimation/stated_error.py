@@ -21,9 +21,12 @@ from driple.cluster.topology import Topology, topology_of
 from driple.codec import Json, json_field, to_dict
 from driple.comm.registry import scheme_named
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
-from driple.graph.cost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
+from driple.graph.cost import GraphCost, cost_of_graph
+from driple.graph.cost.products import CONVOLUTIONS, FILTER_GRADIENTS, INPUT_GRADIENTS, window_of
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
+from driple.graph.signature import OpSignature
 from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = ["JobKind", "StatedError", "job_kind", "stated_error"]
@@ -32,6 +35,11 @@ __all__ = ["JobKind", "StatedError", "job_kind", "stated_error"]
 # AlexNet's with two images. tests/simulate/test_stated_error.py takes them from the runs again.
 LEAST_CONVOLUTION_SHARE, LEAST_PRODUCT_FLOPS = 0.9, 0.4e9
 _HALF = (NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"])
+_PLAIN = CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS
+_DEPTHWISE = frozenset(
+    {"depthwise_conv", "depthwise_conv_input_gradient", "depthwise_conv_filter_gradient"}
+)
+_FLAT_WINDOW = 4  # sides of a window of two dimensions, channels in and out
 _ENOUGH_RUNS = 5  # of one device, for an error of its own
 _MOST_NAMED = 4
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
@@ -106,10 +114,13 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
         return JobKind(unlike="it has no convolution or matrix product of a known size")
     in_half = [_output_type(graph, node) in _HALF for node in range(graph.num_nodes)]
     half = sum(one for one, low in zip(flops, in_half, strict=True) if low) > total / 2
+    plain_ops = [_is_plain(op) for op in graph.signatures]
     plain = sum(
-        one for one, op_type in zip(flops, graph.op_types, strict=True) if _is_plain(op_type)
+        one
+        for one, number in zip(flops, graph.signature_of.tolist(), strict=True)
+        if plain_ops[number]
     )
-    if any("Depthwise" in op_type for op_type in graph.op_types):
+    if graph.nodes_of(_DEPTHWISE).any():
         return JobKind(half=half, unlike="no published run has depthwise convolutions")
     if plain < LEAST_CONVOLUTION_SHARE * total:
         return JobKind(
@@ -135,7 +146,7 @@ def stated_error(
     runs: Sequence[CheckedRun] | None = None,
     calibration: Calibration | None = None,
     cost: GraphCost | None = None,
-    scene: Topology | None = None,
+    topology: Topology | None = None,
 ) -> StatedError:
     """The error that belongs to a simulated answer.
 
@@ -145,7 +156,7 @@ def stated_error(
         runs: that were checked; as installed by default.
         calibration: holds the errors on measured CPU settings; as installed by default.
         cost: of the graph, where it is known already.
-        scene: machines of the setting, where they are known already.
+        topology: machines of the setting, where they are known already.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -160,20 +171,20 @@ def stated_error(
     like = [run for run in checked if run.half == kind.half]
     cluster_kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
     if cluster_kind == "servers":
-        return _on_servers(setting, _scene(setting, scene), checked, half=kind.half)
+        return _on_servers(setting, _topology(setting, topology), checked, half=kind.half)
     if cluster_kind == "ring":
-        return _on_ring(setting, _scene(setting, scene), like)
+        return _on_ring(setting, _topology(setting, topology), like)
     if cluster_kind != "single":
         return StatedError(runs=f"no published run uses the scheme {setting.scheme.name}")
     return _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
 
 
-def _scene(setting: Setting, known: Topology | None) -> Topology:
+def _topology(setting: Setting, known: Topology | None) -> Topology:
     return topology_of(setting) if known is None else known
 
 
-def _on_ring(setting: Setting, scene: Topology, like: Sequence[CheckedRun]) -> StatedError:
-    several = scene.num_machines > 1
+def _on_ring(setting: Setting, topology: Topology, like: Sequence[CheckedRun]) -> StatedError:
+    several = topology.num_machines > 1
     where = "on several machines" if several else "in one machine"
     rings = [run for run in like if run.kind == "ring" and run.several_machines == several]
     if not rings:
@@ -185,22 +196,22 @@ def _on_ring(setting: Setting, scene: Topology, like: Sequence[CheckedRun]) -> S
             f"{setting.num_workers}"
         )
     fastest = max((run.link for run in rings), key=_rate)
-    if several and scene.link_bytes_per_s > _rate(fastest):
+    if several and topology.link_bytes_per_s > _rate(fastest):
         return StatedError(
             runs=f"no published ring {where} has a faster network than {fastest}, this one has "
-            f"{scene.link}"
+            f"{topology.link}"
         )
-    family = scene.link.partition("-")[0].rstrip("0123456789")
+    family = topology.link.partition("-")[0].rstrip("0123456789")
     families = sorted({run.link.partition("-")[0].rstrip("0123456789") for run in rings})
     if not several and family not in families:
         return StatedError(
-            runs=f"published rings {where} go over {_and(families)}, this one over {scene.link}"
+            runs=f"published rings {where} go over {_and(families)}, this one over {topology.link}"
         )
     return _of_device(setting.device, rings, lambda names: f"rings of {_and(names)} {where}")
 
 
 def _on_servers(
-    setting: Setting, scene: Topology, checked: Sequence[CheckedRun], *, half: bool
+    setting: Setting, topology: Topology, checked: Sequence[CheckedRun], *, half: bool
 ) -> StatedError:
     """With servers only small GPUs were published.
 
@@ -210,7 +221,7 @@ def _on_servers(
     like = [run for run in checked if run.half == half]
     alone = _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
     clusters = [run for run in checked if run.kind == "servers"]
-    reason = _unlike_clusters(setting, scene, clusters)
+    reason = _unlike_clusters(setting, topology, clusters)
     clusters = [run for run in clusters if run.half == half]
     if not reason and not clusters:
         reason = "no published run with parameter servers is in this precision"
@@ -223,7 +234,7 @@ def _on_servers(
     return max(together, alone, key=lambda error: error.p90_pct or 0.0)
 
 
-def _unlike_clusters(setting: Setting, scene: Topology, clusters: Sequence[CheckedRun]) -> str:
+def _unlike_clusters(setting: Setting, topology: Topology, clusters: Sequence[CheckedRun]) -> str:
     """How a setting differs from all published runs with servers; empty if it does not."""
     if not clusters:
         return "there is no published run with parameter servers"
@@ -234,10 +245,10 @@ def _unlike_clusters(setting: Setting, scene: Topology, clusters: Sequence[Check
             f"published runs with parameter servers have up to {servers} of them and {workers} "
             f"workers, this setting {setting.num_servers} and {setting.num_workers}"
         )
-    if scene.num_machines == 1:
+    if topology.num_machines == 1:
         return "published runs with parameter servers are on several machines"
     fastest = max((run.link for run in clusters), key=_rate)
-    if scene.link_bytes_per_s > _rate(fastest):
+    if topology.link_bytes_per_s > _rate(fastest):
         return f"published runs with parameter servers have networks of up to {fastest}"
     return ""
 
@@ -303,18 +314,19 @@ def _rate(link: str) -> float:
     return link_named(link).bytes_per_s
 
 
-def _is_plain(op_type: str) -> bool:
+def _is_plain(op: OpSignature) -> bool:
     """A 2-D convolution over all channels, or one of its gradients."""
-    return op_type.startswith("Conv2D") and kind_of(op_type) in CONVOLUTION_KINDS
+    window = window_of(op) if op.kind in _PLAIN else None
+    return op.kind in _PLAIN and (window is None or len(window) == _FLAT_WINDOW)
 
 
 def _product_flops(graph: OpGraph, cost: GraphCost) -> list[float]:
     """FLOPs of each convolution and matrix product in a step, 0 of all other nodes."""
     flops: npt.NDArray[np.float64] = cost.flops * cost.executions
-    kinds = {op_type: kind_of(op_type) in PRODUCTS for op_type in set(graph.op_types)}
+    is_product = [family_of(op.kind) in PRODUCT_FAMILIES for op in graph.signatures]
     return [
-        one if kinds[op_type] else 0.0
-        for one, op_type in zip(flops.tolist(), graph.op_types, strict=True)
+        one if is_product[number] else 0.0
+        for one, number in zip(flops.tolist(), graph.signature_of.tolist(), strict=True)
     ]
 
 

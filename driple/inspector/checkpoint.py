@@ -2,10 +2,9 @@
 
     Checkpoint --save_checkpoint--> FILE --load_checkpoint--> Checkpoint
 
-The file owns all that is needed to predict: structure, grouping, op-type table, scalers, order of
-the targets, setting, where the labels come from, metrics. No pickle, no classes. Loading takes
-nothing at face value: names, shapes, types and values of everything are checked, and what is wrong
-is reported in one line.
+The file contains everything needed to predict: structure, grouping, op-type table, scalers, order
+of the targets, setting, provenance of the labels, metrics. No pickle, no classes. Loading checks
+names, shapes, types and values of everything, and reports an error in one line.
 """
 
 from __future__ import annotations
@@ -153,14 +152,7 @@ def _parse(data: bytes) -> Checkpoint:
     if is_lfs_pointer(data):
         raise CheckpointError(lfs_advice("checkpoint"))
     header = _read_header(data)
-    metadata = header.pop("__metadata__", None)
-    text = metadata.get(_METADATA_KEY) if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
-        raise CheckpointError(
-            "a safetensors file without Driple's metadata; give a checkpoint of `driple train`"
-        )
-    fields = _load_json(text.encode(), "its metadata")
-    _check_format(fields)
+    fields = _metadata_of(header.pop("__metadata__", None))
     for name, entry in header.items():
         dtype = entry.get("dtype") if isinstance(entry, dict) else None
         if dtype != "F32":
@@ -171,6 +163,28 @@ def _parse(data: bytes) -> Checkpoint:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"truncated or corrupt ({reason}); copy or train it anew") from error
     return _from_metadata(fields, weights)
+
+
+def metadata_of_header(data: bytes) -> dict[str, object]:
+    """Driple's metadata in the first bytes of a checkpoint file, up to the end of the header.
+
+    Raises:
+        CheckpointError: no checkpoint, or one of a newer format.
+    """
+    if is_lfs_pointer(data):
+        raise CheckpointError(lfs_advice("checkpoint"))
+    return _metadata_of(_read_header(data).get("__metadata__"))
+
+
+def _metadata_of(metadata: object) -> dict[str, object]:
+    text = metadata.get(_METADATA_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise CheckpointError(
+            "a safetensors file without Driple's metadata; give a checkpoint of `driple train`"
+        )
+    fields = _load_json(text.encode(), "its metadata")
+    _check_format(fields)
+    return fields
 
 
 def _read_header(data: bytes) -> dict[str, object]:

@@ -17,13 +17,13 @@ import numpy as np
 from driple.catalog import DEVICES, Device, Link, device_named, link_named
 from driple.checks import check_number
 from driple.cluster.setting import Setting
-from driple.codec import Json, from_json, json_field, to_dict
+from driple.codec import Json, json_field, to_dict
 from driple.comm.links import LinkEfficiency
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
-from driple.storedfiles import parse_json
 from driple.trace.provenance import TimeError
+from driple.versioned import from_versioned_json
 
 __all__ = [
     "ETHERNET",
@@ -279,13 +279,9 @@ class Calibration:
         Raises:
             ConfigError: the text is not a calibration.
         """
-        try:
-            values = parse_json(text.encode())
-        except ValueError as error:
-            raise ConfigError(f"no calibration file ({error}); fit it again") from error
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
-        made = from_json(cls, values, where="no calibration file", advice="fit it again")
+        made = from_versioned_json(
+            cls, text, version=FORMAT, what="calibration", advice="fit it again"
+        )
         odd = [name for name in made.devices.measured if name not in DEVICES]
         if odd or not made.devices:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")

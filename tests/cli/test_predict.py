@@ -47,8 +47,29 @@ def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
 
 def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:
     done = driple(*SIMULATE, EXAMPLE, "--setting", "TitanRTX-P1w2/ho-10G", *QUICK)
-    assert "no published run on TitanRTX" in done.stderr
-    assert "Turing" in done.stderr
+    assert "assumed: no measured run on TitanRTX is in the calibration" in done.stdout
+    assert done.stdout.count("Turing devices") == 1
+    assert "TitanRTX" not in done.stderr
+
+
+def test_no_closed_form_is_trusted_on_a_device_that_nobody_measured() -> None:
+    """Its known error is of measured devices; where it has none, neither has the answer."""
+    setting = ("--setting", "TitanRTX-P1w2/ho-10G")
+    (found,) = json.loads(driple(*ALL, EXAMPLE, *setting, *QUICK, "--json").stdout)["answers"]
+    for method in ("zhang", "zeng-repaired", "zeng"):
+        assert found["methods"][method]["p90_error_pct"] is None
+    assert "trust the Z" not in found["trust"]
+    done = driple("predict", EXAMPLE, "--method", "analytic", *setting)
+    assert "error of Zhang: not known, no measurement of such a cluster" in done.stdout
+
+
+def test_a_pytorch_job_has_no_servers_that_a_ring_lacks() -> None:
+    ring = driple("predict", "mobilenet_v2", "--setting", "V100-R8/ho-NVLink", *QUICK)
+    assert "server" not in ring.stdout
+    servers = driple("predict", "mobilenet_v2", "--setting", "V100-P1w2", *SIMULATE[1:], *QUICK)
+    assert "the model is of one device: its variables and their updates are placed on the" in (
+        servers.stdout
+    )
 
 
 def test_unlike_workers_of_one_device_are_told_with_what_is_their_mean() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from driple.graph.onnx.op_types import op_type_of
 from driple.graph.onnx.step import DerivedStep
 from driple.graph.onnx.tape import Read, StepNode, StepTensor, Storage
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
@@ -56,14 +55,14 @@ def assembled_graph(step: DerivedStep, update: OptimizerUpdate, report: ReadRepo
     kind = f"update_{update.optimizer.removesuffix('-fused')}"
     return OpGraph(
         names=tuple(node.name for node in nodes),
-        op_types=tuple(op_type_of(node.kind) for node in nodes),
+        op_types=tuple(node.op_type for node in nodes),
         devices=(_DEVICE,) * count,
         edges=_pairs(edges),
         is_control=np.zeros(len(edges), dtype=np.bool_),
         tensor_elements=np.array([sum(t.elements for t in each) for each in outputs], np.int64),
         tensor_bytes=np.array([sum(t.nbytes for t in each) for each in outputs], np.int64),
         remote=(
-            RemoteOps(op_type=op_type_of(kind), num_nodes=len(trained), tensor_bytes=sum(sizes)),
+            RemoteOps(op_type=kind, kind=kind, num_nodes=len(trained), tensor_bytes=sum(sizes)),
         ),
         traffic=Traffic(
             received_bytes=np.array(sizes, dtype=np.int64),
@@ -74,6 +73,7 @@ def assembled_graph(step: DerivedStep, update: OptimizerUpdate, report: ReadRepo
         report=report,
         signatures=tuple(signatures),
         signature_of=np.array(signature_of, dtype=np.int32),
+        framework="onnx",
         executions=np.array([node.executions for node in nodes], dtype=np.int64),
         parameters=_table(step, readers),
         update=update,
@@ -90,7 +90,7 @@ def _pairs(rows: Sequence[tuple[int, int]]) -> _Pairs:
 
 def _signature(node: StepNode) -> OpSignature:
     return OpSignature(
-        op_type_of(node.kind),
+        node.kind,
         tuple(map(_tensor, node.inputs)),
         tuple(map(_tensor, node.outputs)),
         node.numbers,

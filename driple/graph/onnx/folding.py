@@ -203,7 +203,8 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "And": _pairs(np.logical_and), "Or": _pairs(np.logical_or), "Xor": _pairs(np.logical_xor),
         "Not": _each(np.logical_not), "Neg": _each(np.negative), "Abs": _each(np.abs),
         "Floor": _each(np.floor), "Ceil": _each(np.ceil), "Sqrt": _each(np.sqrt),
-        "Round": _each(np.round), "Identity": _each(np.asarray), "Min": _many(np.minimum),
+        "Round": _each(np.round), "Identity": _each(np.asarray),
+        "CastLike": _each(np.asarray), "Min": _many(np.minimum),
         "Max": _many(np.maximum), "Sum": _many(np.add), "Cast": _cast, "Gather": _gather,
         "Concat": _concat, "Unsqueeze": _unsqueeze, "Squeeze": _squeeze, "Slice": _slice,
         "Reshape": _reshape, "Flatten": lambda a, v: _known(v, 1)[0].reshape(

@@ -47,6 +47,14 @@ class BoundInputs:
             size if isinstance(size, int) else self.named.get(size or "", unset) for size in sizes
         )
 
+    def batch_size(self) -> int | None:
+        """First size of the first input that has dimensions; None if it is open."""
+        for name in self.sizes:
+            shape = self.shape_of(name, unset=-1)
+            if shape:
+                return None if shape[0] == -1 else shape[0]
+        return None
+
     def is_batch_open(self, name: str) -> bool:
         """Whether the first size of an input is open, so that a batch size sets it."""
         sizes = self.sizes[name]

@@ -24,9 +24,9 @@ from driple.graph.onnx.update import DEFAULT_OPTIMIZER, update_of
 from driple.graph.opgraph import OpGraph, ReadReport
 from driple.graph.options import ReadOptions
 
-__all__ = ["ONNX_SUFFIX", "graph_from_onnx_bytes", "read_onnx"]
+__all__ = ["ONNX_SUFFIXES", "read_onnx", "read_onnx_step"]
 
-ONNX_SUFFIX = ".onnx"
+ONNX_SUFFIXES = (".onnx", ".onnx.gz")
 _NO_OPTIONS = ReadOptions()
 _FEW = 3
 _FOLDED = "FuseBatchNormIntoConv"
@@ -56,23 +56,27 @@ def read_onnx(
         ConfigError: no such optimizer.
         MissingExtraError: the package onnx is not installed.
     """
+    return read_onnx_step(path, max_bytes=max_bytes, options=options, optimizer=optimizer)[0]
+
+
+def read_onnx_step(
+    path: str | Path,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    options: ReadOptions = _NO_OPTIONS,
+    optimizer: str = DEFAULT_OPTIMIZER,
+) -> tuple[OpGraph, int | None]:
+    """What `read_onnx` gives, and the samples of a batch, None if open or unknown."""
     file = Path(path)
     try:
-        return graph_from_onnx_bytes(unpacked_bytes(file, max_bytes), options, optimizer)
+        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer)
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror or error}; give an ONNX file") from error
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
 
-def graph_from_onnx_bytes(
-    data: bytes, options: ReadOptions = _NO_OPTIONS, optimizer: str = DEFAULT_OPTIMIZER
-) -> OpGraph:
-    """The training step of a serialised `ModelProto`.
-
-    Raises:
-        GraphError: as for `read_onnx`.
-    """
+def _step_of(data: bytes, options: ReadOptions, optimizer: str) -> tuple[OpGraph, int | None]:
     require_onnx("reading an ONNX model")
     model = parse_model(data)
     stored = {one.name for one in model.graph.initializer}
@@ -80,7 +84,8 @@ def graph_from_onnx_bytes(
     sizes = infer_sizes(model, inputs)
     step = derive_step(model, sizes, find_parameters(model, sizes))
     update = update_of([step.parameters[name] for name in step.gradients], optimizer)
-    return assembled_graph(step, update, _report(model, step, inputs, sizes))
+    graph = assembled_graph(step, update, _report(model, step, inputs, sizes))
+    return graph, inputs.batch_size()
 
 
 def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) -> ReadReport:

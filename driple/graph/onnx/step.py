@@ -35,6 +35,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     {**ELEMENTWISE_RULES, **LINEAR_RULES, **MOVE_RULES, **NORM_RULES, **RECURRENT_RULES}
 )
 _INT64, _FLOAT = NUMBER_OF["DT_INT64"], NUMBER_OF["DT_FLOAT"]
+_LOSS = "SoftmaxCrossEntropyLoss"
 _RANDOM = "Random"
 _FEW = 4
 
@@ -143,6 +144,8 @@ class _Derivation:
             return True
         if node.op_type.startswith(_RANDOM):
             return False
+        if node.op_type == "CastLike":
+            inputs = inputs[:1]  # of the other input only its type matters
         return all(one is None or one.is_constant for one in inputs)
 
     def _run(self, node: Any, inputs: tuple[StepTensor | None, ...]) -> None:
@@ -193,7 +196,9 @@ class _Derivation:
     def _place(self, done: _Done, phase: Phase) -> None:
         tape = self.tape
         tape.phase, tape.module, tape.is_open = phase, done.module, done.is_open
-        tape.label = done.label if phase == Phase.FORWARD else f"{done.label}/gradient"
+        is_forward = phase == Phase.FORWARD
+        tape.label = done.label if is_forward else f"{done.label}/gradient"
+        tape.op_type = done.call.op_type if is_forward else f"{done.call.op_type}Grad"
 
     def loss(self) -> None:
         """Add the cross entropy of the first output that parameters lead to, and its gradient.
@@ -220,6 +225,7 @@ class _Derivation:
             )
         tape = self.tape
         tape.label, tape.module, tape.phase = "loss", "", Phase.FORWARD
+        tape.op_type = _LOSS
         tape.is_open = name in self.sizes.open
         if not output.elements or (output.rank == 0 or output.shape in ((), (1,))):
             self.found.notes.append(f"the output {name} is one number and counts as the loss")
@@ -240,7 +246,7 @@ class _Derivation:
         tape, like = self.tape, (output.shape, output.dtype)
         (logs,) = tape.run("log_softmax", [output], [like])
         tape.run("nll_loss", [logs, labels, few_numbers(1)], [((), _FLOAT)])
-        tape.phase, tape.label = Phase.BACKWARD, "loss/gradient"
+        tape.phase, tape.label, tape.op_type = Phase.BACKWARD, "loss/gradient", f"{_LOSS}Grad"
         (given,) = tape.run("nll_loss_gradient", [labels, few_numbers(1), few_numbers(2)], [like])
         return tape.run("log_softmax_gradient", [given, logs], [like])[0]
 

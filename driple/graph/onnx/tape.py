@@ -96,6 +96,7 @@ class StepNode:
 
     Attributes:
         name: unique name.
+        op_type: ONNX's, with `Grad` behind it in the backward pass.
         kind: one of `driple.graph.opkind`.
         inputs: what it reads, in order.
         outputs: what it writes, in order.
@@ -107,6 +108,7 @@ class StepNode:
     """
 
     name: str
+    op_type: str
     kind: str
     inputs: tuple[Read, ...]
     outputs: tuple[Read, ...]
@@ -126,6 +128,7 @@ class Tape:
         phase: of the next nodes.
         module: of the next nodes.
         label: begin of their names.
+        op_type: that they are part of.
         is_open: whether their sizes depend on open dimensions.
         executions: their runs in a step.
     """
@@ -134,6 +137,7 @@ class Tape:
     phase: Phase = Phase.FORWARD
     module: str = ""
     label: str = ""
+    op_type: str = ""
     is_open: bool = False
     executions: int = 1
     _names: dict[str, int] = field(default_factory=dict)
@@ -178,6 +182,7 @@ class Tape:
         self.nodes.append(
             StepNode(
                 name=self._free_name(kind),
+                op_type=self.op_type,
                 kind=kind,
                 inputs=tuple(reads),
                 outputs=tuple(writes),

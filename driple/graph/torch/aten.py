@@ -1,9 +1,8 @@
-"""Ops of PyTorch in the words of an `OpGraph`: op types and shapes that `driple.graph.cost` knows.
+"""Ops of PyTorch in the words of an `OpGraph`: kinds and shapes that `driple.graph.cost` knows.
 
 aten op, its arguments, what it gave -> Kernel, one or several; none for what moves nothing (views)
 
-PyTorch keeps a filter as [out, in, height, width], TensorFlow as [height, width, in, out]. Inputs
-come in TensorFlow's order, since the formulas of costs go by it.
+PyTorch keeps a filter as [out, in, height, width], a signature as [height, width, in, out].
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ class Kernel:
     """One kernel that a device runs.
 
     Attributes:
-        op_type: TensorFlow's, or the aten op's own where TensorFlow has none.
-        inputs: in TensorFlow's order.
+        kind: kind of op.
+        inputs: in the order of the kind.
         outputs: what it writes.
         numbers: whole-number attributes that matter.
     """
 
-    op_type: str
+    kind: str
     inputs: tuple[Input, ...]
     outputs: tuple[Input, ...]
     numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
@@ -65,10 +64,10 @@ def kernels_of(func: Any, arguments: Sequence[Any], made: Any) -> list[Kernel]:
         return special(arguments, made)
     bare = name.removesuffix("_")
     pointwise = torch.Tag.pointwise in func.tags
-    op_type = _TYPES.get(bare) or (_ELEMENTWISE if pointwise else f"aten::{bare}")
+    kind = _KINDS.get(bare) or (_ELEMENTWISE if pointwise else _OTHER)
     reads = tuple(Input(tensor) for tensor in tensors_in(arguments))
     writes = tuple(Input(tensor) for tensor in tensors_in(made))
-    return [Kernel(op_type, reads, writes)]
+    return [Kernel(kind, reads, writes)]
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
@@ -96,12 +95,12 @@ def _filter(weight: Tensor, groups: int, channels: int) -> tuple[bool, tuple[int
 def _convolution(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images, weight, bias = arguments[:3]
     if weight.dim() != 4 or arguments[6]:
-        return [Kernel("aten::convolution", (Input(images), Input(weight)), (Input(made),))]
+        return [Kernel(_OTHER, (Input(images), Input(weight)), (Input(made),))]
     apart, shape = _filter(weight, arguments[8], images.shape[1])
-    op_type = "DepthwiseConv2dNative" if apart else "Conv2D"
-    found = [Kernel(op_type, (Input(images), Input(weight, shape)), (Input(made),))]
+    kind = "depthwise_conv" if apart else "conv"
+    found = [Kernel(kind, (Input(images), Input(weight, shape)), (Input(made),))]
     if bias is not None:
-        found.append(Kernel("BiasAdd", (Input(made), Input(bias)), (Input(made),)))
+        found.append(Kernel("bias_add", (Input(made), Input(bias)), (Input(made),)))
     return found
 
 
@@ -109,50 +108,56 @@ def _convolution_backward(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images, weight = (Input(tensor) for tensor in arguments[:3])
     if arguments[2].dim() != 4 or arguments[7]:
         outputs = tuple(Input(tensor) for tensor in tensors_in(made))
-        return [Kernel("aten::convolution_backward", (gradient, images, weight), outputs)]
+        return [Kernel(_OTHER, (gradient, images, weight), outputs)]
     apart, shape = _filter(arguments[2], arguments[9], arguments[1].shape[1])
-    prefix = "DepthwiseConv2dNativeBackprop" if apart else "Conv2DBackprop"
+    forward = "depthwise_conv" if apart else "conv"
     weight = Input(arguments[2], shape)
     by_images, by_weight, by_bias = made
     found = []
     if by_bias is not None:
-        found.append(Kernel("BiasAddGrad", (gradient,), (Input(by_bias),)))
+        found.append(Kernel("bias_gradient", (gradient,), (Input(by_bias),)))
     if by_weight is not None:
         found.append(
-            Kernel(f"{prefix}Filter", (images, _told(), gradient), (Input(by_weight, shape),))
+            Kernel(
+                f"{forward}_filter_gradient",
+                (images, _told(), gradient),
+                (Input(by_weight, shape),),
+            )
         )
     if by_images is not None:
-        found.append(Kernel(f"{prefix}Input", (_told(), weight, gradient), (Input(by_images),)))
+        found.append(
+            Kernel(f"{forward}_input_gradient", (_told(), weight, gradient), (Input(by_images),))
+        )
     return found
 
 
 def _addmm(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     added, left, right = arguments[:3]
-    op_type = "MatMul" if left.dim() == 2 else "BatchMatMulV2"
-    return [Kernel(op_type, (Input(left), Input(right), Input(added)), (Input(made),))]
+    kind = "matmul" if left.dim() == 2 else "batch_matmul"
+    return [Kernel(kind, (Input(left), Input(right), Input(added)), (Input(made),))]
 
 
 def _max_pool(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     outputs = tuple(Input(tensor) for tensor in tensors_in(made))
-    return [Kernel("MaxPool", (Input(arguments[0]),), outputs, _window(arguments[1]))]
+    return [Kernel("max_pool", (Input(arguments[0]),), outputs, _window(arguments[1]))]
 
 
 def _max_pool_backward(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images, kernel = arguments[:3]
     inputs = (Input(images), Input(arguments[-1]), Input(gradient))
-    return [Kernel("MaxPoolGrad", inputs, (Input(made),), _window(kernel))]
+    return [Kernel("max_pool_gradient", inputs, (Input(made),), _window(kernel))]
 
 
 def _average_pool(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images = arguments[0]
     cells = _cells(images, made)
-    return [Kernel("AvgPool", (Input(images),), (Input(made),), _window(cells))]
+    return [Kernel("avg_pool", (Input(images),), (Input(made),), _window(cells))]
 
 
 def _average_pool_backward(arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images = arguments[:2]
     cells = _cells(images, gradient)
-    return [Kernel("AvgPoolGrad", (_told(), Input(gradient)), (Input(made),), _window(cells))]
+    return [Kernel("avg_pool_gradient", (_told(), Input(gradient)), (Input(made),), _window(cells))]
 
 
 def _cells(large: Tensor, small: Tensor) -> list[int]:
@@ -185,31 +190,31 @@ _SPECIAL: Mapping[str, Callable[[Sequence[Any], Any], list[Kernel]]] = MappingPr
     }
 )
 
-_ELEMENTWISE = "Mul"  # stands for each element-wise op that TensorFlow has no op for
-_TYPES = {
-    "mm": "MatMul", "bmm": "BatchMatMulV2",
-    "add": "AddV2", "sub": "Sub", "rsub": "Sub", "mul": "Mul", "div": "RealDiv", "neg": "Neg",
-    "sqrt": "Sqrt", "rsqrt": "Rsqrt", "exp": "Exp", "log": "Log", "pow": "Pow",
-    "tanh": "Tanh", "tanh_backward": "TanhGrad", "sigmoid": "Sigmoid",
-    "sigmoid_backward": "SigmoidGrad", "relu": "Relu", "threshold_backward": "ReluGrad",
-    "hardtanh": "Relu6", "hardtanh_backward": "Relu6Grad",
-    "native_batch_norm": "FusedBatchNormV3", "_native_batch_norm_legit": "FusedBatchNormV3",
-    "_batch_norm_with_update": "FusedBatchNormV3", "cudnn_batch_norm": "FusedBatchNormV3",
-    "native_batch_norm_backward": "FusedBatchNormGradV3",
-    "batch_norm_backward": "FusedBatchNormGradV3",
-    "cudnn_batch_norm_backward": "FusedBatchNormGradV3",
-    # The sums run over other sides; what is computed and moved is the same.
-    "native_layer_norm": "FusedBatchNormV3", "native_layer_norm_backward": "FusedBatchNormGradV3",
-    "_softmax": "Softmax", "_softmax_backward_data": "Softmax", "_log_softmax": "LogSoftmax",
-    "_log_softmax_backward_data": "LogSoftmax",
-    "_safe_softmax": "Softmax",
-    "nll_loss_forward": "GatherV2", "nll_loss_backward": "ScatterNd",
-    "embedding": "GatherV2", "embedding_dense_backward": "UnsortedSegmentSum",
-    "sum": "Sum", "mean": "Mean", "cat": "ConcatV2", "stack": "Pack",
-    "slice_backward": "StridedSliceGrad", "select_backward": "StridedSliceGrad",
-    "copy": "Copy", "clone": "Copy", "_to_copy": "Cast",
-    "zero": "Fill", "zeros": "Fill", "zeros_like": "Fill", "ones": "Fill", "ones_like": "Fill",
-    "full": "Fill", "full_like": "Fill", "fill": "Fill", "new_zeros": "Fill", "new_ones": "Fill",
-    "scalar_tensor": "Fill", "arange": "Range", "bernoulli": "RandomUniform",
-    "native_dropout": "RandomUniform", "native_dropout_backward": "Mul",
+_ELEMENTWISE = "elementwise"  # of each element-wise op without a kind of its own
+_OTHER = "other"
+_KINDS = {
+    "mm": "matmul", "bmm": "batch_matmul",
+    "add": "add", "sub": "sub", "rsub": "sub", "mul": "mul", "div": "div", "neg": "neg",
+    "sqrt": "sqrt", "rsqrt": "rsqrt", "exp": "exp", "log": "log", "pow": "pow",
+    "tanh": "tanh", "tanh_backward": "tanh_gradient", "sigmoid": "sigmoid",
+    "sigmoid_backward": "sigmoid_gradient", "relu": "relu", "threshold_backward": "relu_gradient",
+    "hardtanh": "hard_tanh", "hardtanh_backward": "hard_tanh_gradient",
+    "native_batch_norm": "batch_norm", "_native_batch_norm_legit": "batch_norm",
+    "_batch_norm_with_update": "batch_norm", "cudnn_batch_norm": "batch_norm",
+    "native_batch_norm_backward": "batch_norm_gradient",
+    "batch_norm_backward": "batch_norm_gradient",
+    "cudnn_batch_norm_backward": "batch_norm_gradient",
+    "native_layer_norm": "layer_norm", "native_layer_norm_backward": "layer_norm_gradient",
+    "_softmax": "softmax", "_softmax_backward_data": "softmax_gradient",
+    "_log_softmax": "log_softmax", "_log_softmax_backward_data": "log_softmax_gradient",
+    "_safe_softmax": "softmax",
+    "nll_loss_forward": "nll_loss", "nll_loss_backward": "nll_loss_gradient",
+    "embedding": "embedding", "embedding_dense_backward": "embedding_gradient",
+    "sum": "reduce_sum", "mean": "reduce_mean", "cat": "concat", "stack": "stack",
+    "slice_backward": "slice_gradient", "select_backward": "slice_gradient",
+    "copy": "copy", "clone": "copy", "_to_copy": "cast",
+    "zero": "fill", "zeros": "fill", "zeros_like": "fill", "ones": "fill", "ones_like": "fill",
+    "full": "fill", "full_like": "fill", "fill": "fill", "new_zeros": "fill", "new_ones": "fill",
+    "scalar_tensor": "fill", "arange": "arange", "bernoulli": "random",
+    "native_dropout": "dropout", "native_dropout_backward": "dropout_gradient",
 }  # fmt: skip

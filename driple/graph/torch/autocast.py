@@ -53,6 +53,9 @@ def gpu_autocast() -> Iterator[None]:
     `@torch.autocast("cuda")` decides there whether it does anything.
     """
     key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY))
+    if torch._C._dispatch_tls_local_include_set().has(getattr(torch._C.DispatchKey, _KEY)):
+        yield
+        return
     casts: dict[int, tuple[Tensor, Tensor]] = {}
     with ExitStack() as stack:
         everything = stack.enter_context(_library("_"))

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from driple.errors import ConfigError
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.optimizers import update_of_kinds
 from driple.graph.signature import OpSignature
 from driple.graph.signature import Tensor as Shape
 from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
@@ -38,7 +39,7 @@ _DTYPES = {
     )
 }  # fmt: skip
 _DEVICE = "/job:worker/task:0/device:GPU:0"
-UPDATE = "ApplyMomentum"  # as driple.profiler.train updates
+UPDATE = "update_momentum"  # as driple.profiler.train updates
 
 
 def graph_of_step(
@@ -50,7 +51,7 @@ def graph_of_step(
         model: model to train, on the meta device.
         inputs: a batch, on the meta device.
         loss: loss of the model's outputs.
-        update: op type of the optimizer's update, such as `ApplyAdam`.
+        update: kind of the optimizer's update, such as `update_adam`.
 
     Raises:
         ConfigError: the model or the batch is not on the meta device, or nothing has a gradient.
@@ -97,6 +98,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
         self._signatures: dict[OpSignature, int] = {}
         self._signature_of: list[int] = []
         self._op_types: list[str] = []
+        self._names: list[str] = []
         self._made: list[tuple[int, int]] = []  # elements and bytes of each node's outputs
         self._edges: list[tuple[int, int]] = []
         self._readers: list[tuple[int, int]] = []
@@ -109,8 +111,9 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
         made = func(*args, **named)
         arguments = (*args, *named.values())
         kernels = kernels_of(func, arguments, made)
+        op_type = func.name().partition(".")[0]
         for kernel in kernels:
-            self._note(kernel)
+            self._note(kernel, op_type)
         if not kernels:  # a view in memory of its own is as old as what it shows
             shown = [self._made_by[key] for one in tensors_in(arguments)
                      if (key := _memory(one)) in self._made_by]  # fmt: skip
@@ -120,13 +123,14 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
                     self._made_by.setdefault(_memory(tensor), shown[0])
         return made
 
-    def _note(self, kernel: Kernel) -> None:
+    def _note(self, kernel: Kernel, op_type: str) -> None:
         node = len(self._op_types)
         shapes = [
             tuple(self._shape(item) for item in items) for items in (kernel.inputs, kernel.outputs)
         ]
-        signature = OpSignature(kernel.op_type, shapes[0], shapes[1], kernel.numbers)
-        self._op_types.append(kernel.op_type)
+        signature = OpSignature(kernel.kind, shapes[0], shapes[1], kernel.numbers)
+        self._op_types.append(op_type)
+        self._names.append(f"{kernel.kind}_{node}")
         self._signature_of.append(self._signatures.setdefault(signature, len(self._signatures)))
         self._made.append((sum(one.elements for one in shapes[1]),
                            sum(one.nbytes for one in shapes[1])))  # fmt: skip
@@ -166,24 +170,31 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
         sizes = [parameter.nbytes for parameter in self._parameters]
         count = len(self._op_types)
         return OpGraph(
-            names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(self._op_types)),
+            names=tuple(self._names),
             op_types=tuple(self._op_types),
             devices=(_DEVICE,) * count,
             edges=np.array(edges, dtype=np.int32).reshape(-1, 2),
             is_control=np.zeros(len(edges), dtype=np.bool_),
             tensor_elements=made[:, 0],
             tensor_bytes=made[:, 1],
-            remote=(RemoteOps(op_type=update, num_nodes=len(sizes), tensor_bytes=sum(sizes)),),
+            remote=(
+                RemoteOps(
+                    op_type=update, kind=update, num_nodes=len(sizes), tensor_bytes=sum(sizes)
+                ),
+            ),
             traffic=Traffic(
                 received_bytes=np.array(sizes, dtype=np.int64),
                 readers=np.array(sorted(set(self._readers)), dtype=np.int32).reshape(-1, 2),
                 sent_bytes=np.array([sent[key] for key in senders], dtype=np.int64),
                 senders=np.array([node for node, _ in senders], dtype=np.int32),
             ),
+            layout="one_device",
             report=ReadReport(nodes_in_file=count),
             signatures=tuple(self._signatures),
             signature_of=np.array(self._signature_of, dtype=np.int32),
             executions=np.ones(count, dtype=np.int64),
+            framework="pytorch",
+            update=update_of_kinds({update: len(sizes)}, sum(sizes)),
         )
 
 
