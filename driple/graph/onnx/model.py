@@ -67,6 +67,7 @@ def parse_model(data: bytes) -> Any:
         ) from error
     if not model.HasField("graph") or not model.graph.node:
         raise GraphError("file holds no ONNX graph with nodes; export the model again")
+    _check_names(model)
     _check_versions(model)
     _check_size(model)
     if model.functions:
@@ -84,6 +85,32 @@ def tensors_of(graph: Any) -> Iterator[Any]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
+
+
+def _check_names(model: Any) -> None:
+    """Raise GraphError if a name is no text: protobuf hands such bytes over as they are."""
+    for name in _all_names(model):
+        if not isinstance(name, str):
+            raise GraphError(f"the name {bytes(name)[:40]!r} is no UTF-8; the file is corrupt")
+
+
+def _all_names(model: Any) -> Iterator[Any]:
+    yield from (one.domain for one in model.opset_import)
+    graphs = [model.graph]
+    while graphs:
+        graph = graphs.pop()
+        yield from (one.name for one in graph.initializer)
+        for one in (*graph.input, *graph.output, *graph.value_info):
+            yield one.name
+            yield from (dim.dim_param for dim in one.type.tensor_type.shape.dim)
+            yield from (text for entry in one.metadata_props for text in (entry.key, entry.value))
+        for node in graph.node:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            yield from (text for entry in node.metadata_props for text in (entry.key, entry.value))
+            for attribute in node.attribute:
+                yield attribute.name
+                graphs += [attribute.g] if attribute.HasField("g") else []
+                graphs += attribute.graphs
 
 
 def _check_versions(model: Any) -> None:

@@ -68,6 +68,7 @@ def find_parameters(model: Any, sizes: Sizes) -> tuple[str, ...]:
         for name in (*initializers, *constants)
         if sizes.tensors[name].dtype in FLOATS and prod(sizes.tensors[name].shape or ()) > 0
     }
+    stored -= _neutral(sizes)
     copies = _copies(stored, sizes)
     stored |= copies
     uses = _uses(sizes.nodes, stored)
@@ -138,6 +139,19 @@ def _may_join(name: str, facts: TensorFacts) -> bool:
         return True
     values = np.asarray(facts.value, dtype=np.float64)
     return bool(np.isfinite(values).all()) and float(values.min()) > _MASK
+
+
+def _neutral(sizes: Sizes) -> set[str]:
+    """Constants that are all zeros or all ones, which an exporter gives a norm without weights."""
+    found = set()
+    for node in sizes.nodes:
+        value = sizes.tensors[node.output[0]].value if node.op_type == "Constant" else None
+        if value is None or not value.size or value.dtype.kind != "f":
+            continue
+        first = float(value.flat[0])
+        if first in (0.0, 1.0) and bool((value == first).all()):
+            found.add(node.output[0])
+    return found
 
 
 def _copies(stored: set[str], sizes: Sizes) -> set[str]:
