@@ -1,0 +1,178 @@
+"""Ops that PyTorch computes by one kernel on a GPU, and takes apart on any other device.
+
+    attention, dropout, recurrent layers, root-mean-square norm, softmax of half precision
+
+Each is called as the op that a GPU would run, so that a recorder sees that one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import Library
+from torch.nn.functional import pad
+from torch.utils._pytree import tree_map
+
+from driple.graph.torch.attention import attention_kernel
+from driple.graph.torch.dispatch import below, library
+
+__all__ = ["CAPABILITY", "registered"]
+
+Lowered = Callable[[Any], Any]
+
+# Compute capability of the device that a step is read for; None if it has no fused attention.
+CAPABILITY: ContextVar[tuple[int, int] | None] = ContextVar("CAPABILITY", default=(8, 0))
+_FLASH_SIDE = 8  # the flash kernel fills heads up to a multiple
+_MASK_SIDE = 16  # rows of a mask are filled up to a multiple
+# Modes of cuDNN's recurrent layers (cudnnRNNMode_t), and whether they have a cell state.
+_MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+_aten = torch.ops.aten
+
+
+@contextmanager
+def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
+    """Have these ops run as on a GPU.
+
+    Args:
+        aten: our kernels of aten's ops.
+        lowered: casts a tensor as autocast casts the inputs of products.
+    """
+    with ExitStack() as stack:
+        meta = stack.enter_context(library("aten", "Meta"))
+        meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        for op, kernel in (
+            (_aten.scaled_dot_product_attention.default, _attention),
+            *((getattr(_aten, name).input, _recurrent(name, packed=False)) for name in _MODES),
+            *((getattr(_aten, name).data, _recurrent(name, packed=True)) for name in _MODES),
+        ):
+            aten.impl(op, _with_casts(op, kernel, lowered))  # type: ignore[no-untyped-call]
+        aten.impl(_aten.dropout.default, _dropout)  # type: ignore[no-untyped-call]
+        yield
+
+
+def _with_casts(op: Any, kernel: Callable[..., Any], lowered: Lowered) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with below():
+            return kernel(op, *tree_map(lowered, args), **tree_map(lowered, kwargs))
+
+    return called
+
+
+def _attention(
+    op: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Attention by the kernel that a GPU would use."""
+    kernel = attention_kernel(
+        query, key, value, attn_mask,
+        is_causal=is_causal, dropout=dropout_p, grouped=enable_gqa, capability=CAPABILITY.get(),
+    )  # fmt: skip
+    if query.device.type != "meta" or kernel == "math":
+        made: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+                          enable_gqa=enable_gqa)  # fmt: skip
+        return made
+    width = value.shape[-1]
+    if kernel == "flash":
+        missing = -query.shape[-1] % _FLASH_SIDE
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        if missing:
+            query, key, value = (pad(one, (0, missing)) for one in (query, key, value))
+        made = _aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout_p, is_causal, False, scale=scale
+        )[0]
+        return made[..., :width] if missing else made
+    trains = torch.is_grad_enabled() and any(one.requires_grad for one in (query, key, value))
+    bias = None if attn_mask is None else _bias(attn_mask, query, key)
+    made = _aten._scaled_dot_product_efficient_attention(
+        query, key, value, bias, trains, dropout_p, is_causal, scale=scale
+    )[0]
+    return made
+
+
+def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """A mask as numbers that are added to the scores, expanded over batch and heads."""
+    if mask.dtype == torch.bool:
+        zeros = torch.zeros_like(mask, dtype=query.dtype)
+        mask = zeros.masked_fill_(mask.logical_not(), float("-inf"))
+    missing = -mask.shape[-1] % _MASK_SIDE
+    if missing:
+        mask = pad(mask, (0, missing))[..., : mask.shape[-1]]
+    return mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+
+
+def _dropout(values: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout by one kernel, which keeps a mask of a byte for each element."""
+    with below():
+        if not train or not 0 < p < 1 or not values.numel():
+            made: Tensor = _aten.dropout(values, p, train)
+            return made
+        kept: Tensor = _aten.native_dropout(values, p, train)[0]
+        return kept
+
+
+def _recurrent(name: str, *, packed: bool) -> Callable[..., Any]:
+    """All layers of an LSTM, a GRU or a plain recurrent network by cuDNN."""
+    has_cell = name == "lstm"
+
+    def kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or args[0].device.type != "meta":
+            return op(*args, **kwargs)
+        if packed:
+            values, batch_sizes, states, weights, biased, layers, dropout, train, two = args
+            batch_first = False
+        else:
+            values, states, weights, biased, layers, dropout, train, two, batch_first = args
+            batch_sizes = None
+        hidden, cell = (states[0], states[1]) if has_cell else (states, None)
+        width = (cell if has_cell else hidden).shape[-1]
+        projected = hidden.shape[-1] if hidden.shape[-1] != width else 0
+        each = len(weights) // (layers * (2 if two else 1))
+        lengths = [] if batch_sizes is None else _lengths(batch_sizes, values, hidden)
+        buffer = weights[0].detach()  # stands for the one that all weights lie in
+        made = _aten._cudnn_rnn(
+            values, list(weights), each, buffer, hidden, cell, _MODES[name], width, projected,
+            layers, batch_first, dropout, train, two, lengths, None,
+        )  # fmt: skip
+        return (made[0], made[1], made[2]) if has_cell else (made[0], made[1])
+
+    return kernel
+
+
+def _lengths(batch_sizes: Tensor, values: Tensor, hidden: Tensor) -> list[int]:
+    """Samples of each step of a packed sequence; without their values, as many as the batch."""
+    if batch_sizes.device.type != "meta":
+        return [int(one) for one in batch_sizes.tolist()]
+    steps = int(batch_sizes.shape[0])
+    return [int(hidden.shape[1])] * steps
+
+
+def _recurrent_gradients(
+    values: Tensor,
+    weight: Sequence[Tensor],
+    weight_stride0: int,
+    weight_buf: Tensor | None,
+    hx: Tensor,
+    cx: Tensor | None,
+    *_: Any,
+) -> tuple[Tensor, Tensor, Tensor | None, list[Tensor]]:
+    """Shapes of the gradients of a recurrent layer."""
+    of_cell = None if cx is None else torch.empty_like(cx)
+    return (
+        torch.empty_like(values),
+        torch.empty_like(hx),
+        of_cell,
+        [torch.empty_like(one) for one in weight],
+    )
