@@ -1,6 +1,6 @@
 """The notes of a recorded step as an `OpGraph`.
 
-    Record, parameters and their gradients, StepOptions -> OpGraph
+Record, parameters and their gradients, StepOptions -> OpGraph
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def assembled_graph(
     *,
     given: Sequence[Allocation],
     update: OptimizerUpdate,
-    update_op_type: str,
+    update_kind: str,
     passes: int = 1,
     fusion_of: Sequence[int] = (),
 ) -> OpGraph:
@@ -41,7 +41,7 @@ def assembled_graph(
         recorder: that recorded it; gradients are still with the parameters.
         given: memory of the batch.
         update: the optimizer's update.
-        update_op_type: op type of the update in `OpGraph.remote`.
+        update_kind: kind of the update in `OpGraph.remote`.
         passes: forward and backward passes for each update.
         fusion_of: number of each node's fused kernel.
 
@@ -71,7 +71,10 @@ def assembled_graph(
         tensor_bytes=made[:, 1],
         remote=(
             RemoteOps(
-                op_type=update_op_type, num_nodes=len(trained), tensor_bytes=int(sizes.sum())
+                op_type=update_kind,
+                kind=update_kind,
+                num_nodes=len(trained),
+                tensor_bytes=int(sizes.sum()),
             ),
         ),
         traffic=Traffic(
@@ -84,6 +87,7 @@ def assembled_graph(
         signatures=tuple(record.signatures),
         signature_of=np.array(record.signature_of, dtype=np.int32),
         executions=executions,
+        framework="pytorch",
         parameters=_table(parameters, readers, sent),
         update=update,
         phases=np.array(record.phases, dtype=np.int8),

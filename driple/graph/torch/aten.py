@@ -55,9 +55,7 @@ class Kernel:
     numbers: Numbers = ()
 
 
-def kernels_of(
-    func: Any, args: Sequence[Any], named: Mapping[str, Any], made: Any
-) -> list[Kernel]:
+def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: Any) -> list[Kernel]:
     """The kernels of one call of an aten op.
 
     Args:
@@ -177,6 +175,24 @@ def _matrix_vector(op_type: str, arguments: Sequence[Any], made: Any) -> list[Ke
     return [Kernel("matmul", op_type, inputs, (Input(made, (rows[0], 1)),))]
 
 
+def _grouped_product(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """Products of groups of rows, one for each expert, as of groups of one size."""
+    left, right, offsets = arguments[:3]
+    groups = 1 if offsets is None else offsets.shape[0]
+    if left.dim() == right.dim() == 2:  # the gradient by the weights
+        rows, inner = left.shape
+        shapes = (groups, rows, -(-inner // groups)), (groups, -(-inner // groups), right.shape[1])
+        outputs = Input(made)
+    elif left.dim() == 2:
+        rows = -(-left.shape[0] // groups)
+        shapes = (groups, rows, left.shape[1]), tuple(right.shape)
+        outputs = Input(made, (groups, rows, right.shape[-1]))
+    else:
+        shapes, outputs = (tuple(left.shape), tuple(right.shape)), Input(made)
+    inputs = (Input(left, shapes[0]), Input(right, shapes[1]))
+    return [Kernel("batch_matmul", op_type, inputs, (outputs,))]
+
+
 def _max_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     outputs = tuple(Input(tensor) for tensor in tensors_in(made))
     window = _window(arguments[1], arguments[0].dim() - 2)
@@ -257,7 +273,7 @@ def _recurrent(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel
 
 def _recurrent_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     values, weights, _, _, hidden, cell, output, *gradients = arguments[:10]
-    mode, projected, two = arguments[10], arguments[12], bool(arguments[16])
+    mode, projected, two = arguments[10], arguments[12], bool(arguments[17])
     states = [hidden] if cell is None else [hidden, cell]
     read = [*states, *weights, output, *(one for one in gradients if one is not None)]
     inputs = (_sequence(values), *map(Input, read))
@@ -314,6 +330,7 @@ _SPECIAL: Mapping[str, Special] = MappingProxyType(
              "_scaled_dot_product_flash_attention_for_cpu_backward"),
             _attention_backward,
         ),
+        "_grouped_mm": _grouped_product,
         "_cudnn_rnn": _recurrent,
         "_cudnn_rnn_backward": _recurrent_backward,
     }

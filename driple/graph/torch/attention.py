@@ -53,9 +53,7 @@ def attention_kernel(
         return "math"
     if torch.backends.cuda.flash_sdp_enabled() and mask is None:  # type: ignore[no-untyped-call]
         trains = any(one.requires_grad for one in (query, key, value))
-        if _fits_flash(
-            query, key, value, is_causal, capability, dropout=dropout, trains=trains
-        ):
+        if _fits_flash(query, key, value, is_causal, capability, dropout=dropout, trains=trains):
             return "flash"
     allowed = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
     if allowed and not grouped_heads(query, key) and not (is_causal and mask is not None):
@@ -108,9 +106,7 @@ def _fits_flash(
     return True
 
 
-def _fits_efficient(
-    query: Tensor, key: Tensor, value: Tensor, capability: tuple[int, int]
-) -> bool:
+def _fits_efficient(query: Tensor, key: Tensor, value: Tensor, capability: tuple[int, int]) -> bool:
     if capability < _EFFICIENT_FROM:
         return False
     if query.dtype == torch.bfloat16:

@@ -54,9 +54,7 @@ def repeated_blocks(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def checkpointed(
-    model: nn.Module, mode: ActivationCheckpointing, within: Within
-) -> Iterator[None]:
+def checkpointed(model: nn.Module, mode: ActivationCheckpointing, within: Within) -> Iterator[None]:
     """Run the blocks of a model under checkpointing.
 
     Args:

@@ -1,6 +1,6 @@
 """Refuse a model that decides by values of tensors, with the line of the model that does.
 
-    if x.sum() > 0:   ->  GraphError: net.py, line 12: `if x.sum() > 0:` ...
+if x.sum() > 0:   ->  GraphError: net.py, line 12: `if x.sum() > 0:` ...
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _BY_VALUE = frozenset(
 )  # fmt: skip
 _BY_MASK = frozenset({"index", "index_put", "index_put_", "_index_put_impl_"})
 _BY_COUNTS = ("aten::repeat_interleave.Tensor", "aten::repeat_interleave.self_Tensor")
-_OUR_FOLDERS = tuple(
-    str(Path(path).resolve().parent) + "/" for path in (torch.__file__, __file__)
-)
+_OUR_FOLDERS = tuple(str(Path(path).resolve().parent) + "/" for path in (torch.__file__, __file__))
 _MASK_TYPES = (torch.bool, torch.uint8)
 _LONGEST_LINE = 80
 

@@ -1,6 +1,6 @@
 """Ops that PyTorch computes by one kernel on a GPU, and takes apart on any other device.
 
-    attention, dropout, recurrent layers, root-mean-square norm, softmax of half precision
+    attention, dropout, recurrent layers
 
 Each is called as the op that a GPU would run, so that a recorder sees that one op.
 """
@@ -45,6 +45,8 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
     with ExitStack() as stack:
         meta = stack.enter_context(library("aten", "Meta"))
         meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # PyTorch's own takes bfloat16 alone, as did the first kernels.
+        meta.impl("_grouped_mm", _grouped_product, allow_override=True)  # type: ignore[no-untyped-call]
         for op, kernel in (
             (_aten.scaled_dot_product_attention.default, _attention),
             *((getattr(_aten, name).input, _recurrent(name, packed=False)) for name in _MODES),
@@ -176,3 +178,23 @@ def _recurrent_gradients(
         of_cell,
         [torch.empty_like(one) for one in weight],
     )
+
+
+def _grouped_product(
+    left: Tensor,
+    right: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Shape of products of groups of rows, one group for each expert."""
+    if left.dim() == right.dim() == 2:
+        groups = 1 if offs is None else offs.shape[0]
+        shape = (groups, left.shape[0], right.shape[1])
+    elif left.dim() == 2:
+        shape = (left.shape[0], right.shape[-1])
+    elif right.dim() == 2:
+        shape = (left.shape[1], right.shape[1])
+    else:
+        shape = (left.shape[0], left.shape[1], right.shape[-1])
+    return left.new_empty(shape, dtype=out_dtype or left.dtype)

@@ -1,6 +1,6 @@
 """The precision of a step: the whole model cast, or autocast with a gradient scaler.
 
-    with cast_model(model, "bf16"): ...      parameters and buffers in bfloat16, and back after it
+with cast_model(model, "bf16"): ...      parameters and buffers in bfloat16, and back after it
 """
 
 from __future__ import annotations

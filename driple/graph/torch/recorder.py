@@ -46,7 +46,8 @@ _NO_NODE, _NO_TASK = -1, -1
 # By default PyTorch computes these without TF32, and convolutions and recurrent layers with it.
 _MATRIX_PRODUCTS = frozenset({"matmul", "batch_matmul"})
 _NO_TF32 = ("tf32", (0,))
-_FIRST_OF_ACCUMULATION = "AccumulateGrad"  # node of autograd that adds to a parameter's gradient
+_ACCUMULATION = "AccumulateGrad"  # node of autograd that adds to a parameter's gradient
+_NODES_OF_AN_OP = 3  # that autograd may make, the later ones for what is written in place
 
 
 @dataclass(slots=True)
@@ -120,6 +121,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         self._live: dict[int, Allocation] = {}
         self._watches: dict[int, weakref.ref[Any]] = {}
         self._stack: list[str] = []
+        self._last_path: str | None = None
         self._path_of_sequence: dict[int, str] = {}
         for number, one in enumerate(self.parameters.values()):
             self._number.setdefault(memory_of(one), number)
@@ -177,9 +179,9 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         with refuse_values(func, args):
             made = func(*args, **named)
         arguments = (*args, *named.values())
+        phase, path, accumulates = self._place()
         kernels = kernels_of(func, args, named, made)
         if kernels:
-            phase, path, accumulates = self._place()
             for kernel in kernels:
                 self._note(kernel, phase, path, accumulates)
             for tensor in tensors_in(made):  # such as a workspace, which is no output
@@ -197,27 +199,36 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
                 one.written_by = shown[0].written_by
 
     def _place(self) -> tuple[Phase, str | None, bool]:
-        """Phase and module of the op that runs now, and whether it adds to an older gradient."""
-        sequence = torch.autograd._get_sequence_nr() - 1
+        """Phase and module of the op that runs now, and whether it adds to an older gradient.
+
+        Autograd has numbered the op's node by now: its backward ops find the module by that number.
+        """
         if torch._C._current_graph_task_id() == _NO_TASK:
-            path = self._stack[-1] if self._stack else None
-            if path is not None:
-                self._path_of_sequence.setdefault(sequence, path)
-            return Phase.FORWARD, path, False
+            return Phase.FORWARD, self._numbered(self._stack[-1] if self._stack else None), False
         if torch.is_grad_enabled() or self._stack:
             path = self._stack[-1] if self._stack else self._path_of_backward()[0]
-            if path is not None:
-                self._path_of_sequence.setdefault(sequence, path)
-            return Phase.RECOMPUTE, path, False
-        return Phase.BACKWARD, *self._path_of_backward()
+            return Phase.RECOMPUTE, self._numbered(path), False
+        path, accumulates = self._path_of_backward()
+        self._last_path = path
+        return Phase.BACKWARD, path, accumulates
+
+    def _numbered(self, path: str | None) -> str | None:
+        if path is not None:
+            self._path_of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, path)
+        return path
 
     def _path_of_backward(self) -> tuple[str | None, bool]:
+        """The module of the forward op whose gradient is computed, and whether that is added up."""
         node = torch._C._current_autograd_node()
-        if node is None:
-            return None, False
-        if node.name().endswith(_FIRST_OF_ACCUMULATION):
+        if node is None:  # gradients of two readers are added up, right after the second
+            return self._last_path, False
+        if node.name().endswith(_ACCUMULATION):
             return self._owner.get(id(node.variable)), True
-        return self._path_of_sequence.get(node._sequence_nr()), False
+        sequence = node._sequence_nr()
+        for earlier in range(sequence, sequence - _NODES_OF_AN_OP, -1):
+            if earlier in self._path_of_sequence:
+                return self._path_of_sequence[earlier], False
+        return None, False
 
     def _note(self, kernel: Kernel, phase: Phase, path: str | None, accumulates: bool) -> None:
         record, node = self.record, len(self.record.op_types)
@@ -228,9 +239,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
             numbers = tuple(sorted((*numbers, _NO_TF32)))
         signature = OpSignature(kernel.kind, inputs, outputs, numbers)
         record.op_types.append(kernel.op_type)
-        record.signature_of.append(
-            record.signatures.setdefault(signature, len(record.signatures))
-        )
+        record.signature_of.append(record.signatures.setdefault(signature, len(record.signatures)))
         record.outputs.append(
             (sum(one.elements for one in outputs), sum(one.nbytes for one in outputs))
         )

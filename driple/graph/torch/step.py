@@ -29,16 +29,14 @@ from driple.graph.torch.gpu_ops import CAPABILITY
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
-from driple.graph.torch.update import UPDATE_OP_TYPES, update_of
+from driple.graph.torch.update import UPDATE_KINDS, update_of
 
 __all__ = ["StepOptions", "recorded_step", "traced_step"]
 
 Loss = Callable[[Any], Tensor]
 
 
-def traced_step(
-    model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions
-) -> OpGraph:
+def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions) -> OpGraph:
     """Forward pass, loss, backward pass and update of a model, as a graph of one worker.
 
     Args:
@@ -58,7 +56,7 @@ def traced_step(
         update = update_of(trained, options)
         return recorded_step(
             model, cast_batch(batch, options.precision), loss, options, update,
-            UPDATE_OP_TYPES[options.optimizer_name],
+            UPDATE_KINDS[options.optimizer_name],
         )  # fmt: skip
 
 
@@ -68,7 +66,7 @@ def recorded_step(
     loss: Loss | None,
     options: StepOptions,
     update: OptimizerUpdate,
-    update_op_type: str,
+    update_kind: str,
 ) -> OpGraph:
     """Do the work of `traced_step` for a model in its final types.
 
@@ -78,7 +76,7 @@ def recorded_step(
         loss: as there.
         options: as there; the optimizer is not read.
         update: the optimizer's update.
-        update_op_type: its op type in `OpGraph.remote`.
+        update_kind: its kind in `OpGraph.remote`.
     """
     tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
     device = "meta" if options.trace == "meta" else "cpu"
@@ -105,7 +103,7 @@ def recorded_step(
             recorder,
             given=given,
             update=update,
-            update_op_type=update_op_type,
+            update_kind=update_kind,
             passes=options.grad_accumulation,
             fusion_of=fusion_groups(recorder.record) if options.compiled else (),
         )

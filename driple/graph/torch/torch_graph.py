@@ -14,13 +14,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from driple.graph.opgraph import OpGraph
-from driple.graph.step_facts import OptimizerUpdate
+from driple.graph.optimizers import update_of_kinds
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import recorded_step
 
 __all__ = ["UPDATE", "graph_of_step"]
 
-UPDATE = "ApplyMomentum"  # as driple.profiler.train updates
+UPDATE = "update_momentum"  # as driple.profiler.train updates
 
 
 def graph_of_step(
@@ -32,11 +32,13 @@ def graph_of_step(
         model: model to train, on the meta device.
         inputs: a batch, on the meta device.
         loss: loss of the model's outputs.
-        update: op type of the optimizer's update, such as `ApplyAdam`.
+        update: kind of the optimizer's update, such as `update_adam`.
 
     Raises:
         ConfigError: the model or the batch is not on the meta device, or nothing has a gradient.
         GraphError: the model fails, or decides by values of tensors.
     """
     options = StepOptions(precision="tf32")
-    return recorded_step(model, inputs, loss, options, OptimizerUpdate(), update)
+    sizes = [one.nbytes for one in model.parameters() if one.requires_grad]
+    known = update_of_kinds({update: len(sizes)}, sum(sizes))
+    return recorded_step(model, inputs, loss, options, known, update)

@@ -23,14 +23,14 @@ from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.aten import kernels_of, tensors_in
 from driple.graph.torch.options import StepOptions
 
-__all__ = ["UPDATE_OP_TYPES", "multi_tensor_kernels", "update_of"]
+__all__ = ["UPDATE_KINDS", "multi_tensor_kernels", "update_of"]
 
-# Op type of an update in `OpGraph.remote`, TensorFlow's where it has one.
-UPDATE_OP_TYPES: Mapping[str, str] = MappingProxyType(
+# Kind of an update in `OpGraph.remote`.
+UPDATE_KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "sgd": "ApplyGradientDescent", "momentum": "ApplyMomentum", "adam": "ApplyAdam",
-        "adamw": "ApplyAdam", "adam8bit": "ApplyAdam", "rmsprop": "ApplyRMSProp",
-        "adagrad": "ApplyAdagrad", "adafactor": "ApplyAdagrad", "lion": "ApplyMomentum",
+        name: f"update_{name}"
+        for name in ("sgd", "momentum", "adam", "adamw", "adam8bit", "rmsprop", "adagrad",
+                     "adafactor", "lion")
     }
 )  # fmt: skip
 _TENSORS = (110, 64, 48, 36, 30)  # that one kernel takes, by number of lists
@@ -130,7 +130,9 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
             for kernel in kernels_of(func, args, named, made):
                 self.kernels += 1
                 tensors = (*kernel.inputs, *kernel.outputs)
-                self.moved_bytes += sum(one.tensor.nbytes for one in tensors if one.tensor is not None)
+                self.moved_bytes += sum(
+                    one.tensor.nbytes for one in tensors if one.tensor is not None
+                )
         return made
 
     def _foreach(self, name: str, lists: list[Any], made: Any) -> None:
