@@ -209,8 +209,8 @@ class UnitTimes:
 def unit_times(table: OpTable, device: Device) -> UnitTimes:
     """Seconds of kernels at the peaks of a device.
 
-    Where a device has no bfloat16 (Volta, Turing and before), its products run on the plain cores in
-    single precision; so do those in single precision that may not use TF32.
+    Where a device has no bfloat16 (Volta, Turing and before), such products run on the plain cores
+    in single precision; so do those in single precision that may not use TF32.
     """
     # Libraries of later generations fill up sides that are no multiples.
     fits = table.fits_tensor_cores | (device.architecture.tensor_sides == 1)

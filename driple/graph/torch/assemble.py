@@ -19,7 +19,7 @@ from driple.graph.step_facts import (
     TensorLifetimes,
     TensorRole,
 )
-from driple.graph.torch.recorder import Allocation, Record, StepRecorder, memory_of
+from driple.graph.torch.recorder import Allocation, Record, StepRecorder
 
 __all__ = ["assembled_graph"]
 

@@ -1,6 +1,6 @@
 """Ops of PyTorch as kernels: kinds and shapes that `driple.graph.cost` has formulas for.
 
-    aten op, its arguments, what it gave -> Kernel, one or several; none for what moves nothing (views)
+    aten op, its arguments, what it gave -> its kernels: one or several, none for a view
 
 PyTorch keeps a filter as [out, in, height, width], a kind's formula as [height, width, in, out].
 Inputs come in the formula's order.
@@ -126,8 +126,8 @@ def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kern
     transposed, groups = bool(arguments[6]), arguments[8]
     prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
     if transposed:
-        inputs = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
-        kernels = [Kernel(f"{prefix}_input_gradient", op_type, inputs, (Input(made),))]
+        reads = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
+        kernels = [Kernel(f"{prefix}_input_gradient", op_type, reads, (Input(made),))]
     else:
         kernels = [Kernel(prefix, op_type, (Input(images), Input(weight, shape)), (Input(made),))]
     if bias is not None:
@@ -153,11 +153,11 @@ def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> 
     if by_images is not None:
         outputs = (Input(by_images),)
         if transposed:
-            inputs = (Input(gradient), Input(weight, shape))
-            kernels.append(Kernel(prefix, op_type, inputs, outputs))
+            reads: tuple[Input, ...] = (Input(gradient), Input(weight, shape))
+            kernels.append(Kernel(prefix, op_type, reads, outputs))
         else:
-            inputs = (numbers, Input(weight, shape), Input(gradient))
-            kernels.append(Kernel(f"{prefix}_input_gradient", op_type, inputs, outputs))
+            reads = (numbers, Input(weight, shape), Input(gradient))
+            kernels.append(Kernel(f"{prefix}_input_gradient", op_type, reads, outputs))
     return kernels
 
 

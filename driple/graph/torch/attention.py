@@ -56,13 +56,12 @@ def attention_kernel(
         if _fits_flash(query, key, value, is_causal, capability, dropout=dropout, trains=trains):
             return "flash"
     allowed = torch.backends.cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
-    if allowed and not grouped_heads(query, key) and not (is_causal and mask is not None):
-        if _fits_efficient(query, key, value, capability):
-            return "efficient"
-    return "math"
+    if not allowed or _shares_heads(query, key) or (is_causal and mask is not None):
+        return "math"
+    return "efficient" if _fits_efficient(query, key, value, capability) else "math"
 
 
-def grouped_heads(query: Tensor, key: Tensor) -> bool:
+def _shares_heads(query: Tensor, key: Tensor) -> bool:
     """Whether several heads of the query share one of the key."""
     return bool(query.shape[1] != key.shape[1])
 

@@ -10,8 +10,9 @@ choices that PyTorch makes for a GPU alone (`gpu_ops`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -61,6 +62,11 @@ PROMOTED = (
 _SWITCH = "cpu"
 # Those of `LOWER` that have a kernel in `gpu_ops`, which casts itself.
 _OWN = ("scaled_dot_product_attention",)
+
+# Those that read float16 and give single precision by one kernel.
+_AT_ONCE: Mapping[str, Callable[[Tensor, int, bool], Tensor]] = MappingProxyType(
+    {"aten::softmax.int": torch._softmax, "aten::log_softmax.int": torch._log_softmax}
+)
 
 Casts = dict[int, tuple[Tensor, Tensor]]
 
@@ -173,18 +179,21 @@ def _single_result(op: Any, _: Casts) -> Callable[..., Any]:
     """The op with a result in single precision; it reads its inputs as they are."""
     names = [argument.name for argument in op._schema.arguments]
     position = names.index("dtype") if "dtype" in names else None
+    whole = _AT_ONCE.get(op.name())
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with below():
             first = args[0] if args else None
-            if not (_is_on() and isinstance(first, Tensor) and first.is_floating_point()):
+            if not (isinstance(first, Tensor) and first.is_floating_point()):
                 return op(*args, **kwargs)
             if position is None:
-                return op(*tree_map(_to_single, args), **kwargs)
+                return op(*(tree_map(_to_single, args) if _is_on() else args), **kwargs)
             given = args[position] if len(args) > position else kwargs.get("dtype")
-            if given is not None or first.dtype == torch.float64:
-                return op(*args, **kwargs)
-            return op(*args[:position], **{**kwargs, "dtype": torch.float32})
+            if given is None and _is_on() and first.dtype != torch.float64:
+                given = torch.float32
+            if whole and first.dtype == torch.float16 and given == torch.float32:
+                return whole(first, args[1] if len(args) > 1 else kwargs["dim"], True)
+            return op(*args[:position], **{**kwargs, "dtype": given})
 
     return kernel
 

@@ -74,11 +74,12 @@ def checkpointed(model: nn.Module, mode: ActivationCheckpointing, within: Within
             create_selective_checkpoint_contexts, list(_KEPT), allow_cache_entry_mutation=True
         )
     if getattr(model, "supports_gradient_checkpointing", False):  # of transformers
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+        own: Any = model
+        own.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
         try:
             yield
         finally:
-            model.gradient_checkpointing_disable()
+            own.gradient_checkpointing_disable()
         return
     blocks = repeated_blocks(model)
     if not blocks:

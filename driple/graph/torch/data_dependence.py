@@ -73,7 +73,7 @@ def _place_of_frame(frame: FrameType | None) -> str:
 
 
 def error_words(error: BaseException) -> str:
-    """Type, first line of the message, and the innermost line that is neither PyTorch's nor ours."""
+    """Type, first line of the message, and the innermost line outside of PyTorch and Driple."""
     message = str(error).partition("\n")[0].strip()
     words = f"{type(error).__name__}: {message}" if message else type(error).__name__
     places = [

@@ -1,6 +1,6 @@
 """A place of our own in PyTorch's dispatcher, above autograd: ops there run as a GPU would.
 
-    with dispatch_key(): ...     our kernels of ops are used;  below(): without them, inside a kernel
+    with dispatch_key(): ...     our kernels of ops are used; below(): the kernels that they call
 
 PyTorch chooses kernels by the device of the tensors, and treats `meta` as a device without
 autocast, fused attention and cuDNN. Kernels of ours in this place make those choices for a GPU.

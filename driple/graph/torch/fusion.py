@@ -5,9 +5,9 @@
 The rules are Inductor's, as far as shapes decide them:
   1. Element-wise ops, copies, casts, fills and reductions (sums, norms, softmax, dropout) may join;
      matrix products, convolutions, attention, recurrent layers, pools, sorts and scatters never do.
-  2. An op joins the group of an op that it reads if both run over the same elements: an element-wise
-     op after an element-wise op, a reduction after those that make its input, an element-wise op
-     after the reduction whose result it applies to those elements (a norm).
+  2. An op joins the group of an op that it reads if both run over the same elements: an
+     element-wise op after an element-wise op, a reduction after those that make its input, an
+     element-wise op after the reduction whose result it applies to those elements (a norm).
   3. The group runs where its first op would: all else that a later member reads must have been made
      before that. So groups never wait for each other in a circle.
   4. Forward and backward pass are compiled apart.

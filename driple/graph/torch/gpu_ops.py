@@ -45,6 +45,9 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
     with ExitStack() as stack:
         meta = stack.enter_context(library("aten", "Meta"))
         meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # Without a kernel of the device, autograd takes this norm apart.
+        core: Any = meta.m  # `impl` refuses the op for having a composite kernel as well
+        core.impl("_fused_rms_norm", "Meta", _root_mean_square_norm, False)
         # PyTorch's own takes bfloat16 alone, as did the first kernels.
         meta.impl("_grouped_mm", _grouped_product, allow_override=True)  # type: ignore[no-untyped-call]
         for op, kernel in (
@@ -65,7 +68,7 @@ def _with_casts(op: Any, kernel: Callable[..., Any], lowered: Lowered) -> Callab
     return called
 
 
-def _attention(
+def _attention(  # noqa: PLR0917  # as the op has them
     op: Any,
     query: Tensor,
     key: Tensor,
@@ -133,16 +136,16 @@ def _recurrent(name: str, *, packed: bool) -> Callable[..., Any]:
         if kwargs or args[0].device.type != "meta":
             return op(*args, **kwargs)
         if packed:
-            values, batch_sizes, states, weights, biased, layers, dropout, train, two = args
+            values, batch_sizes, states, weights, _, layers, dropout, train, two = args
             batch_first = False
         else:
-            values, states, weights, biased, layers, dropout, train, two, batch_first = args
+            values, states, weights, _, layers, dropout, train, two, batch_first = args
             batch_sizes = None
         hidden, cell = (states[0], states[1]) if has_cell else (states, None)
-        width = (cell if has_cell else hidden).shape[-1]
+        width = hidden.shape[-1] if cell is None else cell.shape[-1]
         projected = hidden.shape[-1] if hidden.shape[-1] != width else 0
         each = len(weights) // (layers * (2 if two else 1))
-        lengths = [] if batch_sizes is None else _lengths(batch_sizes, values, hidden)
+        lengths = [] if batch_sizes is None else _lengths(batch_sizes, hidden)
         buffer = weights[0].detach()  # stands for the one that all weights lie in
         made = _aten._cudnn_rnn(
             values, list(weights), each, buffer, hidden, cell, _MODES[name], width, projected,
@@ -153,7 +156,7 @@ def _recurrent(name: str, *, packed: bool) -> Callable[..., Any]:
     return kernel
 
 
-def _lengths(batch_sizes: Tensor, values: Tensor, hidden: Tensor) -> list[int]:
+def _lengths(batch_sizes: Tensor, hidden: Tensor) -> list[int]:
     """Samples of each step of a packed sequence; without their values, as many as the batch."""
     if batch_sizes.device.type != "meta":
         return [int(one) for one in batch_sizes.tolist()]
@@ -161,7 +164,7 @@ def _lengths(batch_sizes: Tensor, values: Tensor, hidden: Tensor) -> list[int]:
     return [int(hidden.shape[1])] * steps
 
 
-def _recurrent_gradients(
+def _recurrent_gradients(  # noqa: PLR0917  # as the op has them
     values: Tensor,
     weight: Sequence[Tensor],
     weight_stride0: int,
@@ -180,6 +183,16 @@ def _recurrent_gradients(
     )
 
 
+def _root_mean_square_norm(
+    values: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None
+) -> tuple[Tensor, Tensor]:
+    """Shapes of a norm by the root of the mean square: the result, and the root of each row."""
+    rows = values.dim() - len(normalized_shape)
+    kept = (*values.shape[:rows], *(1 for _ in normalized_shape))
+    wide = torch.float32 if values.dtype in {torch.float16, torch.bfloat16} else values.dtype
+    return torch.empty_like(values), values.new_empty(kept, dtype=wide)
+
+
 def _grouped_product(
     left: Tensor,
     right: Tensor,
@@ -189,8 +202,8 @@ def _grouped_product(
 ) -> Tensor:
     """Shape of products of groups of rows, one group for each expert."""
     if left.dim() == right.dim() == 2:
-        groups = 1 if offs is None else offs.shape[0]
-        shape = (groups, left.shape[0], right.shape[1])
+        groups = 1 if offs is None else int(offs.shape[0])
+        shape: tuple[int, ...] = (groups, left.shape[0], right.shape[1])
     elif left.dim() == 2:
         shape = (left.shape[0], right.shape[-1])
     elif right.dim() == 2:

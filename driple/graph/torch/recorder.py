@@ -214,7 +214,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
 
     def _numbered(self, path: str | None) -> str | None:
         if path is not None:
-            self._path_of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, path)
+            self._path_of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, path)
         return path
 
     def _path_of_backward(self) -> tuple[str | None, bool]:
@@ -223,7 +223,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         if node is None:  # gradients of two readers are added up, right after the second
             return self._last_path, False
         if node.name().endswith(_ACCUMULATION):
-            return self._owner.get(id(node.variable)), True
+            return self._owner.get(id(getattr(node, "variable", None))), True
         sequence = node._sequence_nr()
         for earlier in range(sequence, sequence - _NODES_OF_AN_OP, -1):
             if earlier in self._path_of_sequence:

@@ -54,10 +54,9 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     trained = [one for one in model.parameters() if one.requires_grad]
     with cast_model(model, options.precision):
         update = update_of(trained, options)
-        return recorded_step(
-            model, cast_batch(batch, options.precision), loss, options, update,
-            UPDATE_KINDS[options.optimizer_name],
-        )  # fmt: skip
+        kind = UPDATE_KINDS[options.optimizer_name]
+        given = cast_batch(batch, options.precision)
+        return recorded_step(model, given, loss, options, update=update, update_kind=kind)
 
 
 def recorded_step(
@@ -65,6 +64,7 @@ def recorded_step(
     batch: Any,
     loss: Loss | None,
     options: StepOptions,
+    *,
     update: OptimizerUpdate,
     update_kind: str,
 ) -> OpGraph:
@@ -84,6 +84,8 @@ def recorded_step(
     with gpu_autocast(), _capability(options), _gradients(model, options):
         recorder = StepRecorder(model, tf32=options.precision == "tf32")
         given = [recorder.before_step(one) for one in tensors]
+        scale = torch.empty((), device=device)
+        recorder.before_step(scale)
         try:
             with (
                 checkpointed(model, options.activation_checkpointing, recorder.within),
@@ -92,7 +94,7 @@ def recorded_step(
                 with autocast_of(options.precision):
                     found = (loss or _own_loss)(_called(model, batch))
                 if options.precision == "amp-fp16":
-                    found = found * torch.full((), 65536.0, device=found.device)
+                    found = found * scale
                 found.backward()  # type: ignore[no-untyped-call]
                 del found
         except DripleError:

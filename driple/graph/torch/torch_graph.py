@@ -41,4 +41,4 @@ def graph_of_step(
     options = StepOptions(precision="tf32")
     sizes = [one.nbytes for one in model.parameters() if one.requires_grad]
     known = update_of_kinds({update: len(sizes)}, sum(sizes))
-    return recorded_step(model, inputs, loss, options, known, update)
+    return recorded_step(model, inputs, loss, options, update=known, update_kind=update)
