@@ -162,13 +162,14 @@ def shipped_closed_forms() -> ClosedForms:
 def work_of(job: PreparedJob) -> Work:
     """What a job's step computes and sends.
 
-    The backward pass begins with the first op, in order of execution, of a type made for gradients.
+    The backward pass begins with the first op, in order of execution, of a kind made for gradients.
 
     Raises:
         GraphError: the graph does not tell what its ops compute on.
     """
     graph, cost = job.graph, job.cost
-    backward = [i for i in job.order.tolist() if _is_gradient(graph.op_types[i])]
+    is_gradient = [op.kind.endswith("_gradient") for op in graph.signatures]
+    backward = [i for i in job.order.tolist() if is_gradient[graph.signature_of[i]]]
     place = np.empty(graph.num_nodes, dtype=np.int64)
     place[job.order] = np.arange(len(job.order))
     is_forward = place < (place[backward[0]] if backward else graph.num_nodes)
@@ -182,10 +183,6 @@ def work_of(job: PreparedJob) -> Work:
         unknown=cost.unknown,
         unknown_share=_share_of_unknown(job, cost),
     )
-
-
-def _is_gradient(op_type: str) -> bool:
-    return "Backprop" in op_type or op_type.endswith(("Grad", "GradV2", "GradV3"))
 
 
 def _share_of_unknown(job: PreparedJob, cost: GraphCost) -> float:

@@ -71,19 +71,19 @@ def read_ops(folder: Path) -> list[PublishedOp]:
 def _product(row: Row) -> tuple[str, OpSignature]:
     b, m, n, k = (int(row[name]) for name in "bmnk")
     if row["op"] == "linear":
-        return "linear", _op("MatMul", ((b * m, k), (k, n)), (b * m, n))
-    return row["op"], _op("BatchMatMulV2", ((b, m, k), (b, k, n)), (b, m, n))
+        return "linear", _op("matmul", ((b * m, k), (k, n)), (b * m, n))
+    return row["op"], _op("batch_matmul", ((b, m, k), (b, k, n)), (b, m, n))
 
 
 def _elementwise(row: Row) -> tuple[str, OpSignature] | None:
-    kinds = {"add": ("AddV2", 2), "relu": ("Relu", 1), "softmax": ("Softmax", 1)}
+    kinds = {"add": ("add", 2), "relu": ("relu", 1), "softmax": ("softmax", 1)}
     if row["op"] not in kinds:
         return None  # layer normalisation, which TensorFlow has no op for
-    op_type, num_inputs = kinds[row["op"]]
+    kind, num_inputs = kinds[row["op"]]
     shape = (int(row["b"]), int(row["h"]))
-    return row["op"], _op(op_type, (shape,) * num_inputs, shape)
+    return row["op"], _op(kind, (shape,) * num_inputs, shape)
 
 
-def _op(op_type: str, inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> OpSignature:
+def _op(kind: str, inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> OpSignature:
     read = tuple(Tensor(shape, _FLOAT) for shape in inputs)
-    return OpSignature(op_type, read, (Tensor(output, _FLOAT),))
+    return OpSignature(kind, read, (Tensor(output, _FLOAT),))

@@ -22,4 +22,4 @@ def show_job(job: Job, *, json: bool) -> None:
             print(doubt)
     for remark in report.notes[len(report.doubts) :]:
         note(remark)
-    note_unknown_costs(job.op_types_without_cost)
+    note_unknown_costs(job.op_types_without_cost, job.cost.without_formula)

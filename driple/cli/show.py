@@ -34,14 +34,17 @@ def note(message: str) -> None:
     print(f"driple: {one_line(message)}", file=sys.stderr)
 
 
-def note_unknown_costs(unknown: Mapping[str, int]) -> None:
-    """Which ops have no formula or lack its shapes, and how many; nothing if there are none."""
-    if not unknown:
-        return
-    from driple.graph.cost import has_formula
+def note_unknown_costs(unknown: Mapping[str, int], without_formula: Container[str]) -> None:
+    """Which ops have no formula or lack its shapes, and how many; nothing if there are none.
 
+    Args:
+        unknown: number of ops of each op type whose cost is unknown.
+        without_formula: those of them that have no formula.
+    """
     for shapes, words in ((False, "ops without a formula"), (True, "ops whose shapes are unknown")):
-        named = [f"{op} ({n})" for op, n in unknown.items() if has_formula(op) is shapes]
+        named = [
+            f"{op} ({n})" for op, n in unknown.items() if (op not in without_formula) is shapes
+        ]
         if named:
             note(f"{words}, counted without FLOPs: {', '.join(named)}")
 

@@ -19,8 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import DatasetError, GraphError
-from driple.graph.opgraph import LAYOUTS, OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.opgraph import FRAMEWORKS, LAYOUTS, OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.opkind import family_of
+from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import signatures_from_json, signatures_to_json
+from driple.graph.tf.op_kinds import kind_of_op_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +35,9 @@ REPORT_COLUMN = "report"
 SIGNATURES_COLUMN = "signatures"
 # What a graph says as a whole; it lies with the report. Files of earlier versions have none of it.
 _SAID = ("is_training", "layout")
+_FRAMEWORK = "framework"
+_MARK = "@"  # before the kind of a remote op whose name is not TensorFlow's
+_USUAL = FRAMEWORKS[0]
 TEXT_LISTS = ("names", "op_types", "devices", "remote_op_types")
 NUMBER_LISTS = {
     "edge_sources": "int32",
@@ -71,7 +77,13 @@ def graphs_to_table(graphs: Mapping[str, OpGraph]) -> tuple[pa.Table, dict[str, 
         numbers = [_numbers(graph, name) for graph in rows]
         columns[name] = pa.array(numbers, pa.list_(pa.type_for_alias(kind)))
     reports = [
-        json.dumps({**asdict(graph.report), **{name: getattr(graph, name) for name in _SAID}})
+        json.dumps(
+            {
+                **asdict(graph.report),
+                **{name: getattr(graph, name) for name in _SAID},
+                **({} if graph.framework == _USUAL else {_FRAMEWORK: graph.framework}),
+            }
+        )
         for graph in rows
     ]
     told = [signatures_to_json(graph.signatures) for graph in rows]
@@ -113,9 +125,25 @@ def graphs_from_table(table: pa.Table, file: Path) -> dict[str, OpGraph]:
 
 def _texts(graph: OpGraph, name: str) -> tuple[str, ...]:
     if name == "remote_op_types":
-        return tuple(ops.op_type for ops in graph.remote)
+        return tuple(_remote_name(ops) for ops in graph.remote)
     texts: tuple[str, ...] = getattr(graph, name)
     return texts
+
+
+def _remote_name(ops: RemoteOps) -> str:
+    """TensorFlow's op type, whose kind is known by it; otherwise `@`, the kind, and the op type."""
+    if kind_of_op_type(ops.op_type) == ops.kind and not ops.op_type.startswith(_MARK):
+        return ops.op_type
+    return f"{_MARK}{ops.kind} {ops.op_type}"
+
+
+def _op_type_and_kind(stored: str) -> tuple[str, str]:
+    """The inverse of `_remote_name`."""
+    if not stored.startswith(_MARK):
+        return stored, kind_of_op_type(stored)
+    kind, _, op_type = stored.removeprefix(_MARK).partition(" ")
+    family_of(kind)  # that there is one
+    return op_type, kind
 
 
 def _numbers(graph: OpGraph, name: str) -> npt.NDArray[Any]:
@@ -174,7 +202,13 @@ def _graph(
     _check_positions("signatures", signature_of, len(table))
     if len(signature_of):  # empty in a graph that does not tell
         _check_lengths("nodes", num_nodes, (signature_of, numbers["executions"]))
-    remote = zip(texts["remote_op_types"], *(array.tolist() for array in per_remote), strict=True)
+    names = map(_op_type_and_kind, texts["remote_op_types"])
+    remote_rows = zip(names, *(array.tolist() for array in per_remote), strict=True)
+    remote = tuple(
+        RemoteOps(op_type=op_type, kind=kind, num_nodes=nodes, tensor_bytes=size)
+        for (op_type, kind), nodes, size in remote_rows
+    )
+    traffic, reported = _traffic(numbers, num_nodes), _report(report)
     return OpGraph(
         names=texts["names"],
         op_types=texts["op_types"],
@@ -183,12 +217,10 @@ def _graph(
         is_control=numbers["is_control"],
         tensor_elements=numbers["tensor_elements"],
         tensor_bytes=numbers["tensor_bytes"],
-        remote=tuple(
-            RemoteOps(op_type=op_type, num_nodes=nodes, tensor_bytes=size)
-            for op_type, nodes, size in remote
-        ),
-        traffic=_traffic(numbers, num_nodes),
-        report=_report(report),
+        remote=remote,
+        traffic=traffic,
+        report=reported,
+        update=update_of_remote(remote, traffic, reported.state_bytes),
         **_said(report),
         signatures=table,
         signature_of=signature_of,
@@ -229,6 +261,10 @@ def _said(text: str) -> dict[str, Any]:
     """Whether it is a training step, and its layout, as far as they are stored."""
     stored = json.loads(text)
     found = {name: stored[name] for name in _SAID if name in stored}
+    if _FRAMEWORK in stored:
+        found[_FRAMEWORK] = stored[_FRAMEWORK]
+    if found.get(_FRAMEWORK, _USUAL) not in FRAMEWORKS:
+        raise ValueError(f"it is of the framework {str(found[_FRAMEWORK])[:40]!r}")
     if found.get("layout", LAYOUTS[0]) not in LAYOUTS or found.get("is_training", True) not in (
         True,
         False,

@@ -18,6 +18,7 @@ from driple.dataset.store import EXAMPLES_FILE, read_dataset
 from driple.dataset.tables import read_table
 from driple.errors import DatasetError
 from driple.graph.opgraph import OpGraph
+from driple.graph.optimizers import optimizer_of_kind
 from driple.trace.targets import TARGET_NAMES
 
 __all__ = ["Found", "StoredLabels", "find_graph", "find_measured_step", "read_labels"]
@@ -99,12 +100,16 @@ def _ops_of(graph: OpGraph) -> Iterable[tuple[str, str, int]]:
     return zip(graph.names, graph.op_types, graph.tensor_bytes.tolist(), strict=True)
 
 
+# Updates of optimizers that Driple does not know, and of gradients that servers add up.
+_OTHER_UPDATES = frozenset({"update_other", "gradient_accumulator", "accumulate_gradient"})
+
+
 def _updates_of(graph: OpGraph) -> dict[str, int]:
     """Number of ops of each optimizer, and of accumulators of gradients, that run elsewhere."""
     return {
         ops.op_type: ops.num_nodes
         for ops in graph.remote
-        if "Apply" in ops.op_type or "ConditionalAccumulator" in ops.op_type
+        if optimizer_of_kind(ops.kind) or ops.kind in _OTHER_UPDATES
     }
 
 

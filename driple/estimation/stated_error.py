@@ -21,9 +21,12 @@ from driple.cluster.topology import Topology, topology_of
 from driple.codec import Json, json_field, to_dict
 from driple.comm.registry import scheme_named
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
-from driple.graph.cost import CONVOLUTION_KINDS, PRODUCTS, GraphCost, cost_of_graph, kind_of
+from driple.graph.cost import GraphCost, cost_of_graph
+from driple.graph.cost.products import CONVOLUTIONS, FILTER_GRADIENTS, INPUT_GRADIENTS, window_of
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
+from driple.graph.signature import OpSignature
 from driple.simulate.calibration import Calibration, shipped_calibration
 
 __all__ = ["JobKind", "StatedError", "job_kind", "stated_error"]
@@ -32,6 +35,11 @@ __all__ = ["JobKind", "StatedError", "job_kind", "stated_error"]
 # AlexNet's with two images. tests/simulate/test_stated_error.py takes them from the runs again.
 LEAST_CONVOLUTION_SHARE, LEAST_PRODUCT_FLOPS = 0.9, 0.4e9
 _HALF = (NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"])
+_PLAIN = CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS
+_DEPTHWISE = frozenset(
+    {"depthwise_conv", "depthwise_conv_input_gradient", "depthwise_conv_filter_gradient"}
+)
+_FLAT_WINDOW = 4  # sides of a window of two dimensions, channels in and out
 _ENOUGH_RUNS = 5  # of one device, for an error of its own
 _MOST_NAMED = 4
 _NOT_CHECKED = "this answer was not checked against any published run of this kind"
@@ -106,10 +114,13 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
         return JobKind(unlike="it has no convolution or matrix product of a known size")
     in_half = [_output_type(graph, node) in _HALF for node in range(graph.num_nodes)]
     half = sum(one for one, low in zip(flops, in_half, strict=True) if low) > total / 2
+    plain_ops = [_is_plain(op) for op in graph.signatures]
     plain = sum(
-        one for one, op_type in zip(flops, graph.op_types, strict=True) if _is_plain(op_type)
+        one
+        for one, number in zip(flops, graph.signature_of.tolist(), strict=True)
+        if plain_ops[number]
     )
-    if any("Depthwise" in op_type for op_type in graph.op_types):
+    if graph.nodes_of(_DEPTHWISE).any():
         return JobKind(half=half, unlike="no published run has depthwise convolutions")
     if plain < LEAST_CONVOLUTION_SHARE * total:
         return JobKind(
@@ -303,18 +314,19 @@ def _rate(link: str) -> float:
     return link_named(link).bytes_per_s
 
 
-def _is_plain(op_type: str) -> bool:
+def _is_plain(op: OpSignature) -> bool:
     """A 2-D convolution over all channels, or one of its gradients."""
-    return op_type.startswith("Conv2D") and kind_of(op_type) in CONVOLUTION_KINDS
+    window = window_of(op) if op.kind in _PLAIN else None
+    return op.kind in _PLAIN and (window is None or len(window) == _FLAT_WINDOW)
 
 
 def _product_flops(graph: OpGraph, cost: GraphCost) -> list[float]:
     """FLOPs of each convolution and matrix product in a step, 0 of all other nodes."""
     flops: npt.NDArray[np.float64] = cost.flops * cost.executions
-    kinds = {op_type: kind_of(op_type) in PRODUCTS for op_type in set(graph.op_types)}
+    is_product = [family_of(op.kind) in PRODUCT_FAMILIES for op in graph.signatures]
     return [
-        one if kinds[op_type] else 0.0
-        for one, op_type in zip(flops.tolist(), graph.op_types, strict=True)
+        one if is_product[number] else 0.0
+        for one, number in zip(flops.tolist(), graph.signature_of.tolist(), strict=True)
     ]
 
 

@@ -16,21 +16,23 @@ import numpy.typing as npt
 from driple.dataset.example import Example
 from driple.errors import DatasetError
 from driple.features.pregrouped import GroupedGraph
-from driple.graph.cost import KINDS, cost_by_kind, cost_of_graph
+from driple.graph.cost import cost_by_family, cost_of_graph
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import FAMILIES
+from driple.graph.optimizers import optimizer_of_kind
 
 __all__ = ["SUMMARY_NAMES", "Summaries", "summary_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
 # Ops with which parameter servers apply a gradient; one of them identifies the optimizer.
-_OPTIMIZERS = ("GradientDescent", "Momentum", "Adam", "RMSProp")
+_OPTIMIZERS = ("sgd", "momentum", "adam", "rmsprop")
 # In synchronous training servers accumulate the gradients of all workers before they apply them.
-_ACCUMULATOR = "ConditionalAccumulator"
-_LOSS = "SoftmaxCrossEntropyWithLogits"
+_ACCUMULATOR = "gradient_accumulator"
+_LOSSES = frozenset({"cross_entropy", "soft_cross_entropy"})
 
-# The columns of `cost_by_kind`.
-_OF_KINDS = ("flops", "memory_bytes", "executions", "left_elements")
+# The columns of `cost_by_family`.
+_OF_FAMILIES = ("flops", "memory_bytes", "executions", "left_elements")
 _TOTALS = (
     "flops",
     "memory_bytes",
@@ -50,10 +52,10 @@ _TOTALS = (
     "loss_rows",
 )
 SUMMARY_NAMES = (
-    *(f"{what}_{kind}" for what in _OF_KINDS for kind in KINDS),
+    *(f"{what}_{family}" for what in _OF_FAMILIES for family in FAMILIES),
     *_TOTALS,
     "is_sync",
-    *(f"is_{name.lower()}" for name in _OPTIMIZERS),
+    *(f"is_{name}" for name in _OPTIMIZERS),
 )
 
 
@@ -72,7 +74,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
         GraphError: the graph lacks the signatures of its ops.
     """
     cost = cost_of_graph(graph)
-    by_kind = cost_by_kind(graph, cost)
+    by_family = cost_by_family(graph, cost)
     sizes = graph.tensor_bytes.astype(np.float64)
     totals = {
         "flops": cost.total_flops,
@@ -92,7 +94,7 @@ def summary_of(graph: OpGraph) -> FloatArray:
         "remote_bytes": sum(ops.tensor_bytes for ops in graph.remote),
         "loss_rows": _loss_rows(graph),
     }
-    amounts = np.concatenate([*by_kind, [float(totals[name]) for name in _TOTALS]])
+    amounts = np.concatenate([*by_family, [float(totals[name]) for name in _TOTALS]])
     return np.concatenate([np.log1p(amounts), _flags(graph)])
 
 
@@ -130,14 +132,14 @@ def _loss_rows(graph: OpGraph) -> int:
     rows = [
         (signature.inputs[0].shape or (0,))[0]
         for number, signature in enumerate(graph.signatures)
-        if counts[number] and signature.op_type.endswith(_LOSS) and signature.inputs
+        if counts[number] and signature.kind in _LOSSES and signature.inputs
     ]
     return max(0, *rows) if rows else 0
 
 
 def _flags(graph: OpGraph) -> FloatArray:
-    remote = [ops.op_type for ops in graph.remote]
-    is_sync = any(_ACCUMULATOR in op_type for op_type in remote)
-    optimizers = [any(op_type.endswith(f"Apply{name}") for op_type in remote)
-                  for name in _OPTIMIZERS]  # fmt: skip
+    kinds = {ops.kind for ops in graph.remote}
+    is_sync = _ACCUMULATOR in kinds
+    used = {optimizer_of_kind(kind) for kind in kinds}
+    optimizers = [name in used for name in _OPTIMIZERS]
     return np.array([is_sync, *optimizers], dtype=np.float64)

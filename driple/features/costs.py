@@ -1,7 +1,7 @@
 """Costs of a training step, of each group and of the whole graph (ours).
 
     OpGraph --cost_of_graph--> FLOPs, bytes, executions, left elements of each node
-            --> sums over groups [M, 4], logarithms of sums over kinds of ops and of the traffic [C]
+            --> sums over groups [M, 4], logarithms of sums over families and of the traffic [C]
 
 Sizes alone do not distinguish a convolution from an addition of the same size; these sums do.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from driple.graph.cost import KINDS, PRODUCTS, GraphCost, cost_by_kind, flops_of_update
+from driple.graph.cost import GraphCost, cost_by_family, flops_of_update
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import FAMILIES, PRODUCT_FAMILIES
 from driple.graph.placement import server_bytes
 
 __all__ = ["COST_CONTEXT_NAMES", "COST_FEATURE_NAMES", "cost_context", "group_costs"]
@@ -21,10 +22,10 @@ FloatArray = npt.NDArray[np.float64]
 
 COST_FEATURE_NAMES = ("flops", "moved_bytes", "executions", "left_elements")
 COST_CONTEXT_NAMES = (
-    *(f"flops_{kind}" for kind in PRODUCTS),
-    *(f"left_elements_{kind}" for kind in PRODUCTS),
-    *(f"bytes_{kind}" for kind in KINDS),
-    *(f"executions_{kind}" for kind in KINDS),
+    *(f"flops_{family}" for family in PRODUCT_FAMILIES),
+    *(f"left_elements_{family}" for family in PRODUCT_FAMILIES),
+    *(f"bytes_{family}" for family in FAMILIES),
+    *(f"executions_{family}" for family in FAMILIES),
     "total_flops",
     "total_bytes",
     "repeated_executions",
@@ -36,11 +37,7 @@ COST_CONTEXT_NAMES = (
     "updates",
     "update_flops",
 )
-_ACCUMULATORS = (
-    "ResourceAccumulatorApplyGradient",
-    "AccumulatorApplyGradient",
-    "SparseAccumulatorApplyGradient",
-)
+_ADDS_GRADIENT = "accumulate_gradient"
 _BYTES_OF_PARAMETER = 4
 
 
@@ -70,12 +67,12 @@ def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> Float
         cost: costs of the graph.
         num_servers: parameter servers that hold the variables; a step waits for the fullest.
     """
-    flops, moved, runs, left = cost_by_kind(graph, cost)
+    flops, moved, runs, left = cost_by_family(graph, cost)
     accumulators, updates, update_flops = _of_servers(graph)
     sent = float(graph.sent_bytes)
     values = [
-        *flops[: len(PRODUCTS)],
-        *left[: len(PRODUCTS)],
+        *flops[: len(PRODUCT_FAMILIES)],
+        *left[: len(PRODUCT_FAMILIES)],
         *moved,
         *runs,
         flops.sum(),
@@ -95,16 +92,16 @@ def cost_context(graph: OpGraph, cost: GraphCost, num_servers: int = 1) -> Float
 def _of_servers(graph: OpGraph) -> tuple[int, int, float]:
     """Gradient accumulators (none in asynchronous training), updates, and what these compute.
 
-    Updates behind resource handles have no output that shows their size: those of the op type that
+    Updates behind resource handles have no output that shows their size: those of the kind that
     has most are taken for updates of all that the worker reads.
     """
     accumulators, updates, flops = 0, 0, 0.0
-    unsized = [ops for ops in graph.remote if flops_of_update(ops.op_type) and not ops.tensor_bytes]
+    unsized = [ops for ops in graph.remote if flops_of_update(ops.kind) and not ops.tensor_bytes]
     main = max(unsized, key=lambda ops: ops.num_nodes, default=None)
     for ops in graph.remote:
-        if ops.op_type in _ACCUMULATORS:
+        if ops.kind == _ADDS_GRADIENT:
             accumulators += ops.num_nodes
-        each = flops_of_update(ops.op_type)
+        each = flops_of_update(ops.kind)
         if each:
             updates += ops.num_nodes
             updated = graph.received_bytes if ops is main else ops.tensor_bytes

@@ -1,6 +1,7 @@
 """The three features of a group and the vector of the whole graph (paper, section 3.1.2).
 
-    op types -> table (share of each op type among all nodes) -> op-type encoding of each node
+    op types (TensorFlow's: `op_names`) -> table (share of each op type among all nodes)
+    table -> op-type encoding of each node
     nodes + groups -> [encoding, tensor bytes, number of nodes], summed over each group
 
 The table is made once, when a data set is encoded, and travels in the checkpoint; an op type that
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.errors import DatasetError, MissingExtraError, install_hint
+from driple.features.op_names import op_type_names, remote_names
 from driple.graph.opgraph import OpGraph
 
 __all__ = [
@@ -52,9 +54,8 @@ def fit_op_type_table(graphs: Iterable[OpGraph]) -> dict[str, float]:
     """
     counts: Counter[str] = Counter()
     for graph in graphs:
-        counts.update(graph.op_type_counts())
-        for ops in graph.remote:
-            counts[ops.op_type] += ops.num_nodes
+        counts.update(op_type_names(graph))
+        counts.update(remote_names(graph))
     counts = +counts
     if not counts:
         raise DatasetError("no nodes to make the op-type table of; give at least one graph")
@@ -88,7 +89,7 @@ def group_features(
     inside = groups >= 0
     index = groups[inside]
     columns = (
-        _encode(graph.op_types, table)[inside],
+        _encode(op_type_names(graph), table)[inside],
         graph.tensor_bytes[inside].astype(np.float64),
         np.ones(len(index)),
     )
@@ -101,14 +102,16 @@ def context_vector(graph: OpGraph, table: Mapping[str, float]) -> npt.NDArray[np
     Returns:
         Shape [9]; `op_types` and `remote_op_types` are sums of op-type encodings.
     """
-    remote_encoding = sum(table.get(ops.op_type, 0.0) * ops.num_nodes for ops in graph.remote)
+    remote_encoding = sum(
+        table.get(name, 0.0) * count for name, count in remote_names(graph).items()
+    )
     values = [
         graph.num_nodes,
         graph.num_edges,
         graph.tensor_bytes.sum(dtype=np.float64),
         sum(ops.num_nodes for ops in graph.remote),
         sum(ops.tensor_bytes for ops in graph.remote),
-        _encode(graph.op_types, table).sum(),
+        _encode(op_type_names(graph), table).sum(),
         remote_encoding,
         graph.sent_bytes,
         graph.received_bytes,
@@ -118,10 +121,9 @@ def context_vector(graph: OpGraph, table: Mapping[str, float]) -> npt.NDArray[np
 
 def unknown_op_types(graph: OpGraph, table: Mapping[str, float], *, remote: bool) -> dict[str, int]:
     """Number of ops of each type that the table lacks; remote ops count, too, if `remote`."""
-    counts = graph.op_type_counts()
+    counts = Counter(op_type_names(graph))
     if remote:
-        for ops in graph.remote:
-            counts[ops.op_type] += ops.num_nodes
+        counts.update(remote_names(graph))
     return {op_type: counts[op_type] for op_type in sorted(counts) if op_type not in table}
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 
 from driple.features.pregrouped import AnyGraph
-from driple.graph.cost import GraphCost, kind_of
+from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import family_of
 
 __all__ = ["FACT_WORDS", "graph_facts"]
 
@@ -43,10 +44,10 @@ def graph_facts(graph: AnyGraph, cost: GraphCost | None = None) -> dict[str, flo
 
 def _batch_size(graph: OpGraph) -> int | None:
     """The usual first dimension of what convolutions read, or else of what a softmax reads."""
-    for kind in ("convolution", "softmax"):
+    for family in ("convolution", "softmax"):
         found: Counter[int] = Counter()
         for signature in graph.signatures:
-            if kind_of(signature.op_type) == kind and signature.inputs:
+            if family_of(signature.kind) == family and signature.inputs:
                 shape = signature.inputs[0].shape
                 if shape and shape[0] > 0:
                     found[shape[0]] += 1

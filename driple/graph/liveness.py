@@ -12,34 +12,33 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from driple.graph.cost.updates import UPDATES
 from driple.graph.opgraph import OpGraph
 
 __all__ = ["executed_nodes"]
 
-# Updates; a bare Assign sets a variable before any step.
-_UPDATES = (
-    "Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "AssignAdd", "AssignSub",
-    "Scatter", "ResourceScatter",
+# Kinds of ops that change a variable; a bare `assign` sets one before any step.
+_UPDATES = frozenset(
+    {*UPDATES, "update_other", "assign_sum", "assign_sum_to_handle", "scatter_add",
+     "scatter_arithmetic", "scatter_write"}
 )  # fmt: skip
 # Ops that Grappler's dependency optimizer keeps for what they do, if anything waits for them.
 _ACTS = frozenset(
     {
-        "Assert", "Assign", "AssignVariableOp", "CheckNumerics", "CheckNumericsV2",
-        "CollectiveReduce", "CollectiveReduceV2", "HorovodAllreduce", "HorovodBroadcast",
-        "NcclAllReduce", "Print", "PrintV2", "PyFunc", "PyFuncStateless", "EagerPyFunc",
-        "_Send", "_HostSend",
+        "all_reduce", "assign", "assign_to_handle", "broadcast_parameters", "check", "check_inf",
+        "host_send", "print", "python_call", "send",
     }
 )  # fmt: skip
 
 
 def executed_nodes(graph: OpGraph) -> npt.NDArray[np.bool_]:
     """Whether each node runs, shape [num_nodes]; all do in a graph without updates and traffic."""
-    step = np.array([kind.startswith(_UPDATES) for kind in graph.op_types], dtype=np.bool_)
+    step = graph.nodes_of(_UPDATES)
     step[graph.traffic.senders] = True
     if not step.any():
         return np.ones(graph.num_nodes, dtype=np.bool_)
     reached = _leading_to(step, graph.edges)
-    acts = np.array([kind in _ACTS for kind in graph.op_types], dtype=np.bool_)
+    acts = graph.nodes_of(_ACTS)
     return _leading_to(step | (acts & reached), graph.edges[~graph.is_control])
 
 

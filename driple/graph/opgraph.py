@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -13,9 +13,12 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.signature import OpSignature
 from driple.graph.step_facts import OptimizerUpdate, ParameterTable, TensorLifetimes
+from driple.graph.tf.op_kinds import kind_of_op_type
 
 __all__ = [
+    "FRAMEWORKS",
     "LAYOUTS",
+    "Framework",
     "Layout",
     "OpGraph",
     "ReadReport",
@@ -25,11 +28,13 @@ __all__ = [
 ]
 
 # Ops of synchronous training: sums of gradients, and tokens for the other workers.
-_ADDS_UP = ("ConditionalAccumulator", "ResourceConditionalAccumulator", "AccumulatorTakeGradient")
-_TOKENS = ("QueueEnqueue", "QueueEnqueueV2")
+_WAITS = frozenset({"gradient_accumulator", "take_gradient", "queue_enqueue"})
 # What a graph says of servers: it names some; no device at all; one machine; an all-reduce.
 Layout = Literal["servers", "unplaced", "one_machine", "all_reduce"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
+# Whose op types a graph's nodes have.
+Framework = Literal["tensorflow", "pytorch", "onnx"]
+FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,14 +111,22 @@ class RemoteOps:
     """All nodes of one op type that were left out, since they run elsewhere.
 
     Attributes:
-        op_type: op type, such as `ApplyAdam`.
+        op_type: the framework's op type, such as `ApplyAdam`.
+        kind: kind of op, such as `update_adam`.
         num_nodes: how many there are.
         tensor_bytes: bytes of all their outputs together.
     """
 
     op_type: str
+    kind: str
     num_nodes: int
     tensor_bytes: int
+
+    @classmethod
+    def of_op_type(cls, op_type: str, *, num_nodes: int, tensor_bytes: int) -> RemoteOps:
+        """Those of an op type of TensorFlow, such as `ApplyAdam`."""
+        kind = kind_of_op_type(op_type)
+        return cls(op_type=op_type, kind=kind, num_nodes=num_nodes, tensor_bytes=tensor_bytes)
 
 
 def _no_int8() -> npt.NDArray[np.int8]:
@@ -190,7 +203,8 @@ class OpGraph:
 
     Attributes:
         names: node names, unique.
-        op_types: op type of each node, such as `Conv2D`.
+        op_types: the framework's own op type of each node: TensorFlow's `Conv2D`, PyTorch's
+            `aten::convolution`, ONNX's `Conv`. What an op does is in its signature's kind.
         devices: device string of each node, as in the file; empty if it has none.
         edges: shape [num_edges, 2], int32, (source, destination) positions in `names`.
         is_control: shape [num_edges], bool, true for control edges.
@@ -206,6 +220,7 @@ class OpGraph:
         executions: shape [num_nodes], int64, runs of each node in a step: 1 outside of loops.
         is_training: whether it is a training step, with gradients.
         layout: what the graph says of servers.
+        framework: whose names `op_types` are.
         parameters: parameters, who reads them and who computes their gradients.
         update: the optimizer's update.
         phases: shape [num_nodes], int8, a `Phase` each; empty if unknown.
@@ -231,6 +246,7 @@ class OpGraph:
     executions: npt.NDArray[np.int64] = field(default_factory=_no_int64)
     is_training: bool = True
     layout: Layout = "servers"
+    framework: Framework = "tensorflow"
     parameters: ParameterTable = field(default_factory=ParameterTable)
     update: OptimizerUpdate = field(default_factory=OptimizerUpdate)
     phases: npt.NDArray[np.int8] = field(default_factory=_no_int8)
@@ -264,8 +280,7 @@ class OpGraph:
         the others' queues when its updates are done, as tf_cnn_benchmarks does. (Queues of inputs
         are filled by threads of their own, not by a step.)
         """
-        waits = (ops.op_type in _ADDS_UP or ops.op_type in _TOKENS for ops in self.remote)
-        return self.layout == "all_reduce" or any(waits)
+        return self.layout == "all_reduce" or any(ops.kind in _WAITS for ops in self.remote)
 
     @property
     def num_nodes(self) -> int:
@@ -276,6 +291,39 @@ class OpGraph:
     def num_edges(self) -> int:
         """Number of edges, data and control."""
         return len(self.edges)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kind of each node.
+
+        Raises:
+            GraphError: the graph lacks the signatures of its ops, as in the public Driple data.
+        """
+        self.require_signatures()
+        kinds = [op.kind for op in self.signatures]
+        return tuple(kinds[number] for number in self.signature_of.tolist())
+
+    def nodes_of(self, kinds: Container[str]) -> npt.NDArray[np.bool_]:
+        """Whether each node is of one of some kinds, shape [num_nodes].
+
+        Raises:
+            GraphError: the graph lacks the signatures of its ops.
+        """
+        self.require_signatures()
+        fits = np.array([op.kind in kinds for op in self.signatures], dtype=np.bool_)
+        return fits[self.signature_of]
+
+    def require_signatures(self) -> None:
+        """Refuse a graph that lacks the signatures of its ops, as in the public Driple data.
+
+        Raises:
+            GraphError: it lacks them.
+        """
+        if len(self.signature_of) != self.num_nodes:
+            raise GraphError(
+                "graph holds no shapes of its ops' inputs, which their cost depends on; read it "
+                "from its GraphDef again"
+            )
 
     def op_type_counts(self) -> Counter[str]:
         """Number of nodes of each op type."""

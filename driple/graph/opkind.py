@@ -76,7 +76,7 @@ _KINDS_OF: Mapping[str, str] = MappingProxyType(
             "function_argument no_op enter exit merge switch next_iteration loop_condition check "
             "variable_handle read_variable send receive "
         ),
-        "lists": ("list_handle list_write list_read other_lists "),
+        "lists": ("list_handle list_gradient list_write list_read other_lists "),
         "elementwise": (
             # Element by element.
             "elementwise abs add add_n bias_add sub mul div floor_div modulo maximum minimum pow "
@@ -102,9 +102,9 @@ _KINDS_OF: Mapping[str, str] = MappingProxyType(
             "slice_gradient slice_write pad pad_gradient transpose tile broadcast_to complex_copy "
             "reverse roll shuffle permutation diagonal diagonal_part band_part space_to_depth "
             "extract_patches stitch partition unique set_operation string_to_number table_lookup "
-            "assign assign_to_handle assign_shards cudnn_rnn_weights "
+            "assign assign_to_handle cudnn_rnn_weights "
             # Rows that indices pick.
-            "gather embedding embedding_gradient scatter_new scatter_add scatter_add_rows "
+            "gather embedding embedding_gradient scatter_new scatter_add "
             "scatter_arithmetic scatter_write tensor_scatter tensor_scatter_write "
             "scatter_reduce_rows segment_reduce sparse_segment_reduce histogram sparse_histogram "
             "histogram_fixed sparse_dense_matmul sparse_dense_elementwise sparse_add "
@@ -126,7 +126,7 @@ _KINDS_OF: Mapping[str, str] = MappingProxyType(
             "update_sgd update_momentum update_adagrad update_adagrad_epsilon update_rmsprop "
             "update_centered_rmsprop update_adam update_amsgrad update_adamax update_adadelta "
             "update_adagrad_da update_ftrl update_ftrl_shrinkage update_proximal_sgd "
-            "update_proximal_adagrad update_add_sign update_power_sign update_adamw update_nadam "
+            "update_proximal_adagrad update_add_sign update_power_sign update_adamw "
             "update_adafactor update_lion update_adam8bit update_lamb update_lars update_other "
             "sparse_update_sgd sparse_update_momentum sparse_update_adagrad "
             "sparse_update_adagrad_epsilon sparse_update_rmsprop sparse_update_centered_rmsprop "
@@ -138,12 +138,12 @@ _KINDS_OF: Mapping[str, str] = MappingProxyType(
             "all_reduce all_gather reduce_scatter all_to_all broadcast_parameters collective "
             "host_send transfer "
             # Synchronous training on servers.
-            "gradient_accumulator take_gradient queue_enqueue "
+            "gradient_accumulator accumulate_gradient take_gradient queue_enqueue "
             # Names, values of the program and what the host does.
             "constant_elsewhere debug shape_arithmetic device_argument switch_n check_inf "
             "host_value variable variable_state random_state stage summary print python_call host "
             # Without a kind of their own.
-            "other "
+            "other other_gradient "
         ),
     }
 )

@@ -16,11 +16,13 @@ from typing import Any
 
 from driple.errors import GraphError
 from driple.graph.datatypes import BYTES_OF
+from driple.graph.opkind import KINDS
+from driple.graph.tf.op_kinds import kind_of_op_type, op_type_of_kind
 
 __all__ = ["OpSignature", "Tensor", "signatures_from_json", "signatures_to_json"]
 
 _DEFAULT_BYTES = 4
-_BETWEEN_ROWS = re.compile(r',(?=\["[A-Z_][^"]*",\[)')
+_BETWEEN_ROWS = re.compile(r',(?=\["[A-Z_@][^"]*",\[)')
 # Graphs of a family share most signatures; a data set of 832 graphs has some ten thousands.
 _CACHED = 1 << 17
 
@@ -55,16 +57,38 @@ class OpSignature:
     """All that decides what one execution of an op costs.
 
     Attributes:
-        op_type: such as `Conv2D`.
-        inputs: its data inputs, in order.
+        kind: one of `driple.graph.opkind.KINDS`, such as `conv`.
+        inputs: its data inputs, in the order of the kind's formula, which is TensorFlow's where it
+            has such an op; a filter is [window..., channels in / groups, channels out].
         outputs: its outputs, in order.
         numbers: whole-number attributes that matter, such as `ksize`, sorted by name.
+        variant: TensorFlow's op type where the kind has several and this is not the usual one, so
+            that stored graphs keep their names; no cost depends on it.
     """
 
-    op_type: str
+    kind: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    variant: str = ""
+
+    @classmethod
+    def of_op_type(
+        cls,
+        op_type: str,
+        inputs: tuple[Tensor, ...],
+        outputs: tuple[Tensor, ...],
+        numbers: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    ) -> OpSignature:
+        """The signature of an op of TensorFlow, such as `Conv2D`."""
+        kind = kind_of_op_type(op_type)
+        variant = "" if op_type == op_type_of_kind(kind) else op_type
+        return cls(kind, inputs, outputs, numbers, variant)
+
+    @property
+    def stored_name(self) -> str:
+        """TensorFlow's op type; of a kind that TensorFlow has no op of, `@` and the kind."""
+        return self.variant or op_type_of_kind(self.kind) or f"@{self.kind}"
 
 
 def signatures_to_json(signatures: Iterable[OpSignature]) -> str:
@@ -91,8 +115,8 @@ def signatures_from_json(text: str) -> tuple[OpSignature, ...]:
 def _from_pieces(text: str) -> tuple[OpSignature, ...]:
     """The signatures, each read from its own piece of the text, once however often it occurs.
 
-    A piece ends before the next op type, which begins with a capital or an underscore, as names of
-    attributes usually do not. Were a cut in the wrong place, neither half would be JSON.
+    A piece ends before the next op type, which begins with a capital, an underscore or an `@`, as
+    names of attributes usually do not. Were a cut in the wrong place, neither half would be JSON.
     """
     if not (text.startswith("[") and text.endswith("]")):
         raise ValueError(f"{text[:40]} is no list")
@@ -103,7 +127,7 @@ def _from_pieces(text: str) -> tuple[OpSignature, ...]:
 @lru_cache(maxsize=_CACHED)
 def _to_text(one: OpSignature) -> str:
     row = [
-        one.op_type,
+        one.stored_name,
         [_tensor_row(tensor) for tensor in one.inputs],
         [_tensor_row(tensor) for tensor in one.outputs],
         [[name, list(values)] for name, values in one.numbers],
@@ -117,13 +141,15 @@ def _from_text(text: str) -> OpSignature:
 
 
 def _from_row(row: Sequence[Any]) -> OpSignature:
-    op_type, inputs, outputs, numbers = row
-    return OpSignature(
-        str(op_type),
-        tuple(_tensor(row) for row in inputs),
-        tuple(_tensor(row) for row in outputs),
-        tuple((str(name), tuple(int(n) for n in values)) for name, values in numbers),
-    )
+    name, inputs, outputs, numbers = str(row[0]), *row[1:]
+    read = tuple(_tensor(row) for row in inputs)
+    made = tuple(_tensor(row) for row in outputs)
+    stated = tuple((str(name), tuple(int(n) for n in values)) for name, values in numbers)
+    if not name.startswith("@"):
+        return OpSignature.of_op_type(name, read, made, stated)
+    if name[1:] not in KINDS:
+        raise ValueError(f"{name[:40]!r} is no kind of op that this version knows")
+    return OpSignature(name[1:], read, made, stated)
 
 
 def _tensor_row(tensor: Tensor) -> list[object]:

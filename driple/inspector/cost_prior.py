@@ -18,7 +18,7 @@ import numpy.typing as npt
 from driple.codec import Json, from_json, json_field, to_dict
 from driple.errors import ConfigError
 from driple.features.builder import InspectorInput
-from driple.graph.cost import CONVOLUTION_KINDS
+from driple.graph.opkind import CONVOLUTION_FAMILIES
 from driple.trace.targets import NUM_TARGETS
 
 __all__ = ["LAW_NAMES", "CostPrior"]
@@ -28,14 +28,14 @@ FloatArray = npt.NDArray[np.float64]
 # What the law adds up, by the names of the context; a constant comes last. Few, so that a hundred
 # labels fix them: finer kinds of ops fit better and foretell unseen families worse (decision 0016).
 LAW_NAMES: tuple[tuple[str, ...], ...] = (
-    tuple(f"flops_{kind}" for kind in CONVOLUTION_KINDS),
+    tuple(f"flops_{kind}" for kind in CONVOLUTION_FAMILIES),
     ("flops_matmul",),
-    *((f"left_elements_{kind}",) for kind in CONVOLUTION_KINDS),
-    *((f"bytes_{kind}",) for kind in CONVOLUTION_KINDS),
+    *((f"left_elements_{kind}",) for kind in CONVOLUTION_FAMILIES),
+    *((f"bytes_{kind}",) for kind in CONVOLUTION_FAMILIES),
     ("bytes_normalisation",),
     ("bytes_pooling",),
     ("bytes_elementwise", "bytes_softmax", "bytes_lists"),
-    tuple(f"executions_{kind}" for kind in CONVOLUTION_KINDS),
+    tuple(f"executions_{kind}" for kind in CONVOLUTION_FAMILIES),
     ("executions_matmul",),
     ("executions_normalisation",),
     ("executions_elementwise",),

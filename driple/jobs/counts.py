@@ -1,6 +1,6 @@
 """Ops of a training step counted by what they are for, to compare two graphs of one model.
 
-op types of a graph -> kind_counts -> {"convolution": 159, "relu": 98, ...}
+kinds of a graph's ops -> kind_counts -> {"convolution": 159, "relu": 98, ...}
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ from collections.abc import Iterable
 
 __all__ = ["OP_KINDS", "kind_counts"]
 
-_KIND_OF = {
-    "Conv2D": "convolution",
-    "Conv2DBackpropInput": "convolution",
-    "Conv2DBackpropFilter": "convolution",
-    "MatMul": "product",
-    "FusedBatchNormV3": "normalisation",
-    "FusedBatchNormGradV3": "normalisation",
-    "LRN": "normalisation",
-    "LRNGrad": "normalisation",
-    "BiasAdd": "bias",
-    "BiasAddGrad": "bias",
-    "Relu": "relu",
-    "ReluGrad": "relu",
-    "MaxPool": "pooling",
-    "MaxPoolGrad": "pooling",
-    "AvgPool": "pooling",
-    "AvgPoolGrad": "pooling",
-    "L2Loss": "weight decay",
-    "AddN": "sum",
-    "AddV2": "sum",
-    "Cast": "cast",
-    "Const": "constant",
-    "NoOp": "control",
-    "Identity": "control",
+_PURPOSE_OF = {
+    "conv": "convolution",
+    "conv_input_gradient": "convolution",
+    "conv_filter_gradient": "convolution",
+    "matmul": "product",
+    "batch_norm": "normalisation",
+    "batch_norm_gradient": "normalisation",
+    "local_response_norm": "normalisation",
+    "local_response_norm_gradient": "normalisation",
+    "bias_add": "bias",
+    "bias_gradient": "bias",
+    "relu": "relu",
+    "relu_gradient": "relu",
+    "max_pool": "pooling",
+    "max_pool_gradient": "pooling",
+    "avg_pool": "pooling",
+    "avg_pool_gradient": "pooling",
+    "sum_of_squares": "weight decay",
+    "add_n": "sum",
+    "add": "sum",
+    "cast": "cast",
+    "constant": "constant",
+    "no_op": "control",
+    "identity": "control",
 }
 _OTHER = "other"
-OP_KINDS = (*dict.fromkeys(_KIND_OF.values()), _OTHER)
+OP_KINDS = (*dict.fromkeys(_PURPOSE_OF.values()), _OTHER)
 
 
-def kind_counts(op_types: Iterable[str]) -> dict[str, int]:
+def kind_counts(kinds: Iterable[str]) -> dict[str, int]:
     """How many ops there are of each of `OP_KINDS`; gradients count with their layers."""
-    found = Counter(_KIND_OF.get(op_type, _OTHER) for op_type in op_types)
+    found = Counter(_PURPOSE_OF.get(kind, _OTHER) for kind in kinds)
     return {kind: found[kind] for kind in OP_KINDS}

@@ -13,17 +13,9 @@ from dataclasses import asdict, dataclass
 from driple.catalog import Catalog, Instance, shipped_hardware
 from driple.graph.opgraph import OpGraph
 
-__all__ = ["LeastMemory", "device_memory_bytes", "least_memory", "optimizer_of"]
+__all__ = ["LeastMemory", "device_memory_bytes", "least_memory"]
 
 _GB, _GIB = 1e9, 2**30
-# Tensors as large as a parameter that an optimizer keeps beside it (TensorFlow's training ops).
-_STATES = {
-    "ApplyGradientDescent": 0, "ApplyProximalGradientDescent": 0, "ApplyMomentum": 1,
-    "ApplyKerasMomentum": 1, "ApplyAdagrad": 1, "ApplyAdagradV2": 1, "ApplyProximalAdagrad": 1,
-    "ApplyAddSign": 1, "ApplyPowerSign": 1, "ApplyAdagradDA": 2, "ApplyAdam": 2, "ApplyAdaMax": 2,
-    "ApplyAdadelta": 2, "ApplyRMSProp": 2, "ApplyFtrl": 2, "ApplyFtrlV2": 2,
-    "ApplyCenteredRMSProp": 3, "ApplyAdamWithAmsgrad": 3,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,26 +51,15 @@ class LeastMemory:
 
 def least_memory(graph: OpGraph) -> LeastMemory:
     """A lower bound for one device that holds a whole model, as in data-parallel training."""
-    states = _STATES.get(optimizer_of(graph), 0)
     traffic = graph.traffic.without_states()
     parameters_bytes = sum(traffic.received_bytes.tolist())
     outputs = [tensor.nbytes for op in graph.signatures for tensor in op.outputs]
     return LeastMemory(
         parameters_bytes=parameters_bytes,
         gradients_bytes=sum(traffic.sent_bytes.tolist()),
-        states_bytes=max(states * parameters_bytes, graph.report.state_bytes),
+        states_bytes=graph.update.state_bytes,
         largest_tensor_bytes=max(outputs, default=0),
     )
-
-
-def optimizer_of(graph: OpGraph) -> str:
-    """Op type of most updates, such as `ApplyMomentum`; empty if the graph shows none."""
-    counts: dict[str, int] = {}
-    for ops in graph.remote:
-        op_type = ops.op_type.removeprefix("Resource").replace("SparseApply", "Apply")
-        if op_type in _STATES:
-            counts[op_type] = counts.get(op_type, 0) + ops.num_nodes
-    return max(counts, key=lambda op_type: counts[op_type], default="")
 
 
 def device_memory_bytes(instance: Instance, catalog: Catalog | None = None) -> float:

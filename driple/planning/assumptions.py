@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driple.codec import Json, to_dict
-from driple.graph.cost import PRODUCTS, cost_of_graph, kind_of
+from driple.graph.cost import cost_of_graph
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
-from driple.memory.least import optimizer_of
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 
 __all__ = ["Assumptions", "assumptions_of", "precision_of"]
 
@@ -29,7 +29,7 @@ class Assumptions:
     Attributes:
         precision: of convolutions and matrix products, with its share of their FLOPs if there are
             several.
-        optimizer: op type of its update, such as `ApplyMomentum`; empty if the graph shows none.
+        optimizer: optimizer of its update, such as `momentum`; empty if the graph shows none.
         batch_size_per_device: samples of a device in an iteration.
         samples_per_epoch: of all devices together.
         samples_from: where that number comes from.
@@ -43,7 +43,7 @@ class Assumptions:
 
     def sentence(self) -> str:
         """For a user."""
-        optimizer = self.optimizer.removeprefix("Apply") or "unknown"
+        optimizer = self.optimizer or "unknown"
         return (
             f"assumed: products in {self.precision}; optimizer {optimizer}; batches of "
             f"{self.batch_size_per_device} samples per device; {self.samples_per_epoch:,} samples "
@@ -65,7 +65,7 @@ def assumptions_of(
     """
     return Assumptions(
         precision=precision_of(graph),
-        optimizer=optimizer_of(graph),
+        optimizer=graph.update.optimizer,
         batch_size_per_device=batch_size,
         samples_per_epoch=samples,
         samples_from=samples_from,
@@ -81,10 +81,10 @@ def precision_of(graph: OpGraph) -> str:
     cost = cost_of_graph(graph)
     flops = (cost.flops * cost.executions).tolist()
     sums: dict[str, float] = {}
-    for node, (one, op_type) in enumerate(zip(flops, graph.op_types, strict=True)):
-        outputs = graph.signatures[int(graph.signature_of[node])].outputs
-        if kind_of(op_type) in PRODUCTS and outputs:
-            name = _NAMES.get(outputs[0].dtype, "unknown precision")
+    for number, one in zip(graph.signature_of.tolist(), flops, strict=True):
+        op = graph.signatures[number]
+        if family_of(op.kind) in PRODUCT_FAMILIES and op.outputs:
+            name = _NAMES.get(op.outputs[0].dtype, "unknown precision")
             sums[name] = sums.get(name, 0.0) + one
     total = sum(sums.values())
     named = sorted(sums, key=lambda name: -sums[name])

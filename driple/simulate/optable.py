@@ -41,14 +41,13 @@ MEMORY_KINDS = (
 )  # fmt: skip
 _POINTWISE, _WINDOW3, WINDOW5, _OBLONG, _FIRST, _OTHER, MATMUL = range(len(PRODUCT_KINDS))
 BIAS_GRADIENT, _PRODUCT = MEMORY_KINDS.index("bias_gradient"), MEMORY_KINDS.index("product")
+_NORMS = ("batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm")
 _MEMORY_KIND_OF = {
-    "FusedBatchNorm": "norm", "FusedBatchNormV2": "norm", "FusedBatchNormV3": "norm",
-    "FusedBatchNormGrad": "norm_gradient", "FusedBatchNormGradV2": "norm_gradient",
-    "FusedBatchNormGradV3": "norm_gradient",
-    "MaxPool": "pool", "AvgPool": "pool", "MaxPool3D": "pool", "AvgPool3D": "pool",
-    "MaxPoolGrad": "pool_gradient", "AvgPoolGrad": "pool_gradient",
-    "MaxPool3DGrad": "pool_gradient", "AvgPool3DGrad": "pool_gradient",
-    "BiasAddGrad": "bias_gradient",
+    **dict.fromkeys(_NORMS, "norm"),
+    **dict.fromkeys((f"{norm}_gradient" for norm in _NORMS), "norm_gradient"),
+    "max_pool": "pool", "avg_pool": "pool",
+    "max_pool_gradient": "pool_gradient", "avg_pool_gradient": "pool_gradient",
+    "bias_gradient": "bias_gradient",
 }  # fmt: skip
 _WINDOWED = tuple(
     MEMORY_KINDS.index(name) for name in ("norm", "norm_gradient", "pool", "pool_gradient")
@@ -144,7 +143,7 @@ class OpTable:
                 [
                     _PRODUCT
                     if p
-                    else MEMORY_KINDS.index(_MEMORY_KIND_OF.get(op.op_type, "elementwise"))
+                    else MEMORY_KINDS.index(_MEMORY_KIND_OF.get(op.kind, "elementwise"))
                     for op, p in zip(signatures, products, strict=True)
                 ],
                 dtype=np.int64,
@@ -160,7 +159,7 @@ def _of_types(signatures: Sequence[OpSignature], types: Container[int]) -> BoolA
 
 def _product_kind(op: OpSignature) -> int:
     """Position in `PRODUCT_KINDS`; of what is no convolution, that of matrix products."""
-    if op.op_type not in CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS:
+    if op.kind not in CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS:
         return MATMUL
     window = window_of(op)
     if window is None:
@@ -198,31 +197,31 @@ def _saved_product(op: OpSignature) -> Product | None:
     tile, points = _SAVING_TILES[window[0]]
     tiles = float(max(made[0], 1) * prod(ceil(side / tile) for side in image))
     inner, outer = float(max(window[2], 1)), float(max(window[3], 1))
-    if op.op_type in FILTER_GRADIENTS:
+    if op.kind in FILTER_GRADIENTS:
         return Product(inner, outer, tiles, float(points))
-    if op.op_type in INPUT_GRADIENTS:
+    if op.kind in INPUT_GRADIENTS:
         return Product(tiles, inner, outer, float(points))
     return Product(tiles, outer, inner, float(points))
 
 
 def _gradient(op: OpSignature) -> int:
     """1 for a convolution's gradient by its input, 2 by its filter, else 0."""
-    if op.op_type in FILTER_GRADIENTS:
+    if op.kind in FILTER_GRADIENTS:
         return _BY_FILTER
-    return 1 if op.op_type in INPUT_GRADIENTS else 0
+    return 1 if op.kind in INPUT_GRADIENTS else 0
 
 
 def _made_by(op: OpSignature) -> tuple[int, ...] | None:
     """Shape of a convolution's output, or of the gradient by it that both gradients read."""
-    tensors, position = (op.outputs, 0) if op.op_type in CONVOLUTIONS else (op.inputs, 2)
+    tensors, position = (op.outputs, 0) if op.kind in CONVOLUTIONS else (op.inputs, 2)
     return tensors[position].shape if position < len(tensors) else None
 
 
 def _keeps_size(op: OpSignature, window: Sequence[int]) -> bool:
     """Whether a convolution, or its gradient, keeps height and width about: its stride is 1."""
     inner, outer = max(window[2], 1), max(window[3], 1)
-    image = op.outputs[0] if op.op_type in INPUT_GRADIENTS else op.inputs[0]
-    made = op.outputs[0] if op.op_type in CONVOLUTIONS else op.inputs[2]
+    image = op.outputs[0] if op.kind in INPUT_GRADIENTS else op.inputs[0]
+    made = op.outputs[0] if op.kind in CONVOLUTIONS else op.inputs[2]
     if image.shape is None or made.shape is None:
         return False
     return 2 * made.elements * inner > image.elements * outer

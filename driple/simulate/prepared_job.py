@@ -26,14 +26,6 @@ from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
 
 __all__ = ["OpKinds", "PreparedJob", "Program", "assumptions_on", "closed_form_assumptions"]
 
-# Reads and writes of an optimizer per element of a parameter: gradient, parameter, slots.
-_ACCESSES = {
-    "ApplyGradientDescent": 3,
-    "ApplyMomentum": 5,
-    "ApplyRMSProp": 7,
-    "ApplyAdam": 7,
-}
-_USUAL_ACCESSES = 5
 # Seconds that a step may keep a device: not less than the start of one kernel, and no more than a
 # day. Outside, sizes or turns of loops in the graph are not those of a training step.
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 1e-6, 86_400.0
@@ -198,15 +190,7 @@ class PreparedJob:
 
         Devices were fitted to steps of which the updates take their bytes alone.
         """
-        found = {
-            name: ops.num_nodes
-            for ops in self.graph.remote
-            for name in _ACCESSES
-            if ops.op_type in {name, f"Resource{name}"}
-        }
-        name = max(found, key=lambda one: found[one], default="")
-        parameters_bytes = int(self.graph.traffic.without_states().received_bytes.sum())
-        moved = _ACCESSES.get(name, _USUAL_ACCESSES) * parameters_bytes
+        moved = self.graph.update.moved_bytes
         return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
 
 

@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 MOST_MESSAGES = 40
 # Rounding of a segment's times, which are differences of sums over the whole step.
 _ROUNDING = 1e-9
-_LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
+_LOOP_BACK = frozenset({"next_iteration"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +113,7 @@ def execution_order(graph: OpGraph) -> npt.NDArray[np.int64]:
     """
     readers: list[list[int]] = [[] for _ in range(graph.num_nodes)]
     waiting = [0] * graph.num_nodes
-    back = [op in _LOOP_BACK for op in graph.op_types]
+    back = graph.nodes_of(_LOOP_BACK).tolist()
     for source, target in graph.edges.tolist():
         if not back[source]:
             readers[source].append(target)

@@ -27,6 +27,9 @@ from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split
 from driple.errors import ConfigError, DatasetError
 from driple.features import Groupings
+from driple.features.op_names import op_type_names
+from driple.features.pregrouped import AnyGraph
+from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import Checkpoint, save_checkpoint
 from driple.inspector.trained_on import Source
 from driple.training.align import align_layer, aligned_lines
@@ -284,5 +287,9 @@ def _check_data(checkpoint: Checkpoint, dataset: Dataset) -> None:
 
 def unknown_op_types(checkpoint: Checkpoint, dataset: Dataset) -> Counter[str]:
     """Op types of the data set's graphs that the checkpoint has never seen, with their nodes."""
-    counts = Counter(kind for example in dataset.examples for kind in example.graph.op_types)
-    return Counter({kind: n for kind, n in counts.items() if kind not in checkpoint.op_type_table})
+    counts = Counter(name for one in dataset.examples for name in _names_of(one.graph))
+    return Counter({name: n for name, n in counts.items() if name not in checkpoint.op_type_table})
+
+
+def _names_of(graph: AnyGraph) -> tuple[str, ...]:
+    return op_type_names(graph) if isinstance(graph, OpGraph) else ()

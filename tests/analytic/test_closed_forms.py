@@ -65,7 +65,7 @@ def test_ops_without_a_formula_are_told_with_their_share(job: PreparedJob) -> No
     graph = job.graph
     odd = tuple("Mystery" if op == "Relu" else op for op in graph.op_types)
     signatures = tuple(
-        replace(one, op_type="Mystery") if one.op_type == "Relu" else one
+        replace(one, kind="other", variant="Mystery") if one.kind == "relu" else one
         for one in graph.signatures
     )
     work = work_of(PreparedJob(replace(graph, op_types=odd, signatures=signatures)))

@@ -21,5 +21,5 @@ from tests.dataset.examples import chain_graph
 )
 def test_a_step_waits_for_gradients_or_tokens(remote: tuple[str, ...], waits: bool) -> None:
     """Accumulators and tokens make workers wait; a queue that is only read does not."""
-    ops = tuple(RemoteOps(op_type=kind, num_nodes=1, tensor_bytes=0) for kind in remote)
+    ops = tuple(RemoteOps.of_op_type(kind, num_nodes=1, tensor_bytes=0) for kind in remote)
     assert replace(chain_graph(3), remote=ops).is_synchronous == waits

@@ -37,10 +37,12 @@ def chain_graph(num_nodes: int, *, bytes_per_node: int = 4096, branch: bool = Fa
             sent_bytes=np.array([11 * num_nodes], dtype=np.int64),
             senders=np.array([num_nodes - 1], dtype=np.int32),
         ),
-        signatures=tuple(OpSignature(name, (Tensor((2, 3), 1),), ()) for name in OP_TYPES),
+        signatures=tuple(
+            OpSignature.of_op_type(name, (Tensor((2, 3), 1),), ()) for name in OP_TYPES
+        ),
         signature_of=np.arange(num_nodes, dtype=np.int32) % len(OP_TYPES),
         executions=np.ones(num_nodes, dtype=np.int64),
-        remote=(RemoteOps(op_type="ApplyAdam", num_nodes=num_nodes // 4, tensor_bytes=1024),),
+        remote=(RemoteOps.of_op_type("ApplyAdam", num_nodes=num_nodes // 4, tensor_bytes=1024),),
         report=ReadReport(nodes_in_file=num_nodes + 7, notes=("two notes", "ünïcode")),
     )
 

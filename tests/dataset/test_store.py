@@ -91,7 +91,9 @@ def _described(signature_of: list[int], executions: list[int]) -> dict[str, Any]
     """Signatures with everything that one can hold; none if there is no node."""
     shapes = (None, (), (3, -1), (2**40,))
     table = tuple(
-        OpSignature(f"op{i}", (Tensor(shapes[i % 4], i, i % 2 == 0),), (), (("ksize", (1, i)),))
+        OpSignature.of_op_type(
+            f"op{i}", (Tensor(shapes[i % 4], i, i % 2 == 0),), (), (("ksize", (1, i)),)
+        )
         for i in range(max(signature_of, default=-1) + 1)
     )
     return {
@@ -125,7 +127,7 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         else Traffic(),
         **_described(many(node, num_nodes), many(big, num_nodes)),
         remote=tuple(
-            RemoteOps(op_type=t, num_nodes=n, tensor_bytes=b)
+            RemoteOps.of_op_type(t, num_nodes=n, tensor_bytes=b)
             for t, n, b in draw(st.lists(st.tuples(TEXT, big, big), max_size=3))
         ),
         report=ReadReport(

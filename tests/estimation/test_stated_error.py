@@ -33,8 +33,9 @@ from driple.estimation.stated_error import (
     stated_error,
 )
 from driple.graph import read_graph
-from driple.graph.cost import PRODUCTS, cost_of_graph, kind_of
+from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.jobs.workload import Workload
 
 ROOT = Path(__file__).parents[2]
@@ -142,8 +143,7 @@ def test_half_precision_is_that_of_the_products() -> None:
     graph = graph_of_step(model, images, lambda outputs: outputs.sum())
     assert job_kind(graph) == HALF
     bare = replace(
-        graph, op_types=("Mul",) * graph.num_nodes,
-        signatures=tuple(replace(one, op_type="Mul") for one in graph.signatures),
+        graph, signatures=tuple(replace(one, kind="mul") for one in graph.signatures),
     )  # fmt: skip
     assert "no convolution or matrix product" in job_kind(bare).unlike
 
@@ -170,8 +170,8 @@ def test_the_limits_are_those_of_the_published_runs() -> None:
 def _products(graph: OpGraph) -> tuple[float, float, int]:
     """FLOPs of 2-D convolutions, of all products, and the number of products."""
     flops = cost_of_graph(graph).flops
-    product = np.array([kind_of(op_type) in PRODUCTS for op_type in graph.op_types])
-    plain = np.array([op_type.startswith("Conv2D") for op_type in graph.op_types])
+    product = np.array([family_of(kind) in PRODUCT_FAMILIES for kind in graph.kinds])
+    plain = np.array([kind.startswith("conv") for kind in graph.kinds])
     return flops[plain].sum(), flops[product].sum(), int(product.sum())
 
 

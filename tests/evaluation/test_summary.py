@@ -10,8 +10,8 @@ import pytest
 from driple.errors import DatasetError
 from driple.evaluation import summary
 from driple.evaluation.summary import SUMMARY_NAMES, Summaries, summary_of
-from driple.graph.cost.kinds import KINDS
 from driple.graph.opgraph import OpGraph, RemoteOps
+from driple.graph.opkind import FAMILIES
 from driple.graph.signature import OpSignature, Tensor
 from tests.dataset.examples import chain_graph, example, grouped_dataset
 
@@ -31,25 +31,25 @@ def summed(graph: OpGraph) -> dict[str, float]:
 
 def product_graph() -> OpGraph:
     """A product [8, 4] x [4, 3] that runs twice, then a softmax loss over its 8 rows."""
-    product = OpSignature(
+    product = OpSignature.of_op_type(
         "MatMul",
         (Tensor((8, 4), FLOAT), Tensor((4, 3), FLOAT, is_parameter=True)),
         (Tensor((8, 3), FLOAT),),
     )
-    loss = OpSignature(
+    loss = OpSignature.of_op_type(
         "SparseSoftmaxCrossEntropyWithLogits",
         (Tensor((8, 3), FLOAT), Tensor((8,), 9)),
         (Tensor((8,), FLOAT), Tensor((8, 3), FLOAT)),
     )
     return replace(
         chain_graph(2),
-        op_types=("MatMul", loss.op_type),
+        op_types=("MatMul", loss.stored_name),
         signatures=(product, loss),
         signature_of=np.array([0, 1], dtype=np.int32),
         executions=np.array([2, 1], dtype=np.int64),
         remote=(
-            RemoteOps(op_type="ApplyRMSProp", num_nodes=3, tensor_bytes=70),
-            RemoteOps(op_type="ResourceConditionalAccumulator", num_nodes=2, tensor_bytes=30),
+            RemoteOps.of_op_type("ApplyRMSProp", num_nodes=3, tensor_bytes=70),
+            RemoteOps.of_op_type("ResourceConditionalAccumulator", num_nodes=2, tensor_bytes=30),
         ),
     )
 
@@ -73,7 +73,7 @@ def test_a_product_and_its_loss_by_hand() -> None:
 def test_another_optimizer_without_accumulators_is_asynchronous() -> None:
     """The flags follow the remote ops, and no other number does but their count."""
     graph = product_graph()
-    momentum = RemoteOps(op_type="ResourceSparseApplyMomentum", num_nodes=5, tensor_bytes=100)
+    momentum = RemoteOps.of_op_type("ResourceSparseApplyMomentum", num_nodes=5, tensor_bytes=100)
     other = replace(graph, remote=(momentum,))
     flags = {name for name, value in summed(other).items() if name.startswith("is_") and value}
     assert flags == {"is_momentum"}
@@ -87,11 +87,11 @@ def test_a_graph_without_a_softmax_loss_has_no_rows() -> None:
     assert summed(chain_graph(8))["loss_rows"] == 0
 
 
-def test_kinds_sum_to_the_totals() -> None:
-    """Every op is of exactly one kind."""
+def test_families_sum_to_the_totals() -> None:
+    """Every op is of exactly one family."""
     found = summed(chain_graph(23))
     for what in ("flops", "memory_bytes", "executions"):
-        assert sum(found[f"{what}_{kind}"] for kind in KINDS) == pytest.approx(found[what])
+        assert sum(found[f"{what}_{family}"] for family in FAMILIES) == pytest.approx(found[what])
 
 
 def test_the_order_of_nodes_does_not_count() -> None:

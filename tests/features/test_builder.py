@@ -54,7 +54,7 @@ def test_log_features_are_the_logarithm_of_the_sums() -> None:
 
 def test_context_is_joined_only_when_asked_for() -> None:
     """The context has nine numbers, and remote ops count as unknown only then."""
-    remote = (RemoteOps(op_type="ApplyAdam", num_nodes=2, tensor_bytes=8),)
+    remote = (RemoteOps.of_op_type("ApplyAdam", num_nodes=2, tensor_bytes=8),)
     graph = op_graph(4, [(0, 1)], remote=remote)
     assert build_input(graph, TABLE, InputConfig()).unknown_op_types == {}
     item = build_input(graph, TABLE, InputConfig(context="sizes"))

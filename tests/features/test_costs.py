@@ -1,4 +1,4 @@
-"""Sums of costs over groups and kinds of ops."""
+"""Sums of costs over groups and families of ops."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 from driple.features import InputConfig, build_input
 from driple.features.costs import COST_CONTEXT_NAMES, cost_context, group_costs
 from driple.graph import read_graph
-from driple.graph.cost import KINDS, PRODUCTS, cost_of_graph, kind_of
+from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import RemoteOps
+from driple.graph.opkind import FAMILIES, PRODUCT_FAMILIES, family_of
 from driple.graph.placement import server_bytes
+from driple.graph.tf.op_kinds import kind_of_op_type
 
 GRAPH = read_graph(Path(__file__).parents[2] / "datasets" / "examples" / "resnet50.pbtxt")
 COST = cost_of_graph(GRAPH)
@@ -30,16 +32,16 @@ def test_groups_add_up_to_the_whole() -> None:
     assert group_costs(COST, groups)[:, 2].sum() == runs - COST.executions[0]
 
 
-def test_kinds_add_up_to_the_whole() -> None:
-    """FLOPs of products are nearly all of them; bytes and executions of all kinds are all."""
+def test_families_add_up_to_the_whole() -> None:
+    """FLOPs of products are nearly all of them; bytes and executions of all families are all."""
     values = dict(zip(COST_CONTEXT_NAMES, np.expm1(cost_context(GRAPH, COST)), strict=True))
-    moved = sum(values[f"bytes_{kind}"] for kind in KINDS)
+    moved = sum(values[f"bytes_{family}"] for family in FAMILIES)
     assert moved == pytest.approx(values["total_bytes"])
     assert values["total_bytes"] == pytest.approx(COST.total_bytes)
-    runs = sum(values[f"executions_{kind}"] for kind in KINDS)
+    runs = sum(values[f"executions_{family}"] for family in FAMILIES)
     assert runs == pytest.approx(GRAPH.num_nodes + values["repeated_executions"])
     assert values["flops_convolution"] == pytest.approx(values["flops_filter_gradient"], rel=0.05)
-    left = sum(values[f"left_elements_{kind}"] for kind in PRODUCTS)
+    left = sum(values[f"left_elements_{family}"] for family in PRODUCT_FAMILIES)
     assert left == pytest.approx(COST.left_elements @ COST.executions)
 
 
@@ -56,7 +58,7 @@ def test_updates_behind_resource_handles_compute_as_much() -> None:
     """They have no outputs; the worker reads 161 variables, and moving averages besides."""
     hidden = tuple(
         replace(ops, op_type="ResourceApplyMomentum", tensor_bytes=0)
-        if ops.op_type == "ApplyMomentum"
+        if ops.kind == "update_momentum"
         else ops
         for ops in GRAPH.remote
     )
@@ -65,7 +67,7 @@ def test_updates_behind_resource_handles_compute_as_much() -> None:
     )
     assert np.expm1(values["updates"]) == pytest.approx(161)
     assert np.expm1(values["update_flops"]) == pytest.approx(4 * 25_559_081, rel=0.01)
-    sparse = RemoteOps(op_type="ResourceSparseApplyMomentum", num_nodes=1, tensor_bytes=0)
+    sparse = RemoteOps.of_op_type("ResourceSparseApplyMomentum", num_nodes=1, tensor_bytes=0)
     more = cost_context(replace(GRAPH, remote=(*hidden, sparse)), COST)
     assert more[COST_CONTEXT_NAMES.index("update_flops")] == values["update_flops"]
 
@@ -80,7 +82,7 @@ def test_only_the_fullest_server_depends_on_the_number_of_servers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op_type", "kind"),
+    ("op_type", "family"),
     [
         ("Conv2D", "convolution"),
         ("Conv2DBackpropFilter", "filter_gradient"),
@@ -95,9 +97,9 @@ def test_only_the_fullest_server_depends_on_the_number_of_servers() -> None:
         ("SomethingNew", "elementwise"),
     ],
 )
-def test_kinds(op_type: str, kind: str) -> None:
+def test_families(op_type: str, family: str) -> None:
     """By the part of the name that matters."""
-    assert kind_of(op_type) == kind
+    assert family_of(kind_of_op_type(op_type)) == family
 
 
 def test_inputs_with_costs_are_the_others_and_more() -> None:
@@ -116,8 +118,8 @@ def test_inputs_with_costs_are_the_others_and_more() -> None:
 
 def test_tokens_and_all_reduce_count_as_accumulators() -> None:
     """Workers that wait for each other by tokens are as synchronous as those with accumulators."""
-    update = RemoteOps(op_type="ApplyGradientDescent", num_nodes=4, tensor_bytes=64)
-    token = RemoteOps(op_type="QueueEnqueueV2", num_nodes=1, tensor_bytes=0)
+    update = RemoteOps.of_op_type("ApplyGradientDescent", num_nodes=4, tensor_bytes=64)
+    token = RemoteOps.of_op_type("QueueEnqueueV2", num_nodes=1, tensor_bytes=0)
     at = COST_CONTEXT_NAMES.index("accumulators")
     for changed, number in (
         (replace(GRAPH, remote=(update,)), 0),

@@ -19,7 +19,7 @@ from driple.graph.opgraph import RemoteOps, Traffic
 
 from .examples import op_graph
 
-REMOTE = (RemoteOps(op_type="ApplyAdam", num_nodes=4, tensor_bytes=96),)
+REMOTE = (RemoteOps.of_op_type("ApplyAdam", num_nodes=4, tensor_bytes=96),)
 
 
 def test_table_holds_shares_of_all_nodes_local_and_remote() -> None:

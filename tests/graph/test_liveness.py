@@ -8,6 +8,7 @@ import numpy as np
 
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph, Traffic
+from driple.graph.signature import OpSignature
 from tests.dataset.examples import chain_graph
 
 
@@ -18,6 +19,8 @@ def graph_of(
     return replace(
         chain_graph(len(ops)),
         op_types=tuple(ops),
+        signatures=tuple(OpSignature.of_op_type(op_type, (), ()) for op_type in ops),
+        signature_of=np.arange(len(ops), dtype=np.int32),
         edges=np.array([*edges, *control], dtype=np.int32),
         is_control=np.array([False] * len(edges) + [True] * len(control), dtype=np.bool_),
         traffic=Traffic(

@@ -24,8 +24,8 @@ def test_a_gradient_is_named_after_an_op_of_the_forward_pass() -> None:
     ends = r"_(input_|filter_|range_|channel_|image_|box_|scatter_|second_)?gradient$"
     forward = {re.sub(ends, "", kind) for kind in KINDS if kind.endswith("_gradient")}
     own = {"bias", "tile", "pad", "take", "fractional_avg_pool", "fractional_max_pool",
-           "random_gamma", "sparse_fill_empty_rows", "other_input", "other_filter",
-           "other"}  # fmt: skip
+           "random_gamma", "sparse_fill_empty_rows", "list", "accumulate", "other_input",
+           "other_filter", "other"}  # fmt: skip
     assert forward - own <= KINDS
 
 

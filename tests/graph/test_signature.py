@@ -15,11 +15,17 @@ from driple.graph.signature import (
 )
 
 SOME = (
-    OpSignature("Conv2D", (Tensor((2, -1, 3), 1), Tensor(None, 0)), (Tensor((), 1),), ()),
-    OpSignature("MaxPool", (), (), (("ksize", (1, 2, 2, 1)), ("strides", (1, 2)))),
-    OpSignature("_Fused", (Tensor((4,), 1, is_parameter=True),), (), (("N", (2,)),)),
-    OpSignature("lower_case", (), (Tensor((1,), 3),), (("Tidx", (1,)), ("k", ()))),
-    OpSignature("Conv2D", (Tensor((2, -1, 3), 1), Tensor(None, 0)), (Tensor((), 1),), ()),
+    OpSignature.of_op_type(
+        "Conv2D", (Tensor((2, -1, 3), 1), Tensor(None, 0)), (Tensor((), 1),), ()
+    ),
+    OpSignature.of_op_type("MaxPool", (), (), (("ksize", (1, 2, 2, 1)), ("strides", (1, 2)))),
+    OpSignature("attention", (Tensor((4, 8, 2), 1),) * 3, (), (("causal", (1,)),)),
+    OpSignature.of_op_type("Add", (Tensor((4,), 1),) * 2, (Tensor((4,), 1),)),
+    OpSignature.of_op_type("_Fused", (Tensor((4,), 1, is_parameter=True),), (), (("N", (2,)),)),
+    OpSignature.of_op_type("lower_case", (), (Tensor((1,), 3),), (("Tidx", (1,)), ("k", ()))),
+    OpSignature.of_op_type(
+        "Conv2D", (Tensor((2, -1, 3), 1), Tensor(None, 0)), (Tensor((), 1),), ()
+    ),
 )
 
 
@@ -33,7 +39,7 @@ def test_there_and_back(chosen: tuple[OpSignature, ...]) -> None:
 
 def test_equal_signatures_are_one_object() -> None:
     """A data set of hundreds of graphs holds each once."""
-    first, *_, last = signatures_from_json(signatures_to_json(SOME[:2] + SOME[4:]))
+    first, *_, last = signatures_from_json(signatures_to_json((SOME[0], SOME[1], SOME[-1])))
     assert first is last
 
 

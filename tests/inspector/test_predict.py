@@ -168,7 +168,7 @@ def test_prediction_is_the_json_of_the_design() -> None:
 def test_unknown_ops_are_counted_among_all_ops() -> None:
     """Ops on servers are unknown too, and part of the whole: never 5 of 2."""
     model = constant_inspector(0.5, 9, num_context=len(CONTEXT_NAMES))
-    elsewhere = (RemoteOps(op_type="ApplyNew", num_nodes=5, tensor_bytes=0),)
+    elsewhere = (RemoteOps.of_op_type("ApplyNew", num_nodes=5, tensor_bytes=0),)
     found = predict(
         replace(small_graph(("Add", "Conv2D")), remote=elsewhere), checkpoint_of(model, 9)
     )

@@ -13,6 +13,7 @@ from tests.conftest import RunTensorFlow
 COUNT = """
 import json, sys
 from driple.jobs import Workload
+from driple.graph.tf.op_kinds import kind_of_op_type
 from driple.jobs.counts import kind_counts
 from driple.jobs.tensorflow.training import *
 use_graph_mode()
@@ -28,7 +29,7 @@ for name in sys.argv[1:]:
             todo += [*op.control_inputs, *(tensor.op for tensor in op.inputs)]
     mine = [op.type for op in step if "GPU" in op.device]
     facts[name] = {
-        **kind_counts(mine),
+        **kind_counts(map(kind_of_op_type, mine)),
         "moving averages": sum(op.type == "AssignSub" for op in step),
         "averages on the worker": sum(op.type == "AssignSub" and "GPU" in op.device for op in step),
         "total": len(mine),

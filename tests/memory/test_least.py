@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from driple.catalog import DEVICES, Instance
-from driple.graph.opgraph import OpGraph, RemoteOps
+from driple.graph.opgraph import OpGraph
 from driple.graph.torch.torch_graph import graph_of_step
-from driple.memory.least import LeastMemory, device_memory_bytes, least_memory, optimizer_of
+from driple.memory.least import LeastMemory, device_memory_bytes, least_memory
 from driple.planning.cost import refused_for_facts, refused_for_memory, refused_for_precision
 from driple.planning.instances import read_instances
 
@@ -27,7 +27,7 @@ def graph_of(update: str) -> OpGraph:
 
 @pytest.mark.parametrize(
     ("update", "states"),
-    [("ApplyGradientDescent", 0), ("ApplyMomentum", 1), ("ResourceApplyAdam", 2), ("Other", 0)],
+    [("update_sgd", 0), ("update_momentum", 1), ("update_adam", 2), ("update_other", 0)],
 )
 def test_parameters_gradients_states_and_the_largest_tensor(update: str, states: int) -> None:
     """A layer of 300 x 500 weights; its gradient, as large, is the largest tensor."""
@@ -40,17 +40,6 @@ def test_parameters_gradients_states_and_the_largest_tensor(update: str, states:
         largest_tensor_bytes=weights,
     )
     assert found.total_bytes == (3 + states) * weights
-
-
-def test_the_optimizer_is_that_of_most_updates() -> None:
-    graph = graph_of("ApplyAdam")
-    updates = (
-        RemoteOps(op_type="ResourceApplyAdam", num_nodes=2, tensor_bytes=8),
-        RemoteOps(op_type="ApplyMomentum", num_nodes=1, tensor_bytes=8),
-        RemoteOps(op_type="VariableV2", num_nodes=9, tensor_bytes=8),
-    )
-    assert optimizer_of(replace(graph, remote=updates)) == "ApplyAdam"
-    assert optimizer_of(replace(graph, remote=())) == ""
 
 
 def least(total_bytes: int) -> LeastMemory:

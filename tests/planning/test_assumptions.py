@@ -39,7 +39,7 @@ def test_all_assumptions_are_in_the_sentence() -> None:
         graph_of(nn.Linear(16, 16)), batch_size=8, samples=50_000, samples_from="--samples"
     )
     assert found.sentence() == (
-        "assumed: products in float32; optimizer Momentum; batches of 8 samples per device; "
+        "assumed: products in float32; optimizer momentum; batches of 8 samples per device; "
         "50,000 samples per epoch (--samples)"
     )
-    assert found.to_json_dict()["optimizer"] == "ApplyMomentum"
+    assert found.to_json_dict()["optimizer"] == "momentum"

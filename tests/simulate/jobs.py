@@ -6,6 +6,7 @@ import numpy as np
 
 from driple.calibration.fit import DEVICE, KERNELS
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
+from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import OpSignature, Tensor
 from driple.simulate.calibration import Calibration, ClusterErrors, LinkEfficiency, Reached
 from driple.simulate.kernels import Efficiency
@@ -39,43 +40,46 @@ def net(batch_size: int, *, sync: bool = False, depth: int = 3, channels: int = 
     image, window = (batch_size, 28, 28, channels), (3, 3, channels, channels)
     ops: list[tuple[str, OpSignature]] = []
     for i in range(depth):
-        conv = OpSignature(
+        conv = OpSignature.of_op_type(
             "Conv2D", (Tensor(image, FLOAT), Tensor(window, FLOAT)), (Tensor(image, FLOAT),)
         )
-        relu = OpSignature("Relu", (Tensor(image, FLOAT),), (Tensor(image, FLOAT),))
+        relu = OpSignature.of_op_type("Relu", (Tensor(image, FLOAT),), (Tensor(image, FLOAT),))
         ops += [(f"conv{i}", conv), (f"relu{i}", relu)]
     features, classes = 28 * 28 * channels, 10
     flat, made = Tensor((batch_size, features), FLOAT), Tensor((batch_size, classes), FLOAT)
     weights = Tensor((features, classes), FLOAT)
-    ops.append(("dense", OpSignature("MatMul", (flat, weights), (made,))))
-    ops.append(("dense_grad", OpSignature("MatMul", (flat, made), (weights,))))
+    ops.append(("dense", OpSignature.of_op_type("MatMul", (flat, weights), (made,))))
+    ops.append(("dense_grad", OpSignature.of_op_type("MatMul", (flat, made), (weights,))))
     for i in reversed(range(depth)):
         inputs = (Tensor(image, FLOAT), Tensor((4,), INT), Tensor(image, FLOAT))
-        grad = OpSignature("Conv2DBackpropFilter", inputs, (Tensor(window, FLOAT),))
+        grad = OpSignature.of_op_type("Conv2DBackpropFilter", inputs, (Tensor(window, FLOAT),))
         ops.append((f"conv{i}_grad", grad))
     signatures = tuple(dict.fromkeys(signature for _, signature in ops))
     sizes = [sum(out.elements for out in signature.outputs) for _, signature in ops]
     count = len(ops)
     window_bytes, dense_bytes = 4 * 9 * channels**2, 4 * features * classes
     readers = [[i, 2 * i] for i in range(depth)] + [[depth, 2 * depth]]
+    remote = (
+        RemoteOps.of_op_type("ApplyGradientDescent", num_nodes=depth + 1, tensor_bytes=0),
+        *([RemoteOps.of_op_type("ConditionalAccumulator", num_nodes=1, tensor_bytes=0)] * sync),
+    )
+    traffic = Traffic(
+        received_bytes=np.array([window_bytes] * depth + [dense_bytes], dtype=np.int64),
+        readers=np.array(readers, dtype=np.int32),
+        sent_bytes=np.array([dense_bytes] + [window_bytes] * depth, dtype=np.int64),
+        senders=np.arange(2 * depth + 1, count, dtype=np.int32),
+    )
     return OpGraph(
         names=tuple(name for name, _ in ops),
-        op_types=tuple(signature.op_type for _, signature in ops),
+        op_types=tuple(signature.stored_name for _, signature in ops),
         devices=("/job:worker/task:0/device:GPU:0",) * count,
         edges=np.array([[i, i + 1] for i in range(count - 1)], dtype=np.int32),
         is_control=np.zeros(count - 1, dtype=np.bool_),
         tensor_elements=np.array(sizes, dtype=np.int64),
         tensor_bytes=4 * np.array(sizes, dtype=np.int64),
-        remote=(
-            RemoteOps(op_type="ApplyGradientDescent", num_nodes=depth + 1, tensor_bytes=0),
-            *([RemoteOps(op_type="ConditionalAccumulator", num_nodes=1, tensor_bytes=0)] * sync),
-        ),
-        traffic=Traffic(
-            received_bytes=np.array([window_bytes] * depth + [dense_bytes], dtype=np.int64),
-            readers=np.array(readers, dtype=np.int32),
-            sent_bytes=np.array([dense_bytes] + [window_bytes] * depth, dtype=np.int64),
-            senders=np.arange(2 * depth + 1, count, dtype=np.int32),
-        ),
+        remote=remote,
+        traffic=traffic,
+        update=update_of_remote(remote, traffic),
         signatures=signatures,
         signature_of=np.array([signatures.index(s) for _, s in ops], dtype=np.int32),
         executions=np.ones(count, dtype=np.int64),

@@ -16,7 +16,7 @@ def op(
     out: tuple[int, ...],
     dtype: int = FLOAT,
 ) -> OpSignature:
-    return OpSignature(
+    return OpSignature.of_op_type(
         op_type,
         tuple(Tensor(shape, dtype) for shape in inputs),
         (Tensor(out, dtype),),

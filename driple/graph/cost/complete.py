@@ -3,8 +3,9 @@
     OpSignature with unknown dimensions --completed--> the same op, with fewer of them
 
 The reader infers shapes along the graph; this holds for any signature, also of stored graphs. A
-Conv2DBackpropInput whose output is unknown has the batch of its gradient, the channels of its
-filter and, with strides, about the height and width of the gradient times them.
+convolution's gradient by its input, if its output is unknown, has the batch of the gradient that it
+reads, the channels of its filter and, with strides, about that gradient's height and width times
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def completed(op: OpSignature) -> OpSignature:
     """The op with the unknown dimensions filled in that its other inputs and outputs determine."""
     if op.outputs and not any(_is_open(tensor.shape) for tensor in (*op.inputs, *op.outputs)):
         return op
-    rule = _RULES.get(op.op_type)
+    rule = _RULES.get(op.kind)
     return op if rule is None else rule(op)
 
 
@@ -150,7 +151,7 @@ def _other_side(given: _Shape, window: _Shape, op: OpSignature, *, to_image: boo
     if given is None or window is None or len(given) != len(window) or len(given) < _MIN_RANK:
         return None
     inner, outer = window[-2:]
-    if op.op_type.startswith("Depthwise") and _UNKNOWN not in (inner, outer):
+    if op.kind.startswith("depthwise") and _UNKNOWN not in (inner, outer):
         outer = inner * outer
     here, there = (outer, inner) if to_image else (inner, outer)
     strides = numbers_of(op, "strides") or (1,) * len(given)
@@ -241,55 +242,23 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         **dict.fromkeys(SAME_SHAPE, _broadcast),
         **dict.fromkeys(
             (
-                "BiasAdd",
-                "BiasAddV1",
-                "FusedBatchNorm",
-                "FusedBatchNormV2",
-                "FusedBatchNormV3",
-                "_FusedBatchNormEx",
-                "MaxPoolGrad",
-                "MaxPool3DGrad",
-                "FusedBatchNormGrad",
-                "FusedBatchNormGradV2",
-                "FusedBatchNormGradV3",
-                "LRN",
+                "bias_add",
+                "batch_norm",
+                "batch_norm_gradient",
+                "max_pool_gradient",
+                "dropout",
+                "local_response_norm",
             ),
             _as_input(0),
         ),
-        **dict.fromkeys(("Select", "FakeQuantWithMinMaxVarsGradient"), _as_input(1)),
+        **dict.fromkeys(("select", "fake_quantize_range_gradient"), _as_input(1)),
+        **dict.fromkeys(("conv", "depthwise_conv"), _conv),
         **dict.fromkeys(
-            ("Conv2D", "_FusedConv2D", "Conv3D", "_FusedConv3D", "DepthwiseConv2dNative"), _conv
+            ("conv_input_gradient", "depthwise_conv_input_gradient"), _conv_input_gradient
         ),
         **dict.fromkeys(
-            (
-                "Conv2DBackpropInput",
-                "Conv2DBackpropInputV2",
-                "Conv3DBackpropInput",
-                "Conv3DBackpropInputV2",
-                "DepthwiseConv2dNativeBackpropInput",
-            ),
-            _conv_input_gradient,
+            ("conv_filter_gradient", "depthwise_conv_filter_gradient"), _conv_filter_gradient
         ),
-        **dict.fromkeys(
-            (
-                "Conv2DBackpropFilter",
-                "Conv2DBackpropFilterV2",
-                "Conv3DBackpropFilter",
-                "Conv3DBackpropFilterV2",
-                "DepthwiseConv2dNativeBackpropFilter",
-            ),
-            _conv_filter_gradient,
-        ),
-        **dict.fromkeys(
-            (
-                "MatMul",
-                "_FusedMatMul",
-                "SparseMatMul",
-                "BatchMatMul",
-                "BatchMatMulV2",
-                "BatchMatMulV3",
-            ),
-            _matmul,
-        ),
+        **dict.fromkeys(("matmul", "batch_matmul"), _matmul),
     }
 )

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from driple.errors import GraphError
 from driple.graph.cost.complete import completed
-from driple.graph.cost.formulas import OpCost, cost_of_completed
-from driple.graph.cost.kinds import KINDS, kind_of
+from driple.graph.cost.formulas import OpCost, cost_of_completed, has_formula
 from driple.graph.cost.products import Product, product_of
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import FAMILIES, family_of
 from driple.graph.signature import OpSignature
 
-__all__ = ["GraphCost", "SignatureCosts", "cost_by_kind", "cost_of_graph"]
+__all__ = ["GraphCost", "SignatureCosts", "cost_by_family", "cost_of_graph"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -60,7 +59,9 @@ class GraphCost:
         left_elements: shape [num_nodes], of the left factor of a product; of a convolution, those
             of its patches (`products.py`); 0 of all else.
         executions: shape [num_nodes], int64, how often it runs in a step.
-        unknown: how many nodes of each op type have no formula; they count their bytes, no FLOPs.
+        unknown: how many nodes of each of the framework's op types have no formula; they count
+            their bytes, no FLOPs.
+        without_formula: those of them whose kind has no formula; of the others a shape is unknown.
         by_signature: the same of each signature of the graph, which the rest is taken from.
     """
 
@@ -71,6 +72,7 @@ class GraphCost:
     left_elements: FloatArray
     executions: npt.NDArray[np.int64]
     unknown: Mapping[str, int]
+    without_formula: frozenset[str]
     by_signature: SignatureCosts
 
     @property
@@ -91,18 +93,21 @@ class GraphCost:
         return float(((self.bytes_read + self.bytes_written) * self.executions).sum())
 
 
-def cost_by_kind(graph: OpGraph, cost: GraphCost) -> FloatArray:
-    """Sums of `cost.per_step` over the ops of each kind, shape [4, len(KINDS)].
+def cost_by_family(graph: OpGraph, cost: GraphCost) -> FloatArray:
+    """Sums of `cost.per_step` over the ops of each family, shape [4, len(FAMILIES)].
 
     Args:
         graph: the graph.
         cost: costs of the graph.
     """
-    number = {kind: i for i, kind in enumerate(KINDS)}
-    kind_of_type = {op_type: number[kind_of(op_type)] for op_type in set(graph.op_types)}
-    kinds = np.array([kind_of_type[op_type] for op_type in graph.op_types], dtype=np.intp)
+    number = {family: i for i, family in enumerate(FAMILIES)}
+    numbers = [number[family_of(op.kind)] for op in graph.signatures]
+    families = np.array(numbers, dtype=np.intp)[graph.signature_of]
     return np.stack(
-        [np.bincount(kinds, weights=column, minlength=len(KINDS)) for column in cost.per_step.T]
+        [
+            np.bincount(families, weights=column, minlength=len(FAMILIES))
+            for column in cost.per_step.T
+        ]
     )
 
 
@@ -112,11 +117,7 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
     Raises:
         GraphError: the graph lacks the signatures of its ops, as in the public Driple data.
     """
-    if len(graph.signature_of) != graph.num_nodes:
-        raise GraphError(
-            "graph holds no shapes of its ops' inputs, which their cost depends on; read it from "
-            "its GraphDef again"
-        )
+    graph.require_signatures()
     found = SignatureCosts.of(graph.signatures)
     costs = found.costs
     left = [product.left_elements if product else 0.0 for product in found.products]
@@ -128,11 +129,14 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         dtype=np.float64,
     ).reshape(-1, 5)
     rows = table[graph.signature_of]
-    unknown = Counter(
-        op_type
-        for op_type, number in zip(graph.op_types, graph.signature_of.tolist(), strict=True)
-        if not costs[number].known
-    )
+    numbers = graph.signature_of.tolist()
+    unknown: Counter[str] = Counter()
+    kinds: dict[str, str] = {}
+    if not all(cost.known for cost in costs):
+        for op_type, number in zip(graph.op_types, numbers, strict=True):
+            if not costs[number].known:
+                unknown[op_type] += 1
+                kinds[op_type] = found.signatures[number].kind
     return GraphCost(
         flops=rows[:, 0],
         bytes_read=rows[:, 1],
@@ -141,5 +145,6 @@ def cost_of_graph(graph: OpGraph) -> GraphCost:
         left_elements=rows[:, 4],
         executions=graph.executions,
         unknown=dict(sorted(unknown.items())),
+        without_formula=frozenset(name for name, kind in kinds.items() if not has_formula(kind)),
         by_signature=found,
     )

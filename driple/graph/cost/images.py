@@ -32,7 +32,7 @@ _DEFAULT_RADIUS = 5  # of a local response normalisation, in TensorFlow's defini
 def _window(op: OpSignature) -> int:
     sides = numbers_of(op, "ksize")
     if not sides:
-        raise UnknownShapeError(f"{op.op_type}: its window is unknown")
+        raise UnknownShapeError(f"{op.kind}: its window is unknown")
     return prod(sides)
 
 
@@ -84,54 +84,28 @@ def _suppression_by_class(op: OpSignature) -> float:
 
 IMAGE_FLOPS: Mapping[str, Formula] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("MaxPool", "MaxPoolV2", "MaxPoolWithArgmax", "AvgPool", "MaxPool3D", "AvgPool3D"),
-            _pool,
-        ),
-        **dict.fromkeys(
-            (
-                "MaxPoolGrad",
-                "MaxPoolGradV2",
-                "MaxPool3DGrad",
-                "MaxPoolGradGrad",
-                "MaxPool3DGradGrad",
-            ),
-            _max_pool_gradient,
-        ),
-        "MaxPoolGradGradV2": _max_pool_gradient,
-        "MaxPoolGradWithArgmax": _per_input(1, 1),
-        "AvgPoolGrad": _average_pool_gradient,
-        "AvgPool3DGrad": _average_pool_gradient,
-        "FractionalMaxPool": _per_input(1),
-        "FractionalAvgPool": _per_input(1),
-        "FractionalMaxPoolGrad": _per_input(1, 2),
-        "FractionalAvgPoolGrad": _per_output(1),
-        "LRN": _response_normalisation,
-        "LRNGrad": _response_normalisation,
-        "ResizeBilinear": _per_output(_LINEAR),
-        "ResizeBilinearGrad": _per_input(_LINEAR_GRADIENT),
-        "ResizeBicubic": _per_output(_CUBIC),
-        "ResizeBicubicGrad": _per_input(_CUBIC),
-        "ResizeNearestNeighborGrad": _per_input(1),
-        "ResizeArea": _resize_area,
-        "ImageProjectiveTransformV2": _per_output(_LINEAR),
-        "ImageProjectiveTransformV3": _per_output(_LINEAR),
-        "CropAndResize": _per_output(_LINEAR),
-        "CropAndResizeGradImage": _per_input(_LINEAR_GRADIENT),
-        "CropAndResizeGradBoxes": _per_input(2 * _LINEAR_GRADIENT),
-        **dict.fromkeys(
-            (
-                "NonMaxSuppression",
-                "NonMaxSuppressionV2",
-                "NonMaxSuppressionV3",
-                "NonMaxSuppressionV4",
-                "NonMaxSuppressionV5",
-            ),
-            _suppression,
-        ),
-        "CombinedNonMaxSuppression": _suppression_by_class,
-        "AdjustContrast": _per_output(4),
-        "AdjustContrastv2": _per_output(4),
-        **dict.fromkeys(("AdjustHue", "AdjustSaturation", "RGBToHSV", "HSVToRGB"), _per_output(10)),
+        **dict.fromkeys(("max_pool", "avg_pool"), _pool),
+        **dict.fromkeys(("max_pool_gradient", "max_pool_second_gradient"), _max_pool_gradient),
+        "max_pool_scatter_gradient": _per_input(1, 1),
+        "avg_pool_gradient": _average_pool_gradient,
+        "fractional_pool": _per_input(1),
+        "fractional_max_pool_gradient": _per_input(1, 2),
+        "fractional_avg_pool_gradient": _per_output(1),
+        "local_response_norm": _response_normalisation,
+        "local_response_norm_gradient": _response_normalisation,
+        "resize_linear": _per_output(_LINEAR),
+        "resize_linear_gradient": _per_input(_LINEAR_GRADIENT),
+        "resize_cubic": _per_output(_CUBIC),
+        "resize_cubic_gradient": _per_input(_CUBIC),
+        "resize_nearest_gradient": _per_input(1),
+        "resize_area": _resize_area,
+        "image_transform": _per_output(_LINEAR),
+        "crop_and_resize": _per_output(_LINEAR),
+        "crop_and_resize_image_gradient": _per_input(_LINEAR_GRADIENT),
+        "crop_and_resize_box_gradient": _per_input(2 * _LINEAR_GRADIENT),
+        "non_max_suppression": _suppression,
+        "non_max_suppression_by_class": _suppression_by_class,
+        "adjust_contrast": _per_output(4),
+        "adjust_colours": _per_output(10),
     }
 )

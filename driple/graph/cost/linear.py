@@ -7,7 +7,7 @@ leading orders (Golub and Van Loan, Matrix Computations, 4th edition).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import log2, prod
 from types import MappingProxyType
 
@@ -30,12 +30,12 @@ _MIN_FILTER_RANK = 3
 
 def _positions_of(op: OpSignature) -> int:
     """Elements of the output of a convolution, or of the gradient that both its gradients read."""
-    return elements_in(op, 2) if "Backprop" in op.op_type else elements_out(op)
+    return elements_in(op, 2) if op.kind.endswith("gradient") else elements_out(op)
 
 
 def _filter_of(op: OpSignature) -> tuple[int, ...]:
     """Shape of a convolution's filter; its gradient has it as output."""
-    if "BackpropFilter" in op.op_type:
+    if op.kind.endswith("filter_gradient"):
         return shape_out(op, 0, _MIN_FILTER_RANK, ALL)
     return shape_in(op, 1, _MIN_FILTER_RANK, ALL)
 
@@ -67,7 +67,7 @@ def _einsum(op: OpSignature) -> float:
     """A multiply-add for every combination of indices; of one input, an addition."""
     sizes = index_sizes(op)
     if sizes is None:
-        raise UnknownShapeError(f"{op.op_type}: indices are unknown")
+        raise UnknownShapeError(f"{op.kind}: indices are unknown")
     return float(prod(sizes.values())) * (2 if len(op.inputs) > 1 else 1)
 
 
@@ -151,72 +151,39 @@ def _fourier(dimensions: int, each: float = 5.0) -> Formula:
     return flops
 
 
-def _names(*names: str) -> Callable[[Formula], dict[str, Formula]]:
-    """The same formula for several op types."""
-    return lambda formula: dict.fromkeys(names, formula)
-
-
 LINEAR_FLOPS: Mapping[str, Formula] = MappingProxyType(
     {
-        **_names(
-            "Conv2D",
-            "_FusedConv2D",
-            "Conv2DBackpropInput",
-            "Conv2DBackpropInputV2",
-            "Conv2DBackpropFilter",
-            "Conv2DBackpropFilterV2",
-            "Conv3D",
-            "_FusedConv3D",
-            "Conv3DBackpropInput",
-            "Conv3DBackpropInputV2",
-            "Conv3DBackpropFilter",
-            "Conv3DBackpropFilterV2",
-        )(_conv),
-        **_names(
-            "DepthwiseConv2dNative",
-            "_FusedDepthwiseConv2dNative",
-            "DepthwiseConv2dNativeBackpropInput",
-            "DepthwiseConv2dNativeBackpropFilter",
-        )(_depthwise),
-        **_names("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter")(_dilation),
-        **_names(
-            "MatMul",
-            "_FusedMatMul",
-            "SparseMatMul",
-            "BatchMatMul",
-            "BatchMatMulV2",
-            "BatchMatMulV3",
-        )(_matmul),
-        "Einsum": _einsum,
-        "SparseTensorDenseMatMul": _sparse_dense,
-        **_names("Cholesky", "BatchCholesky")(_of_squares(1 / 3)),
-        **_names("CholeskyGrad", "BatchCholeskyGrad")(_of_squares(2 / 3)),
-        **_names("MatrixDeterminant", "BatchMatrixDeterminant", "LogMatrixDeterminant", "Lu")(
-            _of_squares(2 / 3)
+        **dict.fromkeys(("conv", "conv_input_gradient", "conv_filter_gradient"), _conv),
+        **dict.fromkeys(
+            ("depthwise_conv", "depthwise_conv_input_gradient", "depthwise_conv_filter_gradient"),
+            _depthwise,
         ),
-        **_names("MatrixInverse", "BatchMatrixInverse")(_of_squares(2.0)),
-        **_names("MatrixSolve", "BatchMatrixSolve")(_solve),
-        **_names("MatrixTriangularSolve", "BatchMatrixTriangularSolve")(_solve_triangular),
-        "BandedTriangularSolve": _solve_banded,
-        "TridiagonalSolve": _solve_tridiagonal,
-        "TridiagonalMatMul": lambda op: 5.0 * elements_out(op),
-        **_names("MatrixSolveLs", "BatchMatrixSolveLs")(_solve_least_squares),
-        "Qr": _qr,
-        **_names("Svd", "BatchSvd")(_svd),
-        **_names("SelfAdjointEigV2", "BatchSelfAdjointEigV2")(_eigen(4 / 3, 9.0)),
-        "Eig": _eigen(10.0, 25.0),
-        "Cross": lambda op: 3.0 * elements_out(op),
-        "FFT": _fourier(1),
-        "IFFT": _fourier(1),
-        "FFT2D": _fourier(2),
-        "IFFT2D": _fourier(2),
-        "FFT3D": _fourier(3),
-        "IFFT3D": _fourier(3),
-        "RFFT": _fourier(1, 2.5),
-        "IRFFT": _fourier(1, 2.5),
-        "RFFT2D": _fourier(2, 2.5),
-        "IRFFT2D": _fourier(2, 2.5),
-        "RFFT3D": _fourier(3, 2.5),
-        "IRFFT3D": _fourier(3, 2.5),
+        **dict.fromkeys(
+            ("dilation", "dilation_input_gradient", "dilation_filter_gradient"), _dilation
+        ),
+        **dict.fromkeys(("matmul", "batch_matmul"), _matmul),
+        "einsum": _einsum,
+        "sparse_dense_matmul": _sparse_dense,
+        "cholesky": _of_squares(1 / 3),
+        "cholesky_gradient": _of_squares(2 / 3),
+        "lu": _of_squares(2 / 3),
+        "matrix_inverse": _of_squares(2.0),
+        "solve": _solve,
+        "solve_triangular": _solve_triangular,
+        "solve_banded": _solve_banded,
+        "solve_tridiagonal": _solve_tridiagonal,
+        "tridiagonal_matmul": lambda op: 5.0 * elements_out(op),
+        "solve_least_squares": _solve_least_squares,
+        "qr": _qr,
+        "svd": _svd,
+        "symmetric_eigen": _eigen(4 / 3, 9.0),
+        "eigen": _eigen(10.0, 25.0),
+        "cross": lambda op: 3.0 * elements_out(op),
+        "fft": _fourier(1),
+        "fft_2d": _fourier(2),
+        "fft_3d": _fourier(3),
+        "real_fft": _fourier(1, 2.5),
+        "real_fft_2d": _fourier(2, 2.5),
+        "real_fft_3d": _fourier(3, 2.5),
     }
 )

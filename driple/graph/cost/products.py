@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from driple.graph.cost.attention import ATTENTIONS, scores_of
 from driple.graph.cost.complete import completed
 from driple.graph.cost.einsum import index_sizes, indices_of
 from driple.graph.cost.recurrent import RECURRENT, sides_of_step
@@ -24,30 +25,12 @@ __all__ = [
     "window_of",
 ]
 
-CONVOLUTIONS = frozenset({"Conv2D", "_FusedConv2D", "Conv3D", "_FusedConv3D"})
-INPUT_GRADIENTS = frozenset(
-    {
-        "Conv2DBackpropInput",
-        "Conv2DBackpropInputV2",
-        "Conv3DBackpropInput",
-        "Conv3DBackpropInputV2",
-    }
-)
-FILTER_GRADIENTS = frozenset(
-    {
-        "Conv2DBackpropFilter",
-        "Conv2DBackpropFilterV2",
-        "Conv3DBackpropFilter",
-        "Conv3DBackpropFilterV2",
-    }
-)
+CONVOLUTIONS = frozenset({"conv"})
+INPUT_GRADIENTS = frozenset({"conv_input_gradient"})
+FILTER_GRADIENTS = frozenset({"conv_filter_gradient"})
 _ALL_CONVOLUTIONS = CONVOLUTIONS | INPUT_GRADIENTS | FILTER_GRADIENTS
-_MATMULS = frozenset(
-    {
-        "MatMul", "_FusedMatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
-    }
-)  # fmt: skip
-_FILTER_RANKS = (4, 5)  # two or three dimensions of space, channels in and out
+_MATMULS = frozenset({"matmul", "batch_matmul"})
+_FILTER_RANKS = (3, 4, 5)  # one to three dimensions of space, channels in and out
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +57,24 @@ def product_of(op: OpSignature, flops: float) -> Product | None:
     """
     if flops <= 0 or not op.outputs:
         return None
-    if op.op_type == "Einsum":
+    if op.kind == "einsum":
         return _einsum(op)
-    if op.op_type in RECURRENT:
+    if op.kind in RECURRENT:
         return _recurrent(op, flops)
+    if op.kind in ATTENTIONS:
+        return _attention(op, flops)
     op = completed(op)
-    if op.op_type in _MATMULS:
+    if op.kind in _MATMULS:
         return _matmul(op, flops)
-    return _convolution(op, flops) if op.op_type in _ALL_CONVOLUTIONS else None
+    return _convolution(op, flops) if op.kind in _ALL_CONVOLUTIONS else None
 
 
 def window_of(op: OpSignature) -> tuple[int, ...] | None:
     """Sides of a convolution's window, channels in and out, if they are known.
 
-    A window of three dimensions has five numbers, one of two has four.
+    A window of three dimensions has five numbers, one of two has four, one of one has three.
     """
-    tensors, position = (op.outputs, 0) if op.op_type in FILTER_GRADIENTS else (op.inputs, 1)
+    tensors, position = (op.outputs, 0) if op.kind in FILTER_GRADIENTS else (op.inputs, 1)
     shape = tensors[position].shape if position < len(tensors) else None
     return shape if shape is not None and len(shape) in _FILTER_RANKS else None
 
@@ -110,12 +95,23 @@ def _convolution(op: OpSignature, flops: float) -> Product | None:
     window = [max(n, 1) for n in window_of(op) or ()]
     if not window:
         return None
-    if op.op_type in FILTER_GRADIENTS:
+    if op.kind in FILTER_GRADIENTS:
         m, n = float(prod(window[:-1])), float(window[-1])
         return Product(m, n, flops / (2 * m * n))
-    n = float(window[-2] if op.op_type in INPUT_GRADIENTS else window[-1])
+    n = float(window[-2] if op.kind in INPUT_GRADIENTS else window[-1])
     m = op.outputs[0].elements / n
     return Product(m, n, flops / (2 * m * n)) if m else None
+
+
+def _attention(op: OpSignature, flops: float) -> Product | None:
+    """Products of scores and of values, with their inner sides one after the other."""
+    try:
+        heads, rows, columns = scores_of(op)
+    except UnknownShapeError:
+        return None
+    m, n = float(max(rows, 1)), float(max(columns, 1))
+    count = float(max(heads, 1))
+    return Product(m, n, flops / (2 * m * n * count), count)
 
 
 def _recurrent(op: OpSignature, flops: float) -> Product | None:

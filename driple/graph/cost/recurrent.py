@@ -1,4 +1,4 @@
-"""FLOPs of recurrent layers that are one op: BlockLSTM, LSTMBlockCell, GRUBlockCell, CudnnRNN.
+"""FLOPs of recurrent layers that are one op: a step (a cell), a sequence, or a stack of layers.
 
 Counted are the products of the gates' weights with input and state, a multiply-add as two; what a
 cell does element by element is a few thousandths of that. A gradient that gives those of inputs and
@@ -27,8 +27,9 @@ from driple.graph.signature import OpSignature
 
 __all__ = ["RECURRENT", "RECURRENT_FLOPS", "sides_of_step"]
 
-# Gates of a cell, by the attribute `rnn_mode` of CudnnRNN.
-_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+# Gates of a cell, by the kind of the layers, or by the attribute `rnn_mode` of `cudnn_rnn`.
+_GATES = {"lstm": 4, "gru": 3, "rnn": 1, "rnn_tanh": 1, "rnn_relu": 1}
+_LAYERS = ("lstm", "gru", "rnn", "cudnn_rnn")
 # Element by element, for each of the hidden units: gradients of output (4), cell (5), the gates for
 # candidate, forget and input (4 each), and of the cell before (1).
 _LSTM_CELL_GRADIENT = 22
@@ -64,11 +65,12 @@ def _gru_cell(op: OpSignature) -> float:
     return 2.0 * shape_in(op, 0, 2)[0] * weights
 
 
-def _cudnn(op: OpSignature) -> float:
+def _stacked(op: OpSignature) -> float:
     """Cost of all layers and directions over a sequence.
 
     Inputs are [steps, batch, input] (or batch first), the first state [layers * directions, batch,
-    hidden], the cell's state the same, and the parameters of all layers as one vector.
+    hidden], the cell's state the same if it has one, and the parameters of all layers as one
+    vector. `direction` among the numbers spells `bidirectional`.
     """
     steps, batch, width = shape_in(op, 0, 3, LAST)[:3]
     stacked, _, output = shape_in(op, 1, 3, _STATE)[:3]
@@ -76,7 +78,7 @@ def _cudnn(op: OpSignature) -> float:
     directions = 2 if text_of(op, "direction") == "bidirectional" else 1
     layers = stacked // directions
     if not layers:
-        raise UnknownShapeError(f"{op.op_type}: its state has no layers")
+        raise UnknownShapeError(f"{op.kind}: its state has no layers")
     projected = 2 * hidden * output if hidden != output else 0
     first = 0 if text_of(op, "input_mode") == "skip_input" else width
     of_states = layers * 2 * gates * hidden * output
@@ -85,16 +87,17 @@ def _cudnn(op: OpSignature) -> float:
     return float(steps * batch * each)
 
 
-def _cudnn_gradient(op: OpSignature) -> float:
-    return 2 * _cudnn(op)
+def _stacked_gradient(op: OpSignature) -> float:
+    return 2 * _stacked(op)
 
 
 def _gates_and_hidden(op: OpSignature) -> tuple[int, int]:
-    """Gates of a CudnnRNN's cell, and its hidden units; a graph may leave out the default, LSTM."""
-    mode = text_of(op, "rnn_mode")
-    gates = _GATES.get(mode or "lstm")
+    """Gates of a cell, and its hidden units; `cudnn_rnn` may leave out its default, an LSTM."""
+    kind = op.kind.removesuffix("_gradient")
+    mode = kind if kind != "cudnn_rnn" else text_of(op, "rnn_mode") or "lstm"
+    gates = _GATES.get(mode)
     if gates is None:
-        raise UnknownShapeError(f"{op.op_type}: no cell is named {mode[:20]!r}")
+        raise UnknownShapeError(f"{op.kind}: no cell is named {mode[:20]!r}")
     output = shape_in(op, 1, 3, _STATE)[2]
     if gates == _GATES["lstm"] and numbers_of(op, "num_proj"):
         return gates, shape_in(op, 2, 3, LAST)[2]
@@ -107,11 +110,11 @@ def sides_of_step(op: OpSignature) -> tuple[float, float]:
     Raises:
         UnknownShapeError: a shape is not known.
     """
-    if op.op_type.startswith("BlockLSTM"):
+    if op.kind.startswith("block_lstm"):
         return float(shape_in(op, 1, 3)[1]), float(shape_in(op, 4, 2)[1])
-    if op.op_type.startswith("LSTMBlockCell"):
+    if op.kind.startswith("lstm_cell"):
         return float(shape_in(op, 0, 2)[0]), float(shape_in(op, 3, 2)[1])
-    if op.op_type.startswith("GRUBlockCell"):
+    if op.kind.startswith("gru_cell"):
         return float(shape_in(op, 0, 2)[0]), float(shape_in(op, 2, 2)[1] * 3 // 2)
     gates, hidden = _gates_and_hidden(op)
     return float(shape_in(op, 1, 3)[1]), float(gates * hidden)
@@ -119,17 +122,15 @@ def sides_of_step(op: OpSignature) -> tuple[float, float]:
 
 RECURRENT_FLOPS: Mapping[str, Formula] = MappingProxyType(
     {
-        "BlockLSTM": _block_lstm,
-        "BlockLSTMV2": _block_lstm,
-        "BlockLSTMGrad": _block_lstm_gradient,
-        "BlockLSTMGradV2": _block_lstm_gradient,
-        "LSTMBlockCell": _lstm_cell,
-        "LSTMBlockCellGrad": _lstm_cell_gradient,
-        "GRUBlockCell": _gru_cell,
-        "GRUBlockCellGrad": _gru_cell,
-        **{f"CudnnRNN{version}": _cudnn for version in ("", "V2", "V3")},
-        **{f"CudnnRNNBackprop{version}": _cudnn_gradient for version in ("", "V2", "V3")},
+        "block_lstm": _block_lstm,
+        "block_lstm_gradient": _block_lstm_gradient,
+        "lstm_cell": _lstm_cell,
+        "lstm_cell_gradient": _lstm_cell_gradient,
+        "gru_cell": _gru_cell,
+        "gru_cell_gradient": _gru_cell,
+        **dict.fromkeys(_LAYERS, _stacked),
+        **{f"{kind}_gradient": _stacked_gradient for kind in _LAYERS},
     }
 )
 # Those that come to products of matrices.
-RECURRENT = frozenset(RECURRENT_FLOPS) - {"LSTMBlockCellGrad"}
+RECURRENT = frozenset(RECURRENT_FLOPS) - {"lstm_cell_gradient"}

@@ -95,11 +95,11 @@ def _shape(
 ) -> tuple[int, ...]:
     shape = tensors[position].shape if position < len(tensors) else None
     if shape is None or len(shape) < min_rank or (known is not None and -1 in shape[known]):
-        raise UnknownShapeError(f"{op.op_type}: shape {position} is unknown")
+        raise UnknownShapeError(f"{op.kind}: shape {position} is unknown")
     return tuple(1 if size == -1 else size for size in shape)
 
 
 def _elements(op: OpSignature, tensors: tuple[Tensor, ...], position: int) -> int:
     if position >= len(tensors) or tensors[position].shape is None:
-        raise UnknownShapeError(f"{op.op_type}: shape {position} is unknown")
+        raise UnknownShapeError(f"{op.kind}: shape {position} is unknown")
     return tensors[position].elements

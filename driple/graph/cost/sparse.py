@@ -69,74 +69,29 @@ def _search(op: OpSignature) -> float:
 
 
 # Sums over rows that indices pick, and their gradients: data, indices, segments.
-SEGMENTS_BY_INDEX = frozenset(
-    f"SparseSegment{kind}{end}"
-    for kind in ("Sum", "Mean", "SqrtN")
-    for end in ("", "WithNumSegments", "Grad", "GradV2")
-)
-_ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Min", "Max")
+SEGMENTS_BY_INDEX = frozenset({"sparse_segment_reduce"})
 # Scatters that compute; those that only write are moves.
 SCATTER_FLOPS: Mapping[str, Formula] = MappingProxyType(
-    {
-        **{f"{place}Scatter{name}": _scatter for place in ("", "Resource") for name in _ARITHMETIC},
-        **{
-            f"{place}Scatter{kind}{name}": _scatter
-            for place, kind in (("", "Nd"), ("Resource", "Nd"), ("Tensor", ""))
-            for name in ("Add", "Sub", "Min", "Max")
-        },
-        "ScatterNdNonAliasingAdd": _scatter,
-        "InplaceAdd": _scatter,
-        "InplaceSub": _scatter,
-    }
+    dict.fromkeys(("scatter_add", "scatter_arithmetic", "tensor_scatter"), _scatter)
 )
 SPARSE_FLOPS: Mapping[str, Formula] = MappingProxyType(
     {
         **SCATTER_FLOPS,
         **dict.fromkeys(SEGMENTS_BY_INDEX, _segments_by_index),
-        **{
-            f"{sort}Segment{kind}{version}": _segments
-            for sort, version in (("", ""), ("", "V2"), ("Unsorted", ""))
-            for kind in ("Sum", "Prod", "Min", "Max")
-        },
-        "SegmentMean": _segments,
-        "Bincount": _segments,
-        "DenseBincount": _segments,
-        "SparseBincount": _values(1),
-        "HistogramFixedWidth": lambda op: 3.0 * elements_in(op, 0),
-        "SparseFillEmptyRowsGrad": _values(1),
-        "SparseAdd": _sparse_sum,
-        "SparseAddGrad": lambda op: float(elements_in(op, 0)),
-        "SparseSparseMaximum": _sparse_sum,
-        "SparseSparseMinimum": _sparse_sum,
         **dict.fromkeys(
-            (
-                "SparseDenseCwiseAdd",
-                "SparseDenseCwiseMul",
-                "SparseDenseCwiseDiv",
-                "SparseReduceSum",
-                "SparseReduceMax",
-                "SparseReduceSumSparse",
-                "SparseReduceMaxSparse",
-                "SparseTensorDenseAdd",
-            ),
-            _values(1),
+            ("segment_reduce", "scatter_reduce_rows", "embedding_gradient", "histogram"), _segments
         ),
-        "SparseSoftmax": _values(5),
-        "CTCLoss": _ctc,
-        "CTCLossV2": _ctc,
-        **dict.fromkeys(
-            (
-                "LogUniformCandidateSampler",
-                "UniformCandidateSampler",
-                "LearnedUnigramCandidateSampler",
-                "ThreadUnsafeUnigramCandidateSampler",
-                "FixedUnigramCandidateSampler",
-                "AllCandidateSampler",
-            ),
-            _candidates,
-        ),
-        "ComputeAccidentalHits": _accidental_hits,
-        "LowerBound": _search,
-        "UpperBound": _search,
+        "sparse_histogram": _values(1),
+        "histogram_fixed": lambda op: 3.0 * elements_in(op, 0),
+        "sparse_fill_empty_rows_gradient": _values(1),
+        "sparse_add": _sparse_sum,
+        "sparse_add_gradient": lambda op: float(elements_in(op, 0)),
+        "sparse_dense_elementwise": _values(1),
+        "sparse_reduce": _values(1),
+        "sparse_softmax": _values(5),
+        "ctc_loss": _ctc,
+        "candidate_sampling": _candidates,
+        "accidental_hits": _accidental_hits,
+        "search_sorted": _search,
     }
 )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.datatypes import BYTES_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps
+from driple.graph.optimizers import update_of_remote
 from driple.graph.options import ReadOptions
 from driple.graph.tf.describe import DataInputs, describe_nodes
 from driple.graph.tf.functions import Inlined, inline_functions
@@ -98,6 +99,15 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
     if num_bytes.sum(dtype=np.float64) > _MOST_BYTES:
         raise GraphError("tensors of the graph add up to over 2^62 bytes; the file is corrupt")
     signatures, signature_of = describe_nodes(nodes, inputs, order, kept.tolist())
+    remote = _remote(nodes, sizes, step.runs & ~places.kept)
+    traffic = traffic_of(
+        inputs,
+        step.runs,
+        places,
+        step.handed_on,
+        _bytes_of_output(nodes, inputs, executions),
+    )
+    state_bytes = _state_bytes(nodes, sizes, places)
     return OpGraph(
         names=tuple(nodes[i].name for i in kept),
         op_types=tuple(nodes[i].op for i in kept),
@@ -106,14 +116,8 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
         is_control=is_control[inside],
         tensor_elements=np.array([size.elements for size in kept_sizes], dtype=np.int64),
         tensor_bytes=num_bytes,
-        remote=_remote(nodes, sizes, step.runs & ~places.kept),
-        traffic=traffic_of(
-            inputs,
-            step.runs,
-            places,
-            step.handed_on,
-            _bytes_of_output(nodes, inputs, executions),
-        ),
+        remote=remote,
+        traffic=traffic,
         report=_report(
             raw,
             inlined,
@@ -130,7 +134,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
             names=[nodes[i].name for i in kept.tolist()],
             dangling=dangling,
             executions=executions,
-            state_bytes=_state_bytes(nodes, sizes, places),
+            state_bytes=state_bytes,
             samples=None
             if places.num_parts == 1
             else samples_of_part(nodes, inputs, order, places.kept),
@@ -141,6 +145,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
         executions=executions.count[kept],
         is_training=step.is_training,
         layout=places.layout,
+        update=update_of_remote(remote, traffic, state_bytes),
     )
 
 
@@ -258,7 +263,7 @@ def _remote(
         total[0] += 1
         total[1] = min(total[1] + (size.tensor_bytes if size else 0), _MOST_BYTES)
     return tuple(
-        RemoteOps(op_type=op, num_nodes=count, tensor_bytes=size)
+        RemoteOps.of_op_type(op, num_nodes=count, tensor_bytes=size)
         for op, (count, size) in sorted(totals.items())
     )
 

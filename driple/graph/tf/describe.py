@@ -52,7 +52,7 @@ def describe_nodes(
             if is_parameter[source]:
                 tensor = Tensor(tensor.shape, tensor.dtype, True)
             read.append(tensor)
-        signature = OpSignature(
+        signature = OpSignature.of_op_type(
             node.op, tuple(read), outputs[i], tuple(sorted(node.numbers.items()))
         )
         found.append(number_of.setdefault(signature, len(number_of)))

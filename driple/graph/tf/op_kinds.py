@@ -61,8 +61,7 @@ clip: ClipByValue
 assign_sum: AssignAdd AssignSub
 assign_sum_to_handle: AssignAddVariableOp AssignSubVariableOp
 assign: Assign
-assign_to_handle: AssignVariableOp
-assign_shards: AssignVariableXlaConcatND
+assign_to_handle: AssignVariableOp AssignVariableXlaConcatND
 compare: Less LessEqual Greater GreaterEqual Equal NotEqual ApproximateEqual
 logical: LogicalAnd LogicalOr LogicalNot
 bitwise: BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift PopulationCount
@@ -239,7 +238,11 @@ python_call: PyFunc PyFuncStateless EagerPyFunc
 all_reduce: NcclAllReduce CollectiveReduce CollectiveReduceV2 HorovodAllreduce
 broadcast_parameters: HorovodBroadcast
 gradient_accumulator: ConditionalAccumulator ResourceConditionalAccumulator
-take_gradient: AccumulatorTakeGradient
+  SparseConditionalAccumulator
+accumulate_gradient: AccumulatorApplyGradient ResourceAccumulatorApplyGradient
+  SparseAccumulatorApplyGradient
+take_gradient: AccumulatorTakeGradient ResourceAccumulatorTakeGradient
+  SparseAccumulatorTakeGradient
 queue_enqueue: QueueEnqueueV2 QueueEnqueue
 abs: Abs
 ceil: Ceil
@@ -302,9 +305,9 @@ log_softmax: LogSoftmax
 softmax: Softmax
 sparse_softmax: SparseSoftmax
 list_handle: Stack StackClose StackCloseV2 StackV2 TensorArray TensorArrayClose TensorArrayCloseV2
-  TensorArrayCloseV3 TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3 TensorArrayGradWithShape
-  TensorArraySize TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2 TensorArrayV3
-  TensorListElementShape TensorListLength TensorListResize
+  TensorArrayCloseV3 TensorArraySize TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2
+  TensorArrayV3 TensorListElementShape TensorListLength TensorListResize
+list_gradient: TensorArrayGradV3 TensorArrayGrad TensorArrayGradV2 TensorArrayGradWithShape
 list_write: StackPop StackPopV2 StackPush StackPushV2 TensorArrayConcat TensorArrayScatter
   TensorArrayScatterV2 TensorArrayScatterV3 TensorArraySplit TensorArraySplitV2 TensorArraySplitV3
   TensorArrayUnpack TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3 TensorListConcatLists
@@ -403,6 +406,7 @@ _PARTS = (
     ("Stack", "other_lists"),
 )
 _UPDATE = re.compile(r"(Resource)?(Sparse)?Apply\w+|(Resource)?Scatter\w+")
+_GRADIENT = re.compile(r"\w+Grad(?:V\d)?|\w+Backprop\w*")
 _COLLECTIVE = re.compile(
     r"Horovod\w+|_?Nccl\w+|Collective\w+|Ring(?:Allreduce|Broadcast)|BytepsPushPull"
 )
@@ -424,7 +428,8 @@ def kind_of_op_type(op_type: str) -> str:
     for pattern, kind in ((_COLLECTIVE, "collective"), (_HOST, "host"), (_UPDATE, "update_other")):
         if pattern.fullmatch(op_type):
             return kind
-    return next((kind for part, kind in _PARTS if part in op_type), "other")
+    rest = "other_gradient" if _GRADIENT.fullmatch(op_type) else "other"
+    return next((kind for part, kind in _PARTS if part in op_type), rest)
 
 
 def op_type_of_kind(kind: str) -> str | None:

@@ -61,7 +61,7 @@ def figures_of(graph: OpGraph, parameters: int, settings: tuple[str, ...]) -> di
         "bytes": int(graph.tensor_bytes.sum()),
         "sent_bytes": graph.sent_bytes,
         "received_bytes": graph.received_bytes,
-        "kinds": kind_counts(graph.op_types),
+        "kinds": kind_counts(graph.kinds),
         "moving averages": remote.get("AssignSub", 0),
         "updates": updates,
     }

@@ -21,7 +21,7 @@ def op(
         numbers: attributes; a text is kept as the numbers of its letters.
     """
     outputs = out if isinstance(out, list) else [out]
-    return OpSignature(
+    return OpSignature.of_op_type(
         op_type,
         tuple(Tensor(shape, FLOAT) for shape in inputs),
         tuple(Tensor(shape, FLOAT) for shape in outputs),

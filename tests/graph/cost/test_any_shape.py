@@ -38,7 +38,7 @@ def drawn(draw: random.Random, op_type: str) -> OpSignature:
     }
     for name in ("equation", "rnn_mode", "direction", "input_mode"):
         numbers[name] = tuple(map(ord, draw.choice(TEXTS)))
-    return OpSignature(op_type, tensors(8), tensors(5), tuple(sorted(numbers.items())))
+    return OpSignature.of_op_type(op_type, tensors(8), tensors(5), tuple(sorted(numbers.items())))
 
 
 def test_costs_are_finite_and_not_negative() -> None:

@@ -1,4 +1,4 @@
-"""Costs of a whole graph by hand: each number of each node, and their sums over loops and kinds."""
+"""Costs of a whole graph by hand: each number of each node, and sums over loops and families."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 from driple.errors import GraphError
-from driple.graph.cost import KINDS, SignatureCosts, cost_by_kind, cost_of_graph
+from driple.graph.cost import SignatureCosts, cost_by_family, cost_of_graph
 from driple.graph.cost.formulas import cost_of_op
 from driple.graph.cost.products import product_of
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import FAMILIES
 from driple.graph.signature import OpSignature, Tensor
 from tests.dataset.examples import chain_graph
 
 FLOAT = 1
 # [4, 6] x [6, 5], whose second factor is a variable; 20 numbers; 7 numbers by what nobody knows.
-PRODUCT = OpSignature(
+PRODUCT = OpSignature.of_op_type(
     "MatMul", (Tensor((4, 6), FLOAT), Tensor((6, 5), FLOAT, True)), (Tensor((4, 5), FLOAT),)
 )
-RELU = OpSignature("Relu", (Tensor((4, 5), FLOAT),), (Tensor((4, 5), FLOAT),))
-OWN = OpSignature("MyOwnKernel", (Tensor((3,), FLOAT),), (Tensor((7,), FLOAT),))
+RELU = OpSignature.of_op_type("Relu", (Tensor((4, 5), FLOAT),), (Tensor((4, 5), FLOAT),))
+OWN = OpSignature.of_op_type("MyOwnKernel", (Tensor((3,), FLOAT),), (Tensor((7,), FLOAT),))
 
 
 def graph() -> OpGraph:
@@ -30,7 +31,7 @@ def graph() -> OpGraph:
     numbers = np.array([0, 1, 2, 0], dtype=np.int32)
     return replace(
         chain_graph(4),
-        op_types=tuple(kinds[i].op_type for i in numbers),
+        op_types=tuple(kinds[i].stored_name for i in numbers),
         signatures=kinds,
         signature_of=numbers,
         executions=np.array([1, 3, 2, 5], dtype=np.int64),
@@ -46,6 +47,7 @@ def test_each_node_has_the_cost_of_its_signature() -> None:
     assert cost.left_elements.tolist() == [24, 0, 0, 24]
     assert cost.executions.tolist() == [1, 3, 2, 5]
     assert cost.unknown == {"MyOwnKernel": 1}
+    assert cost.without_formula == {"MyOwnKernel"}
 
 
 def test_a_step_counts_each_node_as_often_as_it_runs() -> None:
@@ -60,11 +62,11 @@ def test_a_step_counts_each_node_as_often_as_it_runs() -> None:
     assert cost.total_bytes == 296 + 480 + 80 + 1480
 
 
-def test_sums_over_kinds_are_those_of_their_nodes() -> None:
-    sums = cost_by_kind(graph(), cost_of_graph(graph()))
-    assert sums.shape == (4, len(KINDS))
-    assert sums[:, KINDS.index("matmul")].tolist() == [1440, 1776, 6, 144]
-    assert sums[:, KINDS.index("elementwise")].tolist() == [60, 560, 5, 0]
+def test_sums_over_families_are_those_of_their_nodes() -> None:
+    sums = cost_by_family(graph(), cost_of_graph(graph()))
+    assert sums.shape == (4, len(FAMILIES))
+    assert sums[:, FAMILIES.index("matmul")].tolist() == [1440, 1776, 6, 144]
+    assert sums[:, FAMILIES.index("elementwise")].tolist() == [60, 560, 5, 0]
     assert sums.sum() == pytest.approx(cost_of_graph(graph()).per_step.sum())
 
 

@@ -14,7 +14,7 @@ FLOAT = 1
 def op(
     op_type: str, *inputs: tuple[int, ...], out: tuple[int, ...], equation: str = ""
 ) -> OpSignature:
-    return OpSignature(
+    return OpSignature.of_op_type(
         op_type,
         tuple(Tensor(shape, FLOAT) for shape in inputs),
         (Tensor(out, FLOAT),),

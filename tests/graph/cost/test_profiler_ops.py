@@ -137,7 +137,7 @@ def signature_of(row: dict[str, Any]) -> OpSignature:
     inputs, outputs = (
         tuple(Tensor(tuple(shape), FLOAT) for shape in row[side]) for side in ("inputs", "outputs")
     )
-    return OpSignature(row["op_type"], inputs, outputs, tuple(numbers))
+    return OpSignature.of_op_type(row["op_type"], inputs, outputs, tuple(numbers))
 
 
 def test_flops_are_the_profilers(ops: list[dict[str, Any]]) -> None:

@@ -50,8 +50,8 @@ def ops_of(graph: OpGraph) -> Mapping[str, list[tuple[OpSignature, float]]]:
         strict=True,
     ):
         op = graph.signatures[number]
-        turned = op.op_type == "MatMul" and name.startswith("gradients")
-        found["MatMul gradient" if turned else op.op_type].append((op, flops))
+        turned = op.kind == "matmul" and name.startswith("gradients")
+        found["MatMul gradient" if turned else op.stored_name].append((op, flops))
     return found
 
 
@@ -90,7 +90,7 @@ def test_every_layer_costs_what_equations_4_and_20_say(model: str) -> None:
 
 def conv(inner: int, window: int, outer: int, size: int) -> float:
     """FLOPs of a convolution for one image, by `cost_of_op`."""
-    op = OpSignature(
+    op = OpSignature.of_op_type(
         "Conv2D",
         (Tensor((1, size, size, inner), FLOAT), Tensor((window, window, inner, outer), FLOAT)),
         (Tensor((1, size, size, outer), FLOAT),),

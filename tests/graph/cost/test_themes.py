@@ -6,10 +6,12 @@ from math import log2
 
 import pytest
 
-from driple.graph.cost import cost_of_op, kind_of
+from driple.graph.cost import cost_of_op
 from driple.graph.cost.formulas import has_formula
 from driple.graph.cost.products import product_of
+from driple.graph.opkind import family_of
 from driple.graph.signature import OpSignature, Tensor
+from driple.graph.tf.op_kinds import kind_of_op_type
 from tests.graph.cost.ops import op
 
 TABLE, INDICES, ROWS = (32_000, 512), (64,), (64, 512)
@@ -144,9 +146,12 @@ WITHOUT_SHAPES = (
 @pytest.mark.parametrize("op_type", WITHOUT_SHAPES)
 def test_a_formula_without_its_shapes_says_so(op_type: str) -> None:
     """It is reported as unknown; it does not count 0 as if that were known."""
-    assert has_formula(op_type)
+    assert has_formula(kind_of_op_type(op_type))
     bare = Tensor(None, 0)
-    for one in (OpSignature(op_type, (bare,) * 5, (bare,) * 3), OpSignature(op_type, (), ())):
+    for one in (
+        OpSignature.of_op_type(op_type, (bare,) * 5, (bare,) * 3),
+        OpSignature.of_op_type(op_type, (), ()),
+    ):
         cost = cost_of_op(one)
         assert (cost.flops, cost.known) == (0, False)
 
@@ -162,7 +167,10 @@ def test_convolutions_in_space_are_products() -> None:
     product = product_of(one, cost_of_op(one).flops)
     assert product is not None
     assert (product.m, product.n, product.k) == (2 * 4 * 8 * 8, 5, 9 * 3)
-    assert [kind_of(f"Conv3D{end}") for end in ("", "BackpropInputV2", "BackpropFilterV2")] == [
+    assert [
+        family_of(kind_of_op_type(f"Conv3D{end}"))
+        for end in ("", "BackpropInputV2", "BackpropFilterV2")
+    ] == [
         "convolution",
         "input_gradient",
         "filter_gradient",
@@ -172,7 +180,7 @@ def test_convolutions_in_space_are_products() -> None:
 def test_a_sparse_product_is_bound_by_the_rows_that_it_picks() -> None:
     one = op("SparseTensorDenseMatMul", (1000, 2), (1000,), (2,), (500, 128), out=(300, 128))
     assert product_of(one, cost_of_op(one).flops) is None
-    assert kind_of(one.op_type) == "elementwise"
+    assert family_of(one.kind) == "elementwise"
 
 
 def test_suppression_compares_each_box_with_those_selected() -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from driple.graph.cost import PRODUCTS, kind_of
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.torch_graph import graph_of_step
 from driple.jobs.pytorch.step_graph import graph_of_functions
@@ -46,16 +46,12 @@ def graph_of(context: Callable[[Tensor], Any]) -> OpGraph:
 
 
 def types_of(graph: OpGraph, fits: Callable[[str], bool]) -> set[int]:
-    """Data types of the first outputs of some ops."""
-    return {
-        graph.signatures[number].outputs[0].dtype
-        for op_type, number in zip(graph.op_types, graph.signature_of.tolist(), strict=True)
-        if fits(op_type)
-    }
+    """Data types of the first outputs of some kinds of ops."""
+    return {op.outputs[0].dtype for op in graph.signatures if fits(op.kind)}
 
 
-def is_product(op_type: str) -> bool:
-    return kind_of(op_type) in PRODUCTS
+def is_product(kind: str) -> bool:
+    return family_of(kind) in PRODUCT_FAMILIES
 
 
 @pytest.mark.parametrize(
@@ -74,13 +70,12 @@ def test_products_and_their_gradients_run_in_the_lower_precision(
     """Norms of layers and the loss stay in single precision, parameters' gradients are so again."""
     graph, plain = graph_of(context), graph_of(lambda _: torch.autocast("cuda", enabled=False))
     assert types_of(graph, is_product) == {dtype}
-    norms = {name for name in graph.op_types if name.startswith("FusedBatchNorm")}
-    assert norms
-    assert types_of(graph, lambda op_type: "LogSoftmax" in op_type) == {FLOAT}
+    assert "layer_norm_gradient" in graph.kinds
+    assert types_of(graph, lambda kind: kind.startswith("log_softmax")) == {FLOAT}
     assert sorted(graph.traffic.sent_bytes) == sorted(plain.traffic.sent_bytes)
-    products = [sum(map(is_product, one.op_types)) for one in (graph, plain)]
+    products = [sum(map(is_product, one.kinds)) for one in (graph, plain)]
     assert products[0] == products[1]
-    assert (graph.op_types.count("Cast") > plain.op_types.count("Cast")) == (dtype != FLOAT)
+    assert (graph.kinds.count("cast") > plain.kinds.count("cast")) == (dtype != FLOAT)
 
 
 def test_the_casts_are_those_of_pytorch_itself() -> None:
