@@ -103,7 +103,7 @@ def _wrapped(block: nn.Module, options: dict[str, Any], within: Within) -> Itera
             return forward(*args, **kwargs)
 
     def checkpointed_forward(*args: Any, **kwargs: Any) -> Any:
-        return checkpoint(run, *args, **options, **kwargs)  # type: ignore[no-untyped-call]
+        return checkpoint(run, *args, **options, **kwargs)
 
     block.forward = checkpointed_forward
     try:

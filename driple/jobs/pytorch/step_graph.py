@@ -16,7 +16,7 @@ from driple.checks import check_whole
 from driple.errors import DripleError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.autocast import gpu_autocast
-from driple.graph.torch.torch_graph import UPDATE, graph_of_step, recorded_step
+from driple.graph.torch.torch_graph import graph_of_step
 from driple.jobs.import_path import exception_words, function_named, own_code
 from driple.jobs.pytorch.workloads import PyTorchWorkload
 
@@ -73,9 +73,7 @@ def graph_of_functions(
         try:
             inputs, labels = default_collate([samples[0]] * batch_size)
             inputs, labels = inputs.to("meta"), labels.to("meta")
-            graph = recorded_step(
-                _on_meta(module), inputs, lambda outputs: of(outputs, labels), UPDATE
-            )
+            graph = graph_of_step(_on_meta(module), inputs, lambda outputs: of(outputs, labels))
         except DripleError:
             raise
         except (Exception, SystemExit) as error:  # the model, data set and loss may raise anything
