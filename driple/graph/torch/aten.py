@@ -66,9 +66,9 @@ def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: A
     """
     namespace, _, name = func.name().partition("::")
     name = name.partition(".")[0]
-    if func.is_view or name in FREE:
-        return []
     bare = name if name.startswith("__") else name.removesuffix("_")
+    if func.is_view or bare in FREE:
+        return []
     special = _SPECIAL.get(bare)
     if special is not None:
         return special(f"{namespace}::{bare}", _whole(func, args, named), made)

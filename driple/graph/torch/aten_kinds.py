@@ -16,8 +16,9 @@ __all__ = ["FREE", "KIND_OF"]
 FREE = frozenset(
     {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",
      "_unsafe_view", "_reshape_alias", "lift_fresh", "lift_fresh_copy", "_local_scalar_dense",
-     "as_strided", "set_", "resize_", "record_stream", "_assert_async", "_assert_tensor_metadata",
-     "_fused_sdp_choice", "is_same_size", "sym_size", "sym_stride", "sym_numel"}
+     "as_strided", "set", "resize", "record_stream", "_assert_async", "_assert_tensor_metadata",
+     "_fused_sdp_choice", "is_same_size", "sym_size", "sym_stride", "sym_numel", "unsafe_split",
+     "unsafe_split_with_sizes", "unsafe_chunk", "transpose", "t", "squeeze", "unsqueeze", "detach"}
 )  # fmt: skip
 
 # kind: aten names.

@@ -45,6 +45,10 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
     with ExitStack() as stack:
         meta = stack.enter_context(library("aten", "Meta"))
         meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # On the CPU too, where a step on real inputs runs.
+        host = stack.enter_context(library("aten", "CPU"))
+        host.impl("_cudnn_rnn", _recurrent_on_cpu)  # type: ignore[no-untyped-call]
+        host.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
         # Without a kernel of the device, autograd takes this norm apart.
         core: Any = meta.m  # `impl` refuses the op for having a composite kernel as well
         core.impl("_fused_rms_norm", "Meta", _root_mean_square_norm, False)
@@ -133,7 +137,7 @@ def _recurrent(name: str, *, packed: bool) -> Callable[..., Any]:
     has_cell = name == "lstm"
 
     def kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or args[0].device.type != "meta":
+        if kwargs:
             return op(*args, **kwargs)
         if packed:
             values, batch_sizes, states, weights, _, layers, dropout, train, two = args
@@ -173,14 +177,42 @@ def _recurrent_gradients(  # noqa: PLR0917  # as the op has them
     cx: Tensor | None,
     *_: Any,
 ) -> tuple[Tensor, Tensor, Tensor | None, list[Tensor]]:
-    """Shapes of the gradients of a recurrent layer."""
-    of_cell = None if cx is None else torch.empty_like(cx)
-    return (
-        torch.empty_like(values),
-        torch.empty_like(hx),
-        of_cell,
-        [torch.empty_like(one) for one in weight],
-    )
+    """Gradients of a recurrent layer in shape; on real inputs they are zero."""
+    of_cell = None if cx is None else torch.zeros_like(cx)
+    of_weights = [torch.zeros_like(one) for one in weight]
+    return torch.zeros_like(values), torch.zeros_like(hx), of_cell, of_weights
+
+
+def _recurrent_on_cpu(  # noqa: PLR0917  # as the op has them
+    values: Tensor,
+    weight: Sequence[Tensor],
+    weight_stride0: int,
+    weight_buf: Tensor | None,
+    hx: Tensor,
+    cx: Tensor | None,
+    mode: int,
+    hidden_size: int,
+    proj_size: int,
+    num_layers: int,
+    batch_first: bool,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_sizes: Sequence[int],
+    dropout_state: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The results of a recurrent layer, by PyTorch's own kernels."""
+    op = getattr(_aten, next(name for name, number in _MODES.items() if number == mode))
+    states: Any = hx if cx is None else [hx, cx]
+    biased = weight_stride0 > (2 + bool(proj_size))
+    rest = (list(weight), biased, num_layers, dropout, train, bidirectional)
+    if batch_sizes:
+        made = op.data(values, torch.tensor(batch_sizes), states, *rest)
+    else:
+        made = op.input(values, states, *rest, batch_first)
+    empty = values.new_empty(0)
+    cell = made[2] if cx is not None else empty
+    return made[0], made[1], cell, values.new_empty(0, dtype=torch.uint8), weight[0].detach()
 
 
 def _root_mean_square_norm(

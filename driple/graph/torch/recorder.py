@@ -103,14 +103,15 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
 
     Args:
         model: whose modules and parameters are named.
+        device: type of the device that runs it: `meta`, or `cpu` for real inputs.
         tf32: whether matrix products in single precision may run in TF32.
     """
 
-    def __init__(self, model: nn.Module, *, tf32: bool = True) -> None:
+    def __init__(self, model: nn.Module, *, device: str, tf32: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.record = Record()
         self.parameters = dict(model.named_parameters())
-        self._tf32 = tf32
+        self._tf32, self._device = tf32, device
         self._paths: dict[int, str] = {}
         for path, module in model.named_modules():
             self._paths.setdefault(id(module), path)
@@ -180,7 +181,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
             made = func(*args, **named)
         arguments = (*args, *named.values())
         phase, path, accumulates = self._place()
-        kernels = kernels_of(func, args, named, made)
+        kernels = kernels_of(func, args, named, made) if self._is_here(made, arguments) else []
         if kernels:
             for kernel in kernels:
                 self._note(kernel, phase, path, accumulates)
@@ -189,6 +190,11 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         else:
             self._viewed(arguments, made)
         return made
+
+    def _is_here(self, made: Any, arguments: Sequence[Any]) -> bool:
+        """Whether the op runs on the device: the program may compute a few numbers on the host."""
+        tensors = (*tensors_in(made), *tensors_in(arguments))
+        return any(tensor.device.type == self._device for tensor in tensors)
 
     def _viewed(self, arguments: Sequence[Any], made: Any) -> None:
         """A view in memory of its own is as old as what it shows."""

@@ -9,8 +9,10 @@ the same recorder follows a step on the CPU.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -51,6 +53,9 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
         ConfigError: the model or the batch is on another device, or nothing has a gradient.
         GraphError: the model fails, returns no loss, or decides by values of tensors.
     """
+    whole = getattr(model, "_orig_mod", None)  # what torch.compile wraps
+    if isinstance(whole, nn.Module):
+        model, options = whole, replace(options, compiled=True)
     trained = [one for one in model.parameters() if one.requires_grad]
     with cast_model(model, options.precision):
         update = update_of(trained, options)
@@ -78,11 +83,12 @@ def recorded_step(
         update: the optimizer's update.
         update_kind: its kind in `OpGraph.remote`.
     """
+    batch = dict(batch) if isinstance(batch, Mapping) else batch
     tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
     device = "meta" if options.trace == "meta" else "cpu"
     _check_device([*model.parameters(), *tensors], device)
-    with gpu_autocast(), _capability(options), _gradients(model, options):
-        recorder = StepRecorder(model, tf32=options.precision == "tf32")
+    with gpu_autocast(), _capability(options), _gradients(model, options), _eager():
+        recorder = StepRecorder(model, device=device, tf32=options.precision == "tf32")
         given = [recorder.before_step(one) for one in tensors]
         scale = torch.empty((), device=device)
         recorder.before_step(scale)
@@ -119,6 +125,14 @@ def _check_device(tensors: list[Tensor], device: str) -> None:
             else "build both as usual, small"
         )
         raise ConfigError(f"the model and its batch must be on the {device} device; {way}")
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """Functions that `torch.compile` wraps run as they are written."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    eager: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return eager
 
 
 @contextmanager

@@ -244,3 +244,15 @@ def test_lifetimes_add_up_to_the_peak_of_a_real_step(make: Any) -> None:
         shapes = make()
     graph = traced_step(shapes, inputs.to("meta"), None, StepOptions())
     assert peak_of(graph) == pytest.approx(measured, rel=0.02)
+
+
+def test_a_compiled_model_is_read_as_it_is_written() -> None:
+    """`torch.compile` only wraps the model: nothing is compiled, its ops are fusion groups."""
+    with torch.device("meta"):
+        model, inputs = Net(), torch.zeros(8, 16)
+    compiled = traced_step(torch.compile(model), inputs, None, StepOptions())  # type: ignore[arg-type]
+    plain = traced_step(model, inputs, None, StepOptions())
+    assert compiled.parameters.names == plain.parameters.names
+    assert compiled.op_types == plain.op_types
+    assert (compiled.fusion_of >= 0).any()
+    assert not len(plain.fusion_of)
