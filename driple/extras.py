@@ -6,7 +6,14 @@ from importlib.util import find_spec
 
 from driple.errors import MissingExtraError, install_hint
 
-__all__ = ["require_numba", "require_tensorflow", "require_torch"]
+__all__ = [
+    "require_numba",
+    "require_onnx",
+    "require_tensorflow",
+    "require_timm",
+    "require_torch",
+    "require_transformers",
+]
 
 
 def require_tensorflow(task: str) -> None:
@@ -31,6 +38,23 @@ def require_torch(task: str, *, extra: str = "torch") -> None:
         extra: extra of Driple that installs PyTorch together with the rest that the task needs.
     """
     _require("torch", "PyTorch", extra, task)
+
+
+def require_transformers(task: str) -> None:
+    """Raise MissingExtraError if transformers or PyTorch is not installed; nothing is imported."""
+    _require("torch", "PyTorch", "hf", task)
+    _require("transformers", "transformers", "hf", task)
+
+
+def require_timm(task: str) -> None:
+    """Raise MissingExtraError if timm or PyTorch is not installed; nothing is imported."""
+    _require("torch", "PyTorch", "timm", task)
+    _require("timm", "timm", "timm", task)
+
+
+def require_onnx(task: str) -> None:
+    """Raise MissingExtraError if the package onnx is not installed; nothing is imported."""
+    _require("onnx", "the package onnx", "onnx", task)
 
 
 def _require(module: str, name: str, extra: str, task: str) -> None:

@@ -20,10 +20,12 @@ import pytest
 import typer.main
 
 from driple.cli.main import app
+from driple.cli.overrides import set_names
 from tests.cli.test_numbers import commands
 
 PACKAGE = Path(__file__).resolve().parents[1] / "driple"
-FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+# A flag, or `--set` with the name of a value; not `--set needs ...`.
+FLAG = re.compile(r"(?<![\w-])--(?:set (?!needs|applies)[a-z_]+|[a-z][a-z-]*[a-z])")
 
 # Modules whose flags are those of other programs.
 OTHER_PROGRAMS = {
@@ -49,7 +51,19 @@ CANNOT_PRINT = {
         )
         for flag in ("--data-function", "--loss-function")
     },
-    ("driple.analytic.advice.rate_from_measured", "--measured"): (
+    **{
+        (f"driple.training.{place}", f"--set {name}"): (
+            ("evaluate",),
+            "its method transferred tunes with the preset's own values",
+        )
+        for place, names in (
+            ("transfer_config.TransferConfig", ("tuned_share", "layers")),
+            ("transfer.transfer", ("align",)),
+            ("fine_tuning.TunedInspector", ("tuned_share", "layers")),
+        )
+        for name in names
+    },
+    ("driple.analytic.advice.rate_from_measured", "--set measured"): (
         ("predict",),
         "it gives the closed form no measured time",
     ),
@@ -184,6 +198,12 @@ def options() -> dict[str, set[str]]:
             for parameter in command.params
             for flag in (*parameter.opts, *parameter.secondary_opts)
         }
+        | {
+            f"--set {name}"
+            for parameter in command.params
+            if "--set" in parameter.opts
+            for name in set_names(parameter.help or "")
+        }
         | {"--help"}
         for path, command in commands(typer.main.get_command(app))
     }
@@ -246,12 +266,18 @@ def test_a_wrong_flag_is_found() -> None:
     assert wrong_flags({place: Symbol(messages=["raise it with --max-mib"])}) == others
 
 
+def test_a_wrong_value_of_set_is_found() -> None:
+    place, others = ("driple.cli.train", "train"), len(wrong_flags())
+    assert len(wrong_flags({place: Symbol(messages=["give --set seed=1"])})) == others
+    assert len(wrong_flags({place: Symbol(messages=["give --set speed=1"])})) == others + 1
+
+
 def test_flags_after_a_command_are_those_of_that_command() -> None:
     wrong = Symbol(messages=["no data set; measure one: driple measure --learning-rate"])
     assert wrong_flags({("driple.graph.tf.reader", "read_graph"): wrong})
-    assert list(flags_of("give --output; driple train --seed 1")) == [
+    assert list(flags_of("give --output; driple train --set seed=1")) == [
         ("--output", None),
-        ("--seed", "train"),
+        ("--set seed", "train"),
     ]
 
 

@@ -1,1 +1,1 @@
-"""Closed forms of the papers: what the simulator answers in a second, in microseconds."""
+"""Closed forms of the papers: an estimate in microseconds where a simulation takes a second."""

@@ -1,4 +1,4 @@
-"""What holds a job back, and what would help: answers drawn from many iteration times.
+"""Bottleneck of a job, and the gain of each upgrade, from the closed form at many points.
 
 Profile, Points -> bottleneck, gain of doubling each resource, speed-up, best compression
 
@@ -38,7 +38,7 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# What an iteration can be bound by, in the order in which ties are told.
+# Possible bottlenecks of an iteration; the first wins a tie.
 BOTTLENECKS: Mapping[str, str] = MappingProxyType(
     {
         "compute": "the workers' devices",
@@ -48,16 +48,16 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "stragglers": "waiting for the slowest worker",
     }
 )
-# What can be doubled.
+# Resources that can be doubled.
 RESOURCES = ("compute_rate", "worker_bytes_per_s", "server_bytes_per_s", "servers")
 
 _RATIOS = np.linspace(0.0, 0.99, 100)
-# Factors on the speed of devices among which one is sought that explains a measurement.
+# Range of the factor on device speed that is fitted to a measurement.
 _LEAST_RATE, _MOST_RATE, _HALVINGS = 1e-4, 1e4, 60
 
 
 def bottleneck(found: StepBreakdown) -> npt.NDArray[np.str_]:
-    """Which resource each point is bound by: the one that is busy, or waited for, longest."""
+    """Bottleneck of each point: the resource that is busy, or waited for, longest."""
     busy = np.stack(
         [
             found.compute_s,
@@ -78,7 +78,7 @@ def gain_of_doubling(
     compression: Compression | None = None,
     exchange: Exchange = "step",
 ) -> FloatArray:
-    """Share of the iteration that is saved if there is twice as much of a resource.
+    """Fraction of the iteration saved by doubling a resource.
 
     Raises:
         ConfigError: no such resource.
@@ -106,12 +106,12 @@ def communication_ratio(found: StepBreakdown) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class BestCompression:
-    """How much of the gradients not to send.
+    """The compression ratio with the shortest iteration.
 
     Attributes:
-        ratio: share that is not sent.
-        total_s: the iteration with it.
-        saved: share of the iteration without compression.
+        ratio: fraction of the gradients that is not sent.
+        total_s: iteration time with it, seconds.
+        saved: fraction of the uncompressed iteration time that it saves.
     """
 
     ratio: float
@@ -140,14 +140,14 @@ def best_compression(
 def rate_from_measured(
     profile: JobProfile, point: Points, measured_s: float, exchange: Exchange = "step"
 ) -> float:
-    """The factor on the devices' speed with which one point takes what was measured.
+    """The factor on device speed with which one point matches the measured iteration time.
 
     Raises:
-        ConfigError: no speed explains it: the network alone takes longer, or devices so slow are
-            not to be believed.
+        ConfigError: no factor in the range fits: the network alone takes longer, or the devices
+            would have to be implausibly slow.
     """
     if not (np.isfinite(measured_s) and measured_s > 0):
-        raise ConfigError(f"--measured must be seconds above 0, got {measured_s:g}")
+        raise ConfigError(f"--set measured must be seconds above 0, got {measured_s:g}")
 
     def seconds(rate: float) -> float:
         changed = replace(point, compute_rate=rate)
@@ -156,7 +156,7 @@ def rate_from_measured(
     low, high = _LEAST_RATE, _MOST_RATE
     if not seconds(high) < measured_s < seconds(low):
         raise ConfigError(
-            f"--measured {measured_s:g} s does not fit this setting: parameters and gradients "
+            f"--set measured={measured_s:g} s does not fit this setting: parameters and gradients "
             f"alone take {seconds(high):.4g} s on its network; check the setting, or whether "
             "workers wait for each other"
         )

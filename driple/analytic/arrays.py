@@ -1,4 +1,4 @@
-"""What the closed forms take: numbers or arrays of them, checked where they divide."""
+"""Checked array arguments of the closed forms."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def as_array(values: Numbers) -> FloatArray:
-    """Double precision, of any shape.
+    """The values in double precision, any shape.
 
     Raises:
-        ConfigError: something that is no number, or rows of unlike lengths.
+        ConfigError: a value is not a number, or rows have different lengths.
     """
     try:
         return np.asarray(values, dtype=np.float64)
@@ -26,10 +26,10 @@ def as_array(values: Numbers) -> FloatArray:
 
 
 def positive(name: str, values: Numbers) -> FloatArray:
-    """Numbers to divide by, or to count with.
+    """The values, checked to be positive and finite.
 
     Raises:
-        ConfigError: one that is not above 0 and finite.
+        ConfigError: a value is not positive and finite.
     """
     array = as_array(values)
     if not (np.isfinite(array) & (array > 0)).all():

@@ -2,7 +2,8 @@
 
     Job, Scene, Calibration -> Zeng's model as published, the same repaired, Zhang's -> ClosedForm
 
-Synchronous training with parameter servers: an asynchronous job is taken for a synchronous one.
+The forms cover synchronous training with parameter servers. An asynchronous job is treated as
+synchronous.
 """
 
 from __future__ import annotations
@@ -29,12 +30,11 @@ from driple.analytic.sweep import Exchange as WhenPulled
 from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.cluster.topology import Topology
-from driple.codec import Json, from_json
-from driple.errors import ConfigError
+from driple.codec import Json
 from driple.graph.cost import GraphCost
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
-from driple.storedfiles import parse_json
+from driple.versioned import from_versioned_json
 
 __all__ = [
     "PARTS",
@@ -61,11 +61,11 @@ class ClosedForm:
 
     Attributes:
         method: `zeng`, `zeng-repaired` or `zhang`.
-        iteration_time_s: the whole.
-        parts_s: seconds of each of `PARTS`; they sum to the whole.
-        bottleneck: what it is bound by, a key of `driple.analytic.advice.BOTTLENECKS`; empty
-            where the model does not tell.
-        communication_ratio: busiest link over computing; none where the model does not tell.
+        iteration_time_s: iteration time, seconds.
+        parts_s: seconds of each of `PARTS`; they sum to the iteration time.
+        bottleneck: a key of `driple.analytic.advice.BOTTLENECKS`; empty if the model has none.
+        communication_ratio: busy time of the busiest link over compute time; None if the model
+            has none.
     """
 
     method: str
@@ -77,16 +77,16 @@ class ClosedForm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What a step computes, as Zeng's model wants it.
+    """Work of a training step, in the terms of Zeng's model.
 
     Attributes:
-        forward_flops: of the forward pass of the whole batch.
-        weights: elements of all parameters.
-        nbytes: of all parameters.
-        num_pushes: tensors of gradients.
+        forward_flops: FLOPs of the forward pass of the whole batch.
+        weights: number of elements of all parameters.
+        nbytes: bytes of all parameters.
+        num_pushes: number of gradient tensors.
         is_forward: shape [num_nodes], the ops of the forward pass.
-        unknown: how many ops of each type have no formula of FLOPs.
-        unknown_share: share of all bytes that those move.
+        unknown: number of ops of each type without a FLOP formula.
+        unknown_share: fraction of all bytes that those ops move.
     """
 
     forward_flops: float
@@ -100,10 +100,10 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MethodError:
-    """Errors of one method on measured iterations that it was not fitted to, percent.
+    """Errors of one method on measured iterations outside its fit, percent.
 
     Attributes:
-        rows: iterations.
+        rows: number of iterations.
         median_pct: median of the errors.
         mean_pct: their mean.
         p90_pct: their 90th percentile.
@@ -117,12 +117,12 @@ class MethodError:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClosedForms:
-    """What was fitted to measurements, and how far each method is from those it has not seen.
+    """Fitted constants of the closed forms, and the errors of each method outside the fit.
 
     Attributes:
-        exchange: of the repaired model.
-        errors: by kind of cluster (`servers`, `CPU`), then by method.
-        about: sources, date.
+        exchange: constants of the repaired model.
+        errors: errors by kind of cluster (`servers`, `CPU`), then by method.
+        about: sources and date.
     """
 
     exchange: Exchange
@@ -131,22 +131,23 @@ class ClosedForms:
 
     @classmethod
     def from_json(cls, text: str) -> ClosedForms:
-        """From the text of `closed_forms.json`.
+        """Parse the text of `closed_forms.json`.
 
         Raises:
-            ConfigError: not such a file.
+            ConfigError: the text is not such a fit.
         """
-        try:
-            values = parse_json(text.encode())
-        except ValueError as error:
-            raise ConfigError(f"no file of closed forms ({error}); {_ADVICE}") from error
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise ConfigError(f"closed_forms.json is not of format {FORMAT}; {_ADVICE}")
-        values.pop("fit", None)  # for the report; predictions use the exchange alone
-        return from_json(cls, values, where="no file of closed forms", advice=_ADVICE)
+        # `fit` is for the report; predictions use the exchange alone.
+        return from_versioned_json(
+            cls,
+            text,
+            version=FORMAT,
+            what="closed forms",
+            advice=_ADVICE,
+            ignored=("fit",),
+        )
 
     def error_of(self, scene: Topology, method: str) -> MethodError | None:
-        """Error of a method on such clusters; None if it is not known, as on one machine."""
+        """Error of a method on such clusters; None without measurements, as on one machine."""
         on_cpu = scene.workers[0].is_cpu
         if scene.num_machines == 1 and not on_cpu:
             return None
@@ -155,17 +156,17 @@ class ClosedForms:
 
 @cache
 def shipped_closed_forms() -> ClosedForms:
-    """The fit that is installed with Driple."""
+    """The fit that ships with Driple."""
     return ClosedForms.from_json((files("driple.analytic") / "closed_forms.json").read_text())
 
 
 def work_of(job: PreparedJob) -> Work:
-    """What a job's step computes and sends.
+    """Compute and communication work of a job's step.
 
-    The backward pass begins with the first op, in order of execution, of a kind made for gradients.
+    The backward pass begins with the first op of a gradient kind, in execution order.
 
     Raises:
-        GraphError: the graph does not tell what its ops compute on.
+        GraphError: the graph lacks the input shapes of its ops.
     """
     graph, cost = job.graph, job.cost
     is_gradient = [op.kind.endswith("_gradient") for op in graph.signatures]
@@ -186,7 +187,7 @@ def work_of(job: PreparedJob) -> Work:
 
 
 def _share_of_unknown(job: PreparedJob, cost: GraphCost) -> float:
-    """Share of the bytes that ops without a formula read and write."""
+    """Fraction of all bytes that ops without a FLOP formula read and write."""
     moved = (cost.bytes_read + cost.bytes_written) * job.executions
     odd = np.array([op_type in cost.unknown for op_type in job.graph.op_types], dtype=bool)
     return float(moved[odd].sum() / moved.sum()) if moved.any() else 0.0
@@ -200,8 +201,8 @@ def zeng_published(
     Args:
         job: the training job.
         scene: its cluster.
-        fma: whether a core does a product and a sum in one cycle, as peaks in data sheets count.
-        work: `work_of` the job, where it is known already.
+        fma: whether a core does a multiply-add per cycle, as data-sheet peaks count.
+        work: result of `work_of`; computed by default.
 
     Raises:
         SettingError: a ring, or an unknown device.
@@ -213,7 +214,7 @@ def zeng_published(
     first = []
     for device in scene.workers:
         peak = device.fp32_flops * (1.0 if fma else 0.5)
-        # A CPU computes and sends in turn, a GPU sends while it computes.
+        # A CPU computes, then sends; a GPU overlaps the two.
         pieces = 1 if device.is_cpu else work.num_pushes
         first.append(
             float(zeng.first_gradient_seconds(1, work.forward_flops, backward, pieces, peak))
@@ -238,15 +239,15 @@ def zeng_repaired(
     *,
     work: Work | None = None,
 ) -> ClosedForm:
-    """The repaired model, with what devices were measured to reach and several servers.
+    """The repaired model: measured device efficiency, several servers.
 
     Args:
         job: the training job.
         scene: its cluster.
-        calibration: what devices reach.
-        exchange: how gradients and parameters travel between machines; roles of one machine talk
-            over its bridge, whose rate was measured from end to end.
-        work: `work_of` the job, where it is known already.
+        calibration: efficiency of devices.
+        exchange: cost of transfers between machines; roles of one machine communicate over its
+            bridge, whose end-to-end rate was measured.
+        work: result of `work_of`; computed by default.
 
     Raises:
         SettingError: a ring, or an unknown device.
@@ -255,7 +256,7 @@ def zeng_repaired(
     one_machine = scene.num_machines == 1
     _, load = link_loads(scene, scene.link_bytes_per_s, calibration.bridge_bytes_per_s)
     num_servers, count = len(scene.server_machine), len(scene.devices)
-    # The rate of a server with a link of its own that would be as busy.
+    # Rate of a server with its own link at the same utilisation.
     rate = count / num_servers / (load * imbalance(job, num_servers))
     how = Exchange(push_s=exchange.push_s) if one_machine else exchange
     link_s, server_s = repaired_transfer_s(work.nbytes, rate, work.num_pushes, how)
@@ -303,13 +304,13 @@ def zhang_pipeline(
     Args:
         job: the training job.
         scene: its cluster.
-        calibration: what devices and links reach.
-        exchange: when parameters come.
-        background: share of the servers' links that other traffic takes.
-        measured_s: an iteration measured on this cluster, from which the devices' speed is taken.
+        calibration: efficiency of devices and links.
+        exchange: when parameters arrive: `step` or `layer`.
+        background: fraction of the servers' links that other traffic uses.
+        measured_s: measured iteration time on this cluster, to which device speed is fitted.
 
     Raises:
-        ConfigError: a background of 1 or more, or a measurement that does not fit.
+        ConfigError: a background of 1 or more, or a measurement that no device speed fits.
         GraphError: the job sends no gradients.
         SettingError: a ring, or an unknown device.
     """

@@ -1,4 +1,4 @@
-"""A job and a cluster as the closed forms want them.
+"""Convert a job and a cluster into the inputs of the closed forms.
 
 Job, device -> step plan -> Profile            Job, Scene, Calibration -> Points
 """
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def profile_of(job: PreparedJob, device: CalibratedDevice) -> JobProfile:
-    """What a worker with this device computes, needs and sends, as if one server held all.
+    """Profile of a worker with this device, with all parameters on one server.
 
     Raises:
         GraphError: the job sends no gradients.
@@ -36,10 +36,10 @@ def profile_of(job: PreparedJob, device: CalibratedDevice) -> JobProfile:
 
 
 def profile_of_plan(plan: StepPlan) -> JobProfile:
-    """The same of a step plan.
+    """Profile of a step plan.
 
     Raises:
-        GraphError: nothing is sent.
+        GraphError: the plan sends no gradients.
     """
     made = JobProfile(
         segment_s=np.array([segment.duration_s for segment in plan.segments]),
@@ -58,13 +58,13 @@ def profile_of_plan(plan: StepPlan) -> JobProfile:
 
 
 def imbalance(job: PreparedJob, num_servers: int, placement: Strategy = "round_robin") -> float:
-    """How many times its even share of the parameters the fullest server holds."""
+    """Parameters on the fullest server, over an even share."""
     loads = server_bytes(job.graph.traffic.received_bytes, num_servers, placement)
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
 def slowest_device(job: PreparedJob, scene: Topology, calibration: Calibration) -> CalibratedDevice:
-    """The device that all workers wait for.
+    """The slowest device, which synchronous workers wait for.
 
     Raises:
         SettingError: an unknown device.
@@ -81,14 +81,14 @@ def points_of(
     deviation: float | None = None,
     limited: bool = True,
 ) -> Points:
-    """A cluster as a point: rates that links reach, shared as its machines share them.
+    """A cluster as a point: effective link rates, shared as its machines share them.
 
     Args:
-        job: whose parameters are spread over the servers.
-        scene: with parameter servers.
-        calibration: what links reach.
-        deviation: of a worker's computing time, as a share of it; that of the simulator by default.
-        limited: whether servers pass no more than published ones did, however fast their links.
+        job: the job whose parameters are spread over the servers.
+        scene: topology with parameter servers.
+        calibration: efficiency of links.
+        deviation: coefficient of variation of a worker's compute time; the simulator's by default.
+        limited: whether the servers' rate is bounded by the fastest published one.
 
     Raises:
         SettingError: no parameter servers.
@@ -116,12 +116,12 @@ def points_of(
 
 
 def link_loads(scene: Topology, link: float, bridge: float) -> tuple[float, float]:
-    """Seconds for each byte of every worker's gradients, spread evenly: workers' side, servers'.
+    """Seconds per byte of all workers' gradients, spread evenly: at workers, at servers.
 
-    Roles of one machine talk over ports of its bridge; all others share their machines' links.
+    Roles of one machine communicate over ports of its bridge; others share the machines' links.
 
     Args:
-        scene: with parameter servers.
+        scene: topology with parameter servers.
         link: bytes/s of a machine's link, each way.
         bridge: bytes/s of a port of a machine's bridge, each way.
 

@@ -1,9 +1,9 @@
-"""Step time of a job on a setting in milliseconds of work: the check of an inspector's answer.
+"""Fast step-time estimate that cross-checks an inspector's prediction (milliseconds of CPU time).
 
-    Job, Setting -> what a worker computes, what servers' links carry -> seconds of a step
+    Job, Setting -> compute time of a worker, load of the servers' links -> step time, seconds
 
-Synchronous training: Zhang's pipeline. Asynchronous: the pipeline of one worker alone, or the time
-in which the servers serve all workers once, whichever is longer. Rings: two simulated steps.
+Synchronous training uses Zhang's pipeline. Asynchronous training takes the longer of one worker's
+pipeline and the time in which the servers serve all workers once. Rings simulate two steps.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def quick_step_s(
     *,
     scene: Topology | None = None,
 ) -> float:
-    """Seconds of a training step.
+    """Step time, seconds.
 
     Args:
         job: the training job.
-        setting: where it runs.
-        calibration: what devices and links reach; by default as installed.
-        scene: machines of the setting, where they are known already.
+        setting: cluster and scheme.
+        calibration: efficiency of devices and links; the shipped calibration by default.
+        scene: topology of the setting; built from it by default.
 
     Raises:
-        GraphError: the job sends no gradients, or does not tell what its ops compute on.
-        SettingError: an unknown device, or workers that nobody described.
+        GraphError: the job sends no gradients, or lacks the input shapes of its ops.
+        SettingError: an unknown device, or an undescribed set of workers.
     """
     scene = topology_of(setting) if scene is None else scene
     reached = calibration or shipped_calibration(setting)
@@ -52,7 +52,7 @@ def quick_step_s(
     if job.is_synchronous:
         profile = profile_of(job, slowest_device(job, scene, reached))
         return float(iteration_seconds(profile, points).total_s)
-    # Nobody waits for the others, and what is asked for is a worker with the setting's own device.
+    # Workers do not wait for each other; the answer is for a worker with the setting's own device.
     own = scene.workers[next(iter(scene.labelled_workers()))]
     profile = profile_of(job, reached.device(own))
     alone = iteration_seconds(profile, replace(points, workers=1, deviation=0.0))
@@ -60,7 +60,7 @@ def quick_step_s(
 
 
 def _served_s(profile: JobProfile, points: Points) -> float:
-    """Seconds in which the fullest server serves each worker once, both ways at the same time."""
+    """Time of the fullest server to serve each worker once, both directions at once, seconds."""
     pushed, pulled = float(profile.push_bytes.sum()), float(profile.pull_bytes.sum())
     at = {name: float(values[0]) for name, values in points.arrays().items()}
     workers = at["workers"] / at["servers"] * at["imbalance"]

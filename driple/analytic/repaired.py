@@ -1,12 +1,12 @@
-"""Zeng's model with its weak points repaired: what a cluster reaches, not what it could.
+"""Zeng's model, repaired: measured efficiency in place of peaks.
 
 forward and backward seconds of each worker -> queue at the servers' links -> seconds in all
 
-Beside `zeng`, which stays as published, this one has: the speed that a device was measured at in
-place of its peak, a backward pass that grows with the batch, copies between host and device, a
-start-up cost of every push, several servers, and an end that waits for the slowest worker too.
-Without the repairs it is the published model (a test says so). All functions take arrays as well as
-numbers; workers are the last axis. Section numbers are those of Zeng et al.
+`zeng` has the model as published. This one adds: measured device speed in place of the peak, a
+backward pass that grows with the batch, copies between host and device, a fixed cost of every push,
+several servers, and an end that waits for the slowest worker. Without the repairs it equals the
+published model (tested). All functions take arrays or numbers; workers are the last axis. Section
+numbers refer to Zeng et al.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ __all__ = [
     "repaired_transfer_s",
 ]
 
-# The gradient of a product is two products of its size: for its weights, and for its input.
+# The gradient of a matrix product is two products of its size: for weights and for input.
 BACKWARD_RATIO = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exchange:
-    """How gradients and parameters travel.
+    """Cost of transferring gradients and parameters.
 
     Attributes:
-        share: of the link's nominal rate that payload reaches.
-        server_s_per_byte: seconds of a server for each byte that comes or goes, one after another.
-        push_s: seconds that every push (and pull) of a tensor takes besides its bytes.
-        copy_s_per_byte: seconds of a worker to copy a byte between its host and its device.
-        exposed: share of the transfers that computing cannot hide, from 0 to 1.
+        share: goodput of a link as a fraction of its nominal rate.
+        server_s_per_byte: time of a server per byte received or sent, serialised, seconds.
+        push_s: fixed cost of every push (and pull) of a tensor, seconds.
+        copy_s_per_byte: time of a worker to copy one byte between host and device, seconds.
+        exposed: fraction of the transfers that computation cannot hide, from 0 to 1.
     """
 
     share: float = 1.0
@@ -51,7 +51,7 @@ class Exchange:
     exposed: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what no exchange can be."""
+        """Raise ConfigError on values out of range."""
         if not 0 < self.share <= 1:
             raise ConfigError(f"share of a link's rate must be in (0, 1], got {self.share}")
         if not 0 <= self.exposed <= 1:
@@ -66,13 +66,13 @@ class Parts:
     """Seconds of an iteration; the parts sum to the whole.
 
     Attributes:
-        total_s: the iteration.
-        compute_s: of the fastest worker, until its first gradient; all of it where the workers
-            decide, not the network.
-        push_s: gradients of all workers on the servers' links.
-        pull_s: parameters of all workers.
-        wait_s: for workers that are slower than the fastest.
-        aggregate_s: servers take in and hand out bytes.
+        total_s: iteration time.
+        compute_s: compute time of the fastest worker until its first gradient; its whole compute
+            time if the workers, not the network, are the bottleneck.
+        push_s: transfer of all workers' gradients over the servers' links.
+        pull_s: transfer of parameters to all workers.
+        wait_s: wait for workers slower than the fastest.
+        aggregate_s: processing of received and sent bytes on the servers.
     """
 
     total_s: FloatArray
@@ -91,14 +91,14 @@ def forward_seconds(
     copied_bytes: Numbers = 0.0,
     copy_s_per_byte: Numbers = 0.0,
 ) -> FloatArray:
-    """Seconds of a forward pass at the speed that the device was measured at (section 5.3).
+    """Time of a forward pass at the measured speed of the device, seconds (section 5.3).
 
     Args:
-        batch_size: examples of a worker.
-        forward_flops: of one example (equation 21).
-        flops_per_s: what the device reaches, not its peak.
-        copied_bytes: examples and parameters, from the host to the device.
-        copy_s_per_byte: of that copy.
+        batch_size: examples per worker.
+        forward_flops: FLOPs of one example (equation 21).
+        flops_per_s: measured speed of the device, not its peak.
+        copied_bytes: examples and parameters copied from host to device.
+        copy_s_per_byte: time of that copy per byte.
     """
     work = as_array(batch_size) * as_array(forward_flops) / positive("flops_per_s", flops_per_s)
     return work + as_array(copied_bytes) * as_array(copy_s_per_byte)
@@ -112,16 +112,16 @@ def backward_seconds(
     parameters: Numbers = 0.0,
     parameter_s: Numbers = 0.0,
 ) -> FloatArray:
-    """Seconds of a backward pass: it grows with the batch, updates with the parameters.
+    """Time of a backward pass, seconds: proportional to the batch, plus updates per parameter.
 
-    Equation 22 has only the parameters; what each example costs is twice its forward pass.
+    Equation 22 has only the parameters; each example costs twice its forward pass.
 
     Args:
-        batch_size: examples of a worker.
-        forward_flops: of one example.
-        flops_per_s: what the device reaches.
-        parameters: weights and biases.
-        parameter_s: seconds of the device for each of them.
+        batch_size: examples per worker.
+        forward_flops: FLOPs of one example.
+        flops_per_s: measured speed of the device.
+        parameters: number of weights and biases.
+        parameter_s: time of the device per parameter, seconds.
     """
     work = BACKWARD_RATIO * as_array(batch_size) * as_array(forward_flops)
     return work / positive("flops_per_s", flops_per_s) + as_array(parameters) * as_array(
@@ -132,10 +132,10 @@ def backward_seconds(
 def repaired_transfer_s(
     nbytes: Numbers, bytes_per_s: Numbers, num_pushes: Numbers, how: Exchange
 ) -> tuple[FloatArray, FloatArray]:
-    """Seconds of one worker's gradients, or parameters, with one server (equations 30 and 31).
+    """Transfer time of one worker's gradients or parameters with one server (equations 30, 31).
 
     Returns:
-        On the link, start-up of every push included; and in the server.
+        Seconds on the link, including the fixed cost of every push; seconds in the server.
     """
     size = as_array(nbytes)
     rate = positive("bytes_per_s", bytes_per_s) * how.share
@@ -153,25 +153,25 @@ def iteration_parts(
     copy_s: Numbers = 0.0,
     exposed: float = 0.0,
 ) -> Parts:
-    """Seconds of a synchronous iteration (algorithm 2, and what it leaves out).
+    """Time of a synchronous iteration: algorithm 2 with the repairs, seconds.
 
-    Two things can decide. The servers' links: gradients of all workers queue there from each one's
-    first gradient on, as in algorithm 2. Or the workers: the last gradients of the slowest leave
-    when it has computed them, and of its transfers computing hides all but a share.
+    The bottleneck is either the servers' links, where the gradients of all workers queue from their
+    first gradient on (algorithm 2), or the slowest worker, whose last gradients leave when they are
+    computed and whose computation hides all but a fraction of the transfers.
 
     Args:
         forward_s: shape [..., workers].
         backward_s: shape [..., workers].
-        link_s: shape [...], one worker's gradients on the link of one server that takes all.
+        link_s: shape [...], transfer of one worker's gradients over the link of a single server.
         server_s: shape [...], the same in the server.
-        num_pushes: in how many pieces gradients leave; 1: after the backward pass, as on the CPUs
-            of algorithm 1.
-        num_servers: that share the gradients evenly.
-        copy_s: shape [..., workers], gradients from a device to its host, piece by piece.
-        exposed: share of the transfers that computing cannot hide.
+        num_pushes: number of pieces that gradients are sent in; 1: all after the backward pass, as
+            on the CPUs of algorithm 1.
+        num_servers: servers, with an even share of the gradients each.
+        copy_s: shape [..., workers], copy of gradients from device to host, piece by piece.
+        exposed: fraction of the transfers that computation cannot hide.
 
     Raises:
-        ConfigError: no worker, or a count that is not above 0.
+        ConfigError: no worker, or a count that is not positive.
     """
     forward, backward, copied = np.broadcast_arrays(
         as_array(forward_s), as_array(backward_s), as_array(copy_s)
@@ -181,8 +181,8 @@ def iteration_parts(
         raise ConfigError("an iteration needs one worker or more; give their times")
     pushes = positive("num_pushes", num_pushes)[..., None]
     servers = positive("num_servers", num_servers)[..., None]
-    # With so many workers still to push. Pieces for several servers travel side by side, until a
-    # worker's own link is full.
+    # Number of workers yet to push. Pieces for several servers travel in parallel, up to the rate
+    # of a worker's own link.
     behind = np.arange(count, 0, -1) / servers
     on_links = as_array(link_s)[..., None] * np.maximum(behind, 1.0)
     in_servers = as_array(server_s)[..., None] * behind
@@ -202,11 +202,11 @@ def iteration_parts(
 
 
 def _queued(times: FloatArray, on_links: FloatArray, in_servers: FloatArray) -> Parts:
-    """Pushes queue in the order of `times`, shape [..., workers]; then all workers pull.
+    """Times of pushes that queue in the order of `times`, shape [..., workers], then of pulls.
 
     Args:
-        times: when each worker joins the queue, in order.
-        on_links: links of the servers, busy with this worker's and all later pushes.
+        times: time at which each worker joins the queue, sorted.
+        on_links: busy time of the servers' links with this worker's and all later pushes.
         in_servers: the same of the servers themselves.
     """
     ends = (times + on_links + in_servers).max(axis=-1)

@@ -1,4 +1,4 @@
-"""How evenly variables are spread over parameter servers, and what spreads them better.
+"""Load imbalance of variables over parameter servers, and a better placement.
 
 Job, numbers of servers, placement --Spread.of--> imbalances, messages
 """
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 __all__ = ["ServerSpread"]
 
-_UNEVEN = 1.1  # times its even share, from which on a message is due
+_UNEVEN = 1.1  # load over an even share from which a message is printed
 _MOST_NAMED = 4  # numbers of servers in one message
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerSpread:
-    """The fullest server, for each number of servers.
+    """Load of the fullest server, for each number of servers.
 
     Attributes:
-        placement: by which variables are spread.
+        placement: name of the placement of variables.
         servers: numbers of servers.
-        imbalances: how many times its even share the fullest of them holds.
-        greedy: the same when each variable goes to the emptiest server.
-        largest_share: of the largest variable, in the bytes of all.
+        imbalances: load of the fullest server over an even share.
+        greedy: the same if each variable goes to the emptiest server.
+        largest_share: fraction of all bytes in the largest variable.
     """
 
     placement: Strategy
@@ -69,7 +69,7 @@ class ServerSpread:
             )
             found.append(
                 f"placement {self.placement} takes variables in turn, whatever their size: one "
-                f"server holds {shares}; --placement greedy spreads them"
+                f"server holds {shares}; --set placement=greedy spreads them"
             )
         stuck = [count for count in self.servers if self.largest_share * count > _UNEVEN]
         if stuck:

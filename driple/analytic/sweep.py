@@ -5,9 +5,10 @@ Profile (what a worker computes, needs and sends, segment by segment), Points (c
 
 The processes of an iteration are backward communication of the parameters (BC), computing (FP and
 BP), forward communication of the gradients (FC) and aggregation (AG). Each is a process of type II:
-it waits for itself and for the one before it. When parameters come is a matter of the framework.
-`step`: all at the beginning of the next step, as in TensorFlow, and computing waits for those that
-it needs. `layer`: as soon as a layer's gradients are added up, as in BytePS and in the paper.
+it waits for its own previous part and for the process before it. The framework decides when
+parameters arrive. `step`: all at the beginning of the next step, as in TensorFlow; each segment
+waits for those that it needs. `layer`: as soon as a layer's gradients are aggregated, as in BytePS
+and in the paper.
 """
 
 from __future__ import annotations
@@ -40,21 +41,20 @@ FloatArray = npt.NDArray[np.float64]
 Exchange = Literal["step", "layer"]
 EXCHANGES: tuple[str, ...] = get_args(Exchange)
 
-# Points of a sweep that are worked on at once: their arrays stay in the cache.
+# Points per chunk of a sweep: their arrays fit in the cache.
 _AT_ONCE = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobProfile:
-    """What one worker does in an iteration.
+    """Work of one worker in an iteration.
 
     Attributes:
-        segment_s: shape [k], seconds of computing between points at which parameters must have
-            come or gradients leave.
-        push_bytes: shape [k], gradients that leave at the end of each segment; may be 0.
-        pull_bytes: shape [p], parameters in the order in which they come; none if they are
-            not to be counted.
-        needs: shape [k], how many of those must have come before each segment begins.
+        segment_s: shape [k], compute time between points at which parameters must have arrived or
+            gradients leave, seconds.
+        push_bytes: shape [k], gradients sent at the end of each segment; may be 0.
+        pull_bytes: shape [p], parameters in order of arrival; empty if they are not counted.
+        needs: shape [k], number of those that must have arrived before each segment.
     """
 
     segment_s: FloatArray
@@ -63,7 +63,7 @@ class JobProfile:
     needs: npt.NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit together."""
+        """Raise ConfigError on inconsistent shapes or values."""
         count = len(self.segment_s)
         if not count or self.push_bytes.shape != (count,) or self.needs.shape != (count,):
             raise ConfigError(
@@ -81,16 +81,16 @@ class JobProfile:
 
     @property
     def compute_s(self) -> float:
-        """Seconds of the device."""
+        """Compute time of the device, seconds."""
         return float(self.segment_s.sum())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compression:
-    """What compressing gradients costs (section V-C: inverse square in what is left).
+    """Cost of gradient compression (section V-C: inverse square of the remaining fraction).
 
     Attributes:
-        s_per_byte: seconds of a worker for each byte at a ratio of 0.5.
+        s_per_byte: time of a worker per byte at a ratio of 0.5, seconds.
     """
 
     s_per_byte: float = 0.0
@@ -99,27 +99,27 @@ class Compression:
         check_number("s_per_byte of compression", self.s_per_byte, least=0)
 
     def seconds(self, ratio: FloatArray, nbytes: float) -> FloatArray:
-        """Seconds to compress so many bytes; none at ratio 0."""
+        """Time to compress `nbytes` bytes, seconds; 0 at ratio 0."""
         left = 1 - ratio
         return np.where(ratio > 0, self.s_per_byte * nbytes * 0.25 / np.square(left), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Points:
-    """Configurations, as arrays that follow NumPy's broadcasting.
+    """Configurations: arrays that broadcast against each other.
 
     Attributes:
         workers: number of workers.
         servers: number of parameter servers.
         worker_bytes_per_s: rate of a worker's link, each way.
         server_bytes_per_s: rate of a server's link, each way.
-        imbalance: how many times its even share of the parameters the fullest server holds.
+        imbalance: parameters on the fullest server, over an even share.
         compute_rate: factor on the speed of the workers' devices.
-        server_limit_bytes_per_s: what a server's processor passes, each way, however fast its link.
-        server_s_per_byte: seconds of a server to add up a byte.
-        message_s: seconds from the end of a message until the other side can use it.
-        deviation: standard deviation of a worker's computing time, as a share of it.
-        compression: share of the gradients' bytes that is not sent, from 0 to below 1.
+        server_limit_bytes_per_s: rate limit of a server's processor, each way, whatever its link.
+        server_s_per_byte: time of a server to aggregate one byte, seconds.
+        message_s: latency from the end of a message until the receiver can use it, seconds.
+        deviation: coefficient of variation of a worker's compute time.
+        compression: fraction of the gradients' bytes that is not sent, from 0 to below 1.
 
     Raises:
         ConfigError: a value out of range; the message names the flag.
@@ -181,30 +181,30 @@ class Points:
         return {name: value.ravel() for name, value in zip(names, values, strict=True)}
 
     def at(self, rows: npt.NDArray[np.int64]) -> Points:
-        """Some of the points, by their positions among all, flat."""
+        """Some of the points, by flat index."""
         return Points(**{name: values[rows] for name, values in self.arrays().items()})
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all fields together."""
+        """Broadcast shape of all fields."""
         return np.broadcast_shapes(*(np.shape(getattr(self, f.name)) for f in fields(self)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepBreakdown:
-    """Seconds of an iteration of each point, and how long each resource is busy in it.
+    """Iteration time of each point, its parts, and the busy time of each resource, seconds.
 
     Attributes:
-        total_s: the iteration; compute, push, aggregate, pull and wait sum to it.
-        compute_s: of the mean worker's device.
-        push_s: FC that computing does not hide, compression included.
+        total_s: iteration time; compute, push, aggregate, pull and straggler time sum to it.
+        compute_s: compute time of the mean worker's device.
+        push_s: FC that computation does not hide, compression included.
         aggregate_s: AG after the last push.
-        pull_s: BC that nothing hides: what computing waits for parameters, or what comes after AG.
-        straggler_s: what the slowest worker adds to an iteration of mean workers.
-        worker_nic_s: a worker's link is busy: both directions one after the other where
-            parameters come at the step's beginning, else the longer one.
+        pull_s: exposed BC: wait of the computation for parameters, or the part after AG.
+        straggler_s: time that the slowest worker adds to an iteration of mean workers.
+        worker_nic_s: busy time of a worker's link: the sum of both directions if parameters arrive
+            at the start of the step, else the longer one.
         server_nic_s: the same of a server's link.
-        server_cpu_s: a server's processor passes and adds up.
+        server_cpu_s: busy time of a server's processor.
     """
 
     total_s: FloatArray
@@ -224,13 +224,13 @@ def iteration_seconds(
     compression: Compression | None = None,
     exchange: Exchange = "step",
 ) -> StepBreakdown:
-    """Seconds of an iteration at each point.
+    """Iteration time at each point, seconds.
 
     Args:
         profile: of one worker's step.
         points: configurations.
-        compression: what compressing costs.
-        exchange: when parameters come: at the next step's beginning, or layer by layer.
+        compression: cost of compression.
+        exchange: when parameters arrive: at the start of the next step, or layer by layer.
 
     Raises:
         ConfigError: no such exchange.
@@ -283,15 +283,15 @@ def _pipeline(
     exchange: Exchange,
     slowest: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """When computing, FC, AG and the iteration end, segment by segment (equation 4).
+    """Ends of computing, FC, AG and the iteration, segment by segment (equation 4).
 
     Args:
-        profile: of a worker.
+        profile: profile of a worker.
         at: points.
-        squeezed: seconds to compress all gradients.
-        exchange: when parameters come.
-        slowest: factor on the time of computing of a worker that pushes when all others have; by
-            default all push at the same time.
+        squeezed: time to compress all gradients, seconds.
+        exchange: when parameters arrive.
+        slowest: factor on the compute time of a worker that pushes after all others; by default
+            all push at the same time.
     """
     slowness = (1.0 if slowest is None else slowest) / at["compute_rate"]
     pushing = 1.0 if slowest is None else 1 / np.maximum(at["workers"], 1)
@@ -318,7 +318,7 @@ def _pipeline(
             added = np.maximum(added, pushed + late_s) + nbytes * adding_s
             if exchange == "layer":
                 back = np.maximum(back, added) + nbytes * kept_s
-    # What was hidden ends with what hides it.
+    # A hidden part ends with the part that hides it.
     pushed = np.maximum(pushed, computed)
     added = np.maximum(added, pushed)
     end = added
@@ -331,10 +331,9 @@ def _pipeline(
 
 
 def _share(at: Mapping[str, FloatArray]) -> FloatArray:
-    """How many workers' gradients come to the fullest server.
+    """Number of workers' gradients that the fullest server receives.
 
-    Those for all servers leave through a worker's link, those of all workers come in through a
-    server's.
+    A worker's link carries its gradients for all servers, a server's link those of all workers.
     """
     return at["workers"] / at["servers"] * at["imbalance"]
 
@@ -342,9 +341,9 @@ def _share(at: Mapping[str, FloatArray]) -> FloatArray:
 def _slowest_end(
     profile: JobProfile, at: Mapping[str, FloatArray], squeezed: FloatArray, exchange: Exchange
 ) -> FloatArray:
-    """When the slowest of workers with normal times ends, on average (equations 7 to 9).
+    """Expected end of the slowest of workers with normal compute times (equations 7 to 9).
 
-    Its gradients come when those of all others are through, so it has the servers to itself.
+    Its gradients arrive after all others, so it does not share the servers.
     """
     count = np.maximum(np.rint(at["workers"]), 1)
     counts, which = np.unique(count, return_inverse=True)

@@ -1,8 +1,9 @@
-"""Iteration time of one job over a grid of clusters: bandwidths, workers, servers, compression.
+"""Iteration time of one job over a grid of bandwidths, workers, servers and compression ratios.
 
     PreparedJob, Setting, GridOptions --sweep_grid--> GridSweep: a point per cluster
 
-Synchronous training with parameter servers, each role on a link of its own (Zhang et al.).
+The model is synchronous training with parameter servers, each role with its own link (Zhang et
+al.).
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ _MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridOptions:
-    """Which clusters are compared; an empty tuple takes the setting's own value.
+    """Axes of the grid; an empty tuple means the setting's own value.
 
     Attributes:
         bandwidths_bits_per_s: rates of every link.
         workers: numbers of workers.
         servers: numbers of parameter servers.
-        compressions: shares of the gradients that are not sent.
-        compression_s_per_byte: seconds to compress a byte of gradients to a half.
+        compressions: fractions of the gradients that are not sent.
+        compression_s_per_byte: time to compress a byte of gradients to a half, seconds.
         placement: how variables are spread over servers.
-        deviation: standard deviation of a worker's computing time, as a share of it.
-        exchange: when parameters come: `step` or `layer`.
-        limit: whether servers pass no more than the fastest published one.
-        measured_s: seconds of an iteration that was measured on the setting; None without.
+        deviation: coefficient of variation of a worker's compute time.
+        exchange: when parameters arrive: `step` or `layer`.
+        limit: whether the servers' rate is bounded by the fastest published one.
+        measured_s: measured iteration time on the setting, seconds; None without.
     """
 
     bandwidths_bits_per_s: tuple[float, ...] = ()
@@ -71,28 +72,28 @@ class GridOptions:
     measured_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse unknown choices."""
-        check_choice("--exchange", self.exchange, EXCHANGES)
-        check_choice("--placement", self.placement, STRATEGIES)
+        """Raise ConfigError on unknown choices."""
+        check_choice("--set exchange", self.exchange, EXCHANGES)
+        check_choice("--set placement", self.placement, STRATEGIES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridSweep:
-    """All points, and the closed form's answer at each.
+    """All points of the grid, and the closed form at each.
 
     Attributes:
         points: configurations.
         rates: shape [n], bytes/s of each point's links.
         counts: shape [n], workers of each point.
         servers: shape [n], parameter servers of each point.
-        compressions: shape [n], shares of gradients not sent.
+        compressions: shape [n], fractions of gradients not sent.
         profile: of one worker's step.
         compression: cost of compressing.
-        exchange: when parameters come.
+        exchange: when parameters arrive.
         parts: parts of each iteration.
         bottlenecks: shape [n], keys of `driple.analytic.advice.BOTTLENECKS`.
-        spread: of the variables over servers.
-        remarks: what a user should know, one sentence each.
+        spread: spread of the variables over servers.
+        remarks: caveats for the user, one sentence each.
     """
 
     points: Points
@@ -109,7 +110,7 @@ class GridSweep:
     remarks: tuple[str, ...] = ()
 
     def gains(self, at: npt.NDArray[np.int64] | None = None) -> dict[str, FloatArray]:
-        """Share of the iteration saved by doubling each resource, at all or at some points.
+        """Fraction of the iteration saved by doubling each resource, at all or at some points.
 
         Args:
             at: indices of points; all if None.
@@ -148,8 +149,8 @@ def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> Grid
 
     Args:
         job: the training job.
-        setting: cluster that the rest is taken from.
-        options: what is varied.
+        setting: cluster that gives all other values.
+        options: axes of the grid.
 
     Raises:
         ConfigError: too many points.
@@ -193,7 +194,7 @@ def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> Grid
 def _on_ethernet(
     own: Points, rates: FloatArray, calibration: Calibration, *, limit: bool
 ) -> tuple[Points, str]:
-    """Every role on a machine of its own, joined by Ethernet of these rates; and a remark."""
+    """A topology with one machine per role and Ethernet of these rates; and a remark."""
     link = calibration.links[ETHERNET]
     most = calibration.server_bytes_per_s if limit else np.inf
     reached = rates * link.effective_share(_MEASURED_WORKERS)
@@ -201,7 +202,7 @@ def _on_ethernet(
     if (reached > most).any():
         remark = (
             f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
-            "links bring nothing; --no-limit lets servers use all of them"
+            "links bring nothing; --set limit=off lets servers use all of them"
         )
     points = replace(
         own,

@@ -4,8 +4,8 @@ FLOPs of a network -> seconds of each worker -> queue of pushes at the server ->
 
 Y. Zeng et al., "Modeling the Training Iteration Time for Heterogeneous Distributed Deep Learning
 Systems", Int. J. of Intelligent Systems, 2023. Each function is one equation or algorithm of it.
-All take arrays as well as numbers and follow NumPy's broadcasting; workers are the last axis.
-Synchronous training, one server whose link is the bottleneck.
+All take numbers or arrays that broadcast; workers are the last axis. The model is synchronous
+training with one server, whose link is the bottleneck.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def forward_flops(layers: Numbers) -> FloatArray:
 
 
 def sigmoid_flops(terms: Numbers = SERIES_TERMS) -> FloatArray:
-    """FLOPs of a sigmoid whose exponential is a series of so many terms (equations 25 and 26)."""
+    """FLOPs of a sigmoid whose exponential is a series of `terms` terms (equations 25 and 26)."""
     return 2 + 1 + 4 * as_array(terms)
 
 

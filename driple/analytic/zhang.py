@@ -69,7 +69,7 @@ def epoch_seconds(synchronization: Numbers, last: Numbers = 0.0) -> FloatArray:
 
 
 def type_one_completion(seconds: Numbers) -> FloatArray:
-    """When a process that waits only for itself ends, each time (equation 3).
+    """Ends of a process that waits only for its own previous iteration (equation 3).
 
     Args:
         seconds: shape [..., iterations].
@@ -78,7 +78,8 @@ def type_one_completion(seconds: Numbers) -> FloatArray:
 
 
 def type_two_completion(previous: Numbers, seconds: Numbers) -> FloatArray:
-    """When a process ends that waits for itself and for the process before it (equation 4).
+    """Ends of a process that waits for its own previous iteration and for another process (equation
+    4).
 
     With the recurrence unrolled, iteration m ends at the largest, over i up to m, of the end of the
     previous process in i plus all times of this one from i to m.
@@ -94,7 +95,7 @@ def type_two_completion(previous: Numbers, seconds: Numbers) -> FloatArray:
 
 
 def explicit_io_seconds(io: Numbers, compute_end: Numbers) -> FloatArray:
-    """Loading time that computing does not hide (equation 5).
+    """Loading time that computation does not hide (equation 5).
 
     Args:
         io: shape [..., iterations], seconds of loading.
@@ -107,12 +108,12 @@ def explicit_io_seconds(io: Numbers, compute_end: Numbers) -> FloatArray:
 
 
 def explicit_seconds(end: Numbers, previous_end: Numbers) -> FloatArray:
-    """What a process adds after the one before it has ended for good (equation 6)."""
+    """Time that a process adds after the last end of the process before it (equation 6)."""
     return as_array(end) - as_array(previous_end)
 
 
 def completion_probability(time_s: Numbers, mean: Numbers, deviation: Numbers) -> FloatArray:
-    """Probability that a worker with normal times is done by then (equation 7)."""
+    """Probability that a worker with normal times is done by that time (equation 7)."""
     scaled = (as_array(time_s) - as_array(mean)) / (positive("deviation", deviation) * sqrt(2))
     return as_array(0.5 * (1 + _erf(scaled)))
 
@@ -120,7 +121,7 @@ def completion_probability(time_s: Numbers, mean: Numbers, deviation: Numbers) -
 def slowest_probability(
     time_s: Numbers, mean: Numbers, deviation: Numbers, num_workers: Numbers
 ) -> FloatArray:
-    """Probability that all of N such workers are done by then (equation 8)."""
+    """Probability that all of N such workers are done by that time (equation 8)."""
     count = positive("num_workers", num_workers)
     return as_array(completion_probability(time_s, mean, deviation) ** count)
 
@@ -185,8 +186,8 @@ def shared_link_bytes_per_s(
 ) -> FloatArray:
     """Rate of a barrier link for packets that follow each other, beside other traffic.
 
-    Each takes the mean time of equation 11 with the other traffic as arrivals; so a share `u` of
-    the link in use leaves `1 - u` of its rate (docs/decisions/0011).
+    Each packet takes the mean time of equation 11 with the other traffic as arrivals, so a
+    utilisation `u` leaves `1 - u` of the rate (docs/decisions/0011).
 
     Args:
         bytes_per_s: rate of the link.
@@ -202,12 +203,12 @@ def shared_link_bytes_per_s(
 
 
 def barrier_link_seconds(forward_s: Numbers, hops: Numbers) -> FloatArray:
-    """Seconds over so many hops of a barrier link (equation 12)."""
+    """Seconds over several hops of a barrier link (equation 12)."""
     return as_array(forward_s) * as_array(hops)
 
 
 def granularity_packets(packets: Numbers, num_servers: Numbers) -> FloatArray:
-    """Packets that a server adds up at once (equation 13)."""
+    """Packets that a server aggregates at once (equation 13)."""
     return as_array(packets) / positive("num_servers", num_servers)
 
 
@@ -278,7 +279,7 @@ def completed_aggregation_seconds(
 
 @cache
 def _largest_of_normals(count: int) -> float:
-    """Mean of the largest of so many standard normals: integral of x dF(x)^n."""
+    """Mean of the largest of n standard normals: integral of x dF(x)^n."""
     points = np.linspace(-_QUADRATURE_REACH, _QUADRATURE_REACH, _QUADRATURE_POINTS)
     below = slowest_probability(points, 0.0, 1.0, count)
     # Integration by parts: the mean is the upper end less the integral of the distribution.

@@ -121,7 +121,6 @@ def plan(
     samples: int | None = None,
     instances: Sequence[str] = (),
     machines: Sequence[int] = (1,),
-    instance_files: Sequence[Path] = (),
     catalogs: Sequence[Path] = (),
     profiles: Sequence[tuple[Path, str]] = (),
     day: datetime.date | None = None,
@@ -138,7 +137,6 @@ def plan(
         samples: of an epoch; ImageNet, SQuAD for BERT, or the profile's data if None.
         instances: names; `p3` is all of P3; all known if empty.
         machines: numbers of instances of a kind.
-        instance_files: own instances and prices (YAML), which take precedence.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
         profiles: (folder of a stall profile, name of the instance that it was taken on).
         day: date of the prices; the newest if None.
@@ -149,14 +147,11 @@ def plan(
         GraphError: a job that cannot be read, or contains no training step.
         MeasureError: a profile that does not contain what a cost needs.
     """
-    from driple.catalog import read_catalog
-    from driple.planning.instances import read_instances
+    from driple.catalog import read_catalog, shipped_catalog
 
     _check_job(job, options, profiles)
-    if catalogs and instance_files:
-        raise ConfigError("give --catalog or --instances, not both; a catalogue takes instances")
     catalog = read_catalog(catalogs) if catalogs else None
-    known = read_instances(instance_files) if catalog is None else catalog.instances
+    known = (catalog or shipped_catalog()).instances
     draft = _Draft(offers=_measured_offers(profiles, known, samples, day))
     if job is not None:
         done = {offer.name for offer in draft.offers}
@@ -343,27 +338,18 @@ def _why_no_price(job: Job) -> str:
 
 def _doubts(
     calibration: Calibration, chosen: Sequence[Instance], catalog: Catalog | None
-) -> list[str]:
-    """Devices and links without published runs that the simulator could be fitted to."""
+) -> tuple[str, ...]:
+    """What stands in for devices and links without published runs, in the order of their names."""
     from driple.catalog import shipped_hardware
     from driple.cluster.topology import topology_of
     from driple.planning.instances import instance_setting
-    from driple.simulate.calibration import nearest_link
 
-    found = []
     hardware = catalog or shipped_hardware()
-    links = {
-        topology_of(instance_setting(item, catalog=catalog)).link
+    places = [
+        topology_of(instance_setting(item, catalog=catalog))
         for item in chosen
         if item.num_devices > 1
-    }
-    for name in sorted(links):
-        taken = nearest_link(hardware.link(name), calibration.links)
-        if taken != name:
-            found.append(f"no published run on {name} here: it takes the efficiency of {taken}")
-    for name in sorted({item.device for item in chosen}):
-        source = calibration.device(hardware.device(name)).measured_on
-        if source != name:
-            devices = f"{source} devices" if source else "the usual device"
-            found.append(f"no published run on {name} here: it takes the efficiency of {devices}")
-    return found
+    ]
+    links = {place.link: place.joined_by for place in places if place.joined_by is not None}
+    devices = [hardware.device(name) for name in sorted({item.device for item in chosen})]
+    return calibration.assumptions(devices, [links[name] for name in sorted(links)])

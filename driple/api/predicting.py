@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from driple.estimation.stated_error import StatedError
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.predict import Prediction
-    from driple.simulate.calibration import Calibration
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
 
@@ -60,7 +59,6 @@ class Answer:
         errors: known error of each closed form on such clusters.
         work: what the closed forms count in the job.
         compared: all methods side by side, with `all`.
-        calibration: what the simulator took for devices and links, if it was asked.
     """
 
     job: Job
@@ -76,16 +74,6 @@ class Answer:
     errors: tuple[MethodError | None, ...] = ()
     work: Work | None = None
     compared: MethodAnswers | None = None
-    calibration: Calibration | None = None
-
-    @property
-    def measured_on(self) -> tuple[tuple[str, str], ...]:
-        """Each simulated device without published runs, and whose efficiency it takes."""
-        if self.simulation is None or self.calibration is None:
-            return ()
-        devices = dict.fromkeys(self.simulation.scene.workers)
-        pairs = [(one.name, self.calibration.device(one).measured_on or "") for one in devices]
-        return tuple(pair for pair in pairs if pair[0] != pair[1])
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
@@ -146,7 +134,7 @@ def predict(
         PredictionError: with `inspector`, impossible numbers for this job.
     """
     check_choice("--method", method, METHODS)
-    check_choice("--placement", placement, STRATEGIES)
+    check_choice("--set placement", placement, STRATEGIES)
     asked = _Asked(
         preset=preset, num_steps=num_steps, seed=seed, placement=placement, datasets=datasets
     )
@@ -253,6 +241,13 @@ def _has_any(setting: Setting) -> bool:
     return setting.name in settings_with_checkpoint()
 
 
+def _on_servers(setting: Setting) -> bool:
+    """Whether parameter servers hold the variables."""
+    from driple.comm.registry import scheme_named
+
+    return scheme_named(setting.scheme.name).uses_servers
+
+
 def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     if plan.method == "inspector":
         try:
@@ -336,21 +331,18 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
         assumptions=made.assumptions,
         stated=stated,
         simulation=made,
-        calibration=place.calibration,
     )
 
 
 def _by_closed_forms(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
-    from driple.analytic.closed_forms import shipped_closed_forms, work_of
+    from driple.analytic.closed_forms import work_of
     from driple.estimation.compare import MethodTime
-    from driple.estimation.methods import closed_forms_of
+    from driple.estimation.methods import closed_form_error, closed_forms_of
     from driple.simulate.prepared_job import closed_form_assumptions
 
-    place, shipped = cast("Place", plan.place), shipped_closed_forms()
+    place = cast("Place", plan.place)
     forms = closed_forms_of(prepared, place)
-    errors = [
-        None if job.has_unknown else shipped.error_of(place.topology, form.method) for form in forms
-    ]
+    errors = [None if job.has_unknown else closed_form_error(place, form.method) for form in forms]
     first, error = forms[0], errors[0]
     time = MethodTime(
         method=first.method,
@@ -385,7 +377,7 @@ def _by_all(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
     )
     trusted = found.trusted
     # Closed forms hold for parameter servers and for synchronous training.
-    assumptions = closed_form_assumptions if plan.setting.num_servers else assumptions_on
+    assumptions = closed_form_assumptions if _on_servers(plan.setting) else assumptions_on
     return Answer(
         job=job,
         setting=plan.setting,

@@ -152,8 +152,8 @@ def _simulated(
     from driple.async_sgd.servers import with_servers
     from driple.graph.placement import STRATEGIES
 
-    check_choice("--order", options.order, ORDERS)
-    check_choice("--placement", options.placement, STRATEGIES)
+    check_choice("--set order", options.order, ORDERS)
+    check_choice("--set placement", options.placement, STRATEGIES)
     trace, numbers = read_job_trace(file), options.workers
     if options.servers is not None:
         trace = with_servers(trace, options.servers, cast("Any", options.placement))
@@ -200,7 +200,7 @@ def _overhead(trace: JobTrace, given: tuple[float, float] | None) -> Any:
         return trace.about.overhead or Overhead()
     per_mb, fixed = given
     for value in given:
-        check_number("--overhead", value, least=0, most=1e6)
+        check_number("--set overhead", value, least=0, most=1e6)
     return Overhead(per_mb / 1e6, fixed)
 
 

@@ -1,6 +1,6 @@
 """Coarser models of the throughput of asynchronous SGD, for comparison (section 4.4).
 
-Phases (downlink, computing, uplink, update of one worker's step) -> examples/s of many workers
+Phases (downlink, computing, uplink, update of a step of one worker) -> examples/s of many workers
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["Phases", "cynthia", "lin_queues", "linear", "phases_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phases:
-    """A step of one worker, as models see it that know no ops.
+    """Phases of a step of one worker, for models without ops.
 
     Attributes:
         downlink_s: transfer of the parameters at full rate.
-        computing_s: from the end of the downlink to the begin of the uplink.
+        computing_s: from the end of the downlink to the start of the uplink.
         uplink_s: transfer of the updates at full rate.
-        update_s: work of the server.
+        update_s: time of the server's update.
         step_s: the whole step, as measured.
         batch_size: examples of a step.
     """
@@ -36,10 +36,10 @@ class Phases:
 
 
 def phases_of(trace: JobTrace, bytes_per_s: float) -> Phases:
-    """The phases of a profiled job, transfers at this rate, of its fullest server.
+    """The phases of a profiled job with its fullest server, for transfers at this rate.
 
-    A step takes as long as those without tracing, where the trace tells. What it takes beyond
-    transfers and updates counts as computing: the models let nothing overlap.
+    The step time is that of untraced steps if the trace has it. The remainder after transfers and
+    updates counts as computing, since the models have no overlap.
     """
     nbytes = {
         kind: max(
@@ -66,7 +66,7 @@ def phases_of(trace: JobTrace, bytes_per_s: float) -> Phases:
 
 
 def linear(phases: Phases, num_workers: int) -> float:
-    """Examples/s if workers never met."""
+    """Examples/s without contention."""
     return num_workers * phases.batch_size / phases.step_s
 
 
@@ -76,7 +76,7 @@ def cynthia(phases: Phases, num_workers: int, *, halved: bool = False) -> float:
     Args:
         phases: of one worker.
         num_workers: W.
-        halved: with T_C halved, as uplink and downlink are resources of their own (section 4.4).
+        halved: halve T_C, since uplink and downlink are separate resources (section 4.4).
     """
     processing_s = phases.computing_s + phases.update_s
     transfer_s = (phases.downlink_s + phases.uplink_s) / 2 * (0.5 if halved else 1.0)
@@ -88,9 +88,9 @@ def cynthia(phases: Phases, num_workers: int, *, halved: bool = False) -> float:
 def lin_queues(phases: Phases, num_workers: int) -> float:
     """Examples/s by a closed queueing network (after Lin et al., MASCOTS 2018).
 
-    Downlink, uplink and the server's updates are stations that all workers share; computing is a
-    delay of each worker's own. Exact mean-value analysis of that product-form network: a customer
-    who comes to a station finds what n - 1 customers leave there on average.
+    Downlink, uplink and the server's updates are stations shared by all workers; computing is a
+    delay of each worker. The product-form network is solved by exact mean-value analysis: an
+    arriving customer sees the mean queue of a network with n - 1 customers.
     """
     demands = np.array([phases.downlink_s, phases.uplink_s, phases.update_s])
     waiting = np.zeros(3)

@@ -1,4 +1,4 @@
-"""A synthetic trace as a file of the Trace Event Format, which Perfetto and Chrome draw.
+"""Write a synthetic trace in the Trace Event Format, for Perfetto and Chrome.
 
 chunks of a simulation -> one process per worker, one row per resource -> JSON
 """
@@ -30,9 +30,9 @@ def write_chrome_trace(job: CompiledJob, chunks: Sequence[Chunk], file: Path) ->
     """Write the chunks of a simulation.
 
     Args:
-        job: that was simulated.
-        chunks: as `simulate_workers` keeps them.
-        file: to be written; `.json`.
+        job: the simulated job.
+        chunks: chunks kept by `simulate_workers`.
+        file: output file; `.json`.
 
     Raises:
         TraceError: it cannot be written.

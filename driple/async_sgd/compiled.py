@@ -1,13 +1,13 @@
-"""A job trace made ready for simulating: what each op costs when nobody else is there.
+"""Compile a job trace for simulation: the cost of each op without contention.
 
 JobTrace, Overhead -> work of each op beyond all that it waited for -> merged ops -> CompiledJob
 
-Recorded transfers tell when they were asked for and when they were there, not when they were on the
-wire; here they are their bytes, and the parsing of what was received is work of the receiver
-(section 3.2.1). Ops of one resource that nothing can come between are one op.
+Recorded transfers have a request and an arrival time, but no time on the wire. Here their cost is
+their bytes, and parsing of received data is work of the receiver (section 3.2.1). Ops of one
+resource that always run back to back are merged into one op.
 
-TensorFlow runs what is ready in an order that changes from step to step: a large gradient goes out
-in the middle of one step and at the end of the next. So each profiled step keeps its own order.
+TensorFlow's order of ready ops changes from step to step: a large gradient is sent in the middle of
+one step and at the end of the next. So each profiled step keeps its own order.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class CompiledJob:
     """Ops of a step, each after all that it waits for.
 
     Attributes:
-        names: of the ops, n; of merged ones, the first.
+        names: shape [n], name of each op; of the first op of a merged one.
         resource: shape [n]: 0 the worker; 1 to M a server; then M downlinks, then M uplinks.
         amount: shape [steps, n], seconds, or bytes of a transfer.
-        rank: shape [steps, n], of ops that are ready, a resource prefers that of the lowest rank.
+        rank: shape [steps, n], priority: a resource runs the ready op with the lowest rank.
         edges: shape [e, 2], (op, op that waits for it).
         num_servers: M.
         batch_size: examples of a step.
         step_s: shape [steps], as profiled.
-        transfer_of: shape [n], op of the trace that a transfer is; -1 for all else.
-        first_use: shape [n], of a downlink, its first reader in the order of the unmerged ops.
-        load: shape [n], of a downlink, the fewest others and itself that an op waits for.
+        transfer_of: shape [n], op of the trace for a transfer; -1 for other ops.
+        first_use: shape [n], for a downlink, its first reader in the order of the unmerged ops.
+        load: shape [n], for a downlink, the smallest set of downlinks that an op waits for with it.
     """
 
     names: tuple[str, ...]
@@ -64,13 +64,13 @@ class CompiledJob:
 
     @property
     def num_ops(self) -> int:
-        """Ops of a step."""
+        """Number of ops of a step."""
         return len(self.names)
 
 
 @dataclass(slots=True)
 class _Op:
-    """An op on its way into a compiled job."""
+    """An op during compilation."""
 
     name: str
     resource: int
@@ -81,15 +81,15 @@ class _Op:
 
 
 def compile_job(trace: JobTrace, overhead: Overhead, *, merge: bool = True) -> CompiledJob:
-    """The ops of a trace, with what each costs by itself.
+    """Compile a trace into ops with their individual costs.
 
-    With one worker they take as long as in the trace, step by step, as far as transfers go as
-    their model says.
+    With one worker the simulated steps take as long as the traced ones, as far as the model of
+    transfers is right.
 
     Args:
-        trace: of one worker.
-        overhead: of parsing what is received, taken off recorded transfers.
-        merge: put ops together that nothing can come between; the result is the same, sooner.
+        trace: trace of one worker.
+        overhead: cost of parsing received data, subtracted from recorded transfers.
+        merge: merge ops that always run back to back; faster, with the same result.
     """
     servers = trace.num_servers
     waits_for: list[list[int]] = [[] for _ in trace.names]
@@ -137,13 +137,13 @@ def compile_job(trace: JobTrace, overhead: Overhead, *, merge: bool = True) -> C
 def _handed_over(
     trace: JobTrace, waits_for: list[list[int]], place: FloatArray
 ) -> dict[int, FloatArray]:
-    """When the sender comes to hand over a tensor, if in some step that is long after it was made.
+    """Position at which the sender hands over a tensor, for tensors that wait long in some step.
 
-    TensorFlow hands over a tensor when its executor comes to the sending op: with one thread, that
-    is when those that go before it in this step have run.
+    TensorFlow hands over a tensor when its executor reaches the sending op: with one thread, after
+    all ops before it in this step.
 
     Returns:
-        The place of handing over in each step, by transfer.
+        Position of the hand-over in each step, by transfer.
     """
     found = {}
     senders = {
@@ -156,7 +156,7 @@ def _handed_over(
             ran = np.flatnonzero(sends & ((kind == Resource.UPLINK) | (trace.servers == server)))
             if not len(ran):
                 continue
-            # Ops of the sender by place, and when all up to each of them had ended.
+            # Ops of the sender by position, and the end of all ops up to each of them.
             by_place = [ran[np.argsort(place[step, ran])] for step in steps]
             ended = [np.maximum.accumulate(trace.end_s[step, by_place[step]]) for step in steps]
             for i in np.flatnonzero((trace.resources == kind) & (trace.servers == server)).tolist():
@@ -175,7 +175,7 @@ def _handed_over(
 
 
 def _order(end_s: FloatArray, edges: npt.NDArray[np.int32]) -> IntArray:
-    """Ops by when they end, shape [n], each after all that it waits for."""
+    """Ops by end time, shape [n], in a topological order."""
     by_end = np.argsort(end_s, kind="stable")
     place = np.empty(len(by_end), dtype=np.int32)
     place[by_end] = np.arange(len(by_end), dtype=np.int32)
@@ -185,18 +185,18 @@ def _order(end_s: FloatArray, edges: npt.NDArray[np.int32]) -> IntArray:
 def _costs(
     trace: JobTrace, step: int, waits_for: list[list[int]], overhead: Overhead
 ) -> FloatArray:
-    """Seconds of each op of worker and servers in a step, beyond what it had to wait for.
+    """Time of each op of worker and servers in a step, without waiting, seconds.
 
-    An idle resource that starts an op late, though all that it reads is there, spends that time on
-    the op. What ran at the same time on one resource shares the time: each has what those that
-    ended before it have not.
+    If an idle resource starts an op late although its inputs are ready, the delay counts as time of
+    the op. Concurrent ops of one resource share the time: each gets the part after the end of those
+    that ended before it.
     """
     starts, ends = trace.start_s[step].tolist(), trace.end_s[step].tolist()
     parsing = overhead.of(trace.sizes).tolist()
     used: dict[tuple[int, int], list[tuple[float, float, int]]] = defaultdict(list)
     for i, kind in enumerate(trace.resources.tolist()):
         server, start = int(trace.servers[i]), starts[i]
-        if kind >= Resource.DOWNLINK:  # what counts is that its receiver parses it
+        if kind >= Resource.DOWNLINK:  # only the parsing by its receiver counts
             start = max(start, ends[i] - parsing[i])
         at_worker = kind in {Resource.WORKER, Resource.DOWNLINK}
         used[(0, 0) if at_worker else (1, server)].append((start, ends[i], i))
@@ -221,7 +221,7 @@ def _costs(
 
 
 def _idle_before(spans: list[tuple[float, float, int]], begin: float) -> dict[int, float]:
-    """Since when a resource has been idle when an op starts: its own start if it was not."""
+    """Start of the idle time of a resource before each op; the op's own start if it was busy."""
     found = {}
     free = begin
     for start, end, i in sorted(spans):
@@ -231,15 +231,15 @@ def _idle_before(spans: list[tuple[float, float, int]], begin: float) -> dict[in
 
 
 def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
-    """Ops that always run one right after the other on a resource, as one.
+    """Merge ops that always run back to back on one resource.
 
-    A resource runs what is ready in order of place. An op joins the one before it on its resource,
-    if that is the same in all steps, if both wait for the same ops from elsewhere (then it is ready
-    neither before that one nor later than its end), if these are all that any op before them waits
-    for (then none of those can become ready in between), and if nothing elsewhere waits for them
-    yet.
+    A resource runs ready ops in order of position. An op is merged with its predecessor on the
+    resource under these conditions: the predecessor is the same in all steps; both wait for the
+    same ops of other resources (so the op is ready neither before its predecessor nor after its
+    end); any earlier op waits for no others (so none can become ready in between); and no op of
+    another resource waits for the predecessor.
     """
-    gates = [0] * len(ops)  # ops of other resources that it waits for, as bits
+    gates = [0] * len(ops)  # bit mask of the ops of other resources that it waits for
     feeds_others = [False] * len(ops)
     for i, op in enumerate(ops):
         for j in op.waits_for:
@@ -252,7 +252,7 @@ def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
     rank = _ranks(ops)
     complete = _complete(ops, gates, rank)
     group_of = list(range(len(ops)))
-    current: dict[int, tuple[int, int]] = {}  # resource -> first and last op of a group that grows
+    current: dict[int, tuple[int, int]] = {}  # resource -> first and last op of the current group
     for i, op in enumerate(ops):
         if op.resource >= links or not merge:
             continue
@@ -289,7 +289,7 @@ def _merged(ops: list[_Op], trace: JobTrace, *, merge: bool) -> CompiledJob:
 
 
 def _ranks(ops: list[_Op]) -> IntArray:
-    """By place among the ops of its resource, shape [steps, n]; of equal places, by number."""
+    """Rank by position among the ops of a resource, shape [steps, n]; ties by number."""
     place = np.stack([op.place for op in ops], axis=1)
     resource = np.array([op.resource for op in ops])
     rank = np.empty(place.shape, dtype=np.int64)
@@ -300,7 +300,7 @@ def _ranks(ops: list[_Op]) -> IntArray:
 
 
 def _complete(ops: list[_Op], gates: list[int], rank: IntArray) -> list[bool]:
-    """Whether an op waits for all that those before it on its resource wait for, in every step."""
+    """Whether an op waits for all dependencies of its resource's earlier ops, in every step."""
     complete = [True] * len(ops)
     resource = np.array([op.resource for op in ops])
     for row in rank:

@@ -1,4 +1,4 @@
-"""Throughput against the number of workers: one simulation each, on all cores, and the knee.
+"""Throughput by number of workers (one simulation each, on all cores), and its knee.
 
 CompiledJob, numbers of workers -> Throughput, Throughput, ... -> knee, cost
 """
@@ -21,22 +21,22 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prices:
-    """What machines cost.
+    """Prices of machines.
 
     Attributes:
-        worker_per_hour: of a worker.
-        server_per_hour: of a parameter server.
+        worker_per_hour: price of a worker.
+        server_per_hour: price of a parameter server.
 
     Raises:
-        ConfigError: less than nothing.
+        ConfigError: a negative price.
     """
 
     worker_per_hour: float
     server_per_hour: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number("--price", self.worker_per_hour, least=0)
-        check_number("--price", self.server_per_hour, least=0)
+        check_number("--set price", self.worker_per_hour, least=0)
+        check_number("--set price", self.server_per_hour, least=0)
 
     def per_example(self, made: Throughput, num_servers: int) -> float:
         """Cost of one example, in the currency of the prices."""
@@ -57,13 +57,13 @@ def throughput_curve(
     """Throughput for each number of workers.
 
     Args:
-        job: one worker's steps.
-        cluster: all but the number of workers.
-        workers: how many, in turn.
-        num_steps: of each worker.
-        seed: of the sampling.
-        threads: how many simulate at the same time; the compiled loop needs no interpreter.
-        progress: called after each.
+        job: steps of one worker.
+        cluster: the cluster, whose number of workers is replaced.
+        workers: numbers of workers to simulate.
+        num_steps: steps of each worker.
+        seed: random seed of the sampling.
+        threads: parallel simulations; the compiled loop releases the interpreter lock.
+        progress: called after each simulation.
     """
 
     def one(count: int) -> Throughput:
@@ -74,7 +74,7 @@ def throughput_curve(
         return made
 
     with ThreadPoolExecutor(threads) as pool:
-        # The largest first, so that no thread is left with it at the end.
+        # The largest first, for an even load of the threads.
         found = dict(zip(
             sorted(workers, reverse=True),
             pool.map(one, sorted(workers, reverse=True)),
@@ -84,9 +84,9 @@ def throughput_curve(
 
 
 def knee(curve: Sequence[Throughput], least_gain: float = 0.1) -> int | None:
-    """Workers from which one more adds less than a share of the throughput; None: all add more."""
-    for one, more in pairwise(curve):
-        gain = more.examples_per_s / one.examples_per_s - 1
-        if gain / (more.num_workers - one.num_workers) < least_gain:
-            return one.num_workers
+    """Number of workers at which one more adds less than `least_gain`; None if all add more."""
+    for fewer, more in pairwise(curve):
+        gain = more.examples_per_s / fewer.examples_per_s - 1
+        if gain / (more.num_workers - fewer.num_workers) < least_gain:
+            return fewer.num_workers
     return None

@@ -1,10 +1,11 @@
 """The event loop of Algorithm 3.1, compiled: many workers, each with its steps, on shared links.
 
-ready op -> what waits for (worker, resource) -> running chunk -> done: dependents lose one wait
+ready op -> queue of (worker, resource) -> running chunk -> done: dependents lose one dependency
 
-Exclusive resources (a worker, a server's share for a worker) run one op at a time; links carry one
-chunk per worker at a time, at rates that all active workers share. Rates change only when the set
-of active transfers of a direction changes. Events of one moment go by worker, then by resource.
+Exclusive resources (a worker, a server's share for a worker) run one op at a time. Links carry one
+chunk per worker at a time, at rates shared by all active workers. Rates change only when the set of
+active transfers of a direction changes. Simultaneous events are ordered by worker, then by
+resource.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _IDLE = -1
-_START = -2  # what a worker that has not begun waits for
+_START = -2  # pseudo-op that ends when a worker starts
 _NEVER = np.inf
 _NOTHING_BYTES = 1e-6
 
-# Ready ops with a fixed order are bits of words; a place is a word's number, then a bit's.
+# Ready ops with a fixed order are bits of words; a position is a word index and a bit index.
 PLACE_BITS = 6
 WORD_BITS = 62  # of 64: words stay positive numbers
 _BIT_MASK = (1 << PLACE_BITS) - 1
-# The powers of 2 that a word holds are all different modulo 67.
+# The powers of 2 in a word are distinct modulo 67.
 _PRIME = 67
 _BIT_OF_POWER = np.zeros(_PRIME, dtype=np.int64)
 _BIT_OF_POWER[[2**bit % _PRIME for bit in range(WORD_BITS)]] = np.arange(WORD_BITS)
 
-# Types of arguments are found by the compiler.
+# The compiler infers the types of arguments.
 _compiled: Any = njit(cache=True, nogil=True)
 
 
@@ -55,7 +56,7 @@ class EventJob(NamedTuple):
 
 
 class EventLinks(NamedTuple):
-    """Rates of links and workers, and how streams take turns."""
+    """Rates of links and workers, and the scheduling of streams."""
 
     server_rate: FloatArray  # [M], bytes/s each way
     worker_rate: FloatArray  # [W]
@@ -101,18 +102,18 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
     start: FloatArray,
     keep: FloatArray,
 ) -> tuple[FloatArray, int, int]:
-    """Let every worker do its steps.
+    """Simulate every worker.
 
     Args:
         job: ops of a step.
-        links: what workers and servers share.
-        chosen: shape [W, N], the profiled step that each step is.
+        links: links that workers and servers share.
+        chosen: shape [W, N], index of the profiled step that each step replays.
         synchronous: whether all wait for each other at the end of a step.
-        start: shape [W], seconds at which each worker begins its first step.
-        keep: shape [K, 5], room for chunks: worker, resource, op, begin, end.
+        start: shape [W], start of each worker's first step, seconds.
+        keep: shape [K, 5], buffer for chunks: worker, resource, op, start, end.
 
     Returns:
-        When each worker ended each step, shape [W, N]; how many events there were; chunks kept.
+        End of each step, shape [W, N]; number of events; number of chunks kept.
     """
     resource, amount, num_waits = job.resource, job.amount, job.num_waits
     first, dependents, roots = job.first, job.dependents, job.roots
@@ -177,7 +178,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
                     lowest[w, r] = min(lowest[w, r], word)
                 ready[w, r] += 1
             num_fresh = 0
-            # Idle resources take the first of what is ready.
+            # Idle resources take their first ready op.
             for r in range(num_resources):
                 if running[w, r] != _IDLE:
                     continue
@@ -208,7 +209,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
                     ends[w, r] = now + chunk * (slowness[w] if r == 0 else 1.0)
                     continue
                 direction, m = way[r], server[r]
-                # A stream that was served before goes to its end (section 3.2.2).
+                # A stream that was served before is sent completely (section 3.2.2).
                 if chunk >= amount[profiled, op]:
                     chunk = min(chunk, links.window)
                 rest[w, op] -= chunk
@@ -223,7 +224,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
             for r in range(num_resources):
                 least = min(least, ends[w, r])
             soonest[w] = least
-        # Links are shared anew where transfers came or went.
+        # Reallocate links whose set of transfers has changed.
         for direction in range(2):
             if not changed[direction]:
                 continue
@@ -277,7 +278,7 @@ def run_steps(  # noqa: PLR0912, PLR0915, PLR0917  # parts: a tenth of the speed
             keep[num_kept, 0], keep[num_kept, 1], keep[num_kept, 2] = w, r, op
             keep[num_kept, 3], keep[num_kept, 4] = began[w, r], now
             num_kept += 1
-        if rest[w, op] > 0:  # the rest of a stream waits after all that wait now, in a line
+        if rest[w, op] > 0:  # the rest of a stream joins the end of the queue
             fresh[0] = op
             num_fresh = 1
             continue

@@ -1,7 +1,7 @@
-"""`JobTrace`: the steps of a job with one worker, op by op, and the file that keeps them.
+"""`JobTrace`: the steps of a job with one worker, op by op, and its file format.
 
-names, resources, servers, sizes, edges: once for all steps
-start_s, end_s: shape [steps, ops], from the begin of each step
+names, resources, servers, sizes, edges: common to all steps
+start_s, end_s: shape [steps, ops], from the start of each step
 
 Each op uses one resource (section 2): the worker, a server, the link from a server (downlink), or
 the link to one (uplink). The file is a zip of plain arrays; nothing in it is ever executed.
@@ -35,7 +35,7 @@ _Whole = TypeVar("_Whole", np.int8, np.int16, np.int32, np.int64)
 FORMAT = 1
 _MOST_BYTES = 128 * 2**20  # of all arrays of a file
 _MOST_OPS, _MOST_EDGES = 200_000, 2_000_000
-_MOST_SIZE = 2**53  # bytes of a tensor; larger whole numbers are no doubles
+_MOST_SIZE = 2**53  # bytes of a tensor; larger integers are not exact as doubles
 _MOST_BATCH = 2**31
 _LEAST_STEPS = 2
 _ARRAYS = ("about", "names", "resources", "servers", "sizes", "edges", "start_us", "end_us",
@@ -43,7 +43,7 @@ _ARRAYS = ("about", "names", "resources", "servers", "sizes", "edges", "start_us
 
 
 class Resource(IntEnum):
-    """What an op uses."""
+    """Kind of resource that an op uses."""
 
     WORKER = 0
     SERVER = 1
@@ -52,7 +52,7 @@ class Resource(IntEnum):
 
     @property
     def is_link(self) -> bool:
-        """Whether it carries tensors."""
+        """Whether it is a link."""
         return self >= Resource.DOWNLINK
 
 
@@ -66,16 +66,15 @@ class JobTrace:
         servers: shape [n], number of the server; 0 for ops of the worker.
         sizes: shape [n], bytes of the tensor of a transfer, else 0.
         edges: shape [e, 2], (op, op that waits for it).
-        start_s: shape [steps, n], seconds since the step began; of a transfer, when it was asked
-            for.
-        end_s: shape [steps, n]; of a transfer, when the receiver could use the tensor.
-        step_s: shape [steps], seconds from the begin of a step to that of the next.
+        start_s: shape [steps, n], seconds since the start of the step; for a transfer, its request.
+        end_s: shape [steps, n]; for a transfer, the time at which the receiver can use the tensor.
+        step_s: shape [steps], seconds from the start of a step to the start of the next.
         batch_size: examples of a step.
         bytes_per_s: rate of the link while profiling, each way.
-        about: anything else that tells where it comes from.
+        about: origin of the trace.
 
     Raises:
-        TraceError: fewer than two steps, a time that is missing, an op that waits for itself.
+        TraceError: fewer than two steps, a missing time, or an op that waits for itself.
     """
 
     names: tuple[str, ...]
@@ -140,20 +139,20 @@ class JobTrace:
 
     @property
     def num_steps(self) -> int:
-        """Steps that were profiled."""
+        """Number of profiled steps."""
         return len(self.step_s)
 
     @property
     def num_servers(self) -> int:
-        """Parameter servers."""
+        """Number of parameter servers."""
         return 1 + int(self.servers.max())
 
 
 def order_of(count: int, edges: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Ops so that each comes after all that it waits for, else in the order of the file.
+    """Topological order of the ops; ties in the order of the file.
 
     Raises:
-        TraceError: ops wait for each other in a circle.
+        TraceError: the dependencies contain a cycle.
     """
     waiting = np.bincount(edges[:, 1], minlength=count).tolist()
     readers: list[list[int]] = [[] for _ in range(count)]
@@ -176,7 +175,7 @@ def order_of(count: int, edges: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def write_job_trace(trace: JobTrace, file: Path) -> None:
-    """Keep a trace, compressed; times to the microsecond.
+    """Write a trace, compressed; times to the microsecond.
 
     Raises:
         TraceError: the file cannot be written.
@@ -199,15 +198,15 @@ def write_job_trace(trace: JobTrace, file: Path) -> None:
         "step_us": _microseconds(trace.step_s),
     }
     stream = io.BytesIO()
-    np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # numpy's stubs want one array
+    np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # numpy's stubs expect an array
     atomic_write(file, stream.getvalue(), error=TraceError)
 
 
 def read_job_trace(file: Path) -> JobTrace:
-    """Read what `write_job_trace` wrote.
+    """Read a file of `write_job_trace`.
 
     Raises:
-        TraceError: it cannot be read, is too large, of another format, or makes no sense.
+        TraceError: the file cannot be read, is too large, of another format, or inconsistent.
     """
     try:
         arrays = read_npz(file, _ARRAYS, _MOST_BYTES)
@@ -241,7 +240,7 @@ def read_job_trace(file: Path) -> JobTrace:
 
 
 def _names(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[str, ...]:
-    """Names of the ops; counted before they are taken apart."""
+    """Names of the ops; their number is checked before they are split."""
     text = arrays["names"].tobytes()
     num_ops, num_edges = text.count(b"\n") + 1, len(np.atleast_1d(arrays["edges"]))
     if num_ops > _MOST_OPS or num_edges > _MOST_EDGES:
@@ -255,7 +254,7 @@ def _names(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[str, ...]:
 def _whole(
     arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[_Whole], most: int | None = None
 ) -> npt.NDArray[_Whole]:
-    """Whole numbers that the type can hold."""
+    """Integers within the range of the type."""
     values = arrays[name]
     bounds = np.iinfo(dtype)
     most = int(bounds.max) if most is None else most

@@ -1,6 +1,6 @@
-"""In which order the parameters of a step are sent (section 3.3).
+"""Transfer order of the parameters of a step (section 3.3).
 
-ops and what they wait for -> uses of each downlink -> rank of each downlink in an order
+ops and their dependencies -> uses of each downlink -> rank of each downlink in an order
 
 TIC is the timing-independent order of TicTac (Hashemi et al., SysML 2019): parameters that unblock
 an op together with few others come first.
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDERS", "Order", "downlink_ranks", "uses_of_downlinks"]
 
-# recorded: as they ended while profiling; layer: by the first op that reads them; tic; its reverse;
-# at random.
+# recorded: by end time in the profile; layer: by first reader; tic; its reverse; random.
 Order = Literal["recorded", "layer", "tic", "reverse", "random"]
 ORDERS = get_args(Order)
 
@@ -32,21 +31,21 @@ IntArray = npt.NDArray[np.int64]
 def uses_of_downlinks(
     waits_for: Sequence[Sequence[int]], is_downlink: Sequence[bool]
 ) -> tuple[IntArray, IntArray]:
-    """What makes a downlink urgent.
+    """Quantities that determine the urgency of a downlink.
 
     Args:
-        waits_for: of each op, the ops before it that it waits for.
+        waits_for: dependencies of each op.
         is_downlink: whether an op is a downlink.
 
     Returns:
-        For each op that is a downlink, its first reader, and the impending load M+ of TicTac: the
-        fewest downlinks, itself and another at least, that some op waits for. Both are the number
-        of ops where there is none.
+        For each downlink its first reader, and the impending load M+ of TicTac: the smallest number
+        of downlinks, including itself and at least one other, that an op waits for. Both are the
+        number of ops if there is no such op.
     """
     count = len(waits_for)
     first_use = np.full(count, count, dtype=np.int64)
     load = np.full(count, count, dtype=np.int64)
-    gates = [0] * count  # downlinks that an op waits for, as bits
+    gates = [0] * count  # bit mask of the downlinks that an op waits for
     for i, waits in enumerate(waits_for):
         for j in waits:
             if is_downlink[j]:
@@ -54,7 +53,7 @@ def uses_of_downlinks(
             gates[i] |= gates[j]
         if is_downlink[i]:
             gates[i] |= 1 << i
-    # Ops of equal gates tell the same; each distinct set is looked at once.
+    # Ops with the same dependencies give the same load; each distinct set is processed once.
     for gate in set(gates):
         number = gate.bit_count()
         if number > 1:
@@ -64,17 +63,17 @@ def uses_of_downlinks(
 
 
 def downlink_ranks(job: CompiledJob, order: Order, seed: int = 0) -> IntArray:
-    """Rank of each downlink among the streams that wait, shape [n]; -1: first come, first served.
+    """Rank of each downlink among the waiting streams, shape [n]; -1: first come, first served.
 
     Args:
-        job: whose downlinks they are.
+        job: job with the downlinks.
         order: see `ORDERS`; ties are broken by the recorded order.
-        seed: of a random order.
+        seed: random seed of the order `random`.
 
     Raises:
         ConfigError: an unknown order.
     """
-    check_choice("--order", order, ORDERS)
+    check_choice("--set order", order, ORDERS)
     ranks = np.full(job.num_ops, -1, dtype=np.int64)
     if order == "recorded":
         return ranks

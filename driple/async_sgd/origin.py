@@ -29,15 +29,15 @@ class TraceOrigin:
         worker_share: cores of the worker.
         server_share: cores of each server.
         provenance: `measured`.
-        versions: of what ran, by name.
-        other_cores: cores that other programs used meanwhile.
+        versions: versions of the software, by name.
+        other_cores: cores used by other programs.
         measured: when, ISO format.
         files: names of the records that were imported.
-        traced_step_s: median seconds of a step from its begin to the end of its last op.
+        traced_step_s: median seconds from the start of a step to the end of its last op.
         untraced_step_s: mean seconds of a step without tracing.
         left_out_steps: steps that lacked transfers.
-        overhead: of parsing received tensors, as measured on the platform.
-        others: keys that Driple does not know.
+        overhead: cost of parsing received tensors, measured on the platform.
+        others: unrecognised keys.
 
     Raises:
         ConfigError: a negative overhead or number of steps.
@@ -69,12 +69,12 @@ class PlatformRecord:
     """Content of a platform's file; simulations need `bytes_per_s` and `overhead`.
 
     Attributes:
-        bytes_per_s: what a TCP connection gets through a link.
+        bytes_per_s: goodput of a TCP connection over a link.
         overhead: line of the parsing overhead.
         bits_per_s: nominal rate of a link.
-        r_squared: share of the variance that the line explains.
+        r_squared: fraction of the variance explained by the line.
         sizes: bytes of each tensor that was fetched.
-        overhead_s: seconds from its last packet until TensorFlow had it.
+        overhead_s: seconds from its last packet until TensorFlow could use it.
         measured: when, ISO format.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What receiving a tensor costs besides its bytes on the wire: alpha * size + beta (section 3.2.1).
+"""Parsing overhead of a received tensor: alpha * size + beta (section 3.2.1).
 
 sizes, seconds beyond the transfer -> Overhead, R^2
 """
@@ -22,7 +22,7 @@ _LEAST_POINTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Seconds to parse a received tensor.
+    """Time to parse a received tensor, seconds.
 
     Attributes:
         s_per_byte: alpha of the paper.
@@ -33,7 +33,7 @@ class Overhead:
     s: float = field(default=0.0, metadata=json_field(may_lack=True))
 
     def of(self, nbytes: npt.ArrayLike) -> FloatArray:
-        """Seconds for tensors of these sizes."""
+        """Time for tensors of these sizes, seconds."""
         return self.s_per_byte * np.asarray(nbytes, dtype=np.float64) + self.s
 
 
@@ -43,7 +43,7 @@ class OverheadFit:
 
     Attributes:
         overhead: the line.
-        r_squared: share of the variance that it explains.
+        r_squared: fraction of the variance explained by the line.
     """
 
     overhead: Overhead
@@ -51,11 +51,11 @@ class OverheadFit:
 
 
 def fit_overhead(sizes: FloatArray, seconds: FloatArray) -> OverheadFit:
-    """The line through measured overheads, with neither number below zero.
+    """Least-squares line through measured overheads, with both coefficients at least zero.
 
     Args:
         sizes: bytes of each tensor.
-        seconds: from the last byte until the tensor could be used.
+        seconds: time from the last byte until the tensor can be used.
 
     Raises:
         TraceError: too few points, or all of one size.

@@ -1,10 +1,10 @@
-"""Many workers: simulated steps of each, their throughput, and how sure it is (section 3.4).
+"""Throughput of many workers by simulation, with an interval (section 3.4).
 
 CompiledJob, Cluster -> run_steps, some replications -> ends of all steps
                      -> Throughput (examples/s, interval)
 
-Workers that share links fairly keep the distance that they begin with, so each replication begins
-with another: at random within a step. All at once, as in the paper, is the worst of them.
+Workers that share links fairly keep their initial phases, so each replication draws start times at
+random within a step. A simultaneous start, as in the paper, is the worst case.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MOST_WORKERS = 1000
-WINDOW_BYTES = 28e6  # what gRPC lets a stream send before it must wait (section 3.2.2)
-_WARM_UP_STEPS = 50  # of all replications together (section 4.1)
+WINDOW_BYTES = 28e6  # flow-control window of gRPC (section 3.2.2)
+_WARM_UP_STEPS = 50  # steps of all replications together (section 4.1)
 _REPLICATIONS = 10
 _LEAST_STEPS = 20
 _FACTOR_STEP = 1e-4
-_STUDENT = 2.262  # 97.5 % quantile of Student's t with one degree of freedom less than those
+_STUDENT = 2.262  # 97.5 % quantile of Student's t for that number of replications
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """Where the job would run.
+    """Cluster of a simulation.
 
     Attributes:
-        num_workers: how many.
+        num_workers: number of workers.
         bytes_per_s: rate of each server's link, each way.
-        window_bytes: what a stream may send in its first service; None: streams go whole, as with
-            flow control disabled (section 3.3).
-        order: in which a step's parameters come.
+        window_bytes: bytes that a stream may send in its first service; None: whole streams, as
+            with flow control disabled (section 3.3).
+        order: transfer order of the parameters.
         synchronous: whether all workers wait for each other at the end of a step.
-        slowness: factor on the computing time of each worker; empty: all as profiled.
+        slowness: factor on the compute time of each worker; empty: all as profiled.
         worker_bytes_per_s: rate of each worker's link; empty: as the servers'.
 
     Raises:
-        ConfigError: a value that makes no sense; the message names the flag.
+        ConfigError: an invalid value; the message names the flag.
     """
 
     num_workers: int
@@ -82,9 +82,9 @@ class Cluster:
             raise ConfigError(f"--workers must be {MOST_WORKERS} or less, got {self.num_workers}")
         check_number("--bandwidth", self.bytes_per_s, above=0)
         if self.window_bytes is not None:
-            check_number("--window", self.window_bytes, above=0)
+            check_number("--set window", self.window_bytes, above=0)
         for name, values in (
-            ("--slowness", self.slowness),
+            ("--set slowness", self.slowness),
             ("worker_bytes_per_s", self.worker_bytes_per_s),
         ):
             for value in values:
@@ -98,7 +98,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One op, or part of a transfer, that a worker ran on a resource."""
+    """One op, or a part of a transfer, on a resource of a worker."""
 
     worker: int
     resource: int
@@ -109,15 +109,15 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Throughput:
-    """What all workers together get through.
+    """Throughput of all workers.
 
     Attributes:
-        num_workers: how many.
+        num_workers: number of workers.
         examples_per_s: mean after the first steps.
-        interval: of 95 %, by the means of the replications.
-        step_s: mean seconds of a worker's step.
-        num_events: that were simulated.
-        chunks: the first ones, if asked for.
+        interval: 95 % interval from the means of the replications.
+        step_s: mean step time of a worker, seconds.
+        num_events: number of simulated events.
+        chunks: the first chunks, if requested.
     """
 
     num_workers: int
@@ -139,15 +139,16 @@ def simulate_workers(
     """Simulate steps that are sampled from the profiled ones, with replacement.
 
     Args:
-        job: one worker's steps.
-        cluster: where they run.
-        num_steps: of each worker, over all replications; the first tenth, 50 at most, is left out.
-        seed: of the sampling, and of a random order.
-        keep_chunks: how many chunks to keep, to draw them.
+        job: steps of one worker.
+        cluster: the cluster.
+        num_steps: steps of each worker over all replications; the first tenth, at most 50, is left
+            out.
+        seed: random seed of the sampling, and of a random order.
+        keep_chunks: number of chunks to keep for drawing.
     """
     from driple.async_sgd.events import run_steps  # compiles, so only when it is needed
 
-    check_whole("--steps", num_steps, _LEAST_STEPS)
+    check_whole("--set steps", num_steps, _LEAST_STEPS)
     random = np.random.default_rng(seed)
     workers, each = cluster.num_workers, -(-num_steps // _REPLICATIONS)
     tables = event_tables(job, cluster, seed)
@@ -185,11 +186,11 @@ def simulate_workers(
 
 
 def job_of_trace(trace: JobTrace, overhead: Overhead) -> CompiledJob:
-    """A trace made ready for simulating; where it tells how long untraced steps took, like them.
+    """Compile a trace, scaled to the untraced step time if the trace has it.
 
     Args:
-        trace: of one worker.
-        overhead: of parsing what is received.
+        trace: trace of one worker.
+        overhead: cost of parsing received data.
 
     Raises:
         TraceError: transfers alone take longer than a step.
@@ -200,14 +201,14 @@ def job_of_trace(trace: JobTrace, overhead: Overhead) -> CompiledJob:
 
 
 def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> CompiledJob:
-    """The job with all computing faster or slower by one factor, so that one worker takes `step_s`.
+    """The job with all computing scaled by one factor, so that one worker's step takes `step_s`.
 
-    Tracing slows every op a little, while steps without it tell how long they take together.
+    Tracing slows every op slightly; untraced steps give the true sum.
 
     Args:
-        job: of one worker.
-        bytes_per_s: rate of the links while it was profiled.
-        step_s: mean seconds of a step without tracing.
+        job: job of one worker.
+        bytes_per_s: rate of the links in the profile.
+        step_s: mean step time without tracing, seconds.
 
     Raises:
         TraceError: transfers alone take longer than that.
@@ -232,13 +233,13 @@ def fitted_to_step(job: CompiledJob, bytes_per_s: float, step_s: float) -> Compi
 
 
 def with_computing(job: CompiledJob, factor: float) -> CompiledJob:
-    """The job with all computing, of workers and servers, slower by a factor."""
+    """The job with all computing of workers and servers slowed by a factor."""
     computing = job.resource <= job.num_servers
     return replace(job, amount=np.where(computing, factor * job.amount, job.amount))
 
 
 def alone_s(job: CompiledJob, bytes_per_s: float) -> float:
-    """Mean seconds of one worker's step, over the profiled ones."""
+    """Mean step time of a single worker over the profiled steps, seconds."""
     from driple.async_sgd.events import run_steps
 
     every = np.arange(len(job.amount)).reshape(1, -1)
@@ -248,7 +249,7 @@ def alone_s(job: CompiledJob, bytes_per_s: float) -> float:
 
 
 def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[EventJob, EventLinks]:
-    """A job and the links of a cluster, as the event loop takes them."""
+    """Convert a job and the links of a cluster into the tables of the event loop."""
     from driple.async_sgd.events import EventJob, EventLinks
 
     counts = np.bincount(job.edges[:, 0], minlength=job.num_ops)
@@ -274,11 +275,11 @@ def event_tables(job: CompiledJob, cluster: Cluster, seed: int = 0) -> tuple[Eve
 
 
 def _queues(job: CompiledJob, ranks: IntArray) -> dict[str, npt.NDArray[Any]]:
-    """How ops that are ready wait for each resource: by rank, by place, or in a line.
+    """Queueing discipline of each resource for ready ops: rank, position or arrival order.
 
     Args:
-        job: its ops.
-        ranks: shape [n], of downlinks; -1 where what came first is served first.
+        job: job with the ops.
+        ranks: shape [n], rank of downlinks; -1 for first come, first served.
     """
     from driple.async_sgd.events import PLACE_BITS, WORD_BITS
 
@@ -313,17 +314,17 @@ def _queues(job: CompiledJob, ranks: IntArray) -> dict[str, npt.NDArray[Any]]:
 
 
 def _steps_per_s(ends: FloatArray) -> float:
-    """Steps per second of all workers, but for the first.
+    """Steps per second of all workers, without the first steps.
 
     Args:
-        ends: shape [workers, steps], when each step ended.
+        ends: shape [workers, steps], end of each step, seconds.
     """
     num_steps = ends.shape[1]
     skipped = min(_WARM_UP_STEPS // _REPLICATIONS, num_steps // 10)
     begin_s, end_s = float(ends[:, skipped].max()), float(ends[:, -1].min())
-    if end_s <= begin_s:  # workers so unlike that the fastest ends before the slowest begins
+    if end_s <= begin_s:  # the fastest worker ends before the slowest starts
         begin_s = 0.0
-    # A step that runs over an edge counts by its share.
+    # A step that crosses a boundary counts by its fraction inside.
     progress = np.sum(
         [
             np.interp([begin_s, end_s], np.concatenate(([0.0], row)), np.arange(num_steps + 1.0))

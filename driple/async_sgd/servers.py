@@ -1,8 +1,8 @@
-"""A job profiled with one parameter server, as it would be with several.
+"""Convert a job profiled with one parameter server to several servers.
 
 JobTrace of one server -> variables placed as TensorFlow does -> JobTrace of several servers
 
-What transfers and updates cost is kept; only where they go changes (section 5).
+The costs of transfers and updates stay; only their server changes (section 5).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _AT_SERVER = (Resource.SERVER, Resource.UPLINK)
 
 
 def with_servers(trace: JobTrace, num_servers: int, strategy: Strategy = "round_robin") -> JobTrace:
-    """The trace with its variables on so many servers; itself if it was profiled with as many.
+    """The trace with its variables on `num_servers` servers; unchanged if it has as many.
 
     Args:
-        trace: of a job with one server, or with as many as are asked for.
-        num_servers: that shall hold the variables.
-        strategy: in turn (TensorFlow's default), or greedy by bytes.
+        trace: trace with one server, or with `num_servers`.
+        num_servers: number of servers that hold the variables.
+        strategy: round robin (TensorFlow's default), or greedy by bytes.
 
     Raises:
-        ConfigError: the trace is of another number of servers.
+        ConfigError: the trace has another number of servers.
     """
     check_whole("--ps", num_servers, 1, _MOST_SERVERS)
     if trace.num_servers == num_servers:
@@ -48,7 +48,7 @@ def with_servers(trace: JobTrace, num_servers: int, strategy: Strategy = "round_
     servers = np.zeros(len(trace.names), dtype=np.int16)
     servers[down] = holders
     servers[up] = gradients_to(trace.sizes[up], trace.sizes[down], holders)
-    # Ops of the server go with the transfer that they wait for, in the end.
+    # Ops of the server move with the transfer that they finally depend on.
     place = np.empty(len(trace.names), dtype=np.int64)
     place[order_of(len(trace.names), trace.edges)] = np.arange(len(trace.names))
     for source, target in trace.edges[np.argsort(place[trace.edges[:, 0]])].tolist():

@@ -1,6 +1,6 @@
-"""When each parameter of a profiled step should have arrived, and when it did (Table 1).
+"""Predicted against traced arrival times of the parameters of a step (Table 1).
 
-recorded begins, sizes -> turns of the streams on the link (section 3.2.2) -> ends -> errors
+recorded starts, sizes -> scheduling of streams on the link (section 3.2.2) -> ends -> errors
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamErrors:
-    """Errors of predicted ends of downlink streams, as shares of the traced ones.
+    """Relative errors of predicted ends of downlink streams.
 
     Attributes:
-        average: over all streams and steps.
-        median: of them.
+        average: mean over all streams and steps.
+        median: median.
         p95: 95th percentile.
-        maximum: the worst.
-        num_streams: how many there were.
+        maximum: maximum.
+        num_streams: number of streams.
     """
 
     average: float
@@ -43,15 +43,15 @@ class StreamErrors:
 def stream_ends(
     begins_s: Sequence[float], nbytes: Sequence[float], bytes_per_s: float, window_bytes: float
 ) -> FloatArray:
-    """When each stream has sent its last byte, shape [n].
+    """End of each stream, shape [n], seconds.
 
-    A stream sends up to the window when its turn comes first, and the rest when it comes again.
+    A stream sends up to the window in its first turn, and the rest in its second.
 
     Args:
-        begins_s: when each was asked for.
-        nbytes: of each.
-        bytes_per_s: rate of the link, which no one else uses.
-        window_bytes: of a stream's first turn; inf: whole.
+        begins_s: request time of each, seconds.
+        nbytes: bytes of each.
+        bytes_per_s: rate of the link, without other traffic.
+        window_bytes: bytes of a stream's first turn; inf: whole streams.
     """
     order = deque(np.argsort(begins_s, kind="stable").tolist())
     left = np.array(nbytes, dtype=np.float64)
@@ -70,7 +70,7 @@ def stream_ends(
         left[stream] -= chunk
         now_s += chunk / bytes_per_s
         ends[stream] = now_s
-        # Who came meanwhile waits before the rest of this one.
+        # Streams that arrived in the meantime are served before the rest of this one.
         while order and begins_s[order[0]] <= now_s:
             waiting.append(order.popleft())
         if left[stream] > 0:
@@ -81,16 +81,16 @@ def stream_ends(
 def stream_errors(
     trace: JobTrace, overhead: Overhead, bytes_per_s: float, window_bytes: float
 ) -> StreamErrors:
-    """How far the model of streams is from the traced ends of downlinks.
+    """Errors of the stream model against the traced ends of downlinks.
 
-    An end counts from the begin of the step's first downlink. Transfers without a tensor, which
-    only tell that something is done, are left out.
+    Ends are relative to the start of the step's first downlink. Transfers without a tensor, which
+    only signal completion, are left out.
 
     Args:
-        trace: of one worker.
-        overhead: of parsing what is received.
-        bytes_per_s: what the link yields.
-        window_bytes: of a stream's first turn.
+        trace: trace of one worker.
+        overhead: cost of parsing received data.
+        bytes_per_s: goodput of the link.
+        window_bytes: bytes of a stream's first turn.
 
     Raises:
         TraceError: the trace holds no downlink with a tensor.

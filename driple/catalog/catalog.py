@@ -28,7 +28,7 @@ from driple.catalog.model import Device, Generation, Instance, Link
 from driple.catalog.rows import TABLES, Row, merged, parse_file, read_file
 from driple.errors import ConfigError, SettingError
 
-__all__ = ["Catalog", "read_catalog", "shipped_catalog", "shipped_hardware", "with_instances"]
+__all__ = ["Catalog", "read_catalog", "shipped_catalog", "shipped_hardware"]
 
 _FILES = ("devices.toml", "links.toml", "instances.toml")
 _ETHERNET = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
@@ -230,19 +230,6 @@ def shipped_catalog() -> Catalog:
 def shipped_hardware() -> Catalog:
     """The installed catalogue without its instances: what most commands need, read faster."""
     return _catalog(_FILES[:2], ())
-
-
-def with_instances(files_of_rows: Iterable[Sequence[Row]]) -> Mapping[str, Instance]:
-    """The installed instances and rows of instances that another reader took from users' files.
-
-    Args:
-        files_of_rows: rows of each file; later files take precedence.
-
-    Raises:
-        ConfigError: an instance lacks a field, or has no such device or interconnect.
-    """
-    none: dict[str, Sequence[Row]] = dict.fromkeys(TABLES, ())
-    return _catalog(_FILES, [{**none, "instances": rows} for rows in files_of_rows]).instances
 
 
 @cache

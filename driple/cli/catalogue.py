@@ -11,7 +11,7 @@ import typer
 from driple.cli.extras import require_tensorflow, require_torch
 from driple.cli.numbers import whole_number
 from driple.cli.outputs import check_output_file, check_output_folder
-from driple.cli.overrides import override, set_help, whole
+from driple.cli.overrides import override, set_option, whole
 from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 
@@ -31,11 +31,18 @@ _MOST_TOKENS = 500_000_000  # 2 GB in memory
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Samples:
-    """Form of generated samples."""
+    """With --samples."""
 
     image_size: int = whole(256, "height and width of an image, pixels", 8, 4096)
     classes: int = whole(10, "class folders", 1, 100_000)
     length: int = whole(128, "tokens of a sample", 1, 1_000_000)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Graphs:
+    """With --list."""
+
+    processes: int = whole(2, "parallel processes", 1, 256)
 
 
 @jobs_app.command("list")
@@ -79,16 +86,14 @@ def build(
         typer.Option(
             "-o",
             "--output",
-            help="file to write; with --all a folder, default: graphs/SETTING; with --samples a "
+            help="file to write; with --list a folder, default: graphs/SETTING; with --samples a "
             "folder of images, or a file of tokens (.npy)",
         ),
     ] = None,
     setting: Annotated[str, typer.Option(help="setting to place the job on")] = "CPU-P1w2",
-    all_: Annotated[bool, typer.Option("--all", help="every workload of --list")] = False,
-    which: Annotated[str, typer.Option("--list", help="with --all: paper, cpu or all")] = "paper",
-    processes: Annotated[
-        int, typer.Option(help="parallel processes, with --all", callback=whole_number(1, 256))
-    ] = 2,
+    which: Annotated[
+        str | None, typer.Option("--list", help="every workload of this list: paper, cpu or all")
+    ] = None,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -96,22 +101,19 @@ def build(
             callback=whole_number(1, 10_000_000),
         ),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help=f"with --samples: {set_help(_Samples)}"),
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Samples, _Graphs)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Build the training graph of a workload on a setting, all graphs of a list, or samples.
 
-    Graphs need TensorFlow, samples need PyTorch. With --all, the graphs of a list go into one
+    Graphs need TensorFlow, samples need PyTorch. With --list, the graphs of a list go into one
     folder, each stored once; the same command continues where it was stopped.
 
     Examples:
 
       driple jobs build resnet20/cifar10/b32/sgd/sync -o resnet20.pbtxt
 
-      driple jobs build --all --setting V100-P1w2 -o graphs/
+      driple jobs build --list paper --setting V100-P1w2 -o graphs/
 
       driple jobs build --samples 4096 -o images/
 
@@ -120,18 +122,21 @@ def build(
     from driple.cluster.setting import Setting
 
     cluster = Setting.parse(setting)
-    if sum((all_, bool(workload), samples is not None)) != 1:
+    if sum((which is not None, bool(workload), samples is not None)) != 1:
         raise ConfigError(
-            "give a workload (see driple jobs list), --all or --samples N, and not both"
+            "give a workload (see driple jobs list), --list LIST or --samples N, and not both"
         )
-    if samples is None and set_:
-        raise ConfigError("--set applies to --samples; leave it out, or give --samples N")
+    if workload and set_:
+        raise ConfigError(
+            "--set applies to --samples and --list; leave it out, or give --samples N"
+        )
     if samples is not None:
-        made = _build_samples(samples, override(_Samples, set_), output)
-    elif all_:
+        made = _build_samples(samples, override(_Samples, set_, of=" with --samples"), output)
+    elif which is not None:
+        graphs = override(_Graphs, set_, of=" with --list")
         folder = output or Path("graphs") / cluster.file_name
         check_output_folder("--output", folder)
-        made = _build_list(_listed(which), cluster, folder, processes)
+        made = _build_list(_listed(which), cluster, folder, graphs.processes)
     else:
         made = _build_one(workload, cluster, output)
     if json:

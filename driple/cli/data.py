@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +18,8 @@ from driple.cli.joboptions import (
     TargetOption,
     options_of,
 )
-from driple.cli.numbers import finite_number
 from driple.cli.outputs import output_folder
+from driple.cli.overrides import number, override, set_option, switch
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ data_app = typer.Typer(
     help="Data sets: list, show, label, import, simulate.", rich_markup_mode=None
 )
 data_app.command()(simulate)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LabelValues:
+    """What few users change of the labels of a campaign."""
+
+    grid_ms: float = number(
+        50.0, "period of the labelled traces, in milliseconds", above=0, most=60_000
+    )
+    traces: bool = switch(True, "also store every raw sample beside the labels")
 
 
 @data_app.command("list")
@@ -270,16 +281,7 @@ def label(
         Path,
         typer.Option("-o", "--output", help="folder to write", callback=output_folder),
     ],
-    grid_ms: Annotated[
-        float,
-        typer.Option(
-            help="period of the labelled traces, in milliseconds",
-            callback=finite_number(above=0, most=60_000),
-        ),
-    ] = 50.0,
-    traces: Annotated[
-        bool, typer.Option(help="also store every raw sample beside the labels")
-    ] = True,
+    set_: Annotated[list[str] | None, set_option(_LabelValues)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Label the runs of a campaign and write them as a data set.
@@ -293,11 +295,12 @@ def label(
     from driple.measure.testbed.campaign import read_campaign
     from driple.measure.testbed.collect import collect_dataset
 
+    values = override(_LabelValues, set_)
     require_pyarrow()
     about = read_campaign(campaign)
-    data = collect_dataset(campaign, name=output.name, about=about, grid_s=grid_ms / 1000)
+    data = collect_dataset(campaign, name=output.name, about=about, grid_s=values.grid_ms / 1000)
     write_dataset(data, output)
-    if traces:
+    if values.traces:
         from driple.measure.testbed.archive import write_archive
 
         write_archive(campaign, output)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from driple.cli.numbers import MOST_SEED, whole_number
+from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_folder
+from driple.cli.overrides import override, set_option, whole
 from driple.cli.show import note, print_json, progress_bar
 
 __all__ = ["simulate"]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of simulated data sets."""
+
+    steps: int = whole(100, "training steps to simulate", 2, 100_000)
+    seed: int = whole(0, "random seed", 0, MOST_SEED)
+    processes: int = whole(2, "parallel processes", 1, 256)
+
+
 def simulate(
-    graphs: Annotated[Path, typer.Argument(help="folder that driple jobs build --all wrote")],
+    graphs: Annotated[Path, typer.Argument(help="folder that driple jobs build --list wrote")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="folder to write", callback=output_folder)
     ],
@@ -23,13 +34,7 @@ def simulate(
         list[str] | None,
         typer.Option(help="setting, may be given several times; default: all known GPU settings"),
     ] = None,
-    steps: Annotated[
-        int, typer.Option(help="training steps to simulate", callback=whole_number(2, 100_000))
-    ] = 100,
-    seed: Annotated[int, typer.Option(help="random seed", callback=whole_number(0, MOST_SEED))] = 0,
-    processes: Annotated[
-        int, typer.Option(help="parallel processes", callback=whole_number(1, 256))
-    ] = 2,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Simulate every graph of a folder on every setting, and write a data set of each setting.
@@ -45,10 +50,11 @@ def simulate(
     from driple.dataset.simulated import SimulationPlan, simulate_store
     from driple.simulate.calibration import is_cpu
 
+    values = override(_Values, set_)
     wanted = tuple(Setting.parse(name) for name in setting or KNOWN_SETTINGS)
     if not setting:
         wanted = tuple(item for item in wanted if not is_cpu(item.device))
-    plan = SimulationPlan(settings=wanted, num_steps=steps, seed=seed)
+    plan = SimulationPlan(settings=wanted, num_steps=values.steps, seed=values.seed)
     store = GraphStore.open(graphs)
     with progress_bar() as bar:
         task = bar.add_task("simulating", total=None)
@@ -56,7 +62,7 @@ def simulate(
             store,
             plan,
             output,
-            processes=processes,
+            processes=values.processes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     for place in made:

@@ -40,9 +40,12 @@ _EXTRAS = (
     ),
     _Extra("tensorflow", ("tensorflow", "psutil"), "measure, jobs build, trace run, trace import"),
     _Extra("torch", ("torch",), "PyTorch jobs"),
+    _Extra("hf", ("torch", "transformers"), "Hugging Face jobs"),
+    _Extra("timm", ("torch", "timm"), "jobs named timm:NAME"),
+    _Extra("onnx", ("onnx",), "ONNX jobs"),
     _Extra("profiler", ("torch", "PIL", "scipy"), "profile run, profile links"),
     _Extra("async", ("numba",), "asynchronous training from a trace"),
-    _Extra("yaml", ("yaml",), "cluster files, instance files for plan"),
+    _Extra("yaml", ("yaml",), "cluster files, instance files for plan, training configs"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
 )
 

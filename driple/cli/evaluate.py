@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.numbers import MOST_THREADS, whole_number
+from driple.cli.numbers import MOST_THREADS
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import override, set_help, whole
+from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_path, dataset_roots, require_training
-from driple.errors import ConfigError
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
@@ -32,6 +31,15 @@ _SIMULATED = "simulated-cpu"
 class _Values:
     """What few users change of an evaluation."""
 
+    seeds: int = whole(1, "splits, with the seeds 0, 1, ...", 1, 1000)
+    simulated: str | None = text(
+        None,
+        "data set folder with simulated labels of the same workloads, for the method simulator; by "
+        "default the shipped one of the setting",
+    )
+    source: str | None = text(
+        None, "data set folder of the setting that the method transferred starts from"
+    )
     max_epochs: int | None = whole(
         None, "last epoch of each fold at the latest; the preset's", 1, 1_000_000
     )
@@ -50,33 +58,14 @@ def evaluate(
     split: Annotated[
         str, typer.Option(help="random (60/20/20 by workload) or family (each held out in turn)")
     ] = "random",
-    seeds: Annotated[
-        int, typer.Option(help="splits, with the seeds 0, 1, ...", callback=whole_number(1, 1000))
-    ] = 1,
     against: Annotated[
         str,
         typer.Option(
             help="all, or names with commas: mean, knn, trees, forest, simulator, paper, default, "
-            "transferred"
+            "transferred; of one name alone, also where its error is: families, targets, the worst "
+            "workloads"
         ),
     ] = "all",
-    where: Annotated[
-        str,
-        typer.Option(
-            help="where the error of this one method is: families, targets, the worst workloads"
-        ),
-    ] = "",
-    simulated: Annotated[
-        Path | None,
-        typer.Option(
-            help="data set folder with simulated labels of the same workloads, for the method "
-            "simulator; by default the shipped one of the setting"
-        ),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(help="data set folder of the setting that the method transferred starts from"),
-    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -86,16 +75,14 @@ def evaluate(
             callback=output_folder,
         ),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Train and score methods on workloads, or whole families, that they have never seen.
 
     Methods are the mean of the training labels; nearest neighbours (knn), boosted trees (trees) and
     extremely randomised trees (forest) on whole-graph summaries; the simulator; the presets; and
-    preset default of another setting, tuned on this one (transferred, with --source).
+    preset default of another setting, tuned on this one (transferred, with --set source).
     Finished folds are kept in --output: the same command continues where it was stopped, and prints
     at once when all is done. The shipped folds are in datasets/evaluation.
 
@@ -103,11 +90,11 @@ def evaluate(
 
       driple evaluate -o datasets/evaluation
 
-      driple evaluate --dataset datasets/mine --split family --seeds 5 --against all
+      driple evaluate --dataset datasets/mine --split family --set seeds=5
 
-      driple evaluate --split family --seeds 5 --where trees
+      driple evaluate --split family --set seeds=5 --against trees
 
-      driple evaluate --setting CPU-P1w3 --source datasets/CPU-P1w2_ho-200M
+      driple evaluate --setting CPU-P1w3 --set source=datasets/CPU-P1w2_ho-200M
     """
     require_training()
     values = override(_Values, set_)
@@ -117,20 +104,14 @@ def evaluate(
     from driple.evaluation.error_analysis import break_down
     from driple.evaluation.methods import choose_methods
 
-    if seeds < 1:
-        raise ConfigError(f"--seeds must be at least 1, got {seeds}")
-    if where and against != "all":
-        raise ConfigError("--where looks at one method; leave out --against")
-    if "," in where or where == "all":
-        raise ConfigError(f"--where looks at one method, got {where!r}; give one name")
     data = read_dataset(dataset or dataset_path(Setting.parse(setting)))
     measured_on = Setting.parse(data.setting)
-    labels = _simulated_labels(simulated, measured_on)
-    other = None if source is None else read_dataset(source)
-    chosen = choose_methods(data, where or against, simulated=labels, source=other)
+    labels = _simulated_labels(values.simulated, measured_on)
+    other = None if values.source is None else read_dataset(Path(values.source))
+    chosen = choose_methods(data, against, simulated=labels, source=other)
     config = ArenaConfig(
         split=split,  # type: ignore[arg-type]  # ArenaConfig checks it
-        seeds=tuple(range(seeds)),
+        seeds=tuple(range(values.seeds)),
         methods=chosen.methods,
         max_epochs=values.max_epochs,
         patience_epochs=values.patience_epochs,
@@ -140,24 +121,23 @@ def evaluate(
         note(f"{name} is left out: {reason}")
     folder = output or Path("runs") / f"evaluate-{measured_on.file_name}"
     result = _run(data, config, folder, labels, other)
-    if where:
-        found = break_down(result, where)
-        if json:
-            print_json(found.to_json_dict())
-        else:
-            _print_where(result, found)
-    elif json:
-        print_json({**result.to_json_dict(), "left_out": chosen.left_out})
-    else:
-        _print(result)
+    found = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
+    if json:
+        where = None if found is None else found.to_json_dict()
+        print_json({**result.to_json_dict(), "left_out": chosen.left_out, "where": where})
+        return
+    _print(result)
+    if found is not None:
+        _print_where(found)
+    _note_overrides(result)
 
 
-def _simulated_labels(folder: Path | None, setting: Setting) -> StoredLabels | None:
+def _simulated_labels(folder: str | None, setting: Setting) -> StoredLabels | None:
     """Labels of the folder that was given, or of the shipped one, if there is one."""
     from driple.dataset.lookup import read_labels
 
     if folder is not None:
-        return read_labels(folder)
+        return read_labels(Path(folder))
     for root in dataset_roots():
         shipped = root / _SIMULATED / setting.file_name
         if shipped.exists():
@@ -212,7 +192,6 @@ def _print(result: ArenaResult) -> None:
         coverage = result.coverage(method)
         if coverage is not None:
             print(f"{method}: {coverage.sentence()}")
-    _note_overrides(result)
 
 
 def _title(result: ArenaResult) -> str:
@@ -237,11 +216,10 @@ def _note_overrides(result: ArenaResult) -> None:
         note(f"presets were changed by {', '.join(changed)}; their own figures may be better")
 
 
-def _print_where(result: ArenaResult, found: ErrorBreakdown) -> None:
+def _print_where(found: ErrorBreakdown) -> None:
     from driple.trace.targets import TARGET_NAMES
 
-    print(f"{_title(result)}; where the error of {found.method} is")
-    print("\nSMAPE % by family")
+    print(f"\nwhere the error of {found.method} is\n\nSMAPE % by family")
     rows = [
         [name, *(f"{value:.1f}" for value in found.by_family[i])]
         for i, name in enumerate([*TARGET_NAMES, "all 12"])
@@ -271,4 +249,3 @@ def _print_where(result: ArenaResult, found: ErrorBreakdown) -> None:
             f"    worst in {item.worst_target}: {item.worst_predicted:.3g} predicted, "
             f"{item.worst_label:.3g} in the label ({item.worst_smape_pct:.0f} %); {item.reason}"
         )
-    _note_overrides(result)

@@ -78,6 +78,7 @@ def _traffic_words(graph: OpGraph) -> str:
         return f"parameter servers: {amount} in a step"
     layout = {
         "one_machine": "one machine, nothing is sent",
+        "one_device": "one device, nothing is sent",
         "all_reduce": "all-reduce of gradients",
         "unplaced": "no device is named",
     }[graph.layout]

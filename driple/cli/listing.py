@@ -50,9 +50,6 @@ class _CheckpointRow:
 def list_(
     kind: Annotated[str, typer.Argument(help="devices, links, instances, settings or checkpoints")],
     text: Annotated[str, typer.Argument(help="only rows that contain this text, in any case")] = "",
-    maker: Annotated[
-        str | None, typer.Option(help="only this maker of devices, or provider of instances")
-    ] = None,
     catalog: Annotated[
         list[Path] | None,
         typer.Option(
@@ -65,20 +62,16 @@ def list_(
 
     Examples:
 
-      driple list devices --maker AMD
+      driple list devices AMD
 
       driple list instances H100 --json
 
       driple list devices --catalog mine.toml
     """
     check_choice("the kind of list", kind, _KINDS)
-    if maker is not None and kind not in _MAKERS:
-        raise ConfigError(f"--maker applies to {' and '.join(_MAKERS)}, not to {kind}")
     from driple.catalog.catalog import read_catalog
 
     rows = _KINDS[kind].rows(read_catalog(catalog or ()))
-    if maker is not None:
-        rows = _of_maker(rows, maker, _MAKERS[kind])
     rows = [row for row in rows if text.lower() in " ".join(_KINDS[kind].cells(row)).lower()]
     if not rows:
         raise ConfigError(f"none of the {kind} contains '{text}'; driple list {kind} shows all")
@@ -87,14 +80,6 @@ def list_(
         return
     print_table(_KINDS[kind].header, [_KINDS[kind].cells(row) for row in rows])
     note(f"{len(rows)} {kind}; sources and dates are in the output of --json")
-
-
-def _of_maker(rows: Sequence[Any], maker: str, field: str) -> list[Any]:
-    """The rows of one maker; an unknown one is refused with those there are."""
-    makers = sorted({getattr(row, field) for row in rows})
-    if maker.lower() not in {name.lower() for name in makers}:
-        raise ConfigError(f"--maker must be one of {', '.join(makers)}, got '{maker}'")
-    return [row for row in rows if getattr(row, field).lower() == maker.lower()]
 
 
 def _devices(catalog: Catalog) -> Sequence[DeviceRow]:
@@ -181,20 +166,20 @@ def _setting_cells(row: _SettingRow) -> list[str]:
 
 def _checkpoints(_: Catalog) -> Sequence[_CheckpointRow]:
     from driple.cluster.setting import Setting
-    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.checkpoint_card import read_checkpoint_card
     from driple.inspector.checkpoint_places import checkpoint_path, settings_with_checkpoint
 
     rows = []
     for name in settings_with_checkpoint():
         folder = checkpoint_path(Setting.parse(name), "default").parent
         for file in sorted(folder.glob("*.safetensors")):
-            checkpoint = load_checkpoint(file)
+            checkpoint = read_checkpoint_card(file)
             rows.append(
                 _CheckpointRow(
                     setting=checkpoint.setting,
                     preset=checkpoint.preset,
                     labels=checkpoint.provenance,
-                    num_workloads=checkpoint.trained_on.num_workloads,
+                    num_workloads=checkpoint.num_workloads,
                     file=f"{file.parent.name}/{file.name}",
                 )
             )
@@ -240,4 +225,3 @@ _KINDS: Mapping[str, _Kind] = {
         _checkpoints, _checkpoint_cells, ("setting", "preset", "labels", "workloads", "file")
     ),
 }
-_MAKERS = {"devices": "maker", "instances": "provider"}

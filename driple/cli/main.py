@@ -20,6 +20,7 @@ from driple.cli.inspect import inspect
 from driple.cli.listing import list_
 from driple.cli.measure import measure
 from driple.cli.oldnames import new_name
+from driple.cli.overrides import set_names
 from driple.cli.plan import plan
 from driple.cli.predict import predict
 from driple.cli.profile import profile_app
@@ -120,7 +121,7 @@ def _answer(given: list[str]) -> int:
         with escaped_streams():
             result = app(args=given, prog_name="driple", standalone_mode=False)
     except typer.TyperException as error:
-        return _say(f"{error.format_message()} (see driple --help)")
+        return _say(f"{error.format_message()}{_set_hint(error)} (see driple --help)")
     except (typer.Abort, KeyboardInterrupt):
         print("driple: stopped; run the same command again to continue", file=sys.stderr)
         return 130
@@ -136,6 +137,16 @@ def _answer(given: list[str]) -> int:
             f"{error.strerror}{place}; nothing was half-written: {advice_on(error)}, and run again"
         )
     return int(result) if isinstance(result, int) else 0
+
+
+def _set_hint(error: typer.TyperException) -> str:
+    """How to set a value that was asked for as an option; empty if it is none of `--set`."""
+    name = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    for option in getattr(command, "params", ()):
+        if "--set" in option.opts and name in set_names(option.help or ""):
+            return f"; set it with --set {name}=VALUE"
+    return ""
 
 
 def _say(message: str) -> int:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.extras import require_tensorflow
-from driple.cli.numbers import whole_number
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import number, override, set_help, whole
+from driple.cli.overrides import number, override, set_option, whole
 from driple.cli.show import note, print_json, progress_bar
 from driple.cli.stopping import ending_on_sigterm
 from driple.errors import ConfigError
@@ -28,6 +27,7 @@ class _Values:
     """What few users change of a campaign."""
 
     share: float = number(0.4, "cores of each worker", above=0, most=1024)
+    repeats: int = whole(1, "repeated measurements, interleaved", 1, 1000)
     iterations: int = whole(30, "iterations to measure, at least", 1, 100_000)
     seconds: float = number(9.0, "more iterations up to this time", least=0, most=86_400)
     tries: int = whole(4, "runs until a disturbed one is kept and marked", 1, 1000)
@@ -61,13 +61,7 @@ def measure(
     all_: Annotated[
         bool, typer.Option("--all", help="every workload of the catalogue's list cpu")
     ] = False,
-    repeats: Annotated[
-        int,
-        typer.Option(help="repeated measurements, interleaved", callback=whole_number(1, 1000)),
-    ] = 1,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Measure workloads: real parameter-server training in network namespaces of this machine.
@@ -79,7 +73,7 @@ def measure(
 
       driple measure resnet20/cifar10/b32/sgd/sync --dataset datasets/mine
 
-      driple measure --all --repeats 3 --set repeat_every=10 -o runs/cpu
+      driple measure --all --set repeats=3 --set repeat_every=10 -o runs/cpu
 
       driple measure $(driple jobs list --list cpu | head -n 120) --setting CPU-P2w2
       -o runs/p2w2 --dataset datasets/p2w2
@@ -109,7 +103,7 @@ def measure(
                 bar.console.print(f"{name}: {remark}", highlight=False)
 
         failed = campaign.measure(
-            jobs, repeats=repeats, repeat_every=values.repeat_every, progress=progress
+            jobs, repeats=values.repeats, repeat_every=values.repeat_every, progress=progress
         )
     for line in failed:
         note(f"failed: {line}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
+from driple.cli.overrides import override, set_option, text
 from driple.cli.show import note, print_json, print_table
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["plan"]
 
 _MOST_MACHINES = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of a plan."""
+
+    on_date: str | None = text(None, "with the prices of that day, such as 2022-12-31; the newest")
 
 
 @job_options
@@ -43,17 +52,10 @@ def plan(
         typer.Option(help="only these: p3 is all of P3; may be given several times"),
     ] = None,
     machines: Annotated[str, typer.Option(help="numbers of instances, such as 1,2")] = "1",
-    instances: Annotated[
-        list[Path] | None,
-        typer.Option(help="your own instances and prices (YAML), which take precedence"),
-    ] = None,
     catalog: CatalogOption = None,
     profile: Annotated[
         list[str] | None,
         typer.Option(help="profile that you took on an instance: FOLDER=INSTANCE"),
-    ] = None,
-    on_date: Annotated[
-        str | None, typer.Option(help="with the prices of that day, such as 2022-12-31")
     ] = None,
     deadline: Annotated[
         float | None,
@@ -61,6 +63,7 @@ def plan(
             help="hours that an epoch may take at most", callback=finite_number(above=0, most=1e6)
         ),
     ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,
@@ -77,14 +80,15 @@ def plan(
 
       driple plan datasets/examples/resnet50.pbtxt --batch-size 32 --machines 1,2
 
-      driple plan bert-large --instance p3 --on-date 2022-12-31
+      driple plan bert-large --instance p3 --set on_date=2022-12-31
 
       driple plan train.py:build_model --data-function train.py:build_dataset --batch-size 64
 
-      driple plan --profile runs/profile=p3.8xlarge --instances my.yaml --deadline 2
+      driple plan --profile runs/profile=p3.8xlarge --catalog my.toml --deadline 2
     """
     from driple.api.planning import plan as ask
 
+    values = override(_Values, set_)
     if plot is not None:
         from driple.plot.pattern import check_picture
 
@@ -95,10 +99,9 @@ def plan(
         samples=samples,
         instances=instance or [],
         machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
-        instance_files=instances or [],
         catalogs=catalog or [],
-        profiles=[_profile(text) for text in profile or []],
-        day=_day(on_date),
+        profiles=[_profile(given) for given in profile or []],
+        day=_day(values.on_date),
         deadline_h=deadline,
     )
     if result.job is not None:
@@ -116,21 +119,21 @@ def plan(
         note(f"wrote {plot}")
 
 
-def _profile(text: str) -> tuple[Path, str]:
+def _profile(given: str) -> tuple[Path, str]:
     """Folder and instance from `FOLDER=INSTANCE`."""
-    folder, _, name = text.rpartition("=")
+    folder, _, name = given.rpartition("=")
     if not folder:
         raise ConfigError(
-            f"--profile needs FOLDER=INSTANCE, such as runs/profile=p3.8xlarge, got '{text}'"
+            f"--profile needs FOLDER=INSTANCE, such as runs/profile=p3.8xlarge, got '{given}'"
         )
     return Path(folder), name
 
 
-def _day(text: str | None) -> datetime.date | None:
+def _day(given: str | None) -> datetime.date | None:
     try:
-        return None if text is None else datetime.date.fromisoformat(text)
+        return None if given is None else datetime.date.fromisoformat(given)
     except ValueError as error:
-        raise ConfigError(f"--on-date needs a day such as 2022-12-31, got '{text}'") from error
+        raise ConfigError(f"--set on_date needs a day such as 2022-12-31, got '{given}'") from error
 
 
 def _print(result: PlanResult) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -9,8 +10,9 @@ import typer
 
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
-from driple.cli.numbers import MOST_SEED, whole_number
+from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
+from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json
 from driple.jobs.load import JobOptions
 
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
     from driple.api.predicting import Answer, AnswerMethod
 
 __all__ = ["predict"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Values:
+    """What few users change of a prediction."""
+
+    preset: str = text("default", "which inspector of the setting: default or paper")
+    steps: int | None = whole(
+        None, "simulated steps of a ring or of synchronous workers; 100, with all 50", 2, 100_000
+    )
+    seed: int = whole(0, "random seed of the simulated step-time jitter", 0, MOST_SEED)
+    placement: str = text("round_robin", "variables on servers: in turn, or greedy by bytes")
+    datasets: str | None = text(
+        None, "folder of data sets with measured values, for --method all; ./datasets"
+    )
 
 
 @job_options
@@ -33,32 +50,11 @@ def predict(
             "simulator, analytic (closed forms), or all"
         ),
     ] = "auto",
-    preset: Annotated[str, typer.Option(help="which inspector: default or paper")] = "default",
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="a checkpoint file, in place of --setting and --preset"),
+        typer.Option(help="a checkpoint file of an inspector, in place of --setting"),
     ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            help="simulated steps of a ring or of synchronous workers; default: 100, with all 50",
-            callback=whole_number(2, 100_000),
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="random seed of the simulated step-time jitter",
-            callback=whole_number(0, MOST_SEED),
-        ),
-    ] = 0,
-    placement: Annotated[
-        str, typer.Option(help="variables on servers: round_robin, or greedy by bytes")
-    ] = "round_robin",
-    datasets: Annotated[
-        Path | None,
-        typer.Option(help="folder of data sets with measured values, for all; ./datasets"),
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,
@@ -90,6 +86,7 @@ def predict(
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
+    values = override(_Values, set_)
     if plot is not None:
         from driple.plot.pattern import check_picture
 
@@ -102,12 +99,12 @@ def predict(
         wanted or None,
         method=cast("AnswerMethod", method),
         options=options,
-        preset=preset,
+        preset=values.preset,
         checkpoint=checkpoint,
-        num_steps=steps,
-        seed=seed,
-        placement=placement,
-        datasets=datasets,
+        num_steps=values.steps,
+        seed=values.seed,
+        placement=values.placement,
+        datasets=None if values.datasets is None else Path(values.datasets),
     )
     answers = result.answers
     show_job(answers[0].job, json=json)

@@ -84,9 +84,6 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
-    for device, source in answer.measured_on:
-        devices = f"{source} devices" if source else "the usual device"
-        note(f"no published run on {device} here: it takes the efficiency of {devices}")
     if answer.stated is not None:
         print(answer.stated.sentence())
 

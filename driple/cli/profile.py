@@ -12,7 +12,7 @@ import typer
 from driple.cli.extras import require_torch
 from driple.cli.numbers import BANDWIDTH_HELP, whole_number
 from driple.cli.outputs import output_file, output_folder
-from driple.cli.overrides import number, override, set_help, whole
+from driple.cli.overrides import number, override, set_option, text, texts, whole
 from driple.cli.profile_links import links
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.stopping import ending_on_sigterm
@@ -34,6 +34,10 @@ profile_app.command()(links)
 class _Values:
     """What few users change of a profile."""
 
+    reads: tuple[str, ...] = texts("file or folder that the script reads; once for each")
+    steps: str = text("1,2,3,4,5", "only these of the five steps, such as 1,2,5")
+    bandwidth: str = text("", f"{BANDWIDTH_HELP}; namespaces then stand in for machines")
+    repeats: int = whole(3, "repeated measurements, interleaved", 1, 1000)
     machines: int = whole(2, "machines that namespaces stand in for in step 5", 1, 1024)
     iterations: int = whole(10, "timed iterations of a launch", 2, 1_000_000)
     warmup: int = whole(5, "untimed iterations before them", 3, 1_000_000)
@@ -63,30 +67,8 @@ def run(
             callback=whole_number(1, 1024),
         ),
     ] = None,
-    reads: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH", help="file or folder that the script reads; may be given several times"
-        ),
-    ] = None,
-    bandwidth: Annotated[
-        str | None, typer.Option(help=f"{BANDWIDTH_HELP}; namespaces then stand in for machines")
-    ] = None,
-    only: Annotated[
-        str, typer.Option(help="only these of the five steps, such as 1,2,5")
-    ] = "1,2,3,4,5",
-    repeats: Annotated[
-        int,
-        typer.Option(help="repeated measurements, interleaved", callback=whole_number(1, 1000)),
-    ] = 3,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="draw where the time goes (.png, .svg, .pdf)", callback=output_file),
-    ] = None,
 ) -> None:
     """Profile a PyTorch training script, unchanged, in five steps.
 
@@ -99,42 +81,39 @@ def run(
 
     Examples:
 
-      driple profile run --reads images/ -- train.py --batch-size 64 --data images/
+      driple profile run --set reads=images/ -- train.py --batch-size 64 --data images/
 
-      driple profile run --bandwidth 100M --plot stalls.png -- -m driple.profiler.train resnet18
+      driple profile run --set bandwidth=100M -- -m driple.profiler.train resnet18
 
       torchrun --nnodes 2 --node-rank 0 --master-addr node0 --nproc-per-node 1
-      -m driple profile run --only 1,2,5 -- train.py    (node-rank 1 on the other machine)
+      -m driple profile run --set steps=1,2,5 -- train.py    (node-rank 1 on the other machine)
     """
-    if plot is not None:
-        from driple.plot.pattern import check_picture
-
-        check_picture(plot)
     from driple.profiler.steps import STEPS
 
     values = override(_Values, set_)
-    numbers = parse_whole_numbers("--only", only, max(STEPS))
-    bits_per_s = None if bandwidth is None else parse_rate("--bandwidth", bandwidth)
+    numbers = parse_whole_numbers("--set steps", values.steps, max(STEPS))
+    bits_per_s = parse_rate("--set bandwidth", values.bandwidth) if values.bandwidth else None
     require_torch("profiling", extra="profiler")
     from driple.profiler.caches import check_data
     from driple.profiler.steps import Plan
     from driple.profiler.steps_runner import check_command, default_processes
 
     check_command(command or [])
-    check_data(reads or [])
+    reads = [Path(place) for place in values.reads]
+    check_data(reads)
     plan = Plan(
         processes=default_processes() if devices is None else devices,
         machines=values.machines,
         network_bits_per_s=bits_per_s,
         iterations=values.iterations,
         warmup=values.warmup,
-        repeats=repeats,
+        repeats=values.repeats,
         tries=values.tries,
         timeout_s=values.timeout,
     )
-    profile = _profile(command or [], plan, output, reads or [], numbers)
+    profile = _profile(command or [], plan, output, reads, numbers)
     if profile is not None:
-        _show(profile, json=json, plot=plot)
+        _show(profile, json=json)
 
 
 def _profile(
@@ -189,21 +168,22 @@ def show(
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    _show(read_profile(profile), json=json, plot=plot)
+    found = read_profile(profile)
+    _show(found, json=json)
+    if plot is not None:
+        from driple.plot.stalls import plot_profile
+
+        plot_profile(found, plot)
+        note(f"wrote {plot}")
 
 
-def _show(profile: StallProfile, *, json: bool, plot: Path | None) -> None:
+def _show(profile: StallProfile, *, json: bool) -> None:
     if json:
         print_json(profile.to_dict())
     else:
         _print(profile)
     for warning in profile.warnings():
         note(warning)
-    if plot is not None:
-        from driple.plot.stalls import plot_profile
-
-        plot_profile(profile, plot)
-        note(f"wrote {plot}")
 
 
 def _print(profile: StallProfile) -> None:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.jobnotes import show_job
-from driple.cli.joboptions import job_options
+from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import BANDWIDTH_HELP
-from driple.cli.outputs import output_file
+from driple.cli.outputs import check_output_file
 from driple.cli.show import note, print_json, print_table
-from driple.codec import to_dict
 from driple.errors import ConfigError
-from driple.jobs.load import JOB_HELP, JobOptions, load_job
+from driple.jobs.load import JOB_HELP, JobOptions
 from driple.units import parse_rate
 
 if TYPE_CHECKING:
-    from driple.profiler.communication import Channel
-    from driple.profiler.linkfit import LinkFit, Observation
+    from driple.api.linking import StallResult
+    from driple.cluster.setting import Setting
+    from driple.profiler.linkfit import LinkFit
 
 __all__ = ["links"]
 
@@ -40,24 +40,22 @@ def links(
         ),
     ],
     setting: Annotated[
-        str | None, typer.Option(help=f"for a job: a ring on one machine; default: {_SETTING}")
+        str | None,
+        typer.Option(
+            help=f"setting, a ring on one machine; default: {_SETTING}; for profiles, whose link "
+            "the machine has"
+        ),
     ] = None,
+    catalog: CatalogOption = None,
     bandwidth: Annotated[
         str | None, typer.Option(help=f"for a job, between machines: {BANDWIDTH_HELP}")
     ] = None,
     links: Annotated[
         Path | None,
-        typer.Option(help="for a job: links that this command fitted; others are calibrated"),
-    ] = None,
-    output: Annotated[
-        Path | None,
         typer.Option(
-            "-o", "--output", help="for profiles: file to write (.json)", callback=output_file
+            help="file of fitted links (.json): written from profiles, read for a job, whose "
+            "other links are calibrated"
         ),
-    ] = None,
-    interconnect: Annotated[
-        str | None,
-        typer.Option(help="for profiles: what joins the devices of the machine, such as PCIe3"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -69,22 +67,66 @@ def links(
 
     Examples:
 
-      driple profile links runs/resnet18 runs/vgg11 runs/bert -o links.json
+      driple profile links runs/resnet18 runs/vgg11 runs/bert --links links.json
 
       driple profile links datasets/examples/resnet50.pbtxt --setting V100-R8/ho-NVLink
       --bandwidth 10G --links links.json
     """
+    from driple.api.linking import fit_links, predict_stalls
+    from driple.catalog import read_catalog
+    from driple.cluster.setting import Setting
+
+    known = read_catalog(catalog) if catalog else None
+    wanted = None if setting is None else Setting.parse(setting, catalog=known)
     profiles = [Path(name) for name in job if (Path(name) / _PROFILE_FILE).is_file()]
-    for_a_job = {"--setting": setting, "--bandwidth": bandwidth, "--links": links}
-    for_profiles = {"--output": output, "--interconnect": interconnect}
+    _check(job, profiles, bandwidth, options)
     if not profiles:
-        if len(job) > 1:
-            raise ConfigError(
-                f"{job[0]} and {job[1]} are no profiles (no {_PROFILE_FILE} in them); give one job "
-                "to predict, or folders of driple profile run to fit"
-            )
-        _refuse(for_profiles, "a job")
-        _predict(job[0], setting or _SETTING, bandwidth, links, options, json=json)
+        made = predict_stalls(
+            job[0],
+            wanted or Setting.parse(_SETTING),
+            options=options,
+            network_bits_per_s=None if bandwidth is None else parse_rate("--bandwidth", bandwidth),
+            links=links,
+            catalog=known,
+        )
+        show_job(made.job, json=json)
+        if json:
+            print_json(made.to_dict())
+        else:
+            _print_stalls(made, job[0])
+        return
+    if links is not None:
+        check_output_file("--links", links)
+    named = None if wanted is None else _link_of(wanted)
+    fitted = fit_links(profiles, interconnect=named or "interconnect")
+    if json:
+        print_json(fitted.to_dict())
+    else:
+        _print_fits(fitted.fits)
+    if links is not None:
+        from driple.profiler.linkfit import write_channels
+
+        write_channels(fitted.fits, links)
+        note(f"wrote {links}")
+
+
+def _link_of(setting: Setting) -> str:
+    """Name of what joins the devices of a setting."""
+    from driple.cluster.topology import topology_of
+
+    return topology_of(setting).link
+
+
+def _check(
+    job: list[str], profiles: list[Path], bandwidth: str | None, options: JobOptions
+) -> None:
+    """Refuse a mixture of jobs and profiles, and options of the other half of the command."""
+    if not profiles and len(job) > 1:
+        raise ConfigError(
+            f"{job[0]} and {job[1]} are no profiles (no {_PROFILE_FILE} in them); give one job "
+            "to predict, or folders of driple profile run to fit"
+        )
+    if not profiles:
         return
     if len(profiles) < len(job):
         other = next(name for name in job if Path(name) not in profiles)
@@ -92,122 +134,24 @@ def links(
             f"{other} holds no stall profile (no {_PROFILE_FILE} in it), and the others do; leave "
             "it out, or give one job alone"
         )
-    _refuse(for_a_job, "profiles")
-    if options.flags:
-        raise ConfigError(f"{' and '.join(options.flags)}: not for profiles; leave them out")
-    _fit(profiles, output, interconnect or "interconnect", json=json)
-
-
-def _refuse(flags: dict[str, Path | str | None], given: str) -> None:
-    """Refuse options of the other half of the command."""
-    odd = [flag for flag, value in flags.items() if value is not None]
+    odd = [*(["--bandwidth"] if bandwidth is not None else []), *options.flags]
     if odd:
-        raise ConfigError(f"{' and '.join(odd)}: not for {given}; leave out what does not apply")
+        raise ConfigError(f"{' and '.join(odd)}: not for profiles; leave out what does not apply")
 
 
-def _fit(profiles: list[Path], output: Path | None, interconnect: str, *, json: bool) -> None:
-    """Fit the links of some profiles, and show and store them."""
-    from driple.profiler.linkfit import fit_channel, observations_of, write_channels
-    from driple.profiler.stall_profile import read_profile
-
-    by_link: dict[str, list[Observation]] = {}
-    for folder in profiles:
-        profile = read_profile(folder)
-        model = " ".join(profile.about.command)
-        for seen in observations_of(profile, model, interconnect):
-            by_link.setdefault(seen.link, []).append(seen)
-    fits = [fit_channel(seen) for seen in by_link.values()]
-    if json:
-        print_json({
-            made.channel.name: {
-                **to_dict(made.channel),
-                "left_out_error_pct": made.error_pct,
-                "errors_pct": dict(made.errors_pct),
-                "left_out_s": {model: list(pair) for model, pair in made.left_out.items()},
-            }
-            for made in fits
-        })  # fmt: skip
-    else:
-        _print_fits(fits)
-    if output is not None:
-        write_channels(fits, output)
-        note(f"wrote {output}")
-
-
-def _predict(
-    graph: str,
-    setting: str,
-    bandwidth: str | None,
-    links: Path | None,
-    options: JobOptions,
-    *,
-    json: bool,
-) -> None:
-    """Predict the stalls of one job."""
-    from driple.api.results import job_facts
-    from driple.cluster.setting import Setting
-    from driple.cluster.topology import topology_of
-    from driple.profiler.communication import (
-        bucketed,
-        calibrated_channel,
-        communication_stall,
-        gradients_of_job,
-    )
-    from driple.profiler.linkfit import read_channels
-    from driple.simulate.calibration import shipped_calibration
-    from driple.simulate.prepared_job import PreparedJob
-
-    wanted = Setting.parse(setting)
-    if wanted.num_servers or wanted.num_workers < 2:
-        raise ConfigError(
-            f"--setting must be a ring of two or more, such as V100-R8/ho-NVLink, got {wanted.name}"
-        )
-    calibration, scene = shipped_calibration(), topology_of(wanted)
-    fitted = {} if links is None else read_channels(links)
-    workers = wanted.num_workers
-
-    def channel_of(name: str, bytes_per_s: float) -> Channel:
-        known = fitted.get(name.lower())
-        return known or calibrated_channel(name, bytes_per_s, workers, calibration)
-
-    loaded = load_job(graph, options)
-    show_job(loaded, json=json)
-    job = PreparedJob(loaded.graph, cost=loaded.cost)
-    gradients = gradients_of_job(job, calibration.device(wanted.device))
-    buckets = bucketed(gradients)
-    channels = [channel_of(scene.link, scene.link_bytes_per_s)]
-    if bandwidth is not None:
-        channels.append(channel_of(bandwidth.upper(), parse_rate("--bandwidth", bandwidth) / 8))
-    waits = [communication_stall(gradients, buckets, one, workers) for one in channels]
-    # The ring crosses both links; the slower one holds it up (section IV-B2).
-    network_s = None if bandwidth is None else max(waits[1] - waits[0], 0.0)
-    one_s = gradients.end_s
-    found = {
-        "setting": wanted.name,
-        "gradients": len(gradients.nbytes),
-        "gradient_bytes": float(gradients.nbytes.sum()),
-        "buckets": len(buckets.nbytes),
-        "device_s": one_s,
-        "interconnect_stall_s": waits[0],
-        "interconnect_stall_pct": 100 * waits[0] / one_s,
-        "network_stall_s": network_s,
-        "network_stall_pct": None if network_s is None else 100 * network_s / (one_s + waits[0]),
-        "channels": [to_dict(one) for one in channels],
-        "job": job_facts(loaded),
-    }
-    if json:
-        print_json(found)
-        return
+def _print_stalls(made: StallResult, name: str) -> None:
+    """What the exchange adds to a step."""
+    one_s, channels = made.iteration_time_s, made.channels
     print(
-        f"{graph} on {wanted.name}: {found['gradients']} gradients of "
-        f"{gradients.nbytes.sum() / 1e6:.1f} MB in {found['buckets']} buckets, simulated step of "
+        f"{name} on {made.setting.name}: {made.num_gradients} gradients of "
+        f"{made.gradient_bytes / 1e6:.1f} MB in {made.num_buckets} buckets, simulated step of "
         f"{1e3 * one_s:.1f} ms on one device"
     )
-    rows = [["interconnect", channels[0].name, f"{1e3 * waits[0]:.1f} ms",
-             f"{found['interconnect_stall_pct']:.1f} % of a step on one device"]]  # fmt: skip
-    if network_s is not None:
-        rows.append(["network", channels[1].name, f"{1e3 * network_s:.1f} ms",
-                     f"{found['network_stall_pct']:.1f} % of a step on one machine"])  # fmt: skip
+    rows = [["interconnect", channels[0].name, f"{1e3 * made.interconnect_stall_s:.1f} ms",
+             f"{made.interconnect_stall_pct:.1f} % of a step on one device"]]  # fmt: skip
+    if made.network_stall_s is not None:
+        rows.append(["network", channels[1].name, f"{1e3 * made.network_stall_s:.1f} ms",
+                     f"{made.network_stall_pct:.1f} % of a step on one machine"])  # fmt: skip
     print_table(["stall", "link", "of an iteration", "share"], rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -10,8 +11,9 @@ import typer
 
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
-from driple.cli.numbers import MOST_SEED, finite_number, whole_number
+from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
+from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import note, print_assumptions, print_json, progress_bar
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
@@ -26,17 +28,51 @@ __all__ = ["sweep"]
 
 _MOST_WORKERS, _MOST_SERVERS = 1_000_000, 1000
 _TRACE_WORKERS = "1-8"
-# Options that one kind of sweep has, by the parameter, with their names.
-_ONLY_JOBS = {
-    "setting": "--setting", "compress": "--compress", "compress_cost": "--compress-cost",
-    "deviation": "--deviation", "exchange": "--exchange", "limit": "--no-limit",
-    "measured": "--measured",
-}  # fmt: skip
-_ONLY_TRACES = {
-    "order": "--order", "window": "--window", "sync": "--sync", "slowness": "--slowness",
-    "overhead": "--overhead", "steps": "--steps", "seed": "--seed", "price": "--price",
-    "timeline": "--timeline",
-}  # fmt: skip
+_PLACEMENT = "variables on servers: in turn, or greedy by bytes"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _JobValues:
+    """Of a JOB."""
+
+    placement: str = text("round_robin", _PLACEMENT)
+    compress_cost: float = number(
+        0.0, "seconds to compress a GB of gradients to a half", least=0, most=1e6
+    )
+    deviation: float = number(
+        0.02, "standard deviation of a worker's computing time, as a share", least=0, most=100
+    )
+    exchange: str = text(
+        "step",
+        "when parameters come: step (at the next step's beginning, TensorFlow) or layer (as soon "
+        "as a layer is added up, BytePS)",
+    )
+    limit: bool = switch(True, "servers pass no more than the fastest published one")
+    measured: float | None = number(
+        None, "seconds of an iteration that you measured on --setting itself", above=0, most=1e6
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _TraceValues:
+    """Of a TRACE."""
+
+    placement: str = text("round_robin", _PLACEMENT)
+    order: str = text("recorded", "of parameters: recorded, layer, tic, reverse or random")
+    window: float = number(
+        28.0,
+        "MB that a stream sends in its first turn, as in HTTP/2; with 0 each stream goes whole",
+        least=0,
+        most=1e6,
+    )
+    sync: bool = switch(False, "workers wait for each other")
+    slowness: str = text(
+        "", "factor on each worker's computing time, for one number of workers: 1,1.5"
+    )
+    overhead: str = text("", "of parsing: seconds per MB, seconds per tensor; the trace's")
+    steps: int = whole(1000, "simulated steps of each worker", 20, 1_000_000)
+    seed: int = whole(0, "random seed of the sampling of steps", 0, MOST_SEED)
+    price: str = text("", "per hour of a worker, or of worker,server: 0.9,0.2")
 
 
 @job_options
@@ -60,91 +96,15 @@ def sweep(
         str,
         typer.Option(help="parameter servers: 2, 1-8 or 1,2,4; a trace takes one; the setting's"),
     ] = "",
-    placement: Annotated[
-        str, typer.Option(help="variables on servers: round_robin, or greedy by bytes")
-    ] = "round_robin",
     setting: Annotated[
-        str | None, typer.Option(help="job: cluster setting that the rest is taken from")
+        str | None, typer.Option(help="of a JOB: cluster setting that the rest is taken from")
     ] = None,
     catalog: CatalogOption = None,
     compress: Annotated[
-        str | None, typer.Option(help="job: share of gradients not sent: 0.5, or 0-0.9 in tenths")
-    ] = None,
-    compress_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="job: seconds to compress a GB of gradients to a half",
-            callback=finite_number(least=0, most=1e6),
-        ),
-    ] = None,
-    deviation: Annotated[
-        float | None,
-        typer.Option(
-            help="job: standard deviation of a worker's computing time, as a share; default: 0.02",
-            callback=finite_number(least=0, most=100),
-        ),
-    ] = None,
-    exchange: Annotated[
         str | None,
-        typer.Option(
-            help="job: when parameters come: step (at the next step's beginning, TensorFlow) or "
-            "layer (as soon as a layer is added up, BytePS)"
-        ),
+        typer.Option(help="of a JOB: share of gradients not sent: 0.5, or 0-0.9 in tenths"),
     ] = None,
-    limit: Annotated[
-        bool,
-        typer.Option(
-            "--limit/--no-limit", help="job: servers pass no more than the fastest published one"
-        ),
-    ] = True,
-    measured: Annotated[
-        float | None,
-        typer.Option(
-            help="job: seconds of an iteration that you measured on --setting itself",
-            callback=finite_number(above=0, most=1e6),
-        ),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(help="trace: of parameters: recorded, layer, tic, reverse or random"),
-    ] = None,
-    window: Annotated[
-        float | None,
-        typer.Option(
-            help="trace: MB that a stream sends in its first turn, as in HTTP/2; 0: each stream "
-            "goes whole; default: 28",
-            callback=finite_number(least=0, most=1e6),
-        ),
-    ] = None,
-    sync: Annotated[
-        bool, typer.Option("--sync", help="trace: workers wait for each other")
-    ] = False,
-    slowness: Annotated[
-        str | None,
-        typer.Option(
-            help="trace, one number of workers: factor on each one's computing time: 1,1.5"
-        ),
-    ] = None,
-    overhead: Annotated[
-        str | None,
-        typer.Option(help="trace: of parsing: seconds per MB, seconds per tensor; the trace's"),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            help="trace: simulated steps of each worker; default: 1000",
-            callback=whole_number(20, 1_000_000),
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="trace: random seed of the sampling of steps", callback=whole_number(0, MOST_SEED)
-        ),
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help="trace: per hour of a worker, or of worker,server: 0.9,0.2")
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_JobValues, _TraceValues)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,
@@ -155,7 +115,7 @@ def sweep(
     timeline: Annotated[
         Path | None,
         typer.Option(
-            help="trace: what the most workers do: a picture, or a file for Perfetto (.json)",
+            help="of a TRACE: what the most workers do: a picture, or a file for Perfetto (.json)",
             callback=output_file,
         ),
     ] = None,
@@ -173,7 +133,7 @@ def sweep(
 
       driple sweep graph.pbtxt --setting 2080Ti-P2w2/ho-40G --ps 1-8 --compress 0-0.9 --json
 
-      driple sweep graph.pbtxt --setting CPU-P1w2 --measured 0.412 --workers 1-8
+      driple sweep graph.pbtxt --setting CPU-P1w2 --workers 1-8 --set measured=0.412
 
       driple sweep job.npz --workers 1,2,4,8 --ps 2 --bandwidth 10G --plot curve.png
     """
@@ -181,15 +141,11 @@ def sweep(
     from driple.api.sweeping import sweep as ask
     from driple.cluster.setting import parse_setting
 
-    given = {
-        "setting": setting, "compress": compress, "compress_cost": compress_cost,
-        "deviation": deviation, "exchange": exchange, "limit": None if limit else limit,
-        "measured": measured, "order": order, "window": window, "sync": sync or None,
-        "slowness": slowness, "overhead": overhead, "steps": steps, "seed": seed, "price": price,
-        "timeline": timeline,
-    }  # fmt: skip
     is_job = not is_trace(job)
-    _refuse(job, given, _ONLY_TRACES if is_job else _ONLY_JOBS, is_job=is_job)
+    other = {"--timeline": timeline} if is_job else {
+        "--setting": setting, "--compress": compress, "--catalog": catalog
+    }  # fmt: skip
+    _refuse(job, other, is_job=is_job)
     for picture in (plot, None if timeline is None or timeline.suffix == ".json" else timeline):
         if picture is not None:
             from driple.plot.pattern import check_picture
@@ -199,12 +155,15 @@ def sweep(
         result = ask(
             job,
             None if setting is None else parse_setting(setting, catalog or ()),
-            grid=_grid_options(given, bandwidth, workers, ps, placement),
+            grid=_grid_options(
+                override(_JobValues, set_, of=" for a JOB"), bandwidth, workers, ps, compress
+            ),
             options=options,
         )
         _show_job(result, plot, json=json)
         return
-    wanted = _trace_options(given, bandwidth, workers, ps, placement)
+    values = override(_TraceValues, set_, of=" for a TRACE")
+    wanted = _trace_options(values, bandwidth, workers, ps)
     with ExitStack() as stack:  # the bar appears once the trace was read
         bars: list[tuple[Any, Any]] = []
 
@@ -219,9 +178,9 @@ def sweep(
     _show_trace(result, Path(job).name, plot, timeline, json=json)
 
 
-def _refuse(job: str, given: dict[str, Any], names: dict[str, str], *, is_job: bool) -> None:
+def _refuse(job: str, given: dict[str, Any], *, is_job: bool) -> None:
     """Raise ConfigError if options of the other kind of sweep were given."""
-    flags = [flag for name, flag in names.items() if given[name] is not None]
+    flags = [flag for flag, value in given.items() if value]
     if flags:
         other = "a job trace (.npz)" if is_job else "a graph or workload"
         raise ConfigError(
@@ -230,7 +189,7 @@ def _refuse(job: str, given: dict[str, Any], names: dict[str, str], *, is_job: b
 
 
 def _grid_options(
-    given: dict[str, Any], bandwidth: str, workers: str, ps: str, placement: str
+    values: _JobValues, bandwidth: str, workers: str, ps: str, compress: str | None
 ) -> GridOptions:
     from driple.analytic.whatif import GridOptions
 
@@ -238,57 +197,55 @@ def _grid_options(
         bandwidths_bits_per_s=tuple(parse_rates("--bandwidth", bandwidth)) if bandwidth else (),
         workers=tuple(parse_whole_numbers("--workers", workers, _MOST_WORKERS)) if workers else (),
         servers=tuple(parse_whole_numbers("--ps", ps, _MOST_SERVERS)) if ps else (),
-        compressions=tuple(parse_shares("--compress", given["compress"] or "0")),
-        compression_s_per_byte=(given["compress_cost"] or 0.0) / 1e9,
-        placement=cast("Any", placement),
-        deviation=0.02 if given["deviation"] is None else given["deviation"],
-        exchange=cast("Any", given["exchange"] or "step"),
-        limit=given["limit"] is None,
-        measured_s=given["measured"],
+        compressions=tuple(parse_shares("--compress", compress or "0")),
+        compression_s_per_byte=values.compress_cost / 1e9,
+        placement=cast("Any", values.placement),
+        deviation=values.deviation,
+        exchange=cast("Any", values.exchange),
+        limit=values.limit,
+        measured_s=values.measured,
     )
 
 
-def _trace_options(
-    given: dict[str, Any], bandwidth: str, workers: str, ps: str, placement: str
-) -> TraceOptions:
+def _trace_options(values: _TraceValues, bandwidth: str, workers: str, ps: str) -> TraceOptions:
     from driple.api.sweeping_traces import TraceOptions
     from driple.async_sgd.scaling import MOST_WORKERS
 
     servers = parse_whole_numbers("--ps", ps, _MOST_SERVERS) if ps else None
     if servers is not None and len(servers) > 1:
         raise ConfigError(f"--ps takes one number for a trace, got '{ps}'; run it once for each")
-    window, prices = given["window"], _floats("--price", given["price"])
-    overhead = _floats("--overhead", given["overhead"])
-    if given["overhead"] is not None and len(overhead) != 2:
+    prices = _floats("--set price", values.price)
+    overhead = _floats("--set overhead", values.overhead)
+    if values.overhead and len(overhead) != 2:
         raise ConfigError(
-            f"--overhead needs two numbers, such as 0.0005,0.0001, got '{given['overhead']}'"
+            f"--set overhead needs two numbers, such as 0.0005,0.0001, got '{values.overhead}'"
         )
-    if len(prices) > 2 or any(not 0 <= one <= 1e9 for one in prices):
-        raise ConfigError(f"--price needs one or two prices from 0 to 1e9, got '{given['price']}'")
+    if len(prices) > 2 or any(not 0 <= price <= 1e9 for price in prices):
+        raise ConfigError(
+            f"--set price needs one or two prices from 0 to 1e9, got '{values.price}'"
+        )
     return TraceOptions(
         workers=tuple(parse_whole_numbers("--workers", workers or _TRACE_WORKERS, MOST_WORKERS)),
         servers=None if servers is None else servers[0],
-        placement=placement,
+        placement=values.placement,
         bandwidth_bits_per_s=parse_rate("--bandwidth", bandwidth) if bandwidth else None,
-        order=given["order"] or "recorded",
-        window_bytes=28e6 if window is None else window * 1e6 or None,
-        synchronous=bool(given["sync"]),
-        slowness=_floats("--slowness", given["slowness"]),
+        order=values.order,
+        window_bytes=values.window * 1e6 or None,
+        synchronous=values.sync,
+        slowness=_floats("--set slowness", values.slowness),
         overhead=cast("Any", overhead or None),
-        num_steps=given["steps"] or 1000,
-        seed=given["seed"] or 0,
+        num_steps=values.steps,
+        seed=values.seed,
         prices=(prices[0], prices[1] if len(prices) > 1 else 0.0) if prices else None,
     )
 
 
-def _floats(flag: str, text: str | None) -> tuple[float, ...]:
-    """Numbers from `1,1.5`; none from an option that was left out."""
+def _floats(flag: str, words: str) -> tuple[float, ...]:
+    """Numbers from `1,1.5`; none from an empty text."""
     try:
-        return tuple(float(part) for part in (text or "").split(",") if part)
+        return tuple(float(part) for part in words.split(",") if part)
     except ValueError as error:
-        raise ConfigError(
-            f"{flag} needs numbers such as 1,1.5, got '{(text or '')[:40]}'"
-        ) from error
+        raise ConfigError(f"{flag} needs numbers such as 1,1.5, got '{words[:40]}'") from error
 
 
 def _show_job(result: SweepResult, plot: Path | None, *, json: bool) -> None:

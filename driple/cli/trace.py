@@ -12,7 +12,7 @@ import typer
 from driple.cli.extras import require_tensorflow
 from driple.cli.numbers import BANDWIDTH_HELP, finite_number, whole_number
 from driple.cli.outputs import output_file
-from driple.cli.overrides import number, override, set_help, whole
+from driple.cli.overrides import number, override, set_option, whole
 from driple.cli.show import note, print_json
 from driple.errors import ConfigError
 from driple.units import parse_rate
@@ -55,10 +55,7 @@ def run(
     ],
     setting: Annotated[str, typer.Option(help="CPU setting with one worker")] = "CPU-P1w1/ho-200M",
     link: Annotated[Path | None, typer.Option(help=_LINK)] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help=set_help(_RunValues)),
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_RunValues)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Train a workload with one worker on this machine, and trace its steps op by op.
@@ -144,10 +141,7 @@ def link(
         typer.Option("-o", "--output", help="file to write (.json)", callback=output_file),
     ] = None,
     bandwidth: Annotated[str, typer.Option(help=BANDWIDTH_HELP)] = "200M",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help=set_help(_LinkValues)),
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_LinkValues)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
         Path | None,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
+from driple.cli.numbers import MOST_SEED, MOST_THREADS
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import override, set_help, whole
+from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.errors import ConfigError, DatasetError, MissingExtraError, install_hint
 
@@ -26,6 +26,10 @@ __all__ = ["dataset_of", "dataset_path", "dataset_roots", "require_training", "t
 class _Values:
     """What few users change of a training run."""
 
+    seed: int = whole(0, "random seed of weights and batches", 0, MOST_SEED)
+    init: str | None = text(
+        None, "file of the weights that Driple's authors published, to begin with (preset paper)"
+    )
     max_epochs: int | None = whole(None, "last epoch at the latest; the preset's", 1, 1_000_000)
     patience_epochs: int | None = whole(
         None, "epochs without a better validation loss; the preset's", 1, 1_000_000
@@ -50,14 +54,7 @@ def train(
             callback=output_folder,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="random seed", callback=whole_number(0, MOST_SEED))] = 0,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
-    ] = None,
-    init: Annotated[
-        Path | None,
-        typer.Option(help="begin with the weights that Driple's authors published (preset paper)"),
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Train an inspector; writes checkpoint.safetensors, log.jsonl and config.json.
@@ -71,7 +68,8 @@ def train(
 
       driple train --setting CPU-P1w2 --preset paper -o runs/paper
 
-      driple train --setting V100 --dataset datasets/V100-released --preset paper --init model.pkl
+      driple train --setting V100 --dataset datasets/V100-released --preset paper
+      --set init=model.pkl
     """
     require_training()
     from dataclasses import replace
@@ -85,6 +83,7 @@ def train(
     from driple.training.train import train as train_inspector
 
     values = override(_Values, set_)
+    init = None if values.init is None else Path(values.init)
     check_choice("--preset", preset, PRESETS)
     wanted = Setting.parse(setting)
     data = dataset_of(wanted, dataset, "--setting")
@@ -93,12 +92,12 @@ def train(
         base,
         train=replace(
             base.train,
-            seed=seed,
+            seed=values.seed,
             max_epochs=values.max_epochs or base.train.max_epochs,
             patience_epochs=values.patience_epochs or base.train.patience_epochs,
         ),
     )
-    usual = f"train-{wanted.file_name}-{preset}-s{values.split_seed}.{seed}"
+    usual = f"train-{wanted.file_name}-{preset}-s{values.split_seed}.{values.seed}"
     folder = output or Path("runs") / usual
     split = given_split(data.examples) or random_split(data.workloads, values.split_seed)
     with progress_bar() as bar:

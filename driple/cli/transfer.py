@@ -10,7 +10,7 @@ import typer
 
 from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
-from driple.cli.overrides import number, override, set_help, switch, text, whole
+from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_of, dataset_roots, require_training
 from driple.codec import Json, to_dict
@@ -51,6 +51,7 @@ class _Values:
         None, "first put every target on the new setting's level; on for preset default"
     )
     curve: bool = switch(True, "also transfer with fewer workloads, for a learning curve")
+    seed: int = whole(0, "random seed of batches", 0, MOST_SEED)
     split_seed: int = whole(0, "random seed of the split into 60/20/20", 0, MOST_SEED)
     threads: int = whole(0, "CPU threads; 0 for all", 0, MOST_THREADS)
 
@@ -85,10 +86,7 @@ def transfer(
             callback=whole_number(1, 1_000_000),
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="random seed", callback=whole_number(0, MOST_SEED))] = 0,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=set_help(_Values))
-    ] = None,
+    set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Tune a trained inspector on the data set of another setting (paper, section 4).
@@ -115,7 +113,7 @@ def transfer(
     data = dataset_of(wanted, dataset, "--to")
     _check_new(checkpoint, data)
     config = _config(checkpoint.preset, values.tuned_share, values.layers, values.align)
-    config = replace(config, train=replace(config.train, seed=seed))
+    config = replace(config, train=replace(config.train, seed=values.seed))
     split = _split(data, workloads, values.split_seed)
     tested = [data.workloads[row] for row in split.test]
     known = _note_known(checkpoint, file, tested, values.split_seed)

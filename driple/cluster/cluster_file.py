@@ -4,14 +4,12 @@
       - {count: 4, devices: 8, device: H100, link: NVLink}
     network: 400G
     scheme: ddp            # optional; ps with 'servers: 2' for parameter servers
-    name: lab              # optional; the file's name by default
 
 Entry point: `read_cluster_file`. The reader is bounded and takes plain values only.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from driple.catalog.catalog import Catalog
@@ -25,8 +23,7 @@ from driple.storedfiles import read_bytes
 
 __all__ = ["read_cluster_file"]
 
-_FIELDS = ("machines", "network", "scheme", "servers", "name")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_FIELDS = ("machines", "network", "scheme", "servers")
 _MACHINE_FIELDS = ("count", "devices", "device", "link", "cpus", "memory_gb")
 _MOST = 9_999  # machines, or devices of one
 _MOST_DEVICES = 10_000
@@ -71,14 +68,9 @@ def read_cluster_file(path: Path, catalog: Catalog) -> Setting:
     cluster = Cluster(
         machines=tuple(machines), network=network_link(catalog, network) if network else None
     )
-    name = _text(fields, "name", str(path)) or path.stem
-    if not _NAME.fullmatch(name):
-        raise ConfigError(
-            f"name of {path} is {name!r:.80}; use letters, digits and . _ + - only, such as lab"
-        )
     servers = _whole(fields, "servers", str(path)) if "servers" in fields else 0
     return Setting(
-        name=name,
+        name=str(path),  # what names it again
         scheme=SchemeChoice(
             name=_text(fields, "scheme", str(path)) or (PS if servers else DDP),
             num_servers=servers,

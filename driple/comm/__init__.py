@@ -1,1 +1,1 @@
-"""How workers exchange gradients and parameters: servers, rings, and the links they share."""
+"""Communication schemes: parameter servers, rings, and the links that they share."""

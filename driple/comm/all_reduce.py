@@ -1,9 +1,9 @@
-"""Workers that add up their gradients among themselves, step after step, without servers.
+"""Synchronous all-reduce training, step by step, without parameter servers.
 
-    step: compute -> each message of gradients is exchanged once all workers have it -> update
+    step: compute -> all-reduce of each gradient message once all workers have it -> update
 
-Messages are exchanged one after another, while the device computes on; all workers take part in
-each, so they end their steps together. How long a message takes is the scheme's: `Collective`.
+Messages are exchanged one after another, overlapping the computation. All workers take part in each
+message, so their steps end together. The scheme gives the duration of a message (`Collective`).
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ _MOMENT_S = 1e-9  # rounding of sums of times
 
 
 class Collective(Protocol):
-    """How a scheme adds up messages."""
+    """The all-reduce algorithm of a scheme."""
 
     def seconds(self, sizes: FloatArray, tensors: IntArray) -> FloatArray:
-        """Seconds of each message, shape [num_messages].
+        """Duration of each message, seconds, shape [num_messages].
 
         Args:
             sizes: shape [num_messages], bytes.
-            tensors: shape [num_messages], tensors of each.
+            tensors: shape [num_messages], number of tensors in each message.
         """
 
     def passed_bytes(self, sizes: FloatArray) -> FloatArray:
-        """Bytes of each message that leave a worker, as many as reach it; shape [num_messages]."""
+        """Bytes of each message that a worker sends, and receives; shape [num_messages]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllReduceStep:
-    """What workers do besides computing and exchanging.
+    """Parameters of an all-reduce step other than compute times and the collective.
 
     Attributes:
-        update_s: seconds of each worker's device to apply the gradients; a kernel runs, and uses
-            device memory, all the while.
+        update_s: time of each worker's device to apply the gradients, seconds; a kernel runs and
+            uses device memory throughout.
         jitter: standard deviation of the logarithm of a step's computing time.
-        overlapped: whether gradients are exchanged while later ones are computed.
-        share: of the gradients' bytes that is exchanged.
+        overlapped: whether the exchange overlaps the backward pass.
+        share: fraction of the gradients' bytes that is exchanged.
 
     Raises:
         ConfigError: no workers, or a negative number.
@@ -79,21 +79,22 @@ def simulate_all_reduce(
     num_steps: int,
     seed: int = 0,
 ) -> list[WorkerRecord]:
-    """Let every worker do its steps.
+    """Simulate every worker.
 
     Args:
-        step: what workers do besides.
-        collective: how messages are added up.
-        plans: what each worker does in a step; all send the same messages. What they would pull
-            from servers they have.
+        step: update, jitter and overlap.
+        collective: the all-reduce algorithm.
+        plans: step plan of each worker; all send the same messages. Pulls from servers are
+            ignored.
         num_steps: steps of each worker.
-        seed: of the jitter.
+        seed: random seed of the jitter.
 
     Returns:
         One record per worker.
 
     Raises:
-        ConfigError: not one plan for each worker, plans with unlike messages, or no steps.
+        ConfigError: the number of plans differs from the number of workers, the plans send
+        different messages, or there are no steps.
     """
     check_whole("num_steps", num_steps, 1)
     _check_plans(step, plans)
@@ -131,13 +132,13 @@ def simulate_all_reduce(
 
 
 def one_after_another(took_s: FloatArray, ready_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """When each message begins, and when it is through.
+    """Start and end of each message, exchanged one after another.
 
-    A message begins when it is ready and the one before it is through.
+    A message starts when it is ready and the message before it has ended.
 
     Args:
-        took_s: shape [num_messages], seconds of each.
-        ready_s: shape [num_messages], when the last worker has each.
+        took_s: shape [num_messages], duration of each, seconds.
+        ready_s: shape [num_messages], time at which the last worker has it, seconds.
     """
     before_s = np.cumsum(took_s) - took_s
     begins: FloatArray = np.maximum.accumulate(ready_s - before_s) + before_s
@@ -158,7 +159,7 @@ def _check_plans(step: AllReduceStep, plans: Sequence[StepPlan]) -> None:
 
 
 def _compute(record: WorkerRecord, plan: StepPlan, start_s: float, slowness: float) -> list[float]:
-    """Run the segments one after another; when each message of gradients is ready."""
+    """Run the segments one after another; return when each gradient message is ready."""
     now_s, ready = start_s, []
     for segment in plan.segments:
         end_s = now_s + segment.duration_s * slowness
@@ -175,7 +176,7 @@ def _compute(record: WorkerRecord, plan: StepPlan, start_s: float, slowness: flo
 def _meter(
     records: Sequence[WorkerRecord], passed: FloatArray, begins: FloatArray, ends: FloatArray
 ) -> None:
-    """Note what passes the links of every worker while messages go round."""
+    """Record the rates on every worker's links during the exchange."""
     took_s = ends - begins
     rates = np.divide(passed, took_s, out=np.zeros_like(passed), where=took_s > 0)
     for begin_s, end_s, rate in zip(begins.tolist(), ends.tolist(), rates.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""The event queue: what happens next, in an order that depends on nothing but the events.
+"""The event queue: a deterministic order of events by time, priority and sequence.
 
 at(time, action) -> heap of (time, priority, sequence) -> run: pop, set the clock, act
 """
@@ -19,11 +19,11 @@ _ROUNDING = 1e-9  # of a time, relative to the clock or to 1 s
 
 
 class EventQueue:
-    """Events in order of time, then priority (small first), then of being added.
+    """Events ordered by time, then priority (smallest first), then insertion.
 
     Attributes:
-        now_s: time of the event that runs, seconds.
-        num_events: events that have run.
+        now_s: time of the current event, seconds.
+        num_events: number of events processed.
     """
 
     def __init__(self) -> None:
@@ -33,10 +33,10 @@ class EventQueue:
         self._sequence = 0
 
     def at(self, time_s: float, action: Action, priority: int = 0) -> None:
-        """Have `action` called at a time; one that is past by rounding counts as now.
+        """Schedule `action` at a time; a time that is past by rounding counts as now.
 
         Raises:
-            SimulationError: the time is past, or no number.
+            SimulationError: the time is in the past, or not a number.
         """
         if not time_s >= self.now_s:
             self._check_rounding(time_s)
@@ -52,7 +52,7 @@ class EventQueue:
             )
 
     def run(self, until_s: float = math.inf) -> None:
-        """Run events until none is left, or the next is later than `until_s`."""
+        """Process events until none is left, or the next is later than `until_s`."""
         heap, pop = self._heap, heapq.heappop
         while heap and heap[0][0] <= until_s:
             self.now_s, _, _, action = pop(heap)

@@ -38,15 +38,15 @@ class HierarchicalExchange:
     """Rings within machines and between them.
 
     Attributes:
-        within: the ring of a machine; None where each has one device.
-        between: the ring of machines; None for one machine.
+        within: the ring within a machine; None if each machine has one device.
+        between: the ring between machines; None for one machine.
     """
 
     within: RingExchange | None
     between: RingExchange | None
 
     def seconds(self, sizes: FloatArray, tensors: IntArray) -> FloatArray:
-        """Seconds of each message, shape [num_messages]."""
+        """Duration of each message, seconds, shape [num_messages]."""
         took_s: FloatArray = np.zeros(len(sizes))
         for ring in (self.within, self.between):
             if ring is not None:
@@ -54,7 +54,7 @@ class HierarchicalExchange:
         return took_s
 
     def passed_bytes(self, sizes: FloatArray) -> FloatArray:
-        """Bytes of each message that leave a worker: all within, its shard between machines."""
+        """Bytes of each message that a worker sends: all within its machine, a shard between."""
         passed: FloatArray = np.zeros(len(sizes))
         if self.within is not None:
             passed = passed + self.within.passed_bytes(sizes)
@@ -65,13 +65,13 @@ class HierarchicalExchange:
 
 
 class Hierarchical:
-    """Rings within machines, then between them."""
+    """The scheme `hierarchical`: rings within machines, then between them."""
 
     name = HIERARCHICAL
     uses_servers = False
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
-        """What is assumed of a graph that is made for another scheme."""
+        """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)
         return Layouts.without_servers(
@@ -81,17 +81,17 @@ class Hierarchical:
         )
 
     def error_kind(self, num_workers: int) -> str:
-        """No published run is known to use it: a kind of its own, except for a device alone."""
+        """Its own kind, since no published run uses it; `single` for one device."""
         return "hierarchical" if num_workers > 1 else "single"
 
     def link_loads(
         self, topology: Topology, link: float, bridge: float
     ) -> tuple[float, float] | None:
-        """The closed forms are of parameter servers: none."""
+        """None: the closed forms cover parameter servers only."""
         return None
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
-        """Records of every worker."""
+        """Simulate every worker; a record each."""
         per_machine, machines = step.topology.devices_per_machine, step.topology.num_sharing
         found: list[RingExchange | None] = []
         for link, count in (

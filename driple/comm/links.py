@@ -1,6 +1,6 @@
-"""What links reach of their nominal rate.
+"""Efficiency of links: the rate that transfers reach.
 
-Link of the catalogue + LinkEfficiency of a calibration -> ReachedLink -> bytes/s with n on it
+Link (catalogue) + LinkEfficiency (calibration) -> ReachedLink -> bytes/s with n users
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["LinkEfficiency", "ReachedLink"]
 
 @dataclass(frozen=True, slots=True)
 class LinkEfficiency:
-    """What a kind of link reaches.
+    """Efficiency of one kind of link.
 
     Attributes:
-        share: of its nominal rate, between two.
-        tensor_s: seconds of each tensor that goes round a ring, besides its bytes, or between the
-            end of a message and its use.
-        sharing: with n on it, each gets (2 / n) to this power of what two get: 0 for a switch, 1
-            where all go through one bottleneck.
+        share: fraction of the nominal rate that a transfer between two devices reaches.
+        tensor_s: fixed cost of each tensor in a ring, or latency between the end of a message and
+            its use, seconds.
+        sharing: with n users, each gets (2 / n) ** sharing of the rate of two users: 0 for a
+            switch, 1 for a single shared bottleneck.
     """
 
     share: float
@@ -35,17 +35,17 @@ class LinkEfficiency:
         check_number("sharing of a link", self.sharing, least=0)
 
     def effective_share(self, count: int) -> float:
-        """Share of the nominal rate with so many on the link."""
+        """Fraction of the nominal rate that each of `count` users gets."""
         return self.share * float((2 / max(count, 2)) ** self.sharing)
 
 
 @dataclass(frozen=True, slots=True)
 class ReachedLink:
-    """A link, and what it reaches."""
+    """A link with its efficiency."""
 
     link: Link
     efficiency: LinkEfficiency
 
     def bytes_per_s(self, count: int) -> float:
-        """Rate of one direction with so many on the link, bytes/s."""
+        """Rate of one direction with `count` users, bytes/s."""
         return self.link.bytes_per_s * self.efficiency.effective_share(count)

@@ -1,14 +1,13 @@
-"""Links that streams share fairly, and meters that count what passes.
+"""Max-min fair sharing of links by streams, and meters that record the rates.
 
     send(stream, bytes) -> queue of the stream -> shared rate (max-min fair) -> done at its end
 
-Messages of a stream go one after another, in order; streams go side by side. In a group of streams
-the one whose first message was sent first goes first, and the others take what it leaves. So the
-messages of one worker keep their order over one stream or many; and if the streams of all workers
-are one group, requests are answered in the order in which they came. Rates change only when a
-stream begins or ends or changes its place in its group; all changes of one moment are dealt with
-together, and what a set of streams shares is worked out once, since steps of training repeat the
-same sets.
+Messages of a stream are sent in order; streams run in parallel. Within a group of streams, the one
+with the oldest pending message has priority, and the others share the remaining rate. So the
+messages of one worker keep their order over one stream or many, and requests are served first come,
+first served if the streams of all workers form one group. Rates change only when a stream starts,
+ends or changes its position in its group. Changes at one point in time are processed together, and
+the rates of a set of streams are cached, since training steps repeat the same sets.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ _MOST_SETS = 20_000  # of streams whose rates are kept
 
 
 class SharedNetwork:
-    """Streams over links of fixed rates.
+    """Streams over links of fixed capacity.
 
     Attributes:
-        rates: of each meter, what passed it: lists of (time in s, bytes/s from then on).
+        rates: for each meter, a list of (time in s, bytes/s from then on).
 
     Args:
-        queue: of events.
-        capacities: bytes/s of each link.
-        num_meters: how many meters there are.
-        most_at_once: streams of a group that pass something at the same time.
+        queue: the event queue.
+        capacities: capacity of each link, bytes/s.
+        num_meters: number of meters.
+        most_at_once: maximum number of streams of a group that send at the same time.
     """
 
     def __init__(
@@ -57,26 +56,26 @@ class SharedNetwork:
         self._known: dict[tuple[tuple[int, ...], ...], list[tuple[_Stream, float]]] = {}
 
     def group(self) -> int:
-        """A new group of streams that go one before another; its number."""
+        """Create a group of streams served by priority; its number."""
         self._groups.append([])
         return len(self._groups) - 1
 
     def stream(
         self, links: tuple[int, ...], meters: tuple[int, ...] = (), group: int | None = None
     ) -> int:
-        """A new stream; its number.
+        """Create a stream; its number.
 
         Args:
             links: numbers of the links that it crosses.
-            meters: numbers of the meters that it passes.
-            group: that it belongs to; by default one of its own.
+            meters: numbers of the meters that record it.
+            group: its group; a new group by default.
         """
         place = self.group() if group is None else group
         self._streams.append(_Stream(len(self._streams), links, meters, place))
         return len(self._streams) - 1
 
     def send(self, stream: int, nbytes: float, done: Action) -> None:
-        """Put a message on a stream; `done` is called when its last byte has come."""
+        """Enqueue a message on a stream; `done` is called when its last byte arrives."""
         if nbytes <= 0:
             self._queue.at(self._queue.now_s, done)
             return
@@ -85,18 +84,18 @@ class SharedNetwork:
         self._num_sent += 1
         if len(chosen.waiting) == 1:
             chosen.left, chosen.since_s = nbytes, self._queue.now_s
-            self._groups[chosen.group].append(chosen)  # sent last, so it goes last
+            self._groups[chosen.group].append(chosen)  # sent last, so it is served last
             self._change(chosen)
 
     def _change(self, stream: _Stream) -> None:
-        """Have the links shared anew once this moment's other events are through."""
+        """Reallocate the links after all other events of the current time."""
         stream.is_planned = False
         if not self._is_due:
             self._is_due = True
             self._queue.at(self._queue.now_s, self._share, _AFTER_ALL_OTHERS)
 
     def _share(self) -> None:
-        """Divide the links among the streams that have something to send."""
+        """Allocate the links to the streams with pending messages."""
         self._is_due = False
         now_s = self._queue.now_s
         totals = [0.0] * len(self.rates)
@@ -120,7 +119,7 @@ class SharedNetwork:
                 record.append((now_s, total))
 
     def _pass_at(self, stream: _Stream, rate: float) -> None:
-        """From now on the stream has this rate."""
+        """Set the rate of a stream from now on."""
         if rate != stream.rate or not stream.is_planned:
             now_s = self._queue.now_s
             stream.left -= stream.rate * (now_s - stream.since_s)
@@ -137,7 +136,7 @@ class SharedNetwork:
         return found
 
     def _in_turn(self, group: tuple[int, ...]) -> list[tuple[_Stream, float]]:
-        """Rates of one group, each stream after those before it."""
+        """Rates of one group, by strict priority."""
         found, left = [], list(self._capacities)
         for number in group:
             stream = self._streams[number]
@@ -149,7 +148,7 @@ class SharedNetwork:
         return found
 
     def _side_by_side(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
-        """Rates of groups: what is first in each shares fairly, then what is second, and so on."""
+        """Rates of several groups: first streams of all share fairly, then second ones, ..."""
         found, left = [], list(self._capacities)
         for place in range(max(map(len, active), default=0)):
             streams = [self._streams[group[place]] for group in active if place < len(group)]
@@ -179,7 +178,7 @@ class SharedNetwork:
             self._queue.at(end_s, arrive)
 
     def _arrived(self, stream: _Stream) -> None:
-        """The first message of a stream is through; the next begins at once."""
+        """Complete the first message of a stream; the next starts at once."""
         _, _, done = stream.waiting.popleft()
         stream.since_s = self._queue.now_s
         group = self._groups[stream.group]
@@ -199,7 +198,7 @@ class SharedNetwork:
 
 
 class _Stream:
-    """Messages from one end to another, in order."""
+    """A queue of messages between two endpoints."""
 
     def __init__(
         self, number: int, links: tuple[int, ...], meters: tuple[int, ...], group: int
@@ -209,11 +208,11 @@ class _Stream:
         self.left = 0.0  # bytes of the first message, at `since_s`
         self.since_s = 0.0
         self.rate = 0.0
-        self.version = 0  # of the planned arrival; older ones are void
+        self.version = 0  # of the planned arrival; older ones are invalid
         self.is_planned = False
 
     def first_sent(self) -> int:
-        """Number of its first message among all that were sent."""
+        """Sequence number of its first message among all messages."""
         return self.waiting[0][0]
 
 
@@ -221,11 +220,11 @@ def max_min_rates(crossed: Iterable[tuple[int, ...]], capacities: Sequence[float
     """Max-min fair rates of streams (progressive filling).
 
     Args:
-        crossed: the links that each stream crosses, one at least.
-        capacities: bytes/s of each link.
+        crossed: links that each stream crosses, at least one.
+        capacities: capacity of each link, bytes/s.
 
     Returns:
-        Bytes/s of each stream, in order.
+        Rate of each stream, bytes/s.
     """
     streams = list(crossed)
     rates = [0.0] * len(streams)

@@ -1,6 +1,6 @@
 """Parameter servers, synchronous or asynchronous: the scheme `ps`.
 
-`driple.comm.servers` simulates workers and servers event by event; its names are here too.
+`driple.comm.servers` simulates workers and servers event by event; its names are re-exported here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = [
     "spread",
 ]
 
-# Steps of each asynchronous worker: until they have found their places, then those that count.
-# Steps of unlike workers, which meet anew in each, are all known after 100; all workers together
-# do 200, which tell as much.
+# Steps of each asynchronous worker: warm-up until the phases between workers are stable, then
+# measured steps. 100 steps average over the phases of heterogeneous workers; 200 steps of all
+# workers together are as precise.
 _WARM_UP, _MOST_STEPS, _LEAST_ASYNC_STEPS, _WORKER_STEPS = 5, 100, 20, 200
 
 
@@ -37,11 +37,11 @@ class ParameterServers:
     uses_servers = True
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
-        """What is assumed of a graph that is made for another scheme."""
+        """Assumption for a graph that was built for another scheme."""
         return Layouts.on_servers(layout)
 
     def error_kind(self, num_workers: int) -> str:
-        """Published runs that say how far its times are off."""
+        """Kind of published runs that give the scheme's error."""
         return "servers"
 
     def link_loads(
@@ -49,7 +49,7 @@ class ParameterServers:
     ) -> tuple[float, float] | None:
         """Seconds per byte of all workers' gradients, spread evenly: at workers, at servers.
 
-        Roles of one machine talk over ports of its bridge; all others share their machines' links.
+        Roles of one machine communicate over ports of its bridge; others share the machines' links.
 
         Args:
             topology: with parameter servers.
@@ -68,9 +68,9 @@ class ParameterServers:
         return max(at_worker), max(at_server)
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
-        """Records of every worker.
+        """Simulate every worker; a record each.
 
-        Asynchronous workers begin one after another, spread over a step; after a warm-up they do
+        Asynchronous workers start one after another, spread over a step. After a warm-up they run
         200 steps together, and 20 to 100 each, whatever `num_steps` is.
         """
         topology, servers = step.topology, step.servers

@@ -1,4 +1,4 @@
-"""What a worker did: segments of computing, ends of steps, rates of its links.
+"""Record of a simulated worker: compute segments, ends of steps, rates on its links.
 
 Every scheme returns one `WorkerRecord` per worker; counters read them.
 """
@@ -14,13 +14,13 @@ __all__ = ["Computing", "WorkerRecord", "check_rate"]
 
 @dataclass(frozen=True, slots=True)
 class Computing:
-    """One segment that a worker's device has run.
+    """One compute segment of a worker's device.
 
     Attributes:
-        start_s: when it began.
-        end_s: when it ended.
-        busy_share: share of it in which a kernel ran.
-        memory_share: share of it in which a kernel used device memory.
+        start_s: start, seconds.
+        end_s: end, seconds.
+        busy_share: fraction of the segment in which a kernel ran.
+        memory_share: fraction in which a kernel used device memory.
     """
 
     start_s: float
@@ -35,7 +35,7 @@ class WorkerRecord:
 
     Attributes:
         computing: segments, in order.
-        step_ends_s: when each step ended, after the warm-up and as long as all workers train.
+        step_ends_s: end of each step after the warm-up, while all workers are training, seconds.
         tx: (time in s, bytes/s from then on) of its outgoing link.
         rx: the same of its incoming link.
     """
@@ -53,6 +53,6 @@ class WorkerRecord:
 
 
 def check_rate(name: str, value: float) -> None:
-    """Raise ConfigError unless bytes pass at this rate; infinity stands for no limit."""
+    """Raise ConfigError unless the rate is positive; infinity means no limit."""
     if not value > 0:
         raise ConfigError(f"{name} must be above 0, got {value!r}")

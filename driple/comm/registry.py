@@ -22,7 +22,7 @@ def scheme_named(name: str) -> Scheme:
     """The scheme of this name.
 
     Raises:
-        SettingError: none is registered under it.
+        SettingError: no scheme has this name.
     """
     found = _SCHEMES.get(name)
     if found is None:
@@ -36,10 +36,10 @@ def scheme_names() -> tuple[str, ...]:
 
 
 def register_scheme(scheme: Scheme) -> None:
-    """Make a scheme known under its name.
+    """Register a scheme under its name.
 
     Raises:
-        SettingError: another has the name already.
+        SettingError: the name is taken.
     """
     known = _SCHEMES.get(scheme.name)
     if known is not None and type(known) is not type(scheme):

@@ -1,8 +1,8 @@
 """Ring all-reduce over all devices: the scheme `ddp`.
 
-A ring of n workers passes 2 (n - 1) / n of each byte out of and into every worker (Patarasuk and
-Yuan, JPDC 2009). A ring over several machines crosses the link within each and the network between
-them; messages take as long as on the slower of the two.
+In a ring of n workers, each worker sends and receives 2 (n - 1) / n of each byte (Patarasuk and
+Yuan, JPDC 2009). A ring over several machines crosses the link within each machine and the network
+between them; the slower of the two determines the duration of a message.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RingExchange:
-    """Messages that go round one ring.
+    """Ring all-reduce of messages.
 
     Attributes:
-        count: workers of the ring.
-        bytes_per_s: rate of its slowest link, each way.
-        tensor_s: seconds that each tensor of a message takes besides its bytes: published rings of
-            2, 4 and 8 workers show as much of it.
+        count: number of workers.
+        bytes_per_s: rate of the slowest link, each way.
+        tensor_s: fixed cost of each tensor of a message, seconds; published rings of 2, 4 and 8
+            workers have the same.
 
     Raises:
         ConfigError: a rate that is not above 0, or a negative time.
@@ -51,31 +51,31 @@ class RingExchange:
         check_number("tensor_s", self.tensor_s, least=0)
 
     def seconds(self, sizes: FloatArray, tensors: IntArray) -> FloatArray:
-        """Seconds of each message, shape [num_messages]."""
+        """Duration of each message, seconds, shape [num_messages]."""
         took_s: FloatArray = (
             2 * (self.count - 1) / self.count * sizes / self.bytes_per_s + tensors * self.tensor_s
         )
         return took_s
 
     def passed_bytes(self, sizes: FloatArray) -> FloatArray:
-        """Bytes of each message that leave a worker, shape [num_messages]."""
+        """Bytes of each message that a worker sends, shape [num_messages]."""
         passed: FloatArray = 2 * (self.count - 1) / self.count * sizes
         return passed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RingSpec:
-    """What joins the workers.
+    """Parameters of a ring.
 
     Attributes:
         bytes_per_s: rate of the slowest link of the ring, each way.
-        tensor_s: seconds that each tensor of a message takes besides its bytes: published rings of
-            2, 4 and 8 workers show as much of it.
-        update_s: seconds of each worker's device to apply the gradients; a kernel runs, and uses
-            device memory, all the while.
+        tensor_s: fixed cost of each tensor of a message, seconds; published rings of 2, 4 and 8
+            workers have the same.
+        update_s: time of each worker's device to apply the gradients, seconds; a kernel runs and
+            uses device memory throughout.
         jitter: standard deviation of the logarithm of a step's computing time.
-        overlapped: whether gradients go round while later ones are computed.
-        share: of the gradients' bytes that goes round.
+        overlapped: whether the exchange overlaps the backward pass.
+        share: fraction of the gradients' bytes that is exchanged.
 
     Raises:
         ConfigError: no workers, a rate that is not above 0, or a negative time.
@@ -93,13 +93,13 @@ class RingSpec:
         self.step()
 
     def exchange(self) -> RingExchange:
-        """How messages go round."""
+        """The collective of this ring."""
         return RingExchange(
             count=len(self.update_s), bytes_per_s=self.bytes_per_s, tensor_s=self.tensor_s
         )
 
     def step(self) -> AllReduceStep:
-        """What workers do besides."""
+        """Update, jitter and overlap of this ring."""
         return AllReduceStep(
             update_s=self.update_s,
             jitter=self.jitter,
@@ -111,34 +111,34 @@ class RingSpec:
 def simulate_ring(
     spec: RingSpec, plans: Sequence[StepPlan], num_steps: int, seed: int = 0
 ) -> list[WorkerRecord]:
-    """Let every worker do its steps, as `simulate_all_reduce` has them."""
+    """Simulate every worker with `simulate_all_reduce`."""
     return simulate_all_reduce(spec.step(), spec.exchange(), plans, num_steps, seed)
 
 
 def passing(
     spec: RingSpec, sizes: FloatArray, tensors: IntArray, ready_s: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """When each message begins to go round, and when it is through.
+    """Start and end of each message, exchanged one after another.
 
-    A message begins when it is ready and the one before it is through.
+    A message starts when it is ready and the message before it has ended.
 
     Args:
         spec: the ring.
         sizes: shape [num_messages], bytes.
-        tensors: shape [num_messages], tensors of each.
-        ready_s: shape [num_messages], when the last worker has each.
+        tensors: shape [num_messages], number of tensors in each.
+        ready_s: shape [num_messages], time at which the last worker has it, seconds.
     """
     return one_after_another(spec.exchange().seconds(sizes, tensors), ready_s)
 
 
 class Ring:
-    """One ring over all devices of all machines."""
+    """The scheme `ddp`: one ring over all devices of all machines."""
 
     name = DDP
     uses_servers = False
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
-        """What is assumed of a graph that is made for another scheme."""
+        """Assumption for a graph that was built for another scheme."""
         if num_workers < 2:
             return Layouts.alone(layout)
         return Layouts.without_servers(
@@ -146,17 +146,17 @@ class Ring:
         )
 
     def error_kind(self, num_workers: int) -> str:
-        """Published runs that say how far its times are off."""
+        """Kind of published runs that give the scheme's error."""
         return "ring" if num_workers > 1 else "single"
 
     def link_loads(
         self, topology: Topology, link: float, bridge: float
     ) -> tuple[float, float] | None:
-        """The closed forms are of parameter servers: none."""
+        """None: the closed forms cover parameter servers only."""
         return None
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
-        """Records of every worker; the slowest link that the ring crosses sets its rate."""
+        """Simulate every worker, a record each; the slowest link of the ring sets its rate."""
         count = len(step.topology.workers)
         rings = [
             RingExchange(

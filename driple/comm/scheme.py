@@ -1,4 +1,4 @@
-"""What a scheme of distributed training is: one class with these members, registered by its name.
+"""Interface of a scheme of distributed training: a class with these members, registered by name.
 
     SchemeStep (roles, plans, links, rates) -> Scheme.simulate -> a WorkerRecord per worker
 
@@ -28,14 +28,14 @@ __all__ = ["Layouts", "Scheme", "SchemeStep", "ServerRates", "link_of", "message
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerRates:
-    """What parameter servers and their machines pass.
+    """Rates of parameter servers and their machines.
 
     Attributes:
         bridge_bytes_per_s: rate between two roles of one machine, each way.
-        role_bytes_per_s: most that one role passes, each way.
-        apply_s_per_byte: seconds of a server for a byte of a gradient.
-        copy_s_per_byte: seconds of each worker for a byte between host and device; empty without
-            servers.
+        role_bytes_per_s: upper bound on one role's traffic, each way.
+        apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
+        copy_s_per_byte: time of each worker to copy one byte between host and device, seconds;
+            empty without servers.
     """
 
     bridge_bytes_per_s: float
@@ -49,14 +49,14 @@ class SchemeStep:
     """A training step, ready to be simulated with any scheme.
 
     Attributes:
-        topology: who runs where.
-        plans: what each worker computes and sends.
-        within: link between the devices of one machine; None if it is not known, or not needed.
-        between: network between machines; None for a single one.
+        topology: machine of each worker and server.
+        plans: step plan of each worker.
+        within: link between the devices of one machine; None if it is unknown or not needed.
+        between: network between machines; None for one machine.
         all_reduce: updates on the workers, jitter and overlap.
         servers: rates of parameter servers.
         synchronous: whether workers on servers wait for each other.
-        are_alike: whether all workers have one device.
+        are_alike: whether all workers have the same device.
     """
 
     topology: Topology
@@ -73,7 +73,7 @@ class Scheme(Protocol):
     """Behaviour of one scheme.
 
     Attributes:
-        name: that settings and `--scheme` use.
+        name: name in settings and in `--scheme`.
         uses_servers: whether parameter servers hold and update the variables.
     """
 
@@ -81,10 +81,10 @@ class Scheme(Protocol):
     uses_servers: bool
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
-        """One sentence on a graph that is laid out for another scheme; empty if it fits."""
+        """One sentence on a graph that was built for another scheme; empty if it fits."""
 
     def error_kind(self, num_workers: int) -> str:
-        """Kind of the checked runs that state its error: `single`, `ring`, `servers` or its own."""
+        """Kind of published runs that give its error: `single`, `ring`, `servers`, or its own."""
 
     def link_loads(
         self, topology: Topology, link: float, bridge: float
@@ -92,11 +92,11 @@ class Scheme(Protocol):
         """Seconds per byte of gradients at workers and at servers; None without a closed form."""
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
-        """What every worker does, step after step."""
+        """Simulate every worker, step by step; a record each."""
 
 
 class Layouts:
-    """Sentences about graphs that are made for another kind of cluster."""
+    """Sentences about graphs that were built for another kind of cluster."""
 
     _UNDISTRIBUTED: Mapping[str, str] = MappingProxyType(
         {
@@ -104,6 +104,7 @@ class Layouts:
             "one_machine": "the graph is of one machine",
         }
     )
+    _ONE_DEVICE = "the model is of one device"
     _ON_SERVERS = "its variables and their updates are placed on the parameter servers"
     _ALONE = "the device updates all variables itself; nothing crosses the network"
     _NO_SERVERS = "the graph has parameter servers, this setting has none"
@@ -116,12 +117,13 @@ class Layouts:
                 "the graph adds up gradients by all-reduce, this setting has parameter servers: "
                 f"{cls._ON_SERVERS}, and workers wait for each other"
             )
-        found = cls._UNDISTRIBUTED.get(layout)
+        undistributed = {**cls._UNDISTRIBUTED, "one_device": cls._ONE_DEVICE}
+        found = undistributed.get(layout)
         return f"{found}: {cls._ON_SERVERS}" if found else ""
 
     @classmethod
     def without_servers(cls, layout: Layout, exchange: str) -> str:
-        """On several workers without servers, where `exchange` says what happens instead."""
+        """On several workers without servers; `exchange` describes the exchange that is assumed."""
         found = cls._NO_SERVERS if layout == "servers" else cls._UNDISTRIBUTED.get(layout)
         return f"{found}: {exchange}" if found else ""
 
@@ -139,7 +141,7 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
     """The link that gradients cross within machines, or between them; None if they cross none.
 
     Raises:
-        SettingError: they cross a link that is not known.
+        SettingError: the setting does not name that link.
     """
     topology = step.topology
     crossed = topology.num_sharing > 1 if between else topology.devices_per_machine > 1
@@ -151,7 +153,7 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
 
 
 def messages_of(step: SchemeStep) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Bytes that are exchanged, and tensors, of each message of a step; shapes [num_messages]."""
+    """Bytes and number of tensors of each message of a step; shapes [num_messages]."""
     messages = [message for segment in step.plans[0].segments for message in segment.sends]
     sizes = step.all_reduce.share * np.array([one.nbytes for one in messages], dtype=np.float64)
     return sizes, np.array([one.tensors for one in messages], dtype=np.int64)

@@ -1,12 +1,12 @@
-"""Workers and parameter servers, step after step, on the event queue.
+"""Event simulation of workers and parameter servers, step by step.
 
     step: pull parameters -> segments of computing, as parameters come -> push gradients
     asynchronous: a worker's next step begins when the server has applied its gradients; the first
                   steps of the workers begin one after another, spread over the time of a step
     synchronous:  all workers begin together when the last gradient is in
 
-The public Driple measurements are of TensorFlow 1, where a worker fetches all parameters when its
-step begins and sends each gradient as soon as it is made.
+This is the behaviour of TensorFlow 1, which the public Driple measurements used: a worker fetches
+all parameters when its step begins, and sends each gradient as soon as it is computed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from driple.comm.records import Computing, WorkerRecord, check_rate
 from driple.errors import ConfigError
 from driple.step.plan import Message, Segment, StepPlan
 
-# Steps of the slowest worker, however many the fastest does meanwhile.
+# Minimum steps of the slowest worker.
 _LEAST_STEPS = 10
 _STEPS_ALONE = 2
 _MOST_AT_ONCE = 3  # servers that a worker hears from at the same time, where workers share
@@ -33,24 +33,24 @@ __all__ = ["ClusterSpec", "simulate_cluster", "spread"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterSpec:
-    """Where workers and parameter servers are, and what joins them.
+    """Placement of workers and parameter servers, and the links between them.
 
-    Two on one machine talk over that machine's bridge, each over a port of its own; two on
-    different machines share their machines' links with all others there. All that a role sends, or
-    takes, is limited besides, wherever it goes.
+    Two roles on one machine communicate over its bridge, each over its own port. Roles on different
+    machines share their machines' links with all other roles there. The total rate that a role
+    sends or receives has a limit of its own.
 
     Attributes:
         worker_machine: machine of each worker.
         server_machine: machine of each server.
         link_bytes_per_s: rate of a machine's link, each way.
         bridge_bytes_per_s: rate of a port of a machine's bridge, each way.
-        role_bytes_per_s: most that one role passes, each way.
-        message_s: seconds from the end of a message until the other side can use it.
-        apply_s_per_byte: seconds a server takes for a byte of a gradient.
-        copy_s_per_byte: seconds of each worker for a byte between its host's memory and its device;
-            empty if there is no such copy.
+        role_bytes_per_s: upper bound on one role's traffic, each way.
+        message_s: latency from the end of a message until the receiver can use it, seconds.
+        apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
+        copy_s_per_byte: time of each worker to copy one byte between host memory and device,
+            seconds; empty without such a copy.
         synchronous: whether workers wait for each other.
-        starts_s: when each worker begins; empty if all begin at 0.
+        starts_s: start of each worker, seconds; empty if all start at 0.
         jitter: standard deviation of the logarithm of a step's computing time.
 
     Raises:
@@ -92,11 +92,11 @@ class ClusterSpec:
 
 
 def spread(spec: ClusterSpec, plans: Sequence[StepPlan]) -> ClusterSpec:
-    """The cluster with workers that begin one after another, spread evenly over a step.
+    """The cluster with staggered worker starts, spread evenly over a step.
 
-    Asynchronous workers that all begin at 0 ask for the same parameters at the same time, and may
-    go on so for hundreds of steps: how long it takes until they are spread decides the result. The
-    step is that of the first worker alone, without differences between steps.
+    Asynchronous workers that all start at 0 request the same parameters at the same time, and
+    may stay synchronised for hundreds of steps, which would decide the result. The step used
+    here is the first worker's alone, without jitter.
     """
     alone = replace(
         spec,
@@ -117,22 +117,22 @@ def simulate_cluster(
     *,
     warm_up: int = 0,
 ) -> list[WorkerRecord]:
-    """Let every worker do its steps.
+    """Simulate every worker.
 
     Args:
         spec: the cluster.
-        plans: what each worker does in a step.
-        num_steps: steps of the fastest worker; it goes on while one has done fewer than 10, or than
-            that if it is less.
-        seed: of the jitter.
-        warm_up: steps of every worker that come before, and are left out.
+        plans: step plan of each worker.
+        num_steps: steps of the fastest worker; the run continues until every worker has done
+            min(10, num_steps).
+        seed: random seed of the jitter.
+        warm_up: steps of every worker before the recorded ones.
 
     Returns:
         One record per worker.
 
     Raises:
-        ConfigError: not one plan for each worker, messages for servers that do not exist, or no
-            steps.
+        ConfigError: the number of plans differs from the number of workers, a message is for a
+        server that does not exist, or there are no steps.
     """
     check_whole("num_steps", num_steps, 1)
     check_whole("warm_up", warm_up, 0)
@@ -157,7 +157,7 @@ def _check_plans(spec: ClusterSpec, plans: Sequence[StepPlan]) -> None:
 
 
 class _Cluster:
-    """Links, servers, workers, and who waits for whom."""
+    """Links, servers and workers, and the dependencies between them."""
 
     def __init__(
         self,
@@ -173,13 +173,13 @@ class _Cluster:
         places = (*spec.worker_machine, *spec.server_machine)
         num_workers, num_links = len(plans), 2 * (max(places) + 1)
         num_ports = 2 * len(places)
-        # A link out and one in for each machine; then, for each role, a port of the bridge out and
-        # one in, and what passes it out and in at most.
+        # For each machine an outgoing and an incoming link; then, for each role, the bridge port
+        # in both directions and the role's limit in both directions.
         capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
         capacities += [spec.role_bytes_per_s] * num_ports
-        # Requests of asynchronous workers are answered in the order in which they came, gradients
-        # beside parameters. Those of synchronous ones come together, and share; so do messages on a
-        # machine's link that servers and workers use.
+        # Requests of asynchronous workers are served first come, first served, gradients in
+        # parallel with parameters. Requests of synchronous workers arrive together and share the
+        # links; so do messages on a machine's link that servers and workers both use.
         beside = len(set(places)) > 1 and set(spec.worker_machine) & set(spec.server_machine)
         in_turn = not spec.synchronous and not beside
         most = 2 * num_workers * len(spec.server_machine) if in_turn else _MOST_AT_ONCE
@@ -209,7 +209,7 @@ class _Cluster:
         self.at_barrier = 0
 
     def _streams(self, crossed: Iterable[tuple[int, ...]], meter: int) -> list[int]:
-        """Streams of one worker in one direction, whose messages keep their order."""
+        """Streams of one worker in one direction; its messages keep their order."""
         group = self.groups[meter % len(self.groups)]
         return [self.network.stream(links, (meter,), group) for links in crossed]
 
@@ -222,7 +222,7 @@ class _Cluster:
                 worker.begin_step()
 
     def step_done(self, worker: _Worker) -> None:
-        """A worker's gradients are all in; begin its next step, or all workers' if they wait."""
+        """Handle a worker's last gradient: start its next step, or all workers' if synchronous."""
         if not self.spec.synchronous:
             self.next_step([worker])
             return
@@ -232,7 +232,7 @@ class _Cluster:
             self.next_step(self.workers)
 
     def next_step(self, workers: Sequence[_Worker]) -> None:
-        """End a step of these workers, and begin another unless the run is over."""
+        """End a step of these workers, and start another unless the run is over."""
         for worker in workers:
             worker.record.step_ends_s.append(self.queue.now_s)
         if not self.is_warm and min(self.num_done) >= self.warm_up:
@@ -245,21 +245,21 @@ class _Cluster:
 
     @property
     def num_done(self) -> list[int]:
-        """Steps of each worker, those of the warm-up as long as it lasts."""
+        """Steps done by each worker; warm-up steps during the warm-up."""
         return [len(worker.record.step_ends_s) for worker in self.workers]
 
     @property
     def is_over(self) -> bool:
-        """Whether no worker begins another step."""
+        """Whether no worker starts another step."""
         done = self.num_done
         least = min(_LEAST_STEPS, self.num_steps)
         return self.is_warm and max(done) >= self.num_steps and min(done) >= least
 
     def records(self) -> list[WorkerRecord]:
-        """What each worker did; its meters are 2 w (out) and 2 w + 1 (in).
+        """Record of each worker w; its meters are 2 w (out) and 2 w + 1 (in).
 
-        The last steps, when some have left the others the servers, are not what workers do in a
-        long training.
+        Steps after the first worker has finished are dropped: the remaining workers then have more
+        of the servers' capacity than in a long training.
         """
         all_train_s = min(worker.record.step_ends_s[-1] for worker in self.workers)
         for number, worker in enumerate(self.workers):
@@ -272,21 +272,21 @@ class _Cluster:
 
 
 class _Server:
-    """Works off gradients one after another."""
+    """A server, which processes gradients one after another."""
 
     def __init__(self, cluster: _Cluster) -> None:
         self.cluster = cluster
         self.free_s = 0.0
 
     def take(self, nbytes: float, done: Callable[[], None]) -> None:
-        """Apply, or add up, a gradient that has come."""
+        """Apply or accumulate a received gradient."""
         start_s = max(self.free_s, self.cluster.queue.now_s)
         self.free_s = start_s + nbytes * self.cluster.spec.apply_s_per_byte
         self.cluster.queue.at(self.free_s, done)
 
 
 class _Worker:
-    """One worker within its step."""
+    """State of one worker within its step."""
 
     def __init__(
         self,
@@ -300,11 +300,11 @@ class _Worker:
         self.cluster, self.plan, self.up, self.down = cluster, plan, up, down
         self.copy_s_per_byte = copy_s_per_byte
         self.record = WorkerRecord()
-        self.missing: list[bool] = []  # which messages of parameters are on their way
-        self.arrived = 0  # messages that have come, and all before them
+        self.missing: list[bool] = []  # parameter messages in flight
+        self.arrived = 0  # messages received, together with all before them
         self.next_segment = 0
         self.computing = False
-        self.unsent = 0  # gradients that no server has worked off yet
+        self.unsent = 0  # gradients that no server has processed yet
         self.slowness = 1.0
 
     def begin_step(self) -> None:
@@ -328,7 +328,7 @@ class _Worker:
         self._advance()
 
     def _advance(self) -> None:
-        """Start the next segment, if the device is free and its parameters are there."""
+        """Start the next segment, if the device is free and its parameters have arrived."""
         if self.computing or self.next_segment == len(self.plan.segments):
             return
         segment = self.plan.segments[self.next_segment]

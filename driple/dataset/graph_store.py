@@ -76,7 +76,8 @@ class GraphStore:
             return cls(Path(folder), str(index["setting"]), places, version)
         except FileNotFoundError:
             raise DatasetError(
-                f"{folder} holds no graphs: it has no {INDEX_FILE}; run driple jobs build --all"
+                f"{folder} holds no graphs: it has no {INDEX_FILE}; run driple jobs build "
+                "--list paper"
             ) from None
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise DatasetError(f"cannot read {file}: {error}; build the graphs again") from error

@@ -24,6 +24,7 @@ from driple.checks import check_fields, check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.codec import from_json, to_json
+from driple.comm.registry import scheme_named
 from driple.dataset.example import Dataset, Detail, Example
 from driple.dataset.graph_store import GraphStore
 from driple.dataset.store import write_dataset
@@ -91,7 +92,7 @@ class SimulationPlan:
 
     def steps_on(self, setting: Setting) -> int:
         """Steps of each worker on a setting; fewer where many workers share servers."""
-        if not setting.num_servers:
+        if not scheme_named(setting.scheme.name).uses_servers:
             return self.num_steps
         return max(20, min(self.num_steps, _MOST_WORKER_STEPS // setting.num_workers))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from driple.analytic.closed_forms import (
     ClosedForm,
+    MethodError,
     shipped_closed_forms,
     work_of,
     zeng_published,
@@ -35,7 +36,15 @@ from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import Simulation, simulate
 
-__all__ = ["METHOD_WORDS", "MethodAnswers", "Place", "ask_all", "closed_forms_of", "place_of"]
+__all__ = [
+    "METHOD_WORDS",
+    "MethodAnswers",
+    "Place",
+    "ask_all",
+    "closed_form_error",
+    "closed_forms_of",
+    "place_of",
+]
 
 METHOD_WORDS = {
     "measured": "measured",
@@ -157,6 +166,14 @@ def closed_forms_of(job: PreparedJob, place: Place) -> tuple[ClosedForm, ...]:
     )
 
 
+def closed_form_error(place: Place, method: str) -> MethodError | None:
+    """Error of a closed form on such clusters; None if unknown, as of devices never measured."""
+    devices = dict.fromkeys(place.topology.workers)
+    if any(place.calibration.device(one).measured_on != one.name for one in devices):
+        return None
+    return shipped_closed_forms().error_of(place.topology, method)
+
+
 def ask_all(
     job: PreparedJob,
     place: Place,
@@ -214,7 +231,7 @@ def ask_all(
     if place.topology.server_machine:
         forms = closed_forms_of(job, place)
         for form in forms:
-            known = shipped_closed_forms().error_of(place.topology, form.method)
+            known = closed_form_error(place, form.method)
             p90 = None if known is None else known.p90_pct / 100
             times.append(
                 MethodTime(method=form.method, iteration_time_s=form.iteration_time_s, p90=p90)

@@ -71,7 +71,7 @@ class ArenaConfig:
 
     def __post_init__(self) -> None:
         check_choice("--split", self.split, get_args(SplitKind))
-        for flag, values in (("--seeds", self.seeds), ("--against", self.methods)):
+        for flag, values in (("--set seeds", self.seeds), ("--against", self.methods)):
             if not values or len(set(values)) != len(values):
                 raise ConfigError(f"{flag} needs one value or more, each once, got {values!r}")
 

@@ -221,7 +221,7 @@ def _predictions(result: ArenaResult, method: str) -> dict[str, FloatArray]:
     """Shape [tests, 12] by workload: a row for each fold that tested it."""
     folds = result.folds_of(method)
     if not folds:
-        raise ConfigError(f"there is no fold of {method!r}; run driple evaluate --where {method}")
+        raise ConfigError(f"there is no fold of {method!r}; run driple evaluate --against {method}")
     rows: dict[str, list[list[float]]] = {}
     for fold in folds:
         for name, row in fold.predictions.items():

@@ -87,11 +87,13 @@ def _reason_against(
 
 def _reason_against_source(dataset: Dataset, source: Dataset | None) -> str:
     if source is None:
-        return "it starts from another setting; give the folder of its data set, --source FOLDER"
+        return (
+            "it starts from another setting; give the folder of its data set, --set source=FOLDER"
+        )
     if source.setting == dataset.setting:
-        return f"--source {source.name} is of the same setting; give another"
+        return f"--set source={source.name} is of the same setting; give another"
     if source.is_grouped:
-        return f"the graphs of --source {source.name} are known by their groups alone"
+        return f"the graphs of --set source={source.name} are known by their groups alone"
     return ""
 
 
@@ -101,7 +103,7 @@ def _reason_against_simulator(dataset: Dataset, simulated: StoredLabels | None) 
     if simulated is None:
         return (
             f"no simulated labels of {dataset.setting} are there; make them (driple data "
-            "simulate), and give --simulated FOLDER"
+            "simulate), and give --set simulated=FOLDER"
         )
     if simulated.setting != dataset.setting:
         return f"the simulated labels are of {simulated.setting}, needed is {dataset.setting}"
@@ -109,6 +111,6 @@ def _reason_against_simulator(dataset: Dataset, simulated: StoredLabels | None) 
     if missing:
         return (
             f"{len(missing)} of its workloads were not simulated, the first is {missing[0]}; "
-            "simulate them too, and give --simulated FOLDER"
+            "simulate them too, and give --set simulated=FOLDER"
         )
     return ""

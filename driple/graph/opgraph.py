@@ -30,7 +30,8 @@ __all__ = [
 # Ops of synchronous training: sums of gradients, and tokens for the other workers.
 _WAITS = frozenset({"gradient_accumulator", "take_gradient", "queue_enqueue"})
 # What a graph says of servers: it names some; no device at all; one machine; an all-reduce.
-Layout = Literal["servers", "unplaced", "one_machine", "all_reduce"]
+# A PyTorch model is the step of one device, which every scheme distributes.
+Layout = Literal["servers", "unplaced", "one_machine", "all_reduce", "one_device"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
 # Whose op types a graph's nodes have.
 Framework = Literal["tensorflow", "pytorch", "onnx"]
@@ -268,7 +269,7 @@ class OpGraph:
     @property
     def placed_bytes(self) -> tuple[int, int]:
         """Bytes sent and received in one step as the graph places its ops: on one machine none."""
-        if self.layout == "one_machine":
+        if self.layout in ("one_machine", "one_device"):
             return 0, 0
         return self.sent_bytes, self.received_bytes
 
@@ -339,7 +340,9 @@ def require_training(graph: OpGraph) -> None:
     if not graph.is_training:
         raise GraphError(
             "graph has no training step: it computes no gradients and updates no variables; export "
-            "the graph that holds the train op (TensorFlow 1: tf.train.export_meta_graph or "
-            "tf.io.write_graph after optimizer.minimize; TensorFlow 2: the concrete function of a "
-            "tf.function that applies gradients). driple inspect describes it as it is"
+            "the graph that holds the train op (Keras 3: "
+            "driple.tensorflow.training_graph(model, batch) writes it; TensorFlow 2: the concrete "
+            "function of a tf.function that applies gradients; TensorFlow 1: "
+            "tf.train.export_meta_graph or tf.io.write_graph after optimizer.minimize). "
+            "driple inspect describes it as it is"
         )

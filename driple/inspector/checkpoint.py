@@ -153,14 +153,7 @@ def _parse(data: bytes) -> Checkpoint:
     if is_lfs_pointer(data):
         raise CheckpointError(lfs_advice("checkpoint"))
     header = _read_header(data)
-    metadata = header.pop("__metadata__", None)
-    text = metadata.get(_METADATA_KEY) if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
-        raise CheckpointError(
-            "a safetensors file without Driple's metadata; give a checkpoint of `driple train`"
-        )
-    fields = _load_json(text.encode(), "its metadata")
-    _check_format(fields)
+    fields = _metadata_of(header.pop("__metadata__", None))
     for name, entry in header.items():
         dtype = entry.get("dtype") if isinstance(entry, dict) else None
         if dtype != "F32":
@@ -171,6 +164,28 @@ def _parse(data: bytes) -> Checkpoint:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"truncated or corrupt ({reason}); copy or train it anew") from error
     return _from_metadata(fields, weights)
+
+
+def metadata_of_header(data: bytes) -> dict[str, object]:
+    """Driple's metadata in the first bytes of a checkpoint file, up to the end of the header.
+
+    Raises:
+        CheckpointError: no checkpoint, or one of a newer format.
+    """
+    if is_lfs_pointer(data):
+        raise CheckpointError(lfs_advice("checkpoint"))
+    return _metadata_of(_read_header(data).get("__metadata__"))
+
+
+def _metadata_of(metadata: object) -> dict[str, object]:
+    text = metadata.get(_METADATA_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise CheckpointError(
+            "a safetensors file without Driple's metadata; give a checkpoint of `driple train`"
+        )
+    fields = _load_json(text.encode(), "its metadata")
+    _check_format(fields)
+    return fields
 
 
 def _read_header(data: bytes) -> dict[str, object]:

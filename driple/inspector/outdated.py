@@ -39,16 +39,20 @@ def _advice(checkpoint: Checkpoint, *, newer: bool) -> str:
     """Advice on the command to run."""
     if newer:
         return f"{upgrade_hint()} gets the newer program"
-    setting = checkpoint.setting
+    setting, preset = checkpoint.setting, checkpoint.preset
     origin = checkpoint.trained_on.transferred_from
-    if origin is not None:
-        command = f"driple transfer --from {origin.setting} --to {setting}"
+    if preset == "default":
+        train = f"driple train --setting {setting}"
+        transfer = f"driple transfer --from {{}} --to {setting}"
     else:
-        command = f"driple train --setting {setting}"
-    if checkpoint.preset != "default":
-        command += f" --preset {checkpoint.preset}"
+        train = f"driple train --setting {setting} --preset {preset}"
+        transfer = f"driple transfer --from {{}} --to {setting} --preset {preset}"
+    command = train if origin is None else transfer.format(origin.setting)
     if checkpoint.provenance == "simulated":
-        made = "simulate the data set again (driple jobs build --all, driple data simulate), then"
+        made = (
+            "simulate the data set again (driple jobs build --list paper, driple data simulate), "
+            "then"
+        )
     elif checkpoint.provenance == "measured":
         made = "build the data set again (driple data label), then"
     else:

@@ -135,6 +135,7 @@ class Prediction:
         ends = self.ends.copy()
         ends[_TIMES, 0] = np.minimum(ends[_TIMES, 0], values * np.exp(-apart))
         ends[_TIMES, 1] = np.maximum(ends[_TIMES, 1], values * np.exp(apart))
+        ends[-1] = min(ends[-1, 0], closed_form_s), max(ends[-1, 1], closed_form_s)  # rounding
         return replace(made, ends=ends, level=None)
 
     @property
@@ -309,7 +310,7 @@ def _refuse_impossible(targets: Targets, checkpoint: Checkpoint) -> None:
     found = impossible_numbers(targets)
     if not found:
         return
-    instead = "" if checkpoint.preset == _DEFAULT else f"--preset {_DEFAULT}, or "
+    instead = "" if checkpoint.preset == _DEFAULT else f"--set preset={_DEFAULT}, or "
     raise PredictionError(
         f"the inspector of preset {checkpoint.preset} for {checkpoint.setting} has no answer for "
         f"this graph: it gives {found[0]}"

@@ -1,1 +1,1 @@
-"""PLAN: which devices, how many, at what price."""
+"""PLAN: choice of devices and instances by time and price."""

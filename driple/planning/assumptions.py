@@ -1,4 +1,4 @@
-"""What a price rests on: precision, optimizer, batch size and samples of an epoch.
+"""Assumptions behind a price: precision, optimizer, batch size and samples per epoch.
 
 OpGraph, batch size, samples -> Assumptions
 """
@@ -19,20 +19,20 @@ _NAMES = {
     NUMBER_OF["DT_FLOAT"]: "float32", NUMBER_OF["DT_DOUBLE"]: "float64",
     NUMBER_OF["DT_HALF"]: "float16", NUMBER_OF["DT_BFLOAT16"]: "bfloat16",
 }  # fmt: skip
-_LEAST_SHARE = 0.005  # of the multiply-adds, for a precision to be named
+_LEAST_SHARE = 0.005  # minimum fraction of the multiply-adds for a precision to be listed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assumptions:
-    """What was priced.
+    """Assumptions behind the price of a job.
 
     Attributes:
-        precision: of convolutions and matrix products, with its share of their FLOPs if there are
-            several.
-        optimizer: optimizer of its update, such as `momentum`; empty if the graph shows none.
-        batch_size_per_device: samples of a device in an iteration.
-        samples_per_epoch: of all devices together.
-        samples_from: where that number comes from.
+        precision: precision of convolutions and matrix products, with its share of their FLOPs if
+            there are several.
+        optimizer: name of the optimizer, such as `momentum`; empty if the graph has none.
+        batch_size_per_device: samples per device and iteration.
+        samples_per_epoch: samples of all devices together.
+        samples_from: source of that number.
     """
 
     precision: str
@@ -42,7 +42,7 @@ class Assumptions:
     samples_from: str
 
     def sentence(self) -> str:
-        """For a user."""
+        """The assumptions as text for users."""
         optimizer = self.optimizer or "unknown"
         return (
             f"assumed: products in {self.precision}; optimizer {optimizer}; batches of "
@@ -51,14 +51,14 @@ class Assumptions:
         )
 
     def to_json_dict(self) -> dict[str, Json]:
-        """As `--json` prints it."""
+        """The object that `--json` prints."""
         return to_dict(self)
 
 
 def assumptions_of(
     graph: OpGraph, *, batch_size: int, samples: int, samples_from: str
 ) -> Assumptions:
-    """What the price of an epoch of this graph rests on.
+    """The assumptions behind the price of an epoch of this graph.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -73,7 +73,7 @@ def assumptions_of(
 
 
 def precision_of(graph: OpGraph) -> str:
-    """Data types of convolutions and matrix products, the most used first.
+    """Data types of convolutions and matrix products, most used first.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.

@@ -1,9 +1,9 @@
-"""What an epoch takes and costs on each instance, and which to rent (sections V-A2, V-B2, V-C).
+"""Time and cost of an epoch on each instance, and a recommendation (sections V-A2, V-B2, V-C).
 
 Job, Instance, machines   -> simulated iteration -> Offer (epoch, cost) -> recommendation
 Profile of that instance  -> measured iteration  -> Offer
 
-Simulated iterations have no stalls of CPU or disk in them; measured ones have those of cached data.
+Simulated iterations exclude CPU and disk stalls; measured ones include those of cached data.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ __all__ = [
 ]
 
 _STEPS = 20
-_MOST_NAMED = 3  # instances that a recommendation advises against
+_MOST_NAMED = 3  # maximum number of instances that a recommendation advises against
 _SAME_SPEED, _TWICE = 1.05, 2.0  # ratios of times
-_WHOLE_PRICE = 100.0  # from here on without cents
+_WHOLE_PRICE = 100.0  # prices from here on are printed without cents
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """Training on an instance, or on several of a kind.
+    """Training on one instance, or on several of the same type.
 
     Attributes:
-        name: of the instance; `p3.8xlarge*2` is two of them.
-        devices: in all.
-        iteration_s: seconds of an iteration of all devices.
-        communication_pct: what exchange adds to it, in percent of an iteration on one device; None
-            if that is not known.
-        epoch_s: seconds of an epoch.
-        epoch_cost: of an epoch; None without a price.
-        per_hour: price of all machines; None without one.
+        name: name of the instance; `p3.8xlarge*2` is two of them.
+        devices: total number of devices.
+        iteration_s: iteration time of all devices, seconds.
+        communication_pct: communication stall, percent of an iteration on one device; None if
+            unknown.
+        epoch_s: time of an epoch, seconds.
+        epoch_cost: cost of an epoch; None without a price.
+        per_hour: price of all machines per hour; None without one.
         provenance: `simulated` or `measured`.
-        setting: that was simulated; empty if it was measured.
-        error: of the simulated iteration, on published runs like it; None if it was measured.
+        setting: the simulated setting; empty for a measurement.
+        error: error of the simulator on similar published runs; None for a measurement.
     """
 
     name: str
@@ -77,11 +77,11 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refused:
-    """An instance whose devices cannot run the job, or not as the simulator knows them.
+    """An instance that cannot run the job, or cannot be simulated.
 
     Attributes:
-        name: of the instance; `p3.8xlarge*2` is two of them.
-        reason: what the job needs, and what there is.
+        name: name of the instance; `p3.8xlarge*2` is two of them.
+        reason: the job's requirement, and what the instance offers.
     """
 
     name: str
@@ -91,12 +91,12 @@ class Refused:
 def refused_for_facts(
     instance: Instance, machines: int = 1, catalog: Catalog | None = None
 ) -> Refused | None:
-    """Why an instance cannot be simulated: facts that the catalogue lacks; None if it has all.
+    """Reason why an instance cannot be simulated (catalogue fields that are missing), or None.
 
     Args:
-        instance: to rent.
-        machines: how many of them.
-        catalog: devices and links; as installed by default.
+        instance: the instance.
+        machines: number of instances.
+        catalog: devices and links; the shipped catalogue by default.
     """
     known = catalog or shipped_hardware()
     missing = known.missing_for_simulation(known.device(instance.device))
@@ -112,13 +112,13 @@ def refused_for_facts(
 def refused_for_memory(
     least: LeastMemory, instance: Instance, machines: int = 1, catalog: Catalog | None = None
 ) -> Refused | None:
-    """Why a job does not fit on the devices of an instance; None if it may fit.
+    """Reason why a job does not fit in the memory of an instance's devices; None if it may fit.
 
     Args:
-        least: that the job needs on each device.
-        instance: to rent.
-        machines: how many of them.
-        catalog: devices and links; as installed by default.
+        least: minimum memory of the job on each device.
+        instance: the instance.
+        machines: number of instances.
+        catalog: devices and links; the shipped catalogue by default.
     """
     there = device_memory_bytes(instance, catalog)
     if least.total_bytes <= there:
@@ -133,15 +133,15 @@ def refused_for_memory(
 def refused_for_precision(
     precision: str, instance: Instance, machines: int = 1, catalog: Catalog | None = None
 ) -> Refused | None:
-    """Why the devices of an instance have no times in a precision; None if they have.
+    """Reason why a precision cannot be simulated on an instance's devices; None if it can.
 
-    PyTorch emulates bfloat16 on a device without the format, and no published run shows how slowly.
+    PyTorch emulates bfloat16 on devices without it; no published run gives the speed of that.
 
     Args:
-        precision: of convolutions and matrix products, as `precision_of` names it.
-        instance: to rent.
-        machines: how many of them.
-        catalog: devices and links; as installed by default.
+        precision: precision of convolutions and matrix products, as `precision_of` names it.
+        instance: the instance.
+        machines: number of instances.
+        catalog: devices and links; the shipped catalogue by default.
     """
     device = (catalog or shipped_hardware()).device(instance.device)
     if "bfloat16" not in precision or device.bf16_flops:
@@ -165,24 +165,25 @@ def simulated_offer(
     kind: JobKind | None = None,
     catalog: Catalog | None = None,
 ) -> Offer:
-    """An epoch on an instance that nobody here has.
+    """Simulated time and cost of an epoch on an instance.
 
-    A graph with unknown sizes or turns gets no price: each counts as 1, the time is too short.
+    A graph with unknown sizes or loop turns gets no price: each counts as 1, so its time is too
+    short.
 
     Args:
         job: the training job of one worker.
-        instance: to rent.
-        calibration: of the simulator.
-        batch_size: samples of a device in an iteration, as the graph has them.
-        samples: of an epoch.
-        machines: instances, joined by their network.
-        date: of the price; the newest by default.
-        kind: of the job, as `job_kind` finds it, if that was done before.
-        catalog: devices and links; as installed by default.
+        instance: the instance.
+        calibration: calibration of the simulator.
+        batch_size: samples per device and iteration, as in the graph.
+        samples: samples per epoch.
+        machines: number of instances, joined by their network.
+        date: date of the price; the newest by default.
+        kind: kind of the job; computed by `job_kind` by default.
+        catalog: devices and links; the shipped catalogue by default.
 
     Raises:
         ConfigError: numbers below 1, or machines without a network.
-        SettingError: a device or link that the simulator does not know.
+        SettingError: a device or link that is not in the catalogue.
     """
     check_whole("--batch-size", batch_size, 1)
     check_whole("--samples", samples, 1)
@@ -191,7 +192,7 @@ def simulated_offer(
     alone = device_alone(instance, catalog)
     one_s = simulate(job, alone, calibration, num_steps=_STEPS).iteration_time_s
     all_s = one_s
-    if setting.num_workers > 1:  # jitter aside, no exchange makes a step shorter
+    if setting.num_workers > 1:  # an exchange never shortens a step, except by jitter
         found = simulate(job, setting, calibration, num_steps=_STEPS)
         all_s = max(one_s, found.iteration_time_s)
     return _offer(
@@ -215,16 +216,16 @@ def measured_offer(
     samples: int | None = None,
     date: datetime.date | None = None,
 ) -> Offer:
-    """An epoch on an instance that was profiled: on cached data, or on synthetic data without.
+    """Time and cost of an epoch on a profiled instance: cached data, or synthetic data if missing.
 
     Args:
-        profile: taken on that instance.
-        instance: it was taken on.
-        samples: of an epoch; by default as many as the profiled script's loader has.
-        date: of the price.
+        profile: profile taken on that instance.
+        instance: the instance.
+        samples: samples per epoch; those of the profiled script's loader by default.
+        date: date of the price.
 
     Raises:
-        MeasureError: the profile has neither step 4 nor 2, or does not tell the epoch.
+        MeasureError: the profile has neither step 4 nor 2, or no length of an epoch.
     """
     times, stalls = profile.times, profile.stalls()
     step = next((step for step in (4, 2) if step in times), None)
@@ -289,7 +290,7 @@ def _named(instance: Instance, machines: int) -> str:
 
 
 def price_text(price: float) -> str:
-    """Dollars, without the sign: two digits after the point, or the first two that are not 0."""
+    """Dollars without the sign: two decimals, or the first two significant digits if smaller."""
     if price >= _WHOLE_PRICE:
         return f"{price:,.0f}"
     digits = 2 if price >= 1 or price <= 0 else 1 - math.floor(math.log10(price))
@@ -297,18 +298,18 @@ def price_text(price: float) -> str:
 
 
 def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> str:
-    """Which instance to rent: the cheapest, the fastest, and which cost more and are slower.
+    """The cheapest and the fastest instance, and those that cost more and are slower.
 
     Args:
-        offers: to choose from; those without a price do not count.
-        deadline_h: hours that an epoch may take.
+        offers: candidates; those without a price are ignored.
+        deadline_h: maximum time of an epoch, hours.
 
     Raises:
-        ConfigError: no offer has a price, or the deadline is not above 0.
+        ConfigError: no offer has a price, or the deadline is not positive.
     """
     priced = [(offer.epoch_cost, offer) for offer in offers if offer.epoch_cost is not None]
     if not priced:
-        raise ConfigError("no instance has a price; add one with --instances FILE.yaml")
+        raise ConfigError("no instance has a price; add one with --catalog FILE.toml")
     if deadline_h is not None:
         return _in_time(priced, deadline_h)
     _, cheapest = min(priced, key=_by_cost)
@@ -334,7 +335,7 @@ def recommendation(offers: Sequence[Offer], deadline_h: float | None = None) -> 
 
 
 def _in_time(priced: Sequence[tuple[float, Offer]], deadline_h: float) -> str:
-    """The cheapest within the deadline."""
+    """The cheapest offer within the deadline."""
     check_number("--deadline", deadline_h, above=0)
     in_time = [pair for pair in priced if pair[1].epoch_s <= deadline_h * HOUR_S]
     if not in_time:
@@ -352,9 +353,9 @@ def _by_cost(pair: tuple[float, Offer]) -> tuple[float, float]:
 
 
 def _beaten(pair: tuple[float, Offer], priced: Sequence[tuple[float, Offer]]) -> str | None:
-    """By which an instance is beaten: the cheapest that is as fast for less, or faster for no more.
+    """The cheapest offer that dominates this one: as fast for less, or faster for no more.
 
-    None if it is worth its price.
+    None if no offer dominates it.
     """
     cost, offer = pair
     better = [

@@ -1,10 +1,11 @@
-"""Where the time of distributed training goes: the stalls of Stash (Sharma et al., ICDCS 2023).
+"""Stall profiler for distributed training, after Stash (Sharma et al., ICDCS 2023).
 
     profile = driple.profiler.profile(build_model, build_dataset, batch_size=32, out="runs/stalls")
     profile.stalls()["interconnect"].pct
 
-`graph_of_step(model, inputs, loss)` reads a training step as a graph, for `simulated_offer` and the
-like. `batches(...)` marks what a script trains on, where that is no DataLoader of PyTorch.
+`graph_of_step(model, inputs, loss)` reads a training step as a graph, for example for
+`simulated_offer`. `batches(...)` marks the training data of a script that does not use a PyTorch
+DataLoader.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _Batch = TypeVar("_Batch")
 
 
 def batches(source: Iterable[_Batch]) -> Iterable[_Batch]:
-    """The source itself; under `driple profile run`, a source whose iterations are timed.
+    """Mark a source of batches; under `driple profile run` its iterations are timed.
 
     Args:
-        source: gives the batches of one pass; it must be iterable more than once, since a profile
-            may need more iterations than one pass has.
+        source: iterable of the batches of one pass; it must be iterable more than once, since a
+            profile may need more iterations than one pass has.
     """
     import sys
 

@@ -36,27 +36,27 @@ def profile(
     """Profile synchronous data-parallel training of a model on a data set.
 
     Args:
-        build_model: gives a `torch.nn.Module`; a function at the top of a module or script, since
-            other processes call it.
-        build_dataset: gives a `torch.utils.data.Dataset` of (input, label); likewise.
-        batch_size: samples of each process in an iteration.
-        out: folder of the profile; continued if it is there.
-        loss: of outputs and labels; likewise, and cross entropy if there is none.
-        workers: processes that load data, for each process that trains.
-        processes: devices; by default this machine's GPUs, or two of its CPUs.
-        network_bits_per_s: rate of the links between namespaces that stand in for machines.
+        build_model: returns a `torch.nn.Module`; a function at the top level of a module or script,
+            since other processes call it.
+        build_dataset: returns a `torch.utils.data.Dataset` of (input, label); likewise top-level.
+        batch_size: samples per process and iteration.
+        out: folder of the profile; an existing profile is continued.
+        loss: loss function of outputs and labels, likewise top-level; cross entropy by default.
+        workers: data-loading processes per training process.
+        processes: number of devices; by default this machine's GPUs, or two of its CPUs.
+        network_bits_per_s: rate of the links between namespaces that emulate machines.
         data: files or folders that the data set reads.
-        steps: numbers of the steps wanted.
-        iterations: timed in a launch.
-        warmup: iterations before them.
+        steps: numbers of the steps to run.
+        iterations: timed iterations per launch.
+        warmup: warm-up iterations per launch.
         repeats: launches of each step.
-        tries: of a launch that other programs or machines disturb.
-        timeout_s: of a launch.
-        progress: called before each launch with what is done, launches done, launches in all.
+        tries: maximum tries of a launch that other programs or machines disturb.
+        timeout_s: launch timeout, seconds.
+        progress: called before each launch with a description, launches done, total launches.
 
     Raises:
-        ConfigError: a function that other processes cannot find, or an option that makes no sense.
-        MeasureError: training crashed, hung or cannot be profiled; what is finished is kept.
+        ConfigError: a function that other processes cannot import, or an invalid option.
+        MeasureError: training crashed, hung or cannot be profiled; finished launches are kept.
     """
     command = [
         "-m", "driple.profiler.train",

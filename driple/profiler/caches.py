@@ -1,7 +1,7 @@
-"""The file system's caches: cleared before step 3, by the means at hand (section II-B).
+"""Clear the file system's caches before step 3 (section II-B).
 
-drop_caches      clears all of the machine's; needs root and a kernel that lets it
-fadvise          asks the kernel to forget the data files, one by one; needs no permission
+drop_caches      clears all caches of the machine; needs root, and a kernel that permits it
+fadvise          asks the kernel to drop the cached pages of each data file; needs no permission
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ _ALL = "3\n"  # page cache, directory entries and inodes
 
 
 def check_data(data: Sequence[Path]) -> None:
-    """Raise ConfigError if what shall be cleared is not there."""
+    """Raise ConfigError if a file or folder to clear does not exist."""
     for place in data:
         if not place.exists():
-            raise ConfigError(f"--reads {place} is not there; give the files that the script reads")
+            raise ConfigError(
+                f"--set reads={place} is not there; give the files that the script reads"
+            )
 
 
 def data_files(data: Sequence[Path]) -> Iterator[Path]:
@@ -36,26 +38,26 @@ def data_files(data: Sequence[Path]) -> Iterator[Path]:
 
 
 def choose_clearer(data: Sequence[Path]) -> str:
-    """How caches can be cleared here.
+    """The function that clears caches on this machine.
 
     Args:
         data: files, or folders of files, that the script reads.
 
     Raises:
-        MeasureError: nothing is permitted.
+        MeasureError: no method is permitted.
     """
     if os.access(_DROP, os.W_OK):
         try:
             drop_caches(data)
-        except MeasureError:  # a container may show the file and refuse the writing
+        except MeasureError:  # a container may have the file and refuse to write it
             pass
         else:
             return "drop_caches"
     if data:
         return "fadvise"
     raise MeasureError(
-        "clearing all caches is not permitted here; name the data files with --reads, so that "
-        "they can be cleared one by one"
+        "clearing all caches is not permitted here; name the data files with --set reads=PATH, so "
+        "that they can be cleared one by one"
     )
 
 
@@ -65,7 +67,7 @@ def drop_caches(_: Sequence[Path]) -> None:
     Raises:
         MeasureError: the kernel refuses.
     """
-    os.sync()  # what was not written yet cannot be dropped
+    os.sync()  # dirty pages cannot be dropped
     try:
         _DROP.write_text(_ALL)
     except OSError as error:
@@ -73,7 +75,7 @@ def drop_caches(_: Sequence[Path]) -> None:
 
 
 def fadvise(data: Sequence[Path]) -> None:
-    """Have the kernel forget these files.
+    """Ask the kernel to drop the cached pages of these files.
 
     Raises:
         MeasureError: a file cannot be opened.
@@ -84,8 +86,8 @@ def fadvise(data: Sequence[Path]) -> None:
             descriptor = os.open(file, os.O_RDONLY)
         except OSError as error:
             raise MeasureError(
-                f"cannot clear {file} from the cache: {error.strerror}; --reads must name files "
-                "that can be read"
+                f"cannot clear {file} from the cache: {error.strerror}; --set reads must name "
+                "files that can be read"
             ) from error
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,9 +1,9 @@
-"""Time that the exchange of gradients adds to a step: T = L (tau + G / (L B)) (section VI-A).
+"""Communication stall of a step: T = L (tau + G / (L B)) (section VI-A).
 
-gradients, when each is ready -> buckets as DistributedDataParallel makes them
-buckets, Channel (tau, B), workers -> one after another, hidden by the backward pass or not -> stall
+gradients with their ready times   -> buckets of DistributedDataParallel
+buckets, Channel (tau, B), workers -> sequential transfers, overlapped or not -> stall
 
-L gradients of G bytes in all cross a link of latency tau and rate B. Without buckets and without
+L gradients with a total of G bytes cross a link of latency tau and rate B. Without buckets and
 overlap the stall is the paper's T.
 """
 
@@ -15,6 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from driple.catalog import Link
 from driple.checks import check_choice, check_number
 from driple.comm.ring import RingSpec, passing
 from driple.errors import ConfigError
@@ -30,7 +31,7 @@ LatencyPer = Literal["gradient", "bucket"]
 LATENCIES: tuple[str, ...] = get_args(LatencyPer)
 
 MIB = 2.0**20
-# DistributedDataParallel of PyTorch: the first bucket is small, so that sending begins early.
+# PyTorch's DistributedDataParallel keeps the first bucket small, so that sending starts early.
 FIRST_BUCKET_MIB, BUCKET_MIB = 1.0, 25.0
 
 
@@ -39,9 +40,9 @@ class Gradients:
     """The gradients of a training step on one device.
 
     Attributes:
-        nbytes: shape [n], in the order in which they are ready.
-        ready_s: shape [n], seconds since the step began.
-        end_s: when the backward pass is over, seconds since the step began.
+        nbytes: shape [n], bytes of each, in order of readiness.
+        ready_s: shape [n], seconds since the start of the step.
+        end_s: end of the backward pass, seconds since the start of the step.
     """
 
     nbytes: FloatArray
@@ -50,14 +51,14 @@ class Gradients:
 
     @classmethod
     def measured(cls, found: SeenGradients, iteration_s: float) -> Gradients:
-        """From a profile: one iteration with hooks, put on the mean iteration's length.
+        """Gradients of a profile: one iteration with hooks, scaled to the mean iteration time.
 
         Args:
             found: as `Profile.gradients` gives it.
-            iteration_s: mean seconds of step 1.
+            iteration_s: mean iteration time of step 1, seconds.
 
         Raises:
-            ConfigError: it holds none.
+            ConfigError: the profile has no gradients.
         """
         if not found.nbytes:
             raise ConfigError("the profile saw no gradients in step 1; run step 1 again")
@@ -71,12 +72,12 @@ class Gradients:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Buckets:
-    """Gradients that travel together.
+    """Buckets of gradients.
 
     Attributes:
-        nbytes: shape [k].
-        count: shape [k], gradients in each.
-        ready_s: shape [k], when the last of each is ready.
+        nbytes: shape [k], bytes of each bucket.
+        count: shape [k], number of gradients in each.
+        ready_s: shape [k], time at which the last gradient of each is ready, seconds.
     """
 
     nbytes: FloatArray
@@ -86,15 +87,15 @@ class Buckets:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Channel:
-    """What a link does to an exchange.
+    """Latency and rate of a link in an exchange.
 
     Attributes:
-        name: of the link, as in the catalogue or chosen by the user.
-        latency_s: tau.
-        bytes_per_s: B, of one direction.
-        latency_per: what costs the latency: each gradient, as in the paper, or each bucket.
-        overlap: whether the exchange goes on while the device computes. On CPU devices the same
-            cores do both.
+        name: name of the link, as in the catalogue or chosen by the user.
+        latency_s: tau, seconds.
+        bytes_per_s: B, rate of one direction.
+        latency_per: unit that pays the latency: each gradient, as in the paper, or each bucket.
+        overlap: whether the exchange overlaps the computation. On CPU devices the same cores do
+            both.
     """
 
     name: str
@@ -114,16 +115,16 @@ class Channel:
 
 
 def paper_time(num_gradients: int, nbytes: float, latency_s: float, bytes_per_s: float) -> float:
-    """Seconds to transfer gradients one by one (section VI-A): T = L (tau + G / (L B))."""
+    """Transfer time of gradients one by one, seconds (section VI-A): T = L (tau + G / (L B))."""
     return num_gradients * (latency_s + nbytes / (num_gradients * bytes_per_s))
 
 
 def bucketed(
     gradients: Gradients, *, first_mib: float = FIRST_BUCKET_MIB, most_mib: float = BUCKET_MIB
 ) -> Buckets:
-    """Put gradients into buckets in the order in which they are ready.
+    """Put gradients into buckets in order of readiness.
 
-    A bucket is closed by the gradient that fills it, so it may be larger than its limit.
+    The gradient that fills a bucket belongs to it, so a bucket may exceed its limit.
     """
     limits = (first_mib * MIB, most_mib * MIB)
     ends: list[int] = []
@@ -147,10 +148,10 @@ def bucketed(
 def communication_stall(
     gradients: Gradients, buckets: Buckets, channel: Channel, workers: int
 ) -> float:
-    """Seconds by which the exchange makes a step longer.
+    """Communication stall: time that the exchange adds to a step, seconds.
 
-    Every byte passes 2 (workers - 1) / workers times through a worker's link, as in a ring; with
-    two workers that is the paper's G / B.
+    Every byte crosses a worker's link 2 (workers - 1) / workers times, as in a ring; with two
+    workers that is the paper's G / B.
     """
     if workers < 2:
         return 0.0
@@ -165,7 +166,7 @@ def communication_stall(
 
 
 def gradients_of_job(job: PreparedJob, device: CalibratedDevice) -> Gradients:
-    """The gradients of a TensorFlow graph, with the times that the simulator gives its ops.
+    """Gradients of a TensorFlow graph, with ready times from the simulated op times.
 
     Raises:
         ConfigError: the graph sends no gradients.
@@ -188,11 +189,11 @@ def gradients_of_job(job: PreparedJob, device: CalibratedDevice) -> Gradients:
     )
 
 
-def calibrated_channel(
-    name: str, bytes_per_s: float, workers: int, calibration: Calibration
-) -> Channel:
-    """A link that nobody fitted: what published rings reached of it (study simulation)."""
-    link = calibration.link(name)
+def calibrated_channel(link: Link, workers: int, calibration: Calibration) -> Channel:
+    """Channel of a link without a fit: the efficiency of published rings (study simulation)."""
+    reached = calibration.link(link)
     return Channel(
-        name=name, latency_s=link.tensor_s, bytes_per_s=bytes_per_s * link.effective_share(workers)
+        name=link.name,
+        latency_s=reached.tensor_s,
+        bytes_per_s=link.bytes_per_s * reached.effective_share(workers),
     )

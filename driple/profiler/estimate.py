@@ -1,9 +1,9 @@
-"""From seconds of the steps to stalls, with their intervals and what to think of them.
+"""Stalls with intervals and warnings, from the iteration times of the steps.
 
-seconds of an iteration, by step and repetition -> differences of a repetition -> mean, interval
+iteration times by step and repetition -> differences within a repetition -> mean, interval
 
-Steps of one repetition run one after another, so a slow drift of the machine's speed is in both of
-a difference, and cancels.
+The steps of one repetition run one after another, so a slow drift of the machine's speed affects
+both terms of a difference and cancels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driple.profiler.steps import DIFFERENCES, Difference
 
 __all__ = ["Stall", "Times", "stalls_of", "warnings_of"]
 
-# Seconds of an iteration by number of the step, then by repetition.
+# Iteration times in seconds, by step number, then by repetition.
 Times = Mapping[int, Mapping[int, float]]
 
 _CONFIDENCE = 0.95
@@ -28,15 +28,15 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stall:
-    """Time that an iteration waits for one thing.
+    """One stall: the time per iteration spent waiting for one resource.
 
     Attributes:
         name: interconnect, network, prep or fetch.
-        seconds: of an iteration, mean over repetitions; below zero if the steps came out so.
+        seconds: stall per iteration, mean over repetitions; may be negative through noise.
         interval_s: 95 % interval of the mean (Student's t); None with one repetition.
-        pct: of the base step's time, as the paper relates it.
+        pct: stall in percent of the base step's time, as in the paper.
         base_step: number of that step.
-        repeats: repetitions in which both steps were measured.
+        repeats: number of repetitions in which both steps were measured.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Stall:
 
     @property
     def in_noise(self) -> bool:
-        """Whether it may as well be zero."""
+        """Whether the interval contains zero."""
         return self.interval_s is not None and self.interval_s[0] <= 0 <= self.interval_s[1]
 
     def to_dict(self, batches_per_epoch: int | None) -> dict[str, Json]:
-        """As JSON holds it."""
+        """The stall as plain values for JSON."""
         return {
             "seconds": self.seconds,
             "interval_s": None if self.interval_s is None else list(self.interval_s),
@@ -65,7 +65,7 @@ class Stall:
 
 
 def stalls_of(times: Times) -> dict[str, Stall]:
-    """Every stall whose two steps were measured together at least once, by its name.
+    """Every stall whose two steps were measured in at least one repetition, by name.
 
     Raises:
         MissingExtraError: scipy, which intervals need, is not installed.
@@ -93,7 +93,7 @@ def _stall(difference: Difference, times: Times) -> Stall | None:
 
 
 def _interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float] | None:
-    """95 % interval of the mean of a few values with an unknown deviation."""
+    """95 % interval of the mean of a few values (Student's t)."""
     if len(values) < 2:
         return None
     try:
@@ -108,20 +108,20 @@ def _interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, flo
 
 
 def warnings_of(stalls: Mapping[str, Stall]) -> list[str]:
-    """What a reader must know before believing the figures, one line each."""
+    """Warnings about the reliability of the figures, one line each."""
     lines = []
     for name, stall in stalls.items():
         if stall.interval_s is None:
             lines.append(
                 f"{name} stall comes from one repetition and has no interval; measure it again "
-                "with driple profile run --repeats 3"
+                "with driple profile run --set repeats=3"
             )
         elif stall.in_noise:
             low, high = (1e3 * value for value in stall.interval_s)
             lines.append(
                 f"{name} stall is within the noise (95 % interval {low:.1f} to {high:.1f} ms of an "
-                "iteration): it may be zero; measure longer with driple profile run --repeats 5 "
-                "--set iterations=30, and keep the machine quiet"
+                "iteration): it may be zero; measure longer with driple profile run "
+                "--set repeats=5 --set iterations=30, and keep the machine quiet"
             )
         elif stall.seconds < 0:
             lines.append(

@@ -1,9 +1,9 @@
-"""When each gradient of a training step is ready, seen in one iteration of the warm-up.
+"""Ready times of the gradients of a training step, recorded in one warm-up iteration.
 
     request for a batch -> forward -> backward: gradient, gradient, ... -> optimizer step
 
-DistributedDataParallel sends gradients while the backward pass goes on; how much of that is hidden
-depends on when they are ready. On GPUs events are recorded in the stream, since the host is ahead.
+DistributedDataParallel sends gradients during the backward pass; the overlap depends on the ready
+times. On GPUs the times come from events in the stream, since the host runs ahead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["GradientTimer"]
 
 
 class GradientTimer:
-    """Notes sizes of gradients and when they are ready, once, and then costs nothing."""
+    """Records sizes and ready times of gradients once, without later overhead."""
 
     def __init__(self) -> None:
         self._events: list[tuple[int, Any]] = []
@@ -30,12 +30,12 @@ class GradientTimer:
         self._numels: dict[int, int] = {}
 
     def begin(self) -> None:
-        """An iteration begins."""
+        """Start an iteration."""
         if self._state == "ready":
             self._state, self._begin = "timing", _mark()
 
     def stepped(self, optimizer: torch.optim.Optimizer) -> None:
-        """An optimizer took a step: hooks are set after the first, and removed after the second."""
+        """Handle an optimizer step: hooks are set after the first, and removed after the second."""
         if self._state == "idle":
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -57,7 +57,7 @@ class GradientTimer:
             self._events.append((gradient.numel() * gradient.element_size(), _mark()))
 
     def seen(self) -> SeenGradients | None:
-        """Bytes of each gradient and when it was ready, in that order; None if none was seen."""
+        """Bytes and ready time of each gradient, in that order of time; None without any."""
         if self._state != "over" or not self._events:
             return None
         if torch.cuda.is_available():

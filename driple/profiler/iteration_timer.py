@@ -1,11 +1,12 @@
-"""Times the iterations of an unchanged training script from inside its process.
+"""Time the iterations of an unmodified training script from inside its process.
 
     for batch in DataLoader -> request | wait | compute | request ...   -> seconds per iteration
 
-The script's own loader is watched: an iteration goes from one request for a batch to the next. A
-loader trains if the optimizer steps while its batches are used. In synthetic steps the loader reads
-one batch, keeps it on the device and gives it again and again, so that nothing but the device and
-the exchange of gradients takes time (section IV-B). When enough was timed the process ends.
+The timer wraps the script's own loader: an iteration lasts from one request for a batch to the
+next. A loader is the training loader if an optimizer steps while its batches are in use. In
+synthetic steps the loader reads one batch, keeps it on the device and returns it repeatedly, so
+that only computation and gradient exchange take time (section IV-B). The process ends after the
+requested iterations.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from driple.profiler.profile_records import RankResult
 
 __all__ = ["REFUSED", "Meter", "active_meter"]
 
-REFUSED = 3  # exit status of a process that wrote down why it cannot be measured
+REFUSED = 3  # exit status of a process that recorded why it cannot be measured
 
-# What a loader must not do where one batch is all that is read.
+# DataLoader options for reading a single batch: no processes, no prefetching, no pinning.
 _PLAIN = {
     "num_workers": 0,
     "prefetch_factor": None,
@@ -48,12 +49,12 @@ _active: list[Meter] = []
 
 
 def active_meter() -> Meter | None:
-    """The meter of this process, if a profile is being taken."""
+    """The timer of this process, if it is being profiled."""
     return _active[-1] if _active else None
 
 
 class _Pass:
-    """One use of a loader by the script."""
+    """One pass of the script over a loader."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -61,16 +62,16 @@ class _Pass:
 
 
 class Meter:
-    """Watches loaders and optimizers of this process, and ends it when enough was timed.
+    """Wraps the loaders and optimizers of this process, and ends it after the timed iterations.
 
     Args:
-        out: file for what was measured.
-        synthetic: give one batch again and again.
-        warmup: iterations that are not timed.
-        iterations: iterations that are.
-        world_size: processes that were asked for.
-        time_gradients: note when each gradient is ready, in one iteration of the warm-up.
-        clock: seconds, only their differences matter.
+        out: file for the measurements.
+        synthetic: return one batch repeatedly.
+        warmup: number of iterations before the timed ones.
+        iterations: number of timed iterations.
+        world_size: expected number of processes.
+        time_gradients: record the ready time of each gradient in one warm-up iteration.
+        clock: monotonic clock, seconds.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Meter:
         self._gradients = GradientTimer() if time_gradients else None
         self._current: _Pass | None = None
         self._last_s = 0.0
-        self._done = 0  # iterations of the warm-up that are over
+        self._done = 0  # warm-up iterations done
         self._durations: list[float] = []
         self._batch_size: int | None = None
         self._has_batch = False
@@ -98,7 +99,7 @@ class Meter:
         self._ddp_mib: float | None = None
 
     def install(self) -> None:
-        """Watch every loader, optimizer and DistributedDataParallel of this process."""
+        """Wrap every loader, optimizer and DistributedDataParallel of this process."""
         _active.append(self)
         original_iter = DataLoader.__iter__
         original_init = DataLoader.__init__
@@ -125,11 +126,11 @@ class Meter:
         register_optimizer_step_post_hook(self.stepped)
 
     def watch(self, loader: Any, batches: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-        """The loader's batches without end, one after another, each timed.
+        """Endless iterator over the loader's batches that times each iteration.
 
         Args:
-            loader: what the script iterates over.
-            batches: gives one pass over its data.
+            loader: the object that the script iterates over.
+            batches: returns one pass over its data.
         """
         this = _Pass(loader)
         self._requested(this)
@@ -148,10 +149,10 @@ class Meter:
             if not given:
                 self._refuse(_no_batch(loader))
             if not self._synthetic and not this.trains:
-                return  # a loader that no optimizer steps for ends as usual
+                return  # a loader without optimizer steps ends as usual
 
     def _requested(self, this: _Pass) -> None:
-        """The script asks for a batch: an iteration is over, and the next begins."""
+        """Handle a request for a batch: end the current iteration and start the next."""
         if self._current is this and this.trains:
             self._finish_iteration()
         if self._done == self._warmup and not self._durations:
@@ -176,7 +177,7 @@ class Meter:
             self._batch_size, self._has_batch = _rows(batch), True
 
     def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """An optimizer took a step: the loader in use trains."""
+        """Handle an optimizer step: the loader in use is a training loader."""
         if self._gradients is not None:
             self._gradients.stepped(optimizer)
         this = self._current
@@ -187,7 +188,7 @@ class Meter:
         self._describe(this.loader)
 
     def _check_processes(self) -> None:
-        """Refuse another number of processes than asked."""
+        """Raise MeasureError if the number of processes differs from the expected one."""
         found = distributed.get_world_size() if distributed.is_initialized() else 1
         if found != self._world_size:
             self._refuse(
@@ -197,9 +198,9 @@ class Meter:
             )
 
     def _describe(self, loader: Any) -> None:
-        """Facts of the loader that trains.
+        """Properties of the training loader.
 
-        A wrapped iterable of another kind has no length and no batch size.
+        A wrapped iterable that is no DataLoader has no length and no batch size.
         """
         size, sampler = getattr(loader, "batch_size", None), getattr(loader, "sampler", None)
         try:
@@ -212,7 +213,7 @@ class Meter:
         self._batches_per_epoch = per_epoch
 
     def _finish(self) -> NoReturn:
-        """Write down what was measured, when all processes are here, and end."""
+        """Synchronise all processes, write the measurements, and end the process."""
         if distributed.is_initialized():
             distributed.barrier()
         result = RankResult(
@@ -234,7 +235,7 @@ class Meter:
         raise SystemExit(REFUSED)
 
     def _own_seconds(self) -> float:
-        """Seconds that watching adds to an iteration, from empty iterations of a twin."""
+        """Overhead of the timer per iteration, seconds, from empty iterations of a second timer."""
         twin = Meter(
             self._out,
             synthetic=False,
@@ -245,7 +246,7 @@ class Meter:
         )
         batches = twin.watch(None, lambda: [None] * _EMPTY_ROUNDS)
         next(batches)
-        if twin._current is not None:  # its own pass, just begun
+        if twin._current is not None:  # its own pass, just started
             twin._current.trains = True
         begin_s = self._clock()
         for _ in range(_EMPTY_ROUNDS - 1):
@@ -255,7 +256,7 @@ class Meter:
 
 
 def _replace(kind: type, method: str, function: Callable[..., Any]) -> None:
-    """Put a method into a class, for the rest of this process."""
+    """Replace a method of a class for the rest of this process."""
     setattr(kind, method, function)
 
 
@@ -278,7 +279,7 @@ def _on_device(batch: Any) -> Any:
 
 
 def _rows(batch: Any) -> int | None:
-    """Rows of the first tensor of a batch."""
+    """Number of rows of the first tensor of a batch."""
     if isinstance(batch, torch.Tensor):
         return int(batch.shape[0]) if batch.dim() else None
     values = batch.values() if isinstance(batch, dict) else batch

@@ -1,6 +1,6 @@
-"""One launch of a training script: its processes are started, watched and ended.
+"""One launch of a training script: start, monitor and end its processes.
 
-Launch (how many processes, where, which data) -> worker processes -> what each rank measured
+Launch (number of processes, machines, data) -> worker processes -> measurements of each rank
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from driple.storedfiles import read_json
 __all__ = ["Launch", "Place", "cores_of_devices", "run_launch"]
 
 _POLL_S = 0.05
-_SETTLE_S = 0.3  # the others of a process that ended badly may tell more
+_SETTLE_S = 0.3  # wait after a failure: other ranks may report the cause
 _TORCHRUN = ("TORCHELASTIC_", "GROUP_", "ROLE_")
-_GRACE_S = 5.0  # between asking a process to end and ending it
+_GRACE_S = 5.0  # between SIGTERM and SIGKILL
 _LOG_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A machine of a launch, or a network namespace that stands in for one.
+    """A machine of a launch, or a network namespace that emulates one.
 
     Attributes:
-        processes: that run there.
-        prefix: words before the command, which bring it there.
-        environment: variables that it needs there.
+        processes: number of processes that run there.
+        prefix: command prefix that enters it.
+        environment: environment variables for it.
     """
 
     processes: int
@@ -49,17 +49,17 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """What to run.
+    """Configuration of one launch.
 
     Attributes:
         command: the script and its arguments; `-m MODULE ...` is a module.
-        step: of the profile.
-        plan: how long.
-        places: of the processes that this machine starts.
-        master: address and port at which all processes meet.
-        first_rank: of this machine's processes.
-        world_size: processes of all machines.
-        cores: core numbers of each device; None leaves that to the system.
+        step: step of the profile.
+        plan: number of processes and iterations.
+        places: machines or namespaces of the processes that this machine starts.
+        master: address and port of the rendezvous.
+        first_rank: first rank of this machine.
+        world_size: number of processes of all machines.
+        cores: core numbers of each device; None leaves the placement to the system.
     """
 
     command: tuple[str, ...]
@@ -73,7 +73,7 @@ class Launch:
 
     @property
     def title(self) -> str:
-        """For messages."""
+        """Description for messages."""
         return f"step {self.step.number} ({self.step.title})"
 
     def job(self, folder: Path) -> WorkerJob:
@@ -91,7 +91,7 @@ class Launch:
 
 
 def cores_of_devices(processes: int) -> tuple[tuple[int, ...], ...] | None:
-    """Cores of each CPU device: as many for each, none shared; None if there are too few."""
+    """Disjoint sets of cores of equal size, one per CPU device; None if there are too few cores."""
     mine = sorted(os.sched_getaffinity(0))
     each = len(mine) // processes
     if not each:
@@ -103,15 +103,15 @@ def run_launch(launch: Launch, folder: Path) -> list[RankResult]:
     """Run the processes of this machine until all have measured.
 
     Args:
-        launch: what to run.
-        folder: for the job, the logs and the results; made anew.
+        launch: configuration of the launch.
+        folder: folder for the job, the logs and the results; emptied first.
 
     Returns:
-        What each of this machine's ranks wrote down, in their order.
+        Measurements of this machine's ranks, in order.
 
     Raises:
-        MeasureError: a process crashed, ended too early, refused the script, or all together took
-            too long; the message names the step and the log.
+        MeasureError: a process crashed, ended too early or refused the script, or the launch timed
+            out; the message names the step and the log.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -131,9 +131,9 @@ def run_launch(launch: Launch, folder: Path) -> list[RankResult]:
 
 
 def _environment(launch: Launch, place: Place, *, rank: int, local: int) -> dict[str, str]:
-    """What torchrun would give the process, and as many threads as its device has cores.
+    """The environment that torchrun would set, and one thread per core of the device.
 
-    What torchrun gave to this process itself, where it was started so, is not for the script.
+    Variables that torchrun set for this process itself are removed.
     """
     threads = 1 if launch.cores is None else len(launch.cores[0])
     master, port = launch.master
@@ -169,14 +169,14 @@ def _start(
             stdout=log,
             stderr=subprocess.STDOUT,
             env=dict(environment),
-            start_new_session=True,  # its loaders' processes end with it
+            start_new_session=True,  # its data-loading processes end with it
         )  # fmt: skip
 
 
 def _wait(
     launch: Launch, started: Sequence[tuple[int, subprocess.Popen[bytes]]], folder: Path
 ) -> None:
-    """Return when all processes ended well; raise as soon as one did not."""
+    """Return when all processes have succeeded; raise as soon as one fails."""
     give_up = time.monotonic() + launch.plan.timeout_s
     while True:
         states = [(rank, process.poll()) for rank, process in started]
@@ -202,12 +202,12 @@ def _result_file(folder: Path, rank: int) -> Path:
 
 
 def _failed(folder: Path, rank: int, status: int | None) -> bool:
-    """Whether a process ended, and not because it had measured."""
+    """Whether a process ended without success."""
     return status is not None and (status != 0 or not _result_file(folder, rank).exists())
 
 
 def _why(launch: Launch, folder: Path, rank: int, status: int) -> str:
-    """One line on a process that ended without a measurement."""
+    """One line with the reason why a process failed."""
     result, log = _result_file(folder, rank), folder / f"rank{rank}.log"
     if result.exists():
         refused = json.loads(result.read_text(encoding="utf-8")).get("error")
@@ -240,7 +240,7 @@ def _result(launch: Launch, folder: Path, rank: int) -> RankResult:
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End what still runs, with all that it started."""
+    """End the remaining processes and their children."""
     for ask in (signal.SIGTERM, signal.SIGKILL):
         for process in processes:
             with contextlib.suppress(ProcessLookupError):

@@ -1,9 +1,10 @@
-"""Channels fitted to measured stalls, and how far they are from models that were left out.
+"""Channels fitted to measured stalls, with leave-one-model-out errors.
 
 Profile, Profile, ... -> Observation (gradients, stall) of each link -> Channel, left-out errors
 
-Four forms are tried on each link: a latency for every gradient or for every bucket, hidden by the
-backward pass or not. The one with the smallest error on left-out models is kept; all are told.
+Four forms are fitted for each link: latency per gradient or per bucket, overlapped with the
+backward pass or not. The form with the smallest leave-one-out error is used; the errors of all are
+reported.
 """
 
 from __future__ import annotations
@@ -41,28 +42,28 @@ __all__ = ["LinkFit", "Observation", "fit_channel", "observations_of", "read_cha
 FloatArray = npt.NDArray[np.float64]
 
 FORMAT = 1
-_LEAST_MODELS = 3  # one can be left out of as many, and two numbers still be fitted
-_RELATIVE = 0.1  # deviation of a stall that the model cannot follow
-_OF_STEP = 0.01  # and of the step
-# Latency in seconds, bytes/s: where fits begin, and how far they go. Where the overlap hides all
-# the slope is zero; slow links to begin with avoid that.
+_LEAST_MODELS = 3  # minimum for leaving one out and fitting two parameters to the rest
+_RELATIVE = 0.1  # relative deviation of a stall that the model cannot explain
+_OF_STEP = 0.01  # the same relative to the step
+# Latency in seconds, bytes/s: start values and bounds of the fits. Start values are slow links,
+# since the gradient is zero where the overlap hides the whole exchange.
 _STARTS = ((1e-3, 1e7), (1e-3, 1e9), (1e-5, 1e7), (1e-5, 1e9))
 _LEAST, _MOST = (1e-8, 1e5), (1.0, 1e12)
-_INSIDE = 1e-3  # of the logarithms: a start must not lie on a bound
+_INSIDE = 1e-3  # of the logarithms: a start value must not lie on a bound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """A stall of one model on one link.
+    """Measured stall of one model on one link.
 
     Attributes:
-        model: that was trained, as the profile's command names it.
+        model: name of the model, as in the profile's command.
         link: name of the link.
-        gradients: of a step.
-        buckets: that DDP made of them.
-        workers: that exchanged them.
-        stall_s: seconds that the exchange added to a step.
-        step_s: seconds of a step on one device.
+        gradients: gradients of a step.
+        buckets: DDP's buckets of them.
+        workers: number of workers.
+        stall_s: time that the exchange added to a step, seconds.
+        step_s: step time on one device, seconds.
     """
 
     model: str
@@ -74,18 +75,18 @@ class Observation:
     step_s: float
 
     def predicted_s(self, channel: Channel) -> float:
-        """The stall on a channel."""
+        """Predicted stall on a channel, seconds."""
         return communication_stall(self.gradients, self.buckets, channel, self.workers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkFit:
-    """What was fitted to a link.
+    """Result of a fit to one link.
 
     Attributes:
-        channel: fitted to all models.
+        channel: fit to all models.
         left_out: stall of each model, measured and predicted by a fit without it, seconds.
-        errors_pct: median error of the left-out stalls, for each form that was tried.
+        errors_pct: median leave-one-out error of each form.
     """
 
     channel: Channel
@@ -94,20 +95,20 @@ class LinkFit:
 
     @property
     def error_pct(self) -> float:
-        """Median error of the left-out stalls."""
+        """Median leave-one-out error of the selected form."""
         return self.errors_pct[_form(self.channel)]
 
 
 def observations_of(profile: StallProfile, model: str, interconnect: str) -> list[Observation]:
-    """The stalls of communication in a profile.
+    """The communication stalls in a profile.
 
     Args:
-        profile: with steps 1 and 2, or 1 and 5.
-        model: its name.
-        interconnect: name of what joins the devices of a machine.
+        profile: a profile with steps 1 and 2, or 1 and 5.
+        model: name of its model.
+        interconnect: name of the link between the devices of a machine.
 
     Raises:
-        ConfigError: it has no step 1, or saw no gradients in it.
+        ConfigError: the profile has no step 1, or no gradients in it.
     """
     times, found = profile.times, profile.gradients
     if 1 not in times or found is None:
@@ -141,7 +142,7 @@ def observations_of(profile: StallProfile, model: str, interconnect: str) -> lis
 
 
 def fit_channel(seen: Sequence[Observation]) -> LinkFit:
-    """Fit latency and rate of the link that all these are of.
+    """Fit latency and rate of one link to its observations.
 
     Raises:
         ConfigError: fewer than three models.
@@ -176,7 +177,7 @@ def _left_out(
 ) -> dict[str, tuple[float, float]]:
     """Measured and predicted stall of each model, by a fit to all others.
 
-    Such a fit is near the one to all, and begins there.
+    Each fit starts from the fit to all models.
     """
     found = {}
     start = [(fitted.latency_s, fitted.bytes_per_s)]
@@ -193,7 +194,7 @@ def _left_out(
 def _fit(
     form: Channel, seen: Sequence[Observation], starts: Sequence[tuple[float, float]]
 ) -> Channel:
-    """The form with the latency and rate that fit best, of those found from some starts."""
+    """The form with the best latency and rate over several start values."""
     measured = np.array([item.stall_s for item in seen])
     steps = np.array([item.step_s for item in seen])
     scale = _RELATIVE * np.abs(measured) + _OF_STEP * steps
@@ -223,13 +224,13 @@ def _fit(
 
 
 def _median_error(pairs: Mapping[str, tuple[float, float]]) -> float:
-    """In percent of the measured stall."""
+    """Median error in percent of the measured stall."""
     errors = [abs(found - true) / abs(true) for true, found in pairs.values() if true]
     return 100 * float(np.median(errors)) if errors else 0.0
 
 
 def _form(channel: Channel) -> str:
-    """The form of a channel, in words."""
+    """Description of the form of a channel."""
     return f"per {channel.latency_per}, {'hidden by' if channel.overlap else 'after'} backward"
 
 
@@ -272,6 +273,7 @@ def read_channels(file: Path) -> dict[str, Channel]:
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{file} holds no fitted links ({error}); make one with driple profile links -o {file}"
+            f"{file} holds no fitted links ({error}); make one with driple profile "
+            f"links PROFILE... --links {file}"
         ) from error
     return {channel.name.lower(): channel for channel in channels}

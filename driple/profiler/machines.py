@@ -1,10 +1,10 @@
-"""Several machines for step 5: real ones that torchrun joined, or namespaces in their stead.
+"""Several machines for step 5: real ones joined by torchrun, or emulated by network namespaces.
 
 torchrun --nnodes 2 --nproc-per-node 1 ... -m driple profile run -- SCRIPT
-    machine 0 leads: it runs steps 1 to 4, tells the others when to start step 5, and keeps all
-    results; the others follow its orders
+    machine 0 is the leader: it runs steps 1 to 4, starts step 5 on all machines, and keeps all
+    results; the other machines are followers
 
-driple profile run --bandwidth 100M -- SCRIPT
+driple profile run --set bandwidth=100M -- SCRIPT
     each namespace (`driple.measure.testbed.network`) is a machine, with a link of that rate
 """
 
@@ -30,7 +30,7 @@ __all__ = ["Group", "free_port", "own_machine", "stand_in_machines"]
 
 _PORT = 29_511
 _LOOPBACK = "127.0.0.1"
-# How long a follower waits for the leader, which runs steps 1 to 4 meanwhile.
+# Timeout of a follower that waits while the leader runs steps 1 to 4.
 _LONG = datetime.timedelta(days=2)
 
 Results = list[RankResult]
@@ -38,7 +38,7 @@ Results = list[RankResult]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Order:
-    """An order of the leader: launch with this port, or stop."""
+    """A command of the leader: launch with this port, or stop."""
 
     port: int = field(default=0, metadata=json_field(optional=True))
     stop: bool = field(default=False, metadata=json_field(optional=True))
@@ -46,21 +46,21 @@ class _Order:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answer:
-    """Measurements of the ranks of a machine, or the reason why there are none."""
+    """Measurements of a machine's ranks, or the reason for their absence."""
 
     results: list[RankResult] = field(default_factory=list, metadata=json_field(optional=True))
     error: str = field(default="", metadata=json_field(optional=True))
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A free TCP port of this machine."""
     with socket.socket() as taken:
         taken.bind(("", 0))
         return int(taken.getsockname()[1])
 
 
 def own_machine(processes: int) -> tuple[tuple[Place, ...], tuple[str, int]]:
-    """This machine alone: its place, and where its processes meet."""
+    """This machine alone: its place, and the address of the rendezvous."""
     here = {"GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
     return (Place(processes=processes, environment=here),), (_LOOPBACK, free_port())
 
@@ -69,16 +69,16 @@ def own_machine(processes: int) -> tuple[tuple[Place, ...], tuple[str, int]]:
 def stand_in_machines(
     processes: int, machines: int, bits_per_s: float, gpus: Sequence[int] = ()
 ) -> Iterator[tuple[tuple[Place, ...], tuple[str, int]]]:
-    """Namespaces of this machine, joined by links of that rate: their places, where they meet.
+    """Network namespaces as machines, joined by links of that rate: places, rendezvous address.
 
     Args:
-        processes: of all together.
-        machines: that share them; a divisor of `processes`.
+        processes: total number of processes.
+        machines: number of namespaces; a divisor of `processes`.
         bits_per_s: rate of each link in each direction.
-        gpus: numbers of the GPUs, one for each process; empty where CPUs train.
+        gpus: GPU numbers, one per process; empty for training on CPUs.
 
     Raises:
-        MeasureError: no permission or no tools to make them, or another run holds the network.
+        MeasureError: missing permission or tools, or another run uses the network.
     """
     each = processes // machines
     roles = [f"m{i}" for i in range(machines)]
@@ -86,7 +86,7 @@ def stand_in_machines(
         host, _, port = network.address(roles[0], _PORT).partition(":")
         places = []
         for i, role in enumerate(roles):
-            # A host of its own for NCCL, which would find shared memory otherwise.
+            # NCCL must see different hosts, or it uses shared memory.
             here = {"GLOO_SOCKET_IFNAME": "eth0", "NCCL_SOCKET_IFNAME": "eth0",
                     "NCCL_HOSTID": role}  # fmt: skip
             if gpus:
@@ -102,11 +102,11 @@ class Group:
     """The machines that torchrun joined, one `driple profile run` on each.
 
     Attributes:
-        rank: of this machine; 0 leads.
-        size: machines.
+        rank: rank of this machine; 0 is the leader.
+        size: number of machines.
         master: address of machine 0.
-        store: what they talk through.
-        orders: given so far.
+        store: key-value store for their communication.
+        orders: number of commands so far.
     """
 
     rank: int
@@ -117,10 +117,11 @@ class Group:
 
     @classmethod
     def of_environment(cls) -> Group | None:
-        """The group that torchrun put this process into; None without, or with one machine.
+        """The group of a process that torchrun started; None without torchrun, or with one machine.
 
         Raises:
-            MeasureError: torchrun started several of this on one machine, or cannot be reached.
+            MeasureError: torchrun started several processes per machine, or its store cannot be
+                reached.
         """
         found = os.environ
         if "RANK" not in found or int(found.get("WORLD_SIZE", "1")) < 2:
@@ -146,11 +147,11 @@ class Group:
         return cls(rank=rank, size=size, master=found["MASTER_ADDR"], store=store)
 
     def order(self, port: int, timeout_s: float, mine: Callable[[], Results]) -> Results:
-        """Leader: have all machines launch, and gather what their ranks measured.
+        """Leader: launch on all machines and gather the measurements of all ranks.
 
         Args:
-            port: at which the processes of all machines meet.
-            timeout_s: for the answer of each, after one's own launch is over.
+            port: port of the rendezvous of all processes.
+            timeout_s: timeout for each answer after this machine's launch has ended.
             mine: launches on this machine.
 
         Raises:
@@ -175,21 +176,21 @@ class Group:
         return found
 
     def stop(self) -> None:
-        """Leader: let the others go."""
+        """Leader: stop the followers."""
         self.store.set(f"driple/order{self.orders}", json.dumps(to_dict(_Order(stop=True))))
-        for machine in range(1, self.size):  # the store may live in this process
+        for machine in range(1, self.size):  # this process may host the store
             self._wait(
                 f"driple/stopped/{machine}", datetime.timedelta(seconds=30), f"machine {machine}"
             )
 
     def follow(self, launch: Callable[[int, int], Results]) -> int:
-        """Follower: launch whenever the leader says so; how often that was.
+        """Follower: launch on every command of the leader; the number of launches.
 
         Args:
-            launch: port and number of the order -> what this machine's ranks measured.
+            launch: port and number of the command -> measurements of this machine's ranks.
 
         Raises:
-            MeasureError: the leader is gone.
+            MeasureError: the leader has ended.
         """
         while True:
             number = self.orders

@@ -38,11 +38,11 @@ class SeenGradients:
 
     Attributes:
         nbytes: bytes of each, in the order in which they were ready.
-        ready_s: seconds from the begin of the iteration until each was ready.
-        step_s: seconds of the iteration.
+        ready_s: seconds from the start of the iteration until each was ready.
+        step_s: iteration time, seconds.
 
     Raises:
-        ConfigError: other numbers of bytes than of times, or numbers that cannot be.
+        ConfigError: the number of sizes differs from the number of times, or a value is impossible.
     """
 
     nbytes: tuple[float, ...]
@@ -63,14 +63,14 @@ class WorkerJob:
     """Input of a training process, in addition to its environment.
 
     Attributes:
-        folder: for the results.
-        synthetic: give one batch again and again.
-        time_gradients: note when each gradient is ready.
-        cores: core numbers of each device of this machine; None leaves that to the system.
-        first_rank: of this machine.
-        warmup: iterations that are not timed.
-        iterations: iterations that are.
-        seed: of the random generators.
+        folder: folder of the results.
+        synthetic: return one batch repeatedly.
+        time_gradients: record the ready time of each gradient.
+        cores: core numbers of each device of this machine; None leaves the placement to the system.
+        first_rank: first rank of this machine.
+        warmup: number of iterations before the timed ones.
+        iterations: number of timed iterations.
+        seed: random seed.
     """
 
     folder: str
@@ -88,16 +88,16 @@ class RankResult:
     """Measurements of one training process.
 
     Attributes:
-        rank: of the process; None in its own file.
-        batch_size: samples of a batch; None if the script does not show it.
-        batches_per_epoch: None if the script's loader has no length.
+        rank: rank of the process; None in its own file.
+        batch_size: samples of a batch; None if the loader does not report it.
+        batches_per_epoch: batches of an epoch; None if the script's loader has no length.
         iterations_s: seconds of each timed iteration.
-        wrapped: whether the script made a DistributedDataParallel.
-        bucket_mib: size of its buckets, MiB; None without one.
-        meter_s: seconds that the meter adds to an iteration.
+        wrapped: whether the script uses DistributedDataParallel.
+        bucket_mib: size of its buckets, MiB; None without it.
+        meter_s: overhead of the timer per iteration, seconds.
         device: name of the GPU, or `CPU`.
-        backend: of the exchange; None without one.
-        gradients: of one iteration; None if they were not timed, or none was seen.
+        backend: backend of the exchange; None without one.
+        gradients: gradients of one iteration; None if they were not recorded.
     """
 
     rank: int | None = field(default=None, metadata=_OPTIONAL)
@@ -121,23 +121,23 @@ class LaunchRecord:
         iteration_s: mean seconds of an iteration of the slowest rank.
         ranks_s: mean seconds of an iteration of each rank.
         iterations_s: seconds of each iteration of rank 0.
-        batch_size: samples of a batch; None if the script does not show it.
-        batches_per_epoch: None if the script's loader has no length.
-        processes: ranks.
-        wrapped: whether all ranks made a DistributedDataParallel.
-        bucket_mib: size of its buckets, MiB; None without one.
+        batch_size: samples of a batch; None if the loader does not report it.
+        batches_per_epoch: batches of an epoch; None if the script's loader has no length.
+        processes: number of ranks.
+        wrapped: whether all ranks use DistributedDataParallel.
+        bucket_mib: size of its buckets, MiB; None without it.
         device: name of the GPU, or `CPU`.
-        backend: of the exchange; None without one.
-        gradients: of rank 0; None if they were not timed, or none was seen.
-        wall_s: seconds of the launch.
-        overhead_pct: share of the launch that the profiler took, at most, percent.
+        backend: backend of the exchange; None without one.
+        gradients: gradients of rank 0; None if they were not recorded.
+        wall_s: duration of the launch, seconds.
+        overhead_pct: upper bound on the profiler's share of the launch, percent.
         script: hash of the script; empty for a module.
-        other_cores: cores that other programs used meanwhile.
-        stolen_cores: cores that the hypervisor gave other machines.
-        cleared: how caches were cleared before; None if they were not.
+        other_cores: cores used by other programs.
+        stolen_cores: cores that the hypervisor gave to other machines.
+        cleared: method by which caches were cleared before; None if they were not.
 
     Raises:
-        ConfigError: numbers that cannot be.
+        ConfigError: a value is impossible.
     """
 
     format: int = field(default=FORMAT, metadata=_MAY_LACK)
@@ -171,10 +171,10 @@ class LaunchRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRecord:
-    """The part of a plan that a profile cannot change when it goes on; see `steps.Plan`.
+    """The part of a plan that must not change when a profile is continued; see `steps.Plan`.
 
     Raises:
-        ConfigError: numbers that cannot be.
+        ConfigError: a value is impossible.
     """
 
     processes: int
@@ -202,7 +202,7 @@ class ProfiledHost(Host):
 
     @classmethod
     def of(cls, host: Host, num_gpus: int) -> ProfiledHost:
-        """A machine with so many GPUs."""
+        """A machine with this number of GPUs."""
         return cls(
             devices=num_gpus or "CPU",
             cpu=host.cpu,
@@ -220,11 +220,11 @@ class ProfileRecord:
     Attributes:
         format: number of the format.
         command: the script and its arguments.
-        plan: how.
+        plan: number of processes, iterations and launches.
         data: files and folders that the script reads.
         host: the machine.
-        created: when the profile was begun, ISO format; None if it is not recorded.
-        left_out: why, for each step that this machine cannot do.
+        created: start of the profile, ISO format; None if it is not recorded.
+        left_out: reason for each step that this machine cannot run.
 
     Raises:
         ConfigError: a reason for a step that does not exist.

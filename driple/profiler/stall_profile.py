@@ -1,4 +1,4 @@
-"""A stall profile as its folder holds it: what was run, what each launch measured.
+"""A stall profile as stored in its folder: command, plan, and measurements of each launch.
 
 profile.json, step2.r0.json ... -> Profile -> times, stalls, warnings
 """
@@ -18,19 +18,19 @@ from driple.storedfiles import read_json
 
 __all__ = ["FORMAT", "StallProfile", "disturbance", "read_profile"]
 
-# Cores that others may use before a reader is told, and who they are.
+# Cores that others may use before a warning is printed, and the name of each kind.
 _OTHERS = {"other_cores": (0.3, "other programs used"),
            "stolen_cores": (0.1, "the hypervisor gave other machines")}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StallProfile:
-    """A profile, whole or not.
+    """A stall profile, complete or partial.
 
     Attributes:
-        folder: that holds it.
-        about: what was profiled, how and where.
-        launches: what each launch measured, by step and repetition.
+        folder: folder of the profile.
+        about: command, plan and machine.
+        launches: measurements of each launch, by step and repetition.
     """
 
     folder: Path
@@ -39,12 +39,12 @@ class StallProfile:
 
     @property
     def left_out(self) -> Mapping[int, str]:
-        """Why, for each step that this machine cannot do."""
+        """Reason for each step that this machine cannot run."""
         return self.about.left_out
 
     @property
     def times(self) -> Times:
-        """Seconds of an iteration, by step and repetition."""
+        """Iteration times in seconds, by step and repetition."""
         found: dict[int, dict[int, float]] = {}
         for (step, repeat), launch in sorted(self.launches.items()):
             found.setdefault(step, {})[repeat] = launch.iteration_s
@@ -59,17 +59,17 @@ class StallProfile:
 
     @property
     def gradients(self) -> SeenGradients | None:
-        """Bytes of each gradient and when it is ready, from the first launch of step 1."""
+        """Bytes and ready time of each gradient, from the first launch of step 1."""
         found = [launch.gradients for (step, _), launch in sorted(self.launches.items())
                  if step == 1]  # fmt: skip
         return next((one for one in found if one is not None), None)
 
     def stalls(self) -> dict[str, Stall]:
-        """The stalls that can be told from what is measured."""
+        """The stalls whose steps were measured."""
         return stalls_of(self.times)
 
     def warnings(self) -> list[str]:
-        """What a reader must know before believing the figures."""
+        """Warnings about the reliability of the figures."""
         lines = warnings_of(self.stalls())
         for cores, (most, who) in _OTHERS.items():
             used = [(getattr(launch, cores), step) for (step, _), launch in self.launches.items()
@@ -94,11 +94,11 @@ class StallProfile:
         return lines
 
     def overhead_pct(self) -> float:
-        """What the profiler itself took, at most, in percent of a launch."""
+        """Upper bound on the profiler's own overhead, percent of a launch."""
         return max((launch.overhead_pct for launch in self.launches.values()), default=0.0)
 
     def to_dict(self) -> dict[str, Json]:
-        """As `driple profile run --json` prints it."""
+        """The object that `driple profile run --json` prints."""
         per_epoch = self.batches_per_epoch
         return {
             "command": list(self.about.command),
@@ -123,7 +123,7 @@ class StallProfile:
 
 
 def disturbance(launch: LaunchRecord) -> float:
-    """By how many times others used more cores during a launch than they may; 1 is the limit."""
+    """Cores that others used during a launch, over the limit; above 1 is disturbed."""
     return max(float(getattr(launch, cores)) / most for cores, (most, _) in _OTHERS.items())
 
 

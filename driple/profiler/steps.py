@@ -1,4 +1,4 @@
-"""The five steps of a stall profile, and which stall is the difference of which two (section IV-B).
+"""The five steps of a stall profile, and the stalls as their differences (section IV-B).
 
     1  one device, synthetic data            interconnect stall = 2 - 1
     2  all devices, synthetic data           network stall      = 5 - 2
@@ -20,18 +20,19 @@ from driple.errors import ConfigError
 
 __all__ = ["DIFFERENCES", "STEPS", "Difference", "Plan", "ProfileStep"]
 
-# The first iterations tell which loader trains, time the gradients, and let DDP order its buckets.
+# Warm-up iterations identify the training loader, time the gradients, and let DDP order its
+# buckets.
 LEAST_WARMUP = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProfileStep:
-    """One way to run the training script.
+    """One configuration in which the training script runs.
 
     Attributes:
         number: as in the paper.
-        title: in words.
-        synthetic: the first batch is kept on the device and given again and again.
+        title: description.
+        synthetic: the first batch is kept on the device and returned repeatedly.
         cold: the caches of the file system are cleared first.
     """
 
@@ -57,13 +58,13 @@ STEPS: Mapping[int, ProfileStep] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A stall: by how much one step is slower than another.
+    """Definition of a stall as the difference of two steps.
 
     Attributes:
-        name: of the stall.
-        slower: number of the step that has it.
-        faster: number of the step that does not.
-        bases: steps whose time is 100 %; the first that was measured is taken.
+        name: name of the stall.
+        slower: number of the step with the stall.
+        faster: number of the step without it.
+        bases: steps whose time is 100 %; the first measured one is used.
     """
 
     name: str
@@ -72,9 +73,9 @@ class Difference:
     bases: tuple[int, ...]
 
 
-# The paper relates the interconnect stall to the time of a single GPU, the network stall to that of
-# a single instance (section V), and the stalls of CPU and disk to the total training time (figure
-# 4): that of step 3, which has all stalls of one machine in it, or of step 4 where 3 is left out.
+# In the paper, the interconnect stall is relative to the time of a single GPU, the network stall to
+# that of a single instance (section V), and the stalls of CPU and disk to the total training time
+# (figure 4): step 3, which includes all stalls of one machine, or step 4 if step 3 is missing.
 DIFFERENCES = (
     Difference(name="interconnect", slower=2, faster=1, bases=(1,)),
     Difference(name="network", slower=5, faster=2, bases=(2,)),
@@ -85,19 +86,20 @@ DIFFERENCES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How a script is profiled.
+    """Plan of a profile.
 
     Attributes:
-        processes: devices of a machine; one process trains on each.
-        machines: of step 5; they share the processes among them.
-        network_bits_per_s: rate of the links that stand in for a network, where one machine stands
-            in for several; None leaves that to real machines.
-        iterations: that are timed in a launch.
-        warmup: iterations before them.
+        processes: devices of a machine, with one training process each.
+        machines: machines of step 5, which share the processes.
+        network_bits_per_s: rate of the emulated network if one machine emulates several; None for
+            real machines.
+        iterations: timed iterations per launch.
+        warmup: warm-up iterations per launch.
         repeats: launches of each step, interleaved.
-        timeout_s: of one launch.
-        tries: of a launch that other programs or machines disturb; the least disturbed is kept.
-        seed: of the random generators, so that every launch sees the same samples.
+        timeout_s: launch timeout, seconds.
+        tries: maximum tries of a launch that other programs or machines disturb; the least
+            disturbed one is kept.
+        seed: random seed, so that every launch sees the same samples.
     """
 
     processes: int
@@ -111,16 +113,16 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Raise ConfigError on invalid values."""
         check_whole("--devices", self.processes, 1)
         check_whole("--set machines", self.machines, 1)
         check_whole("--set iterations", self.iterations, 2)
         check_whole("--set warmup", self.warmup, LEAST_WARMUP)
-        check_whole("--repeats", self.repeats, 1)
+        check_whole("--set repeats", self.repeats, 1)
         check_whole("--set tries", self.tries, 1)
         check_number("--set timeout", self.timeout_s, above=0)
         if self.network_bits_per_s is not None:
-            check_number("--bandwidth", self.network_bits_per_s, above=0)
+            check_number("--set bandwidth", self.network_bits_per_s, above=0)
             if self.machines < 2 or self.processes % self.machines:
                 raise ConfigError(
                     f"{self.processes} processes cannot be shared among {self.machines} machines "

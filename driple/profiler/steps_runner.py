@@ -1,11 +1,11 @@
-"""Runs the steps of a stall profile, one launch after another, and keeps each as it is done.
+"""Run the steps of a stall profile, launch by launch, and store each result.
 
-    OUT/profile.json        what is profiled, how, where; what was left out
-    OUT/step2.r0.json       a launch: its seconds, its ranks, what else ran meanwhile
+    OUT/profile.json        command, plan, machine; steps that were left out
+    OUT/step2.r0.json       a launch: its times, its ranks, the load by other programs
     OUT/launch/             job, logs and results of the last launch
 
-Repetitions are interleaved, so that a drift of the machine's speed spreads over all steps. The
-same command goes on where it was stopped.
+Repetitions are interleaved, so that a drift of the machine's speed spreads over all steps. The same
+command continues an interrupted profile.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from driple.profiler.steps import STEPS, Plan, ProfileStep
 
 __all__ = ["Progress", "check_command", "default_processes", "follow", "profile_script"]
 
-# Called with what is done now, the launches done, and the launches in all.
+# Called with a description of the current launch, the launches done, and the total.
 Progress = Callable[[str, int, int], None]
 
 
 def default_processes() -> int:
-    """Devices of this machine: its GPUs; without any, two CPU devices where there are two cores."""
+    """Number of devices: the GPUs; without GPUs, two CPU devices if there are two cores."""
     import torch
 
     return torch.cuda.device_count() or min(2, len(os.sched_getaffinity(0)))
@@ -62,15 +62,15 @@ def profile_script(
     group: Group | None = None,
     progress: Progress = lambda *_: None,
 ) -> StallProfile:
-    """Run the steps of a profile that are not there yet.
+    """Run the missing steps of a profile.
 
     Args:
         command: the script and its arguments, or `-m MODULE` and its arguments.
-        plan: how many processes, how long.
-        folder: of the profile; continued if it is there.
+        plan: number of processes, iterations and launches.
+        folder: folder of the profile; an existing profile is continued.
         data: files or folders that the script reads.
-        steps: numbers of the steps wanted.
-        group: the machines that torchrun joined, if it did; this one leads.
+        steps: numbers of the steps to run.
+        group: the machines that torchrun joined, with this one as leader; None without torchrun.
         progress: called before each launch.
 
     Raises:
@@ -92,10 +92,10 @@ def profile_script(
 
 
 def follow(group: Group, command: Sequence[str], plan: Plan, folder: Path) -> int:
-    """Take part in step 5 as the leader orders it; how often that was.
+    """Take part in step 5 as a follower; the number of launches.
 
     Raises:
-        MeasureError: the leader is gone.
+        MeasureError: the leader has ended.
     """
     check_command(command)
     run = _Run(tuple(command), plan, folder, (), group)
@@ -124,7 +124,7 @@ class _Run:
                 f"--devices {plan.processes} are more than the {gpus} GPUs of this machine"
             )
         self.clearer = ""
-        self.cached = False  # the real data was read since this began, always in the same order
+        self.cached = False  # whether the real data was read before, in the same order
         if group is not None and plan.processes % group.size:
             raise ConfigError(
                 f"{plan.processes} processes cannot be shared among the {group.size} machines that "
@@ -132,7 +132,7 @@ class _Run:
             )
 
     def go(self, wanted: Sequence[ProfileStep], progress: Progress) -> None:
-        """Do what is not done."""
+        """Run all missing launches."""
         about = self._open()
         left_out = {
             step.number: why for step in wanted if (why := self._obstacle(step)) is not None
@@ -148,9 +148,9 @@ class _Run:
         progress("done", len(todo), len(todo))
 
     def _measure(self, step: ProfileStep, repeat: int) -> Iterator[str]:
-        """One launch, kept when it is whole; made again if others disturbed it, which it tells."""
+        """Run one launch and store it; repeat it if other programs disturbed it."""
         if not step.cold and not step.synthetic and not self.cached:
-            self._launch(step)  # fills the caches, and is not kept
+            self._launch(step)  # fills the caches; its result is dropped
         found: list[LaunchRecord] = []
         while len(found) < self.plan.tries and not any(disturbance(one) <= 1 for one in found):
             yield ", disturbed: again" if found else ""
@@ -164,7 +164,7 @@ class _Run:
         atomic_write(self._file(step, repeat), data, error=MeasureError)
 
     def _launch(self, step: ProfileStep) -> LaunchRecord:
-        """Run a step once; what its ranks measured, put together."""
+        """Run a step once; the combined measurements of its ranks."""
         begin_s, own_s = time.monotonic(), time.process_time()
         before, children = busy_time(), _children_s()
         if step.number == 5 and self.group is not None:
@@ -211,7 +211,7 @@ class _Run:
             command=self.command,
             step=STEPS[5],
             plan=self.plan,
-            # Gloo and NCCL find the way to the other machines, or the user's environment tells.
+            # Gloo and NCCL find the network interface, or the user's environment names it.
             places=tuple(replace(place, environment={}) for place in places),
             master=(self.group.master, port),
             first_rank=self.group.rank * each,
@@ -221,7 +221,7 @@ class _Run:
         return run_launch(launch, self.folder / "launch")
 
     def _summary(self, ranks: list[RankResult], *, wall_s: float, own_s: float) -> LaunchRecord:
-        """All ranks together, on a quiet machine; training is as fast as its slowest rank."""
+        """Combined measurements of all ranks; the slowest rank determines the iteration time."""
         means = [sum(rank.iterations_s) / len(rank.iterations_s) for rank in ranks]
         slowest, first = max(means), ranks[0]
         meter_s = max(rank.meter_s for rank in ranks)
@@ -247,7 +247,7 @@ class _Run:
         )
 
     def _obstacle(self, step: ProfileStep) -> str | None:
-        """Why this machine cannot do a step; None if it can, or has."""
+        """Reason why this machine cannot run a step; None if it can, or has."""
         if all(self._file(step, repeat).exists() for repeat in range(self.plan.repeats)):
             return None
         if step.number in {1, 5} and self.plan.processes == 1:
@@ -258,8 +258,8 @@ class _Run:
             if step.number == 5 and self.group is None:
                 if self.plan.network_bits_per_s is None:
                     return (
-                        "there is one machine: give --bandwidth 1G to let namespaces stand in for "
-                        "several, or start the profiler on each with torchrun"
+                        "there is one machine: give --set bandwidth=1G to let namespaces stand in "
+                        "for several, or start the profiler on each with torchrun"
                     )
                 each = self.plan.machines
                 with stand_in_machines(each, each, self.plan.network_bits_per_s):
@@ -269,7 +269,7 @@ class _Run:
         return None
 
     def _check_batch(self, step: ProfileStep, found: LaunchRecord) -> None:
-        """Every process must train on as many samples in each step."""
+        """Raise MeasureError unless the batch size per process is the same in all steps."""
         for other in STEPS:
             file = self._file(STEPS[other], 0)
             if not file.exists():
@@ -286,7 +286,7 @@ class _Run:
         return self.folder / f"step{step.number}.r{repeat}.json"
 
     def _open(self) -> ProfileRecord:
-        """What profile.json holds; a new one if it is not there."""
+        """Content of profile.json, which is created if it is missing."""
         with wrap_os_error(ConfigError, f"make folder {self.folder}", "give another --output"):
             self.folder.mkdir(parents=True, exist_ok=True)
         plan = PlanRecord(
@@ -331,13 +331,13 @@ def check_command(command: Sequence[str]) -> None:
 
 
 def _digest(command: Sequence[str]) -> str:
-    """Of the script, to tell whether it changed; empty for a module."""
+    """Hash of the script, which detects changes; empty for a module."""
     if command[0] == "-m":
         return ""
     return hashlib.sha256(Path(command[0]).read_bytes()).hexdigest()[:12]
 
 
 def _children_s() -> float:
-    """CPU seconds of the processes that were started here and have ended."""
+    """CPU time of finished child processes, seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -4,7 +4,7 @@
     torchrun --nproc-per-node 2 -m driple.profiler.train resnet18 --data images/ --epochs 1
 
 Plain synchronous data-parallel training: DistributedDataParallel, one process per device, NCCL on
-GPUs and Gloo on CPUs, SGD with momentum. It knows nothing of the profiler.
+GPUs and Gloo on CPUs, SGD with momentum. The script does not use the profiler.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parts(options: argparse.Namespace) -> tuple[nn.Module, Dataset[Any], Callable[..., Tensor]]:
-    """Model, data and loss that were asked for."""
+    """Model, data and loss as requested."""
     torch.manual_seed(0)
     if options.model is None:
         if options.workload is None:

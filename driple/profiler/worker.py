@@ -1,7 +1,7 @@
 """One training process of a stall profile: `python -m driple.profiler.worker JOB -- SCRIPT ARGS`.
 
-JOB is a file that `launch.py` wrote. The script runs unchanged, with the environment that torchrun
-would give it, while a meter times its iterations.
+JOB is a file written by `launch.py`. The script runs unmodified, in the environment that torchrun
+would set, while a timer measures its iterations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> None:
-    """Run a script under a meter; it ends the process when enough was timed."""
+    """Run a script under a timer, which ends the process after the timed iterations."""
     from driple.measure.testbed.process_lifetime import die_with_parent
 
     die_with_parent()

@@ -1,8 +1,8 @@
-"""What devices and links reach of their peaks: the numbers that measurements fixed.
+"""Calibration: efficiency of devices and links, fitted to measurements.
 
-calibration-*.json -> Calibration -> CalibratedDevice of a name: published peaks + fitted efficiency
+calibration-*.json -> Calibration -> CalibratedDevice: published peaks + fitted efficiency
 
-A device that nobody measured takes the efficiency of its generation's, or the nearest one's.
+A device without measurements gets the fitted efficiency of its generation, or of the nearest one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from driple.catalog import DEVICES, Device, Link, device_named, link_named
 from driple.checks import check_number
 from driple.cluster.setting import Setting
-from driple.codec import Json, from_json, json_field, to_dict
+from driple.codec import Json, json_field, to_dict
 from driple.comm.links import LinkEfficiency
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
-from driple.storedfiles import parse_json
 from driple.trace.provenance import TimeError
+from driple.versioned import from_versioned_json
 
 __all__ = [
     "ETHERNET",
@@ -42,19 +42,20 @@ __all__ = [
 FORMAT = 1
 ETHERNET = "Ethernet"  # of any rate
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
-# The middle of so many measured links of a family tells more of another than the nearest does.
+# From this many measured links of a family on, their median predicts another link better than the
+# nearest link does.
 _ENOUGH_RELATIVES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CalibratedDevice:
-    """A device, and what it reaches.
+    """A device with its peaks and the efficiency that jobs reach on it.
 
     Attributes:
         spec: its published peaks.
-        efficiency: share of them that jobs reach.
-        measured_on: whose measurements the efficiency comes from: the device's own name, else its
-            generation's; empty if it is the usual one.
+        efficiency: fraction of the peaks that jobs reach.
+        measured_on: source of the efficiency: the device's own name, or the name of its generation;
+            empty if it is the typical efficiency.
     """
 
     spec: Device
@@ -64,15 +65,15 @@ class CalibratedDevice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
-    """What devices reach of their peaks, measured or not.
+    """Efficiency of all devices, measured or not.
 
-    The more FLOP/s tensor cores have for each byte/s of memory, the smaller the share that kernels
-    reach; `tensor_fall` is the exponent.
+    Tensor cores with more FLOP/s per byte/s of memory bandwidth reach a smaller fraction of their
+    peak; `tensor_fall` is the exponent.
 
     Attributes:
-        measured: of each measured device, by its name in the catalogue.
-        generations: of a device of a generation, with `USUAL_BALANCE`.
-        usual: of a device of a generation of which none was measured, with `USUAL_BALANCE`.
+        measured: efficiency of each measured device, by its name in the catalogue.
+        generations: efficiency by generation, for a device with `USUAL_BALANCE`.
+        usual: efficiency for generations without a measured device, with `USUAL_BALANCE`.
         tensor_fall: share of the tensor cores' peak ~ (FLOP/s / byte/s) ** -tensor_fall.
     """
 
@@ -82,7 +83,7 @@ class Reached:
     tensor_fall: float
 
     def of(self, device: Device) -> tuple[DeviceEfficiency, str]:
-        """What a device reaches, and whose measurements tell: its own, its generation's, none."""
+        """Efficiency of a device, and its source: the device, its generation, or empty."""
         if device.name in self.measured:
             return self.measured[device.name], device.name
         known = device.generation in self.generations
@@ -92,21 +93,21 @@ class Reached:
 
 
 def tensor_factor(device: Device, fall: float) -> float:
-    """What the balance of a device's tensor cores and memory makes of the share it reaches."""
+    """Correction of the tensor-core efficiency for the device's compute-to-bandwidth ratio."""
     return float((device.half_flops / device.bytes_per_s / USUAL_BALANCE) ** -fall)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterErrors:
-    """Errors of simulated iteration times on one kind of cluster, all of models left out of a fit.
+    """Leave-one-model-out errors of simulated iteration times on one kind of cluster.
 
     Attributes:
-        rows: published or measured runs.
+        rows: number of published or measured runs.
         median_pct: median of their errors, percent.
         p90_pct: 90th percentile, percent.
-        devices: on which the runs were.
-        new_device: of fits without the device, too; None if there are none.
-        settings: on settings that were measured here, by name.
+        devices: devices of the runs.
+        new_device: the same with the device left out of the fit as well; None without such fits.
+        settings: errors on settings that were measured with Driple, by name.
     """
 
     rows: int
@@ -130,21 +131,21 @@ class ClusterErrors:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """All fitted numbers.
+    """All fitted constants of the simulator.
 
     Attributes:
-        kernels: factors that hold on every device.
-        devices: what devices reach.
-        links: what each kind of link reaches; `Ethernet` stands for all its rates.
+        kernels: factors common to all devices.
+        devices: efficiency of devices.
+        links: efficiency of each kind of link; `Ethernet` covers all rates.
         bridge_bytes_per_s: rate between two containers of one machine, each way.
-        apply_s_per_byte: seconds of a server for a byte of a gradient.
+        apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
         jitter: standard deviation of the logarithm of a step's computing time.
-        server_bytes_per_s: what a role passes at most to and from parameter servers, each way,
-            however fast its link is.
-        memory_activity: how much longer memory is seen in use than its bytes take.
-        errors: of simulated iteration times against published ones, by kind of cluster (`single`,
+        server_bytes_per_s: upper bound on a role's traffic to and from parameter servers, each way,
+            whatever its link.
+        memory_activity: ratio of the observed memory-active time to bytes over bandwidth.
+        errors: errors of simulated against published iteration times, by kind of cluster (`single`,
             `ring`, `servers`).
-        about: sources, date.
+        about: sources and date.
     """
 
     kernels: Kernels
@@ -167,7 +168,7 @@ class Calibration:
             raise ConfigError(f"server_bytes_per_s must be above 0, got {self.server_bytes_per_s}")
 
     def device(self, device: Device | str) -> CalibratedDevice:
-        """A device with its own efficiency, its generation's, or the usual.
+        """A device with its own efficiency, its generation's, or the typical one.
 
         Args:
             device: the device, or its name in the installed catalogue.
@@ -183,14 +184,14 @@ class Calibration:
         return CalibratedDevice(spec, efficiency, origin)
 
     def link(self, link: Link | str) -> LinkEfficiency:
-        """What a link reaches; if it was not measured, what its relatives reach.
+        """Efficiency of a link; of its nearest relatives if it was not measured.
 
         Args:
             link: the link, or its name in the installed catalogue.
 
         Raises:
             SettingError: no such link.
-            ConfigError: nothing was measured that can stand in for it.
+            ConfigError: no measured link can substitute for it.
         """
         spec = link_named(link) if isinstance(link, str) else link
         kind = link_kind(spec)
@@ -211,7 +212,7 @@ class Calibration:
         return LinkEfficiency(*numbers.tolist())
 
     def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
-        """What stands in for devices and links without measurements, one sentence each."""
+        """Substitutes for devices and links without measurements, one sentence each."""
         found = []
         for device in dict.fromkeys(devices):
             source = self.device(device).measured_on
@@ -236,15 +237,15 @@ class Calibration:
         It is over all published runs, whatever network they train, and is recorded with a data set
         of many networks. `stated_error` finds the error that belongs to one answer.
 
-        Of a device without published runs on such clusters, or a ring over a link that nobody
-        measured, it is the error on devices that were left out of the fit, and `devices` are those.
-        On servers that speaks of one small GPU alone, so where the device's error by itself is
-        larger, it is that one (`one_device`): a cluster's step holds one of a device. Where a
-        setting was measured itself, it is the error on that one.
+        For a device without published runs on such clusters, or a ring over an unmeasured link, it
+        is the error on devices that were left out of the fit, and `devices` lists those. With
+        parameter servers that error comes from one small GPU, so the device's single-GPU error is
+        used where it is larger (`one_device`): a cluster's step contains a step of one device. A
+        setting that was measured itself gets its own error.
 
         Args:
             setting: the cluster.
-            link: what joins its machines, or its workers on one machine.
+            link: link between its machines, or between workers on one machine.
         """
         kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
         measured = self.errors[kind].settings if kind in self.errors else {}
@@ -268,23 +269,19 @@ class Calibration:
         return found.error()
 
     def to_dict(self) -> dict[str, Json]:
-        """As it is stored in a calibration file."""
+        """The content of a calibration file."""
         return {"format": FORMAT, **to_dict(self, where="calibration")}
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        """From the text of a calibration file.
+        """Parse the text of a calibration file.
 
         Raises:
-            ConfigError: not such a file.
+            ConfigError: the text is not a calibration.
         """
-        try:
-            values = parse_json(text.encode())
-        except ValueError as error:
-            raise ConfigError(f"no calibration file ({error}); fit it again") from error
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise ConfigError(f"calibration is not of format {FORMAT}; fit it again")
-        made = from_json(cls, values, where="no calibration file", advice="fit it again")
+        made = from_versioned_json(
+            cls, text, version=FORMAT, what="calibration", advice="fit it again"
+        )
         odd = [name for name in made.devices.measured if name not in DEVICES]
         if odd or not made.devices:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
@@ -294,10 +291,10 @@ class Calibration:
 
 
 def shipped_calibration(setting: Setting | None = None) -> Calibration:
-    """The calibration that is installed with Driple: one for GPUs, one for settings of CPUs.
+    """The calibration that ships with Driple: one for GPUs, one for CPU settings.
 
     Args:
-        setting: whose devices count; GPUs by default.
+        setting: setting whose devices decide; GPUs by default.
     """
     kind = "gpu" if setting is None or not setting.on_cpu else "cpu"
     return _installed(f"calibration-{kind}.json")
@@ -314,7 +311,7 @@ def _installed(name: str) -> Calibration:
 
 
 def nearest_relative(device: Device, names: Iterable[str]) -> str:
-    """The device among these names that is most like another one; itself if it is there.
+    """The nearest relative of a device among these names; the device itself if it is listed.
 
     Raises:
         SettingError: a name that is not in the catalogue.
@@ -330,16 +327,15 @@ def nearest_relative(device: Device, names: Iterable[str]) -> str:
 
 
 def link_kind(link: Link | str) -> str:
-    """Links that share an efficiency: Ethernet of any rate is one."""
+    """Name of the links that share an efficiency: all Ethernet rates are one kind."""
     spec = link_named(link) if isinstance(link, str) else link
     return ETHERNET if spec.kind == ETHERNET else spec.name
 
 
 def nearest_link(link: Link | str, kinds: Iterable[str]) -> str:
-    """The kind among these that is most like a link: of its family, and of the nearest rate.
+    """The nearest kind of link among these: the same family, and the nearest rate.
 
-    What no relative was measured of takes the efficiency of Ethernet, whether it is among them or
-    not.
+    A link without a measured relative gets the efficiency of Ethernet, even if `kinds` lacks it.
 
     Args:
         link: the link, or its name in the installed catalogue.
@@ -361,7 +357,7 @@ def nearest_link(link: Link | str, kinds: Iterable[str]) -> str:
 
 
 def _family(link: Link | str) -> tuple[str, bool]:
-    """`NVLink`, `PCIe` and so on, and whether copies go through the host."""
+    """Family (`NVLink`, `PCIe`, ...), and whether copies go through the host."""
     if link == ETHERNET:
         return ETHERNET, False
     spec = link_named(link) if isinstance(link, str) else link

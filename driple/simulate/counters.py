@@ -1,11 +1,11 @@
-"""What NVML and the counters of a network interface show of what happened.
+"""Virtual counters: NVML and network-interface readings of a simulated run.
 
 intervals of computing, rates of links -> running totals -> samples of each window -> Trace
 
-NVML's utilisation is the share of its last window (1/6 s on most GPUs) in which a kernel ran, or
-used memory, in whole percents; it changes at the end of each window, however often it is read.
-Windows begin with the trace, and until the first has ended its value is shown: what came before is
-not training.
+NVML's utilisation is the share of its last sampling window (1/6 s on most GPUs) in which a kernel
+ran, or used memory, in whole percents. The value changes at the end of each window, however often
+it is read. Windows begin with the trace; samples before the end of the first window show the first
+value.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ __all__ = ["lengthened", "traces_of_worker"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Bounds of a worker's traces, checked before they are made: some hundred MB each.
+# Bounds of a worker's traces, checked before they are built: some hundred MB each.
 MOST_SEGMENTS = 5_000_000
 MOST_SAMPLES = 10_000_000
 _ROUNDING = 1e-6  # of shares, which are differences of running totals
 
 
 def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
-    """The record with its steps after the first again and again, so that they last so long.
+    """The record with the steps after the first repeated until they last `least_s`.
 
-    A few steps that are shorter than a window of NVML fill too few windows to tell how long a
-    ripple of theirs lasts; what the next steps do is no news.
+    A few steps shorter than NVML's window fill too few windows to resolve the period of their
+    pattern. Later steps repeat the same pattern, so no more of them are simulated.
 
     Args:
-        record: what a worker did.
-        least_s: seconds from the end of the first step to that of the last.
+        record: record of a worker.
+        least_s: minimum time from the end of the first step to the end of the last, seconds.
 
     Raises:
-        TraceError: the steps take no time, or so little that too many of them would be needed.
+        TraceError: the steps take no time, or too many repetitions would be needed.
     """
     start_s, end_s = record.step_ends_s[0], record.step_ends_s[-1]
     span_s = end_s - start_s
@@ -77,7 +77,7 @@ def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
 def _repeated(
     rates: Sequence[tuple[float, float]], start_s: float, end_s: float, shifts: Sequence[float]
 ) -> list[tuple[float, float]]:
-    """The rates between two times, again and again."""
+    """The rates between two times, repeated."""
     at_start = [rate for time, rate in rates if time <= start_s][-1]
     within = [(time, rate) for time, rate in rates if start_s < time < end_s]
     return [
@@ -96,15 +96,15 @@ def traces_of_worker(
     """The traces of the four resources of a worker.
 
     Args:
-        record: what it did.
+        record: record of the worker.
         period_s: sampling period.
-        start_s: begin of the traces.
-        end_s: end of the traces.
+        start_s: start of the traces, seconds.
+        end_s: end of the traces, seconds.
         window_s: window of the device's utilisation counter (`Device.counter_window_s`), seconds; 0
             for the sampling period.
 
     Raises:
-        TraceError: there would be too many samples.
+        TraceError: the traces would have too many samples.
         SimulationError: a device would be in use for less than 0 % or more than 100 % of a sample.
     """
     num_samples = (end_s - start_s) / period_s
@@ -142,7 +142,7 @@ def traces_of_worker(
 
 
 def _check_shares(shares: Mapping[str, FloatArray]) -> None:
-    """Raise SimulationError unless every share of time is one: no device works more than always."""
+    """Raise SimulationError unless every share of time lies in [0, 1]."""
     for name, share in shares.items():
         odd = share[~((share >= -_ROUNDING) & (share <= 1 + _ROUNDING))]
         if len(odd):

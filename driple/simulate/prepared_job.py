@@ -252,4 +252,4 @@ def _scheme_of(setting: Setting) -> Scheme:
 
 def _leaves_open(graph: OpGraph) -> bool:
     """Whether nothing in the graph says if workers wait for each other."""
-    return graph.layout in ("unplaced", "one_machine") and not graph.is_synchronous
+    return graph.layout in ("unplaced", "one_machine", "one_device") and not graph.is_synchronous

@@ -1,4 +1,4 @@
-"""A graph on a setting: simulated steps, traces as DriplePerf would have taken them, targets.
+"""Simulate a graph on a setting: training steps, DriplePerf's traces of them, targets.
 
     OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
 
@@ -49,17 +49,17 @@ _LEAST_WINDOWS = 60  # of a trace: windows of the counter
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Simulation:
-    """What came out.
+    """Result of a simulation.
 
     Attributes:
-        setting: that was simulated.
-        targets: mean over the workers with the setting's own device, as of measured runs.
-        patterns: of each resource of the first of them: BIB, B or I.
-        iteration_time_s: mean time of their steps after the first.
-        traces: of the first one's four resources, from the end of the first step.
-        records: what every worker did, the first of the setting's own first.
-        scene: the machines.
-        assumptions: where the setting is not what the graph is made for, one sentence each.
+        setting: the simulated setting.
+        targets: mean over the workers with the setting's own device, as for measured runs.
+        patterns: pattern of each resource of the first such worker: BIB, B or I.
+        iteration_time_s: mean time of a step after the first, seconds.
+        traces: traces of the first such worker's four resources, from the end of the first step.
+        records: record of every worker; the first worker with the setting's own device comes first.
+        scene: machines, workers and servers.
+        assumptions: differences between the setting and the graph's own layout, one sentence each.
     """
 
     setting: Setting
@@ -72,7 +72,7 @@ class Simulation:
     assumptions: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, Json]:
-        """As data sets and studies store it: like a prediction, without a checkpoint."""
+        """The JSON that data sets and studies store: a prediction without a checkpoint."""
         return {
             "setting": self.setting.name,
             "targets": self.targets.to_dict(),
@@ -100,19 +100,19 @@ def simulate(
     """Simulate training steps of a graph on a setting.
 
     Args:
-        job: the training job, or its graph; one that is simulated often is made a job once.
-        setting: where it runs.
-        calibration: what devices and links reach of their peaks.
-        num_steps: as of `simulate_steps`.
-        seed: of the differences between steps.
+        job: the training job, or its graph. Prepare the job once if it is simulated often.
+        setting: cluster and scheme.
+        calibration: efficiency of devices and links.
+        num_steps: see `simulate_steps`.
+        seed: random seed of step-time jitter.
         placement: how variables are spread over servers.
-        scene: machines of the setting, where they are known already.
+        scene: topology of the setting; built from it by default.
 
     Raises:
         ConfigError: fewer than two steps.
-        GraphError: the graph does not tell what its ops compute on.
-        SettingError: an unknown device, or workers that nobody described.
-        CatalogError: the catalogue lacks a fact about the device.
+        GraphError: the graph lacks the input shapes of its ops.
+        SettingError: an unknown device, or an undescribed set of workers.
+        CatalogError: the catalogue lacks a field of the device.
     """
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = PreparedJob(job) if isinstance(job, OpGraph) else job
@@ -141,7 +141,7 @@ def simulate(
 
 
 def calibration_assumptions(scene: Topology, calibration: Calibration) -> tuple[str, ...]:
-    """Which measurements stand in for devices and links of a cluster that nobody measured."""
+    """Substitutes for devices and links of a cluster that were not measured."""
     crossed = (
         scene.within if scene.devices_per_machine > 1 else None,
         scene.between,
@@ -159,18 +159,19 @@ def simulate_steps(
     placement: Strategy = "round_robin",
     fused: bool = False,
 ) -> list[WorkerRecord]:
-    """What every worker does, step after step; all simulated times come from here.
+    """Simulate every worker step by step; all simulated times come from here.
 
-    Asynchronous workers begin one after another, spread over a step; after a warm-up they do 200
-    steps together, and 20 to 100 each, whatever `num_steps` is: no mean of theirs depends on it.
+    Asynchronous workers start one after another, spread over a step. After a warm-up they run 200
+    steps together, and 20 to 100 each, whatever `num_steps` is, so their mean does not depend on
+    it.
 
     Args:
         job: the training job.
-        scene: the machines.
-        calibration: what devices and links reach of their peaks.
-        num_steps: steps of each worker of a ring, or of synchronous training. The first of each is
-            left out of the results.
-        seed: of the differences between steps.
+        scene: machines, workers and servers.
+        calibration: efficiency of devices and links.
+        num_steps: steps of each worker in synchronous training. The first is left out of the
+            results.
+        seed: random seed of step-time jitter.
         placement: how variables are spread over servers.
         fused: whether a compiler fuses ops (XLA).
 
@@ -224,7 +225,7 @@ def _fused(device: CalibratedDevice, *, fused: bool) -> CalibratedDevice:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What counters show of one worker, and what that is labelled."""
+    """Counter traces of one worker, and the targets labelled from them."""
 
     targets: Targets
     patterns: Mapping[str, str]
@@ -233,15 +234,15 @@ class _Seen:
 
 
 def targets_of_record(record: WorkerRecord, window_s: float) -> Targets:
-    """The twelve targets of what one worker did, as its counters show it.
+    """The twelve targets of one worker's record, labelled from its virtual counters.
 
     Args:
-        record: what it did.
-        window_s: seconds over which its device's counters take their mean.
+        record: record of the worker.
+        window_s: averaging window of its device's counters, seconds.
 
     Raises:
         TraceError: the steps are too short or too long for counters.
-        SimulationError: a device would be in use for more than all of the time.
+        SimulationError: a device would be in use for more than 100 % of the time.
     """
     return _seen(record, window_s).targets
 

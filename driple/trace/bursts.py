@@ -25,7 +25,7 @@ def two_means(amount: FloatArray) -> BoolArray:
     """Mask of the burst samples, by 2-means on the amounts (paper, section 2.4).
 
     In one dimension 2-means is a threshold half-way between the two cluster means. It starts
-    half-way between the 1st and the 99th percentile, so that one stray sample does not decide.
+    half-way between the 1st and the 99th percentile, which is robust to outliers.
 
     Args:
         amount: shape [n], n >= 1, any unit.

@@ -23,15 +23,15 @@ __all__ = ["Label", "Pattern", "label_trace", "targets_of"]
 
 Pattern = Literal["B", "I", "BIB"]
 
-# Two clusters count as different when their means lie apart by this share of the higher one or
-# more: a whole percent of a full device, the least that NVML shows. A trace below it is all burst
-# or all idle (paper, Table 3).
+# Two clusters are distinct if their means differ by this fraction of the higher one or more: one
+# percent of a full device, NVML's resolution. Otherwise a trace is all burst or all idle (paper,
+# Table 3).
 _MIN_CONTRAST = 0.01
-# Network traffic with fewer bursts than that has lost some: a burst and its gap take more than two
-# iterations, and a tenth for noise. No measured run comes to it.
+# Network traffic with fewer bursts has lost some: a burst and its gap then take more than two
+# iterations, plus a tenth for noise. No measured run reaches this limit.
 _MOST_ITERATIONS = 2.2
 _MOST_SPLITS = 10
-# A one-cluster trace counts as idle below this: NVML shows whole percents.
+# A one-cluster trace is idle below this value: NVML shows whole percents.
 _BUSY_PCT = 1.0
 _BUSY_MB_PER_S = 1.0
 
@@ -45,8 +45,8 @@ class Label:
         burst_duration_s: mean duration of a burst.
         idle_duration_s: mean duration of an idle gap.
         idle_amount: mean amount of the idle samples; recorded, never a target.
-        num_bursts: bursts that the durations are the mean of.
-        pattern: `BIB` for bursts and gaps, `B` for always as busy, `I` for always idle.
+        num_bursts: number of bursts that the durations average over.
+        pattern: `BIB` for bursts and gaps, `B` for constantly busy, `I` for constantly idle.
     """
 
     burst_amount: float
@@ -60,17 +60,16 @@ class Label:
 def label_trace(trace: Trace, iteration_time_s: float) -> Label:
     """Mean burst amount, burst duration and idle duration of one trace (paper, section 3.3).
 
-    Samples are split in two by 2-means on their amount; a burst is a run of high samples and lasts
-    as many sampling periods as it has samples. The runs that the ends of the trace cut are left
-    out. On a link that is shared, bursts are of unlike height, and the low ones would be lost:
-    where fewer than every second iteration has a burst of network traffic, the samples below the
-    threshold are split again (docs/decisions/0017-several-servers.md). A trace without two levels
-    is one burst, or one gap, in each iteration, so that its label does not depend on how long it
-    was recorded.
+    2-means on the amount splits the samples in two; a burst is a run of high samples and lasts as
+    many sampling periods as it has samples. Runs that the ends of the trace cut short are left out.
+    On a shared link bursts differ in height, and one threshold would lose the low ones: if fewer
+    than every second iteration has a burst of network traffic, the samples below the threshold are
+    split again (docs/decisions/0017-several-servers.md). A trace with one level is one burst, or
+    one gap, per iteration, so its label does not depend on the length of the recording.
 
     Args:
         trace: trace of one resource.
-        iteration_time_s: seconds of an iteration.
+        iteration_time_s: iteration time, seconds.
 
     Raises:
         TraceError: fewer than two samples, or an iteration that takes no time.
@@ -109,18 +108,18 @@ def label_trace(trace: Trace, iteration_time_s: float) -> Label:
 
 
 def _cycle(is_burst: BoolArray) -> float:
-    """Samples of a mean burst and a mean gap."""
+    """Number of samples in a mean burst plus a mean gap."""
     found = runs(is_burst)
     return float(found.length[found.is_burst].mean() + found.length[~found.is_burst].mean())
 
 
 def _with_low_bursts(amount: FloatArray, is_burst: BoolArray, iteration: float) -> BoolArray:
-    """The split, or one of those below it, whose bursts come nearest to one in each iteration.
+    """The split, or a lower one, with the number of bursts closest to one per iteration.
 
     Args:
         amount: shape [n].
-        is_burst: shape [n], of the highest split.
-        iteration: in samples.
+        is_burst: shape [n], mask of the highest split.
+        iteration: iteration time in samples.
     """
     least = _MIN_CONTRAST * float(amount[is_burst].mean())
     splits = [is_burst]
@@ -136,7 +135,7 @@ def _with_low_bursts(amount: FloatArray, is_burst: BoolArray, iteration: float) 
 
 
 def _flat_label(trace: Trace, mean: float, iteration_time_s: float) -> Label:
-    """Label of a trace without two levels: one burst, or one gap, as long as an iteration."""
+    """Label of a trace with one level: one burst, or one gap, as long as an iteration."""
     busy = mean >= (_BUSY_PCT if trace.unit == "%" else _BUSY_MB_PER_S)
     return Label(
         burst_amount=mean if busy else 0.0,
@@ -149,7 +148,7 @@ def _flat_label(trace: Trace, mean: float, iteration_time_s: float) -> Label:
 
 
 def targets_of(labels: Mapping[str, Label]) -> Targets:
-    """The twelve targets out of the labels of the four resources.
+    """The twelve targets from the labels of the four resources.
 
     Raises:
         TraceError: a resource has no label.

@@ -2,8 +2,8 @@
 
     campaign.json, simulator, importer  ->  Provenance  <->  dataset.json  (`driple.codec`)
 
-Most fields belong to one kind of labels: measured, simulated or imported. Unknown facts are left
-out of the file. Keys that Driple does not know are kept in `others`.
+Most fields belong to one kind of labels: measured, simulated or imported. The file omits unknown
+fields. Unrecognised keys are kept in `others`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class RunPlan:
     Attributes:
         share: cores that each worker of the device `CPU` may use.
         server_share: cores that each parameter server may use.
-        warmup: iterations that are run but not measured.
-        min_iterations: iterations measured, at least.
-        max_iterations: iterations measured, at most.
-        seconds: iterations are added until the run lasts about this long.
-        max_seconds: and taken away until it lasts at most this long; never below 10 iterations.
+        warmup: iterations before the measured ones.
+        min_iterations: minimum number of measured iterations.
+        max_iterations: maximum number of measured iterations.
+        seconds: target length of the run, seconds.
+        max_seconds: maximum length of the run, seconds; never below 10 iterations.
         sample_period_s: seconds between two samples.
     """
 
@@ -56,10 +56,10 @@ class Host:
 
     Attributes:
         cpu: model of the CPU.
-        cores: number of logical cores; None if the system does not say.
+        cores: number of logical cores; None if the system does not report it.
         memory_gib: main memory, GiB.
         kernel: release of the kernel.
-        memory_write_bytes_per_s: what one core can write to memory.
+        memory_write_bytes_per_s: write bandwidth of one core, bytes/s.
     """
 
     cpu: str = field(default="", metadata=_OPTIONAL)
@@ -79,7 +79,7 @@ class Dates:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeatability:
-    """Differences of labels of one workload from run to run.
+    """Run-to-run variation of the labels of one workload.
 
     Attributes:
         workloads: how many ran more than once; without any, the other fields are empty.
@@ -99,10 +99,10 @@ class TimeError:
     """Error of simulated iteration times against measured or published ones.
 
     Attributes:
-        rows: runs that were compared.
+        rows: number of runs compared.
         median_pct: median of the errors, percent.
         p90_pct: their 90th percentile, percent.
-        devices: on which the runs were; empty for runs of one setting.
+        devices: devices of the runs; empty for runs of one setting.
         new_device: whether the device in question was left out of the fit.
         one_device: whether the runs are of one device without an exchange.
         setting: the setting whose own runs these are; None otherwise.
@@ -136,13 +136,13 @@ class Provenance:
         calibration: sources and date of the simulator's calibration.
         source: what was imported.
         file: name of the imported file.
-        note: what a reader must know of imported labels.
+        note: caveats of imported labels.
         num_workloads: workloads of one campaign among several.
         num_runs: runs behind the labels.
         measured: dates of the first and the last run.
         repeatability: repeatability of labels from run to run.
         origins: the campaigns, if there are several.
-        others: keys that Driple does not know.
+        others: unrecognised keys.
     """
 
     plan: RunPlan | None = field(default=None, metadata=_OPTIONAL)

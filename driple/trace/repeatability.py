@@ -3,10 +3,10 @@
     workload -> targets of each of its runs [runs, 12], seconds per iteration [runs]
              -> coefficients of variation, SMAPE between two runs
 
-SMAPE between two runs is measured pair by pair. Were the runs of a workload normally distributed
-with a small coefficient of variation c, it would be 2 c / sqrt(pi) = 1.13 c on average, as is the
-mean distance of two draws; a predictor that knew the true mean would still be sqrt(2 / pi) c = 0.80
-c off a label that comes from a single run.
+SMAPE between two runs is measured pair by pair. For normally distributed runs with a small
+coefficient of variation c, its mean is 2 c / sqrt(pi) = 1.13 c, the mean distance of two draws. A
+predictor of the true mean would have an error of sqrt(2 / pi) c = 0.80 c against a label from one
+run.
 """
 
 from __future__ import annotations

@@ -57,10 +57,10 @@ class Targets:
     def iteration_time_s(self) -> float:
         """Seconds per training iteration: the longer period of network TX and RX.
 
-        A period is a burst and the gap after it, and their sum is the time of an iteration (paper,
-        section 5.5.2) where each iteration has one burst. Parameters or gradients that move in
-        several bursts make the period shorter than the iteration, and hardly anything makes it
-        longer, so the longer of the two is closer to it (docs/decisions/0004-label-grid.md).
+        A period is a burst and the gap after it. It equals the iteration time (paper, section
+        5.5.2) if each iteration has one burst. Parameters or gradients that move in several bursts
+        make the period shorter than the iteration, and almost nothing makes it longer, so the
+        longer of the two is the better estimate (docs/decisions/0004-label-grid.md).
         """
         periods_s = self.values[_NETWORK_ROWS, 1] + self.values[_NETWORK_ROWS, 2]
         return float(periods_s.max())
@@ -74,7 +74,7 @@ class Targets:
 
 
 def impossible_numbers(targets: Targets) -> list[str]:
-    """The numbers that no job can have, as text: below 0, or a step that takes no time."""
+    """Impossible values, as text: numbers below 0, or a step that takes no time."""
     found = [
         f"{name} {value:.4g} {_unit(name)}"
         for name, value in zip(TARGET_NAMES, targets.flat.tolist(), strict=True)

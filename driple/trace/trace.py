@@ -1,4 +1,4 @@
-"""`Trace`: one resource over time, as it was sampled."""
+"""`Trace`: evenly spaced samples of one resource."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Trace:
         unit: unit of `amount`: `%` or `MB/s`.
         amount: shape [n], float64; the mean over each sampling period.
         period_s: seconds between two samples.
-        start_s: time of the beginning of the first sampling period, on the clock of the run.
-        counter_period_s: seconds between two updates of the counter behind it. A counter slower
-            than the samples smears what it counts over this time.
+        start_s: start of the first sampling period, on the clock of the run.
+        counter_period_s: seconds between two updates of the underlying counter. A counter slower
+            than the samples averages over this time.
     """
 
     resource: str
@@ -37,7 +37,7 @@ class Trace:
     counter_period_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what no counter can have shown."""
+        """Raise TraceError on values that no counter can show."""
         if self.unit not in _UNITS:
             raise TraceError(
                 f"trace of {self.resource} is in '{self.unit}'; it must be in {' or '.join(_UNITS)}"

@@ -245,7 +245,7 @@ def _scores(
 def _torch_settings(threads: int | None) -> Iterator[None]:
     """Use this many threads; restore torch's threads and random generator afterwards."""
     if threads is not None and threads < 1:
-        raise ConfigError(f"threads must be at least 1, got {threads}")
+        raise ConfigError(f"--set threads must be at least 1, got {threads}")
     before = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         try:

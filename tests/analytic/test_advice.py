@@ -101,5 +101,5 @@ def test_the_speed_that_made_a_run_is_found_again(rate: float) -> None:
 def test_a_run_that_no_speed_explains_is_refused() -> None:
     with pytest.raises(ConfigError, match="alone take 4"):
         rate_from_measured(JOB, AT, 0.01)
-    with pytest.raises(ConfigError, match="--measured"):
+    with pytest.raises(ConfigError, match="--set measured"):
         rate_from_measured(JOB, AT, -1.0)

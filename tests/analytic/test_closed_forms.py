@@ -125,7 +125,7 @@ def test_other_traffic_and_a_measured_run(job: PreparedJob) -> None:
         zhang_pipeline(job, scene(1), CALIBRATION, background=1.0)
     matched = zhang_pipeline(job, scene(1), CALIBRATION, measured_s=2 * calm)
     assert matched.iteration_time_s == pytest.approx(2 * calm)
-    with pytest.raises(ConfigError, match="--measured"):
+    with pytest.raises(ConfigError, match="--set measured"):
         zhang_pipeline(job, scene(1), CALIBRATION, measured_s=0.01)
 
 

@@ -44,7 +44,7 @@ def test_the_knee_is_where_one_more_adds_little() -> None:
 def test_an_example_costs_its_share_of_all_machines() -> None:
     prices = Prices(worker_per_hour=3.0, server_per_hour=1.2)
     assert prices.per_example(of(4, 100), num_servers=2) == pytest.approx(14.4 / 3600 / 100)
-    with pytest.raises(ConfigError, match="--price"):
+    with pytest.raises(ConfigError, match="--set price"):
         Prices(worker_per_hour=-1)
 
 

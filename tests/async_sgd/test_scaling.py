@@ -159,8 +159,8 @@ def test_same_seed_same_result_and_another_one_differs() -> None:
         ({"num_workers": 0}, "--workers"),
         ({"num_workers": 10**6}, "1000 or less"),
         ({"bytes_per_s": 0.0}, "--bandwidth"),
-        ({"window_bytes": -1.0}, "--window"),
-        ({"slowness": (1.0,)}, "--slowness"),
+        ({"window_bytes": -1.0}, "--set window"),
+        ({"slowness": (1.0,)}, "--set slowness"),
         ({"worker_bytes_per_s": (0.0, 1.0)}, "worker_bytes_per_s"),
     ],
 )

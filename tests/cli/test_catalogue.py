@@ -75,7 +75,7 @@ def test_a_whole_list_has_a_folder_of_its_own_and_one_graph_needs_a_file(tmp_pat
     folder = tmp_path / "graphs" / "V100-P1w2_ho-PCIe"
     folder.mkdir(parents=True)
     (folder / "index.json").write_text("{")
-    done = driple("jobs", "build", "--all", "--setting", "V100-P1w2", cwd=tmp_path)
+    done = driple("jobs", "build", "--list", "paper", "--setting", "V100-P1w2", cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot read graphs/V100-P1w2_ho-PCIe/index.json" in done.stderr
     assert "graphs/SETTING" in driple("jobs", "build", "--help").stdout

@@ -122,10 +122,10 @@ def test_steps_of_no_time_or_of_centuries(drip: Drip, name: str, command: list[s
 
 
 @pytest.mark.parametrize("name", names("*yaml*"))
-def test_instances_that_are_none(drip: Drip, name: str) -> None:
+def test_clusters_that_are_none(drip: Drip, name: str) -> None:
     """YAML with aliases, dates that do not exist, values of other types."""
     file = DAMAGED / name
-    assert name in refusal(drip("plan", GRAPH, "--batch-size", 32, "--instances", file))
+    assert name in refusal(drip("predict", GRAPH, "--setting", file))
 
 
 @pytest.mark.parametrize("name", names("json-*"))

@@ -5,7 +5,7 @@ from pathlib import Path
 from driple.dataset import read_dataset
 from tests.cli.test_main import ROOT, driple
 
-QUICK = ("--steps", 20)
+QUICK = ("--set", "steps=20")
 
 
 def test_every_graph_of_a_folder_becomes_a_data_set_of_each_setting(tmp_path: Path) -> None:

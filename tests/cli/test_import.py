@@ -134,7 +134,9 @@ def test_training_begins_with_the_authors_weights(
 ) -> None:
     """After one epoch they are nearer to what was given than two drawings are to each other."""
     paper = ("--preset", "paper")
-    begun = load_checkpoint(trained(imported, tmp_path / "begun", *paper, "--init", weights))
+    begun = load_checkpoint(
+        trained(imported, tmp_path / "begun", *paper, "--set", f"init={weights}")
+    )
     drawn = load_checkpoint(trained(imported, tmp_path / "drawn", *paper))
     given = read_authors_weights(weights, preset_named("paper").inspector, begun.num_groups)
 
@@ -164,7 +166,9 @@ def test_other_weights_are_refused(
     state = test_authors.Authors().state_dict() | change
     file, out = test_authors.saved(tmp_path, state), tmp_path / "run"
     command = ("train", "--setting", "V100", "--dataset", imported, "--preset", "paper")
-    assert words in refused_after_the_bar(*command, "--init", file, "--output", out, *EPOCH)
+    assert words in refused_after_the_bar(
+        *command, "--set", f"init={file}", "--output", out, *EPOCH
+    )
     assert not out.exists()
 
 
@@ -172,5 +176,5 @@ def test_the_authors_weights_do_not_fit_preset_default(
     imported: Path, tmp_path: Path, weights: Path
 ) -> None:
     """The line says which preset they are for."""
-    command = ("train", "--setting", "V100", "--dataset", imported, "--init", weights)
+    command = ("train", "--setting", "V100", "--dataset", imported, "--set", f"init={weights}")
     assert "preset paper" in refused_after_the_bar(*command, "--output", tmp_path / "run", *EPOCH)

@@ -23,9 +23,12 @@ BATCHES = {"08_inference_only": 8, "09_no_output_shapes": 8}  # fixed in the fil
 # A command for each that answers with a number, with the graph as its next word.
 ANSWERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "predict": (("predict",), ("--setting", SETTING)),
-    "simulator": (("predict",), ("--method", "simulator", "--setting", SETTING, "--steps", "4")),
+    "simulator": (
+        ("predict",),
+        ("--method", "simulator", "--setting", SETTING, "--set", "steps=4"),
+    ),
     "analytic": (("predict",), ("--method", "analytic", "--setting", SETTING)),
-    "all": (("predict",), ("--method", "all", "--setting", SETTING, "--steps", "4")),
+    "all": (("predict",), ("--method", "all", "--setting", SETTING, "--set", "steps=4")),
     "sweep": (("sweep",), ("--setting", SETTING)),
     "plan": (("plan",), ("--instance", "p3.2xlarge")),
     "profile links": (("profile", "links"), ("--setting", "V100-R2/ho-PCIe")),

@@ -128,7 +128,7 @@ def test_predict_loads_nothing_heavy(preset: str) -> None:
     """Neither torch nor TensorFlow nor pandas, scikit-learn, networkx or matplotlib."""
     program = (
         "import sys; from driple.cli.main import _run; "
-        f"words = ['predict', {str(MEASURED)!r}, '--setting', 'cpu', '--preset', {preset!r}]; "
+        f"words = ['predict', {str(MEASURED)!r}, '--setting', 'cpu', '--set', 'preset={preset}']; "
         "status = _run(words); "
         f"print([name for name in {HEAVY!r} if name in sys.modules], status)"
     )
@@ -191,11 +191,11 @@ def test_impossible_answers_are_refused_by_name(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     negative = checkpoint_of(constant_inspector(-1, 4), 4)
     save_checkpoint(negative, folder / "paper.safetensors")
-    asked = (EXAMPLE, "--preset", "paper", "--setting", "V100-P1w2")
+    asked = (EXAMPLE, "--set", "preset=paper", "--setting", "V100-P1w2")
     line = refused("predict", *asked, "--method", "inspector", cwd=tmp_path)
     assert "of preset paper for V100-P1w2/ho-PCIe has no answer for this graph" in line
     assert "device_util.burst_amount -1 %" in line
-    assert "use --preset default, or driple predict JOB --method simulator" in line
+    assert "use --set preset=default, or driple predict JOB --method simulator" in line
     (auto,) = json.loads(driple("predict", *asked, "--json", cwd=tmp_path).stdout)["answers"]
     assert auto["method"] == "simulator"
     assert "has no answer for this graph" in auto["reason"]
@@ -256,7 +256,7 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     unheard = ("--setting", UNHEARD, "--method", "inspector")
     assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, *unheard)
     refused("predict", EXAMPLE, "--checkpoint", tmp_path / "cut.safetensors")
-    refused("predict", EXAMPLE, "--preset", "papre")
+    refused("predict", EXAMPLE, "--set", "preset=papre")
     refused("predict", EXAMPLE, "--plot", tmp_path / "picture.docx")
     refused("predict")
     refused("predict", EXAMPLE, "--no-such-option")
@@ -267,7 +267,7 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("jobs", "build", "resnet20", "-o", tmp_path / "graph.pb")
     assert "not both" in refused("jobs", "build", "-o", tmp_path / "graph.pb")
     name = "lenet/mnist/b2/sgd/sync"
-    assert "not both" in refused("jobs", "build", name, "--all", "-o", tmp_path / "graphs")
+    assert "not both" in refused("jobs", "build", name, "--list", "cpu", "-o", tmp_path / "graphs")
     assert "--list" in refused("jobs", "list", "--list", "gpu")
     ring = ("--setting", "V100-R4/ho-PCIe", "-o", tmp_path / "graph.pb")
     assert "parameter server" in refused("jobs", "build", name, *ring)

@@ -6,26 +6,27 @@ do with numbers within the range is tested elsewhere.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
+import re
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 import typer.main
 
+import driple.cli
 from driple.cli import main
 from driple.cli.main import app
+from driple.cli.overrides import override
+from driple.errors import ConfigError
 from tests.cli.test_main import EXAMPLE, refused
 
 # Options for which zero is a value of its own: no seed is special.
-ZERO_IS_FINE = {
-    "--seed",
-    "--top",
-    "--compress-cost",
-    "--deviation",
-    "--window",
-}
+ZERO_IS_FINE = {"--top"}
 NEVER = ("nan", "inf", "-inf", "-1", "1e20", str(10**20), "-1e300", "few")
 
 
@@ -81,8 +82,8 @@ def required(group: Any, path: tuple[str, ...], but: str) -> list[str]:
 def test_the_options_are_found() -> None:
     """Of every kind, so that the others cannot pass because there are none."""
     found = {flag for _, flag in numeric_options()}
-    assert {"--max-mib", "--seed", "--steps", "--measured", "--repeats", "--top"} <= found
-    assert len(numeric_options()) > 40
+    assert {"--max-mib", "--samples", "--deadline", "--top"} <= found
+    assert len(numeric_options()) > 20
 
 
 @pytest.mark.parametrize(("path", "flag"), numeric_options(), ids=str)
@@ -102,20 +103,47 @@ def test_numbers_that_make_no_sense_are_refused_by_name(
         assert main._run([*path, f"{flag}=0", *others]) == 0
 
 
+def numeric_values() -> list[tuple[Any, str]]:
+    """Every numeric value of a `--set`: its dataclass and name."""
+    found = []
+    for module in pkgutil.iter_modules(driple.cli.__path__, "driple.cli."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if is_dataclass(value) and getattr(value, "__module__", "") == module.name:
+                found += [
+                    (value, one.name)
+                    for one in fields(value)
+                    if "driple" in one.metadata and re.match("int|float", str(one.type))
+                ]
+    return found
+
+
+def test_numeric_values_of_set_are_found() -> None:
+    assert {"seed", "steps", "deviation", "measured", "repeats"} <= {
+        name for _, name in numeric_values()
+    }
+
+
+@pytest.mark.parametrize(("values", "name"), numeric_values(), ids=str)
+def test_values_that_make_no_sense_are_refused_by_name(values: Any, name: str) -> None:
+    for given in NEVER:
+        with pytest.raises(ConfigError, match=f"--set {name} "):
+            override(values, [f"{name}={given}"])
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("predict", EXAMPLE, "--max-mib=nan"),
-        ("predict", EXAMPLE, "--seed=-1"),
-        ("predict", EXAMPLE, "--steps=1e20"),
-        ("sweep", "job.npz", "--price=inf"),
-        ("train", "--setting", "CPU-P1w2", "--seed=-1"),
+        ("predict", EXAMPLE, "--set=seed=-1"),
+        ("predict", EXAMPLE, "--set=steps=1e20"),
+        ("sweep", "job.npz", "--set=price=inf"),
+        ("train", "--setting", "CPU-P1w2", "--set=seed=-1"),
         ("sweep", EXAMPLE, f"--bandwidth={'9' * 400}G"),
         ("sweep", EXAMPLE, f"--workers={'9' * 5000}"),
         ("sweep", EXAMPLE, "--compress=nan"),
         ("sweep", EXAMPLE, "--compress=0.9-0.1"),
         ("jobs", "build", "-o", "tokens.npy", "--set", "length=1000000", "--samples=1000000"),
-        ("profile", "run", f"--bandwidth={'9' * 400}M"),
+        ("profile", "run", f"--set=bandwidth={'9' * 400}M"),
     ],
     ids=lambda words: f"{words[0]} {words[-1]}"[:40],
 )

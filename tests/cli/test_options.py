@@ -17,7 +17,7 @@ from driple.cli.main import app
 from tests.cli.test_numbers import commands
 
 # The numbers today; lower them when an option goes. The goal is 24, 120 and 70.
-MOST_COMMANDS, MOST_OPTIONS, MOST_NAMES = 24, 186, 70
+MOST_COMMANDS, MOST_OPTIONS, MOST_NAMES = 24, 148, 70
 
 # Each name with what every help text of it contains: words of its one meaning.
 MEANING = {

@@ -44,7 +44,7 @@ def outputs(*, folders: bool) -> list[tuple[tuple[str, ...], str]]:
 
 
 def test_the_options_are_found() -> None:
-    assert len(outputs(folders=False)) >= 11
+    assert len(outputs(folders=False)) >= 9
     assert len(outputs(folders=True)) >= 7
 
 

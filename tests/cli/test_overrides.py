@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from driple.cli.overrides import number, override, set_help, switch, text, whole
+from driple.cli.overrides import (
+    number,
+    override,
+    set_help,
+    set_names,
+    switch,
+    text,
+    texts,
+    whole,
+)
 from driple.errors import ConfigError
 
 
@@ -16,6 +25,14 @@ class Values:
     tries: int = whole(4, "runs", 1, 10)
     layers: str | None = text(None, "what is tuned")
     align: bool | None = switch(None, "levels")
+    files: tuple[str, ...] = texts("to read")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Others:
+    """Of others."""
+
+    size: int = whole(3, "in MB", 1, 10)
 
 
 def test_values_are_changed_and_the_others_keep_their_defaults() -> None:
@@ -27,8 +44,11 @@ def test_values_are_changed_and_the_others_keep_their_defaults() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("share", "--set needs NAME=VALUE with one of share, tries, layers, align, got 'share'"),
-        ("size=3", "one of share, tries, layers, align, got 'size=3'"),
+        (
+            "share",
+            "--set needs NAME=VALUE with one of share, tries, layers, align, files, got 'share'",
+        ),
+        ("size=3", "one of share, tries, layers, align, files, got 'size=3'"),
         ("share=0", "--set share must be a number above 0 and at most 8, got 0.0"),
         ("share=nan", "--set share must be a number"),
         ("share=few", "--set share must be a number, got 'few'"),
@@ -44,5 +64,19 @@ def test_bad_values_are_refused_by_name(given: str, words: str) -> None:
 
 
 def test_the_help_lists_every_value() -> None:
-    assert set_help(Values).endswith("share=0.4 (cores); tries=4 (runs); layers (what is tuned); "
-                                     "align (levels)")  # fmt: skip
+    words = set_help(Values)
+    lines = "share=0.4: cores\ntries=4: runs\nlayers: what is tuned\nalign: levels\nfiles: to read"
+    assert words.endswith(lines)
+    assert set_names(words) == ("share", "tries", "layers", "align", "files")
+
+
+def test_a_command_for_two_kinds_lists_the_values_of_each() -> None:
+    words = set_help(Values, Others)
+    assert words.endswith("files: to read\nOf others:\nsize=3: in MB")
+    with pytest.raises(ConfigError, match="--set needs NAME=VALUE for others with one of size"):
+        override(Others, ["share=1"], of=" for others")
+
+
+def test_some_values_are_given_several_times() -> None:
+    assert override(Values, ["files=a", "files=b"]).files == ("a", "b")
+    assert override(Values, ["share=1", "share=2"]).share == 2

@@ -13,12 +13,12 @@ TIMES = {1: [0.1, 0.1], 2: [0.15, 0.15], 3: [0.4, 0.4], 4: [0.2, 0.2]}
 
 
 def test_cost_recommends_and_users_prices_win(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("instances: [{name: p3.16xlarge, price_per_hour: 0.01}]")
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[[instances]]\nname = "p3.16xlarge"\nprice_per_hour = 0.01\n')
     picture = tmp_path / "cost.png"
     done = driple(
         *("plan", RESNET50, "--batch-size", 32, "--instance", "p3", "--json"),
-        *("--instances", mine, "--plot", picture),
+        *("--catalog", mine, "--plot", picture),
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -58,7 +58,7 @@ def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:
     assert "90th percentile" not in done.stdout
     found = json.loads(driple(*cost, "--json").stdout)
     assert found["offers"][0]["stated_error"]["checked"] is False
-    assert any("no published run on H100" in one for one in found["remarks"])
+    assert any("no measured run on H100" in one for one in found["remarks"])
 
 
 def test_unknown_dimensions_get_no_price_and_no_recommendation(tmp_path: Path) -> None:
@@ -185,5 +185,5 @@ def test_bad_input_gets_one_line() -> None:
     cost = ("plan", RESNET50, "--batch-size", 32)
     assert "p3.8xlarge" in refused(*cost, "--instance", "p99")
     assert "--machines" in refused(*cost, "--machines", "0")
-    assert "2022-12-31" in refused(*cost, "--on-date", "yesterday")
+    assert "2022-12-31" in refused(*cost, "--set", "on_date=yesterday")
     assert "FOLDER=INSTANCE" in refused("plan", "--profile", "x")

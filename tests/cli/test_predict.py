@@ -11,7 +11,7 @@ from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
 
-QUICK = ("--steps", 20)
+QUICK = ("--set", "steps=20")
 SIMULATE = ("predict", "--method", "simulator")
 ANALYTIC = ("predict", "--method", "analytic")
 ALL = ("predict", "--method", "all")
@@ -47,8 +47,29 @@ def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
 
 def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:
     done = driple(*SIMULATE, EXAMPLE, "--setting", "TitanRTX-P1w2/ho-10G", *QUICK)
-    assert "no published run on TitanRTX" in done.stderr
-    assert "Turing" in done.stderr
+    assert "assumed: no measured run on TitanRTX is in the calibration" in done.stdout
+    assert done.stdout.count("Turing devices") == 1
+    assert "TitanRTX" not in done.stderr
+
+
+def test_no_closed_form_is_trusted_on_a_device_that_nobody_measured() -> None:
+    """Its known error is of measured devices; where it has none, neither has the answer."""
+    setting = ("--setting", "TitanRTX-P1w2/ho-10G")
+    (found,) = json.loads(driple(*ALL, EXAMPLE, *setting, *QUICK, "--json").stdout)["answers"]
+    for method in ("zhang", "zeng-repaired", "zeng"):
+        assert found["methods"][method]["p90_error_pct"] is None
+    assert "trust the Z" not in found["trust"]
+    done = driple("predict", EXAMPLE, "--method", "analytic", *setting)
+    assert "error of Zhang: not known, no measurement of such a cluster" in done.stdout
+
+
+def test_a_pytorch_job_has_no_servers_that_a_ring_lacks() -> None:
+    ring = driple("predict", "mobilenet_v2", "--setting", "V100-R8/ho-NVLink", *QUICK)
+    assert "server" not in ring.stdout
+    servers = driple("predict", "mobilenet_v2", "--setting", "V100-P1w2", *SIMULATE[1:], *QUICK)
+    assert "the model is of one device: its variables and their updates are placed on the" in (
+        servers.stdout
+    )
 
 
 def test_unlike_workers_of_one_device_are_told_with_what_is_their_mean() -> None:
@@ -65,8 +86,8 @@ def test_the_simulator_draws_every_worker(tmp_path: Path) -> None:
 
 def test_bad_options_of_the_simulator_get_one_line(tmp_path: Path) -> None:
     assert "did you mean" in refused(*SIMULATE, EXAMPLE, "--setting", "V101-P1w2/ho-PCIe")
-    assert "--steps" in driple(*SIMULATE, EXAMPLE, "--steps", 1).stderr
-    assert "--placement" in refused(*SIMULATE, EXAMPLE, "--placement", "anywhere")
+    assert "--set steps" in driple(*SIMULATE, EXAMPLE, "--set", "steps=1").stderr
+    assert "--set placement" in refused(*SIMULATE, EXAMPLE, "--set", "placement=anywhere")
     assert "--method" in refused("predict", EXAMPLE, "--method", "magic")
     file = "checkpoints/V100-P1w2_ho-PCIe/default.safetensors"
     assert "--method all" in refused("predict", EXAMPLE, "--checkpoint", file, "--method", "all")
@@ -128,7 +149,7 @@ def test_bad_input_of_closed_forms_gets_one_line() -> None:
 def test_all_puts_the_measured_value_beside_all_methods(tmp_path: Path) -> None:
     picture = tmp_path / "compared.png"
     settings = ("--setting", "CPU-P1w2", "--setting", "V100-P1w2", "--setting", "A100-R8")
-    done = driple(*ALL, MEASURED, *settings, "--steps", 6, "--json", "--plot", picture)
+    done = driple(*ALL, MEASURED, *settings, "--set", "steps=6", "--json", "--plot", picture)
     assert done.returncode == 0, done.stderr
     cpu, gpu, ring = json.loads(done.stdout)["answers"]
     assert set(cpu["methods"]) == {
@@ -152,7 +173,7 @@ def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
     Of one that an earlier reader's graphs trained, none is stated.
     """
     setting = ("--setting", "CPU-P1w2", "--json")
-    shipped = driple(*ALL, MEASURED, *setting, "--steps", 6)
+    shipped = driple(*ALL, MEASURED, *setting, "--set", "steps=6")
     stated = json.loads(shipped.stdout)["answers"][0]["methods"]["inspector"]
     name = "checkpoints/CPU-P1w2_ho-200M/default.safetensors"
     checkpoint = load_checkpoint(ROOT / name)
@@ -163,7 +184,7 @@ def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(parents=True)
     save_checkpoint(today, tmp_path / name)
     alone = json.loads(driple("predict", MEASURED, *setting, cwd=tmp_path).stdout)["answers"][0]
-    done = driple(*ALL, MEASURED, *setting, "--steps", 6, cwd=tmp_path)
+    done = driple(*ALL, MEASURED, *setting, "--set", "steps=6", cwd=tmp_path)
     methods = json.loads(done.stdout)["answers"][0]["methods"]
     found, wanted = (one["iteration_time_s"]["interval"] for one in (methods["inspector"], alone))
     assert [found["low"], found["high"]] == pytest.approx([wanted["low"], wanted["high"]])
@@ -174,7 +195,7 @@ def test_all_tells_the_interval_that_predict_tells(tmp_path: Path) -> None:
 def test_all_claims_no_share_where_the_interval_is_extrapolated() -> None:
     """A graph of 77 ops is further from all known ones than any that was left out."""
     tiny = ROOT / "tests/data/graphs/functions.pb.gz"
-    done = driple(*ALL, tiny, "--setting", "CPU-P1w2", "--steps", 6, "--json")
+    done = driple(*ALL, tiny, "--setting", "CPU-P1w2", "--set", "steps=6", "--json")
     inspector = json.loads(done.stdout)["answers"][0]["methods"]["inspector"]
     assert (inspector["p90_error_pct"], inspector["iteration_time_s"]["interval"]) == (None, None)
 
@@ -182,7 +203,7 @@ def test_all_claims_no_share_where_the_interval_is_extrapolated() -> None:
 def test_all_goes_on_without_an_inspector_and_says_so() -> None:
     """Nobody has an inspector of such a cluster."""
     setting = "RTX8000-P1w3/ho-25G"
-    done = driple(*ALL, MEASURED, "--setting", setting, "--steps", 6)
+    done = driple(*ALL, MEASURED, "--setting", setting, "--set", "steps=6")
     assert done.returncode == 0, done.stderr
     assert f"no inspector of preset default for {setting}" in done.stderr
     assert "simulator" in done.stdout

@@ -12,7 +12,15 @@ from tests.cli.test_main import EXAMPLE, driple, refused
 
 def test_a_faster_link_saves_time_until_something_else_holds_back() -> None:
     done = driple(
-        "sweep", EXAMPLE, "--bandwidth", "1G,10G,100G", "--workers", "2", "--no-limit", "--json"
+        "sweep",
+        EXAMPLE,
+        "--bandwidth",
+        "1G,10G,100G",
+        "--workers",
+        "2",
+        "--set",
+        "limit=off",
+        "--json",
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -46,8 +54,8 @@ def test_the_closed_form_is_the_simulation_on_one_machine() -> None:
         "simulator",
         "--setting",
         "V100-P1w2",
-        "--steps",
-        40,
+        "--set",
+        "steps=40",
         "--json",
     )
     (found,) = json.loads(closed.stdout)["estimates"]["iteration_time_s"]["value"]
@@ -59,10 +67,10 @@ def test_the_closed_form_is_the_simulation_on_one_machine() -> None:
 def test_parameters_that_come_layer_by_layer_save_time() -> None:
     times = []
     for exchange in ("step", "layer"):
-        done = driple("sweep", EXAMPLE, "--exchange", exchange, "--json")
+        done = driple("sweep", EXAMPLE, "--set", f"exchange={exchange}", "--json")
         times += json.loads(done.stdout)["estimates"]["iteration_time_s"]["value"]
     assert times[1] < times[0]
-    assert "--exchange" in refused("sweep", EXAMPLE, "--exchange", "magic")
+    assert "--set exchange" in refused("sweep", EXAMPLE, "--set", "exchange=magic")
 
 
 def test_servers_pass_no_more_than_published_ones_unless_told_to() -> None:
@@ -71,8 +79,8 @@ def test_servers_pass_no_more_than_published_ones_unless_told_to() -> None:
     (slow, same) = json.loads(limited.stdout)["estimates"]["iteration_time_s"]["value"]
     assert slow == same
     assert json.loads(limited.stdout)["bottleneck"] == ["server_cpu", "server_cpu"]
-    assert "--no-limit" in limited.stderr
-    free = driple("sweep", EXAMPLE, *options, "--no-limit")
+    assert "--set limit=off" in limited.stderr
+    free = driple("sweep", EXAMPLE, *options, "--set", "limit=off")
     (slow, fast) = json.loads(free.stdout)["estimates"]["iteration_time_s"]["value"]
     assert fast < 0.5 * slow
 
@@ -93,8 +101,8 @@ def test_sweep_says_when_servers_share_unevenly_and_what_helps() -> None:
     """ResNet-50 in turn: one of two servers holds 59 % of the parameters."""
     done = driple("sweep", EXAMPLE, "--ps", "1,2")
     assert "one server holds 59 % of the parameters with 2 servers" in done.stdout
-    assert "--placement greedy spreads them" in done.stdout
-    better = driple("sweep", EXAMPLE, "--ps", "1,2", "--placement", "greedy", "--json")
+    assert "--set placement=greedy spreads them" in done.stdout
+    better = driple("sweep", EXAMPLE, "--ps", "1,2", "--set", "placement=greedy", "--json")
     worse = driple("sweep", EXAMPLE, "--ps", "1,2", "--json")
     slow, fast = (
         json.loads(item.stdout)["estimates"]["iteration_time_s"]["value"][1]
@@ -102,7 +110,7 @@ def test_sweep_says_when_servers_share_unevenly_and_what_helps() -> None:
     )
     assert fast < slow
     assert json.loads(better.stdout)["remarks"] == []
-    assert "--placement" in refused("sweep", EXAMPLE, "--placement", "magic")
+    assert "--set placement" in refused("sweep", EXAMPLE, "--set", "placement=magic")
 
 
 def test_a_grid_that_does_not_fit_is_refused_before_it_is_made() -> None:
@@ -111,8 +119,8 @@ def test_a_grid_that_does_not_fit_is_refused_before_it_is_made() -> None:
 
 
 def test_options_of_traces_are_refused_for_jobs_and_the_other_way_round() -> None:
-    assert "--order and --seed: only for a job trace" in refused(
-        "sweep", EXAMPLE, "--order", "tic", "--seed", 0
+    assert "--set needs NAME=VALUE for a JOB with one of placement" in refused(
+        "sweep", EXAMPLE, "--set", "order=tic", "--set", "seed=0"
     )
     assert "--setting: only for a graph or workload" in refused(
         "sweep", "a.npz", "--setting", "V100"
@@ -121,9 +129,9 @@ def test_options_of_traces_are_refused_for_jobs_and_the_other_way_round() -> Non
 
 
 def test_a_measured_iteration_sets_the_speed_of_the_devices() -> None:
-    done = driple("sweep", EXAMPLE, "--measured", 0.8, "--json")
+    done = driple("sweep", EXAMPLE, "--set", "measured=0.8", "--json")
     (time,) = json.loads(done.stdout)["estimates"]["iteration_time_s"]["value"]
     assert time == pytest.approx(0.8, rel=1e-3)
-    done = driple("sweep", EXAMPLE, "--measured", 0.001)
+    done = driple("sweep", EXAMPLE, "--set", "measured=0.001")
     assert done.returncode == 2
-    assert "--measured" in done.stderr.splitlines()[-1]
+    assert "--set measured" in done.stderr.splitlines()[-1]

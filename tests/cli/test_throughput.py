@@ -31,7 +31,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_sweep_prints_a_curve_beside_the_plain_models(trace: Path) -> None:
-    done = driple("sweep", trace, "--workers", "1,2", "--steps", 50, "--json")
+    done = driple("sweep", trace, "--workers", "1,2", "--set", "steps=50", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["clusters"]["workers"] == [1, 2]
@@ -41,19 +41,19 @@ def test_sweep_prints_a_curve_beside_the_plain_models(trace: Path) -> None:
         assert low <= rate <= high
     assert ends["level"] == 0.95
     assert {"linear", "Lin", "Cynthia"} <= set(found["facts"]["baselines_examples_per_s"])
-    shown = driple("sweep", trace, "--workers", "1-2", "--steps", 50)
+    shown = driple("sweep", trace, "--workers", "1-2", "--set", "steps=50")
     assert "examples/s" in shown.stdout
 
 
 def test_sweep_draws_the_curve_and_what_the_workers_do(trace: Path, tmp_path: Path) -> None:
     curve, timeline, chrome = (tmp_path / name for name in ("c.png", "t.png", "t.json"))
     done = driple(
-        *("sweep", trace, "--workers", "1-3", "--steps", 20),
+        *("sweep", trace, "--workers", "1-3", "--set", "steps=20"),
         *("--plot", curve, "--timeline", timeline),
     )
     assert done.returncode == 0, done.stderr
     assert min(curve.stat().st_size, timeline.stat().st_size) > 10_000
-    done = driple("sweep", trace, "--workers", "2", "--steps", 20, "--timeline", chrome)
+    done = driple("sweep", trace, "--workers", "2", "--set", "steps=20", "--timeline", chrome)
     assert done.returncode == 0, done.stderr
     assert json.loads(chrome.read_text())["traceEvents"]
 
@@ -82,16 +82,18 @@ def test_bad_input_gets_one_line(trace: Path, tmp_path: Path) -> None:
     assert "trace run" in refused("sweep", tmp_path / "none.npz")
     assert "--workers" in refused("sweep", trace, "--workers", "many")
     assert "10G" in refused("sweep", trace, "--bandwidth", "fast")
-    assert "order" in refused("sweep", trace, "--order", "upward")
-    assert "--price needs" in refused("sweep", trace, "--price", "1,2,3")
-    assert "--price needs" in refused("sweep", trace, "--price", "inf")
-    assert "--overhead needs two" in refused("sweep", trace, "--overhead", "1")
+    assert "order" in refused("sweep", trace, "--set", "order=upward")
+    assert "--set price needs" in refused("sweep", trace, "--set", "price=1,2,3")
+    assert "--set price needs" in refused("sweep", trace, "--set", "price=inf")
+    assert "--set overhead needs two" in refused("sweep", trace, "--set", "overhead=1")
     assert "--ps takes one number" in refused("sweep", trace, "--ps", "1,2")
 
 
 def test_a_price_makes_a_cost_of_each_example(trace: Path) -> None:
     """One worker at 3.6 an hour and a server at 3.6: 0.002 a second over the examples."""
-    done = driple("sweep", trace, "--workers", "1", "--steps", 20, "--price", "3.6,3.6", "--json")
+    done = driple(
+        "sweep", trace, "--workers", "1", "--set", "steps=20", "--set", "price=3.6,3.6", "--json"
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (rate,) = found["estimates"]["examples_per_s"]["value"]
@@ -110,6 +112,6 @@ def test_a_window_of_zero_lets_each_stream_go_whole(
         "sweep",
         lambda *words, **more: seen.append(more["trace"]) or right(*words, **more),
     )
-    for window in ((), ("--window", 0), ("--window", 3)):
-        driple("sweep", trace, "--workers", "1", "--steps", 20, *window)
+    for window in ((), ("--set", "window=0"), ("--set", "window=3")):
+        driple("sweep", trace, "--workers", "1", "--set", "steps=20", *window)
     assert [one.window_bytes for one in seen] == [28e6, None, 3e6]

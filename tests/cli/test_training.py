@@ -43,7 +43,7 @@ def test_another_seed_in_the_same_folder_is_refused(
     trained: tuple[tuple[object, ...], str],
 ) -> None:
     """A folder holds one run."""
-    done = driple(*trained[0], "--seed", 1)
+    done = driple(*trained[0], "--set", "seed=1")
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1].startswith("driple: ")
 
@@ -69,10 +69,10 @@ def test_evaluate_compares_methods(tmp_path: Path) -> None:
 
 def test_evaluate_shows_where_the_error_is(tmp_path: Path) -> None:
     """Families, error over floor, ten workloads."""
-    command = ("evaluate", "--setting", SMALL, "-o", tmp_path, "--where", "forest")
+    command = ("evaluate", "--setting", SMALL, "-o", tmp_path, "--against", "forest")
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)["where"]
     assert len(found["worst"]) == 10
     assert found["over_floor"]["all 12"]["ratio"] > 0.7
     assert found["num_repeated_workloads"] == 12
@@ -85,11 +85,9 @@ def test_bad_options_of_training_get_one_line(tmp_path: Path) -> None:
     """Unknown methods, splits and presets, bad numbers, data sets that are none."""
     refused_lines = [
         refused("evaluate", "--split", "alphabet"),
-        refused("evaluate", "--seeds", 0),
-        refused("evaluate", "--where", "trees", "--against", "mean"),
-        refused("evaluate", "--where", "trees,mean"),
+        refused("evaluate", "--set", "seeds=0"),
         refused("evaluate", "--setting", SMALL, "--against", "best"),
-        refused("evaluate", "--setting", SMALL, "--simulated", tmp_path),
+        refused("evaluate", "--setting", SMALL, "--set", f"simulated={tmp_path}"),
         refused("train", "--setting", "cpu", "--preset", "papre"),
         refused("train", "--setting", "cpu", "--set", "max_epochs=0"),
         refused("train", "--setting", "cpu", "--dataset", tmp_path),
@@ -141,7 +139,7 @@ def test_default_knows_something_of_families_it_has_never_seen() -> None:
 
 def test_baselines_beat_the_mean_and_the_study_has_their_errors() -> None:
     """Random splits of five seeds on shipped folds, with the figures of study accuracy."""
-    found = shipped("--setting", SMALL, "--seeds", 5, "--against", "mean,knn,trees,forest")
+    found = shipped("--setting", SMALL, "--set", "seeds=5", "--against", "mean,knn,trees,forest")
     with ERRORS.open(newline="") as file:
         stored = {
             (row["method"], row["error"], row["target"]): f"{row['mean']} ± {row['std']}"

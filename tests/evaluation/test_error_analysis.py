@@ -184,5 +184,7 @@ def test_simulated_labels_have_no_noise() -> None:
 
 def test_a_method_without_folds_is_refused() -> None:
     """The line tells how to make them."""
-    with pytest.raises(ConfigError, match="no fold of 'trees'; run driple evaluate --where trees"):
+    with pytest.raises(
+        ConfigError, match="no fold of 'trees'; run driple evaluate --against trees"
+    ):
         break_down(result_of({DATASET.workloads[0]: [1.0]}), "trees")

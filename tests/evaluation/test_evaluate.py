@@ -366,7 +366,7 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
         arena(tmp_path, replace(CONFIG, methods=("best",)))
     with pytest.raises(ConfigError, match="--split must be one of random, family"):
         ArenaConfig(methods=("mean",), split="half")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="--seeds needs"):
+    with pytest.raises(ConfigError, match="--set seeds needs"):
         ArenaConfig(methods=("mean",), seeds=())
     with pytest.raises(ConfigError, match="--against needs"):
         ArenaConfig(methods=("mean", "mean"))

@@ -21,11 +21,11 @@ def test_all_is_all_that_applies() -> None:
     chosen = choose_methods(DATASET, simulated=LABELS)
     assert chosen.methods == ("mean", "knn", "trees", "forest", "simulator", "paper", "default")
     assert chosen.left_out.keys() == {"transferred"}
-    assert "give the folder of its data set, --source FOLDER" in chosen.left_out["transferred"]
+    assert "give the folder of its data set, --set source=FOLDER" in chosen.left_out["transferred"]
     without = choose_methods(DATASET)
     assert set(chosen.methods) - set(without.methods) == {"simulator"}
     assert "no simulated labels of CPU-P1w2/ho-200M" in without.left_out["simulator"]
-    assert "--simulated FOLDER" in without.left_out["simulator"]
+    assert "--set simulated=FOLDER" in without.left_out["simulator"]
 
 
 def test_names_keep_their_order() -> None:
@@ -48,7 +48,7 @@ def test_an_inspector_comes_from_another_setting() -> None:
     other = of_setting(DATASET, "CPU-P2w2/ho-200M")
     assert choose_methods(DATASET, source=other).methods[-1] == "transferred"
     own = choose_methods(DATASET, source=DATASET).left_out["transferred"]
-    assert own == "--source synthetic is of the same setting; give another"
+    assert own == "--set source=synthetic is of the same setting; give another"
     grouped = of_setting(grouped_dataset(), "CPU-P2w2/ho-200M")
     assert "groups alone" in choose_methods(DATASET, source=grouped).left_out["transferred"]
 

@@ -187,7 +187,7 @@ def test_impossible_numbers_are_refused() -> None:
     assert "device_util.burst_amount -5 %" in message
     assert "12 more impossible numbers" in message
     assert message.endswith(
-        "--preset default, or driple predict JOB --method simulator --setting " + SETTING
+        "--set preset=default, or driple predict JOB --method simulator --setting " + SETTING
     )
     item = build_input(small_graph(), checkpoint.op_type_table, checkpoint.input_config)
     assert (Predictor(checkpoint).predict_inputs([item]) == -5.0).all()

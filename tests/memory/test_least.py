@@ -8,12 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from driple.catalog import DEVICES, Instance
+from driple.catalog import DEVICES, Instance, shipped_catalog
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.torch_graph import graph_of_step
 from driple.memory.least import LeastMemory, device_memory_bytes, least_memory
 from driple.planning.cost import refused_for_facts, refused_for_memory, refused_for_precision
-from driple.planning.instances import read_instances
 
 GIB = 2**30
 K80 = Instance(name="small", device="K80", num_devices=1, interconnect="PCIe")
@@ -56,7 +55,7 @@ def test_what_is_larger_than_a_device_is_refused_with_both_numbers() -> None:
     assert refused.name == "small*2"
     assert "at least 14 GB (parameters 14," in refused.reason
     assert "a K80 of small has 12 GiB" in refused.reason
-    shipped = read_instances()
+    shipped = shipped_catalog().instances
     assert refused_for_memory(least(20 * GIB), shipped["p3.16xlarge"]) is not None
     assert refused_for_memory(least(20 * GIB), shipped["p3dn.24xlarge"]) is None
 
@@ -67,7 +66,7 @@ def test_every_device_has_a_memory_and_instances_agree_with_it() -> None:
     Providers subtract what error correction takes: a B200 of AWS has 179 GB of 180.
     """
     assert all(device.memory_bytes >= 6e9 for device in DEVICES.values())
-    for instance in read_instances().values():
+    for instance in shipped_catalog().instances.values():
         own = device_memory_bytes(instance)
         usual = device_memory_bytes(replace(instance, device_memory_gb=None))
         assert own == pytest.approx(usual, rel=0.01) or own == pytest.approx(2 * usual)
@@ -75,7 +74,7 @@ def test_every_device_has_a_memory_and_instances_agree_with_it() -> None:
 
 def test_what_the_catalogue_does_not_know_is_refused_by_name() -> None:
     """One instance must not stop the answer for all others."""
-    shipped = read_instances()
+    shipped = shipped_catalog().instances
     assert refused_for_facts(shipped["p5.48xlarge"], 2) is None
     refused = refused_for_facts(shipped["Standard_ND96isr_MI300X_v5"])
     assert refused is not None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from driple.catalog import link_named, shipped_catalog
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError
 from driple.estimation.stated_error import stated_error
@@ -16,7 +17,6 @@ from driple.planning.cost import (
     recommendation,
     simulated_offer,
 )
-from driple.planning.instances import read_instances
 from driple.profiler.communication import bucketed, calibrated_channel, communication_stall
 from driple.profiler.communication import gradients_of_job as gradients_of
 from driple.simulate.calibration import Calibration, shipped_calibration
@@ -38,7 +38,7 @@ def calibration() -> Calibration:
 
 def offer_of(job: PreparedJob, calibration: Calibration, name: str, machines: int = 1) -> Offer:
     return simulated_offer(
-        job, read_instances()[name], calibration, batch_size=32, machines=machines
+        job, shipped_catalog().instances[name], calibration, batch_size=32, machines=machines
     )
 
 
@@ -46,7 +46,7 @@ def test_an_epoch_is_its_iterations_and_a_cost_its_hours(
     job: PreparedJob, calibration: Calibration
 ) -> None:
     offer = simulated_offer(
-        job, read_instances()["p3.8xlarge"], calibration, batch_size=32, samples=12_800
+        job, shipped_catalog().instances["p3.8xlarge"], calibration, batch_size=32, samples=12_800
     )
     assert offer.epoch_s == pytest.approx(100 * offer.iteration_s)
     assert offer.epoch_cost == pytest.approx(offer.epoch_s / 3600 * 12.24)
@@ -84,7 +84,7 @@ def test_the_closed_form_and_the_simulator_see_the_same_slow_link(
 ) -> None:
     """On 10 Gbit/s the stalls of both are within 20 %: two ways to the same bytes."""
     gradients = gradients_of(job, calibration.device("V100-SXM2"))
-    channel = calibrated_channel("10G", 1.25e9, 8, calibration)
+    channel = calibrated_channel(link_named("10G"), 8, calibration)
     stall = communication_stall(gradients, bucketed(gradients), channel, 8)
     offer = offer_of(job, calibration, "p3.8xlarge", 2)
     one = offer_of(job, calibration, "p3.2xlarge")
@@ -176,7 +176,7 @@ def test_machines_of_several_devices_are_as_slow_as_the_slower_of_two_rings(
     Before clusters were described, a price compared these two rings.
     """
     for name, network in (("p3.16xlarge", "25G"), ("p5.48xlarge", "3200G")):
-        instance = read_instances()[name]
+        instance = shipped_catalog().instances[name]
         rings = [
             Setting.parse(f"{instance.device}-R16/ho-{link}")
             for link in (network, instance.interconnect)

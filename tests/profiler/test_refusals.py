@@ -82,7 +82,7 @@ def test_what_is_not_there_is_told_before_anything_runs(tmp_path: Path) -> None:
         profile_script([str(tmp_path / "missing.py")], QUICK, tmp_path / "out")
     with pytest.raises(ConfigError, match="a step must be a whole number from 1 to 5"):
         profile_script(command, QUICK, tmp_path / "out", steps=[6])
-    with pytest.raises(ConfigError, match="--reads"):
+    with pytest.raises(ConfigError, match="--set reads"):
         profile_script(command, QUICK, tmp_path / "out", data=[tmp_path / "none"])
     with pytest.raises(MeasureError, match="no stall profile"):
         read_profile(tmp_path / "out")
@@ -96,6 +96,6 @@ def test_what_is_not_there_is_told_before_anything_runs(tmp_path: Path) -> None:
         {"tries": 0},
     ):
         name = next(iter(options))
-        flag = {"processes": "--devices", "repeats": "--repeats"}.get(name, f"--set {name}")
+        flag = {"processes": "--devices"}.get(name, f"--set {name}")
         with pytest.raises(ConfigError, match=flag):
             Plan(**{"processes": 2, **options})

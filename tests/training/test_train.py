@@ -430,7 +430,7 @@ def test_an_empty_part_and_bad_threads_are_refused(tmp_path: Path) -> None:
     split = Split(train=SPLIT.train, validation=none, test=SPLIT.test)
     with pytest.raises(DatasetError, match="validation part of the split is empty"):
         run(tmp_path / "a", split=split)
-    with pytest.raises(ConfigError, match="threads must be at least 1"):
+    with pytest.raises(ConfigError, match="--set threads must be at least 1"):
         train(DATASET, SPLIT, small_preset(), tmp_path / "b", options=RunOptions(threads=0))
 
 

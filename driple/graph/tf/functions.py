@@ -167,8 +167,10 @@ def _expand(call: RawNode, called: Sequence[RawFunction], state: _State) -> list
         state.outputs.add(call.name, returned[0], waits)
         return nodes
     results = [item for returns in returned for item in returns]
+    gives_nothing = not results and len(called) == len(_called(call))
     stays = replace(
         call,
+        shapes=() if gives_nothing else call.shapes,  # TensorFlow writes none where there is none
         inputs=[*data[:first], *(results or data[first:]), *control, *waits],
         functions={},
         carried=carried | {k: at for k, at in call.carried.items() if k < first},

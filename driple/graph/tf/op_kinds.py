@@ -327,8 +327,8 @@ shape_of: Shape ShapeN Size Rank VariableShape BroadcastGradientArgs
 function_argument: _Arg _Retval
 no_op: NoOp ControlTrigger
 enter: Enter RefEnter
-exit: Exit RefExit
-merge: Merge RefMerge
+exit: Exit RefExit While StatelessWhile
+merge: Merge RefMerge If StatelessIf Case StatelessCase
 switch: Switch RefSwitch
 next_iteration: NextIteration RefNextIteration
 loop_condition: LoopCond

@@ -97,18 +97,33 @@ def _conv(call: OpCall) -> Sequence[Shape]:
     return (layout.shape(shape[0], spatial, channels),)
 
 
+def _num_spatial(call: OpCall) -> int:
+    """Spatial dimensions of a convolution."""
+    return 3 if "3D" in call.node.op else 2
+
+
+def _forward_of(call: OpCall) -> str:
+    """Op type of the convolution that a node is a gradient of."""
+    if "Depthwise" in call.node.op:
+        return "DepthwiseConv2dNative"
+    return f"Conv{_num_spatial(call)}D"
+
+
+def _given_sizes(call: OpCall, at: int, *, of_a_tensor: Sequence[str]) -> Shape:
+    """Sizes of the result that input `at` gives: in `of_a_tensor` its shape, else its values."""
+    sizes = call.shape(at) if call.node.op in of_a_tensor else call.sizes(at)
+    return None if sizes is None or len(sizes) != _num_spatial(call) + 2 else sizes
+
+
 @rule(
     "Conv2DBackpropInput", "Conv2DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput",
     "Conv3DBackpropInput", "Conv3DBackpropInputV2",
 )  # fmt: skip
 def _conv_backprop_input(call: OpCall) -> Sequence[Shape]:
     """The sizes that are given; else those of the forward input; else from filter and gradient."""
-    num_spatial = 3 if "3D" in call.node.op else 2
-    gives_shape = call.node.op in ("Conv3DBackpropInput", "Conv2DBackpropInputV2")
-    sizes = call.shape(0) if gives_shape else call.sizes(0)
-    if sizes is not None and len(sizes) != num_spatial + 2:
-        sizes = None
+    num_spatial = _num_spatial(call)
     layout = Layout(call, num_spatial)
+    sizes = _given_sizes(call, 0, of_a_tensor=("Conv3DBackpropInput", "Conv2DBackpropInputV2"))
     kernel, gradient = call.shape(1), call.shape(2)
     batch = size_at(gradient, 0)
     channels = size_at(kernel, num_spatial)
@@ -118,9 +133,8 @@ def _conv_backprop_input(call: OpCall) -> Sequence[Shape]:
     known = merged(sizes, layout.shape(batch, (-1,) * num_spatial, channels))
     if known is not None and -1 not in known:
         return (known,)
-    forward = {"3": "Conv3D", "h": "DepthwiseConv2dNative"}.get(call.node.op[4], "Conv2D")
     if len(call.reads) > 2:
-        known = merged(known, _mirrored(call, forward, shared=1, wanted=0, gradient=gradient))
+        known = merged(known, _mirrored(call, shared=1, wanted=0, gradient=gradient))
     return (merged(known, _upsampled(call, layout, kernel, gradient)),)
 
 
@@ -145,7 +159,7 @@ def _upsampled(call: OpCall, layout: Layout, kernel: Shape, gradient: Shape) -> 
     return layout.shape(gradient[0], spatial, channels)
 
 
-def _mirrored(call: OpCall, forward: str, *, shared: int, wanted: int, gradient: Shape) -> Shape:
+def _mirrored(call: OpCall, *, shared: int, wanted: int, gradient: Shape) -> Shape:
     """Shape of input `wanted` of the forward convolution that this node is the gradient of.
 
     Forward and gradient node read the same tensor at input `shared`, 0 or 1, have the same strides
@@ -154,7 +168,7 @@ def _mirrored(call: OpCall, forward: str, *, shared: int, wanted: int, gradient:
     if shared >= len(call.reads):
         return None
     shapes = []
-    for at in call.readers(forward, shared, call.reads[shared]):
+    for at in call.readers(_forward_of(call), shared, call.reads[shared]):
         node = call.tables.nodes[at]
         if wanted >= len(call.tables.inputs[at]):
             continue
@@ -187,21 +201,15 @@ def _agree(a: Shape, b: Shape) -> bool:
 )  # fmt: skip
 def _conv_backprop_filter(call: OpCall) -> Sequence[Shape]:
     """The sizes that are given; else the filter of the forward convolution; else the channels."""
-    num_spatial = 3 if "3D" in call.node.op else 2
-    gives_shape = call.node.op in ("Conv3DBackpropFilter", "Conv2DBackpropFilterV2")
-    sizes = call.shape(1) if gives_shape else call.sizes(1)
-    if sizes is not None and len(sizes) != num_spatial + 2:
-        sizes = None
+    num_spatial = _num_spatial(call)
+    sizes = _given_sizes(call, 1, of_a_tensor=("Conv3DBackpropFilter", "Conv2DBackpropFilterV2"))
     if sizes is not None and -1 not in sizes:
         return (sizes,)
     layout = Layout(call, num_spatial)
     shape, gradient = call.shape(0), call.shape(2)
     is_depthwise = "Depthwise" in call.node.op
-    forward = (
-        "DepthwiseConv2dNative" if is_depthwise else "Conv3D" if num_spatial == 3 else "Conv2D"
-    )
     if call.reads:
-        sizes = merged(sizes, _mirrored(call, forward, shared=0, wanted=1, gradient=gradient))
+        sizes = merged(sizes, _mirrored(call, shared=0, wanted=1, gradient=gradient))
     channels = size_at(shape, layout.channel)
     outputs = size_at(gradient, layout.channel)
     if is_depthwise:

@@ -30,7 +30,7 @@ _GIVES_BOOL = frozenset(
         "InTopKV2", "IsVariableInitialized", "VarIsInitializedOp",
     }
 )  # fmt: skip
-_FLOAT, _INT32, _INT64, _COMPLEX64 = 1, 3, 9, 8
+_FLOAT, _INT32, _INT64, _COMPLEX64, _UINT64 = 1, 3, 9, 8, 23
 _T, _U, _INDICES = ("T", _FLOAT), ("U", _FLOAT), ("", _INT32)
 _NORM, _COUNTS = (_T, _U), (_T, ("out_idx", _INT32))
 # Type of each output: the attribute that tells it, and the type if there is none (TensorFlow leaves
@@ -40,7 +40,10 @@ _PER_OUTPUT: dict[str, tuple[tuple[str, int], ...]] = {
     "FusedBatchNormGradV2": _NORM, "FusedBatchNormGradV3": _NORM, "_FusedBatchNormGradEx": _NORM,
     "ConcatOffset": (_INDICES,), "Rank": (_INDICES,), "Shape": (("out_type", _INT32),),
     "ShapeN": (("out_type", _INT32),), "Size": (("out_type", _INT32),), "Bucketize": (_INDICES,),
-    "Where": (("", _INT64),),
+    "Where": (("", _INT64),), "TensorListLength": (_INDICES,),
+    "TensorListElementShape": (("shape_type", _INT32),),
+    "StatelessRandomGetKeyCounter": (("", _UINT64),), "StatelessRandomGetAlg": (_INDICES,),
+    "StatelessRandomGetKey": (("", _UINT64),),
     "ArgMax": (("output_type", _INT64),), "ArgMin": (("output_type", _INT64),),
     "TopK": (_T, _INDICES), "TopKV2": (_T, ("index_type", _INT32)),
     "Merge": (_T, _INDICES), "RefMerge": (_T, _INDICES),

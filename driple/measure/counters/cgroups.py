@@ -1,4 +1,4 @@
-"""CPU shares by control groups, version 1 or 2: how much of a core a role may use, and has used."""
+"""CPU quotas and CPU time of roles by control groups, version 1 or 2."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from driple.errors import MeasureError
 __all__ = ["CpuShare"]
 
 _ROOT = Path("/sys/fs/cgroup")
-# A short period spreads the share evenly: with the kernel's 100 ms a role would run for tens of
-# milliseconds and then stand still for tens more.
+# A short period spreads the quota evenly: with the kernel's 100 ms a role would run for tens of
+# milliseconds and then pause for tens more.
 _PERIOD_US = 10_000
-# The largest that the kernel takes, by version.
+# Maximum weight that the kernel accepts, by version.
 _WEIGHTS = {1: 262_144, 2: 10_000}
 # A killed process leaves its group within milliseconds.
 _EMPTY_S = 10.0
@@ -49,12 +49,12 @@ class CpuShare:
             _write(_ROOT / "cgroup.subtree_control", "+cpu")
         for folder in self._folders:
             folder.mkdir(exist_ok=True)
-        # Other programs get what roles leave: a role's share is there whenever it wants it.
+        # Roles have priority over other programs, so a role's share is always available.
         weight = "cpu.shares" if self._version == 1 else "cpu.weight"
         _write(self._folders[0] / weight, str(_WEIGHTS[self._version]))
 
     def limit(self, cores: float | None) -> None:
-        """Let the role use this many cores; None lifts the limit."""
+        """Set the quota of the role in cores; None removes the limit."""
         folder = self._folders[0]
         quota_us = None if cores is None else round(cores * _PERIOD_US)
         if self._version == 1:
@@ -64,7 +64,7 @@ class CpuShare:
             _write(folder / "cpu.max", f"{quota_us or 'max'} {_PERIOD_US}")
 
     def add(self, process: int) -> None:
-        """Put a process, with all that it starts from now on, into the group."""
+        """Move a process, with its future children, into the group."""
         for folder in self._folders:
             _write(folder / "cgroup.procs", str(process))
 
@@ -76,7 +76,7 @@ class CpuShare:
                     os.kill(int(other), signal.SIGKILL)
 
     def remove(self) -> None:
-        """Kill what is still in the group, and remove it.
+        """Kill all processes of the group, and remove it.
 
         Raises:
             MeasureError: a process in it does not end.

@@ -1,4 +1,4 @@
-"""What this machine is, and how busy it is with other things."""
+"""Properties of this machine, and its load by other programs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class BusyTime:
     """CPU seconds of the whole machine since it started.
 
     Attributes:
-        busy_s: time in which a core did something for this machine.
-        steal_s: time that the hypervisor gave to others.
+        busy_s: busy time of all cores.
+        steal_s: time that the hypervisor gave to other machines.
     """
 
     busy_s: float
@@ -30,7 +30,7 @@ class BusyTime:
 
 
 def busy_time() -> BusyTime:
-    """CPU seconds used so far by everything on this machine."""
+    """CPU time used so far by all programs on this machine."""
     with Path("/proc/stat").open() as file:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     user, nice, system, _idle, _wait, irq, soft_irq, steal = ticks
@@ -39,7 +39,7 @@ def busy_time() -> BusyTime:
 
 
 def wait_until_quiet(max_cores: float, timeout_s: float) -> float:
-    """Wait until the machine, but for us, uses at most `max_cores`; the cores used at the end."""
+    """Wait until other programs use at most `max_cores`; the cores used at the end."""
     give_up = time.monotonic() + timeout_s
     while True:
         before = busy_time().busy_s
@@ -50,7 +50,7 @@ def wait_until_quiet(max_cores: float, timeout_s: float) -> float:
 
 
 def host_facts() -> Host:
-    """Facts of this machine that affect measurements."""
+    """Properties of this machine that affect measurements."""
     return Host(
         cpu=_cpu_model(),
         cores=os.cpu_count(),

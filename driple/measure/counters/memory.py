@@ -1,12 +1,12 @@
-"""The memory analogue of a CPU setting: bytes that a worker allocates, as a share of the rate.
+"""`device_mem_util` on CPU settings: a worker's allocation rate over the memory write bandwidth.
 
 On a GPU, NVML's memory utilisation is the share of time in which device memory is read or written.
-A CPU here has no counter for that. What can be counted is the bytes of new blocks (a tensor of an
-op's output is a new block, and is written at least once), so on CPU settings
+CPUs have no such counter. The bytes of new blocks can be counted (the output tensor of an op is a
+new block, and is written at least once), so on CPU settings
 
     device_mem_util = 100 * allocated bytes per second / bytes per second that one core can write
 
-which is the share of time in which one core, doing nothing else, would be writing those tensors.
+which is the share of time in which one core would be writing those tensors at full bandwidth.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AllocationCounter:
         self.path = Path(name)
 
     def environment(self, library: Path) -> dict[str, str]:
-        """What a process needs in its environment to be counted."""
+        """Environment variables that make a process count its allocations."""
         return {"LD_PRELOAD": str(library), "DRIPLE_ALLOC_COUNTER": str(self.path)}
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class AllocationCounter:
 
 
 def write_bandwidth_bytes_per_s() -> float:
-    """Bytes per second that one core can write to memory: median over a few passes of 256 MiB."""
+    """Memory write bandwidth of one core, bytes/s: median over a few passes of 256 MiB."""
     block = np.empty(_PROBE_BYTES, dtype=np.uint8)
     rates = []
     for value in range(_PROBE_ROUNDS):

@@ -1,12 +1,12 @@
-"""NVIDIA GPUs: utilisation as NVML tells it, in the same form as every other counter.
+"""NVIDIA GPUs: NVML utilisation in the common form of all counters.
 
     NvmlSource.read() -> new samples of (time, utilisation.gpu) and (time, utilisation.memory)
 
 `utilization.gpu` is the share of the driver's own sampling period in which a kernel ran,
 `utilization.memory` the share in which device memory was read or written. The driver refreshes
-them every 20 to 200 ms, so reading the current value faster repeats it. The driver also keeps a
-buffer of time-stamped samples; this reads that buffer, so that each sample counts once, with its
-own time, zeros included.
+them every 20 to 200 ms, so reading the current value faster repeats it. This module reads the
+driver's buffer of time-stamped samples instead, so that each sample counts once, with its own time,
+zeros included.
 
 This module is the only one that imports NVML.
 """
@@ -30,7 +30,7 @@ _KINDS = ("device_util", "device_mem_util")
 
 @dataclass(slots=True)
 class GaugeSamples:
-    """Samples of a value that a driver tells now and then.
+    """Samples of a value that a driver updates at irregular times.
 
     Attributes:
         time_us: times of the samples on the driver's clock, in microseconds, increasing.
@@ -41,7 +41,7 @@ class GaugeSamples:
     value: list[float] = field(default_factory=list)
 
     def add(self, time_us: int, value: float) -> None:
-        """Keep a sample; one that is not newer than the last is a repetition and is dropped."""
+        """Add a sample; a sample that is not newer than the last is a repetition and is dropped."""
         if not self.time_us or time_us > self.time_us[-1]:
             self.time_us.append(time_us)
             self.value.append(value)
@@ -98,7 +98,7 @@ class NvmlSource:
         self.samples = {kind: GaugeSamples() for kind in _KINDS}
 
     def read(self) -> None:
-        """Fetch what the driver has sampled since the last call; call at least once a second."""
+        """Fetch the driver's samples since the last call; call at least once a second."""
         sampling = (
             (self._nvml.NVML_GPU_UTILIZATION_SAMPLES, self.samples["device_util"]),
             (self._nvml.NVML_MEMORY_UTILIZATION_SAMPLES, self.samples["device_mem_util"]),
@@ -110,7 +110,7 @@ class NvmlSource:
                 kept.add(int(sample.timeStamp), float(sample.sampleValue.uiVal))
 
     def close(self) -> None:
-        """Let the driver go."""
+        """Shut NVML down."""
         self._call(self._nvml.nvmlShutdown)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -121,7 +121,7 @@ class NvmlSource:
 
 
 def gpu_names() -> list[str]:
-    """Names of the GPUs of this machine; none if there is no driver."""
+    """Names of the GPUs of this machine; empty without a driver."""
     try:
         nvml = _import_nvml()
         nvml.nvmlInit()

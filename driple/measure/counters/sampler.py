@@ -2,9 +2,9 @@
 
     python -m driple.measure.counters.sampler OUT PERIOD_S [NAME=PATH | NAME=mmap:PATH] ...
 
-Every row is the time before, the values, and the time after. Deadlines are absolute, so a late row
-does not shift the next; deadlines that were missed are skipped, never made up for. Runs with
-real-time priority where it may. Stops on SIGTERM and leaves raw int64 rows in OUT.
+Every row has the time before, the values, and the time after. Deadlines are absolute, so a late row
+does not delay the next; missed deadlines are skipped. The sampler uses real-time priority if
+permitted, stops on SIGTERM and leaves raw int64 rows in OUT.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Raw samples of counters, as the sampler saved them, and the traces made of them.
+"""Raw counter samples of the sampler, and their conversion to traces.
 
     sampler -> Samples (int64, every row with the time before and after it) -> to_trace -> Trace
 
-A row whose reading took long was torn by a pause of the machine: it is kept in the file and left
-out of the traces. Counters that only grow are laid on an even grid by interpolation.
+A row that took long to read was interrupted by a pause of the machine: it stays in the file, but
+traces leave it out. Monotonic counters are interpolated onto an even grid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Samples", "differences", "read_samples", "write_samples"]
 _TORN_S = 1e-3
 _GAP_PERIODS = 4
 _ARRAYS = ("names", "before_ns", "spent_ns", "values", "period_s")
-_MAX_BYTES = 256 * 2**20  # of all arrays of a file; a run of 16 s has 2
+_MAX_BYTES = 256 * 2**20  # limit of all arrays of a file; a run of 16 s has 2
 _MOST_PERIODS = 10_000_000  # of a trace
 
 
@@ -54,7 +54,7 @@ class Samples:
 
     @property
     def disturbed_share(self) -> float:
-        """Share of the time that lies in gaps between whole rows of over four periods."""
+        """Fraction of the time in gaps between whole rows of more than four periods."""
         time_s = self.before_ns[self.whole] / 1e9
         if len(time_s) < 2:
             return 1.0
@@ -62,7 +62,7 @@ class Samples:
         return float(gaps[gaps > _GAP_PERIODS * self.period_s].sum() / (time_s[-1] - time_s[0]))
 
     def counter_period_s(self, name: str) -> float:
-        """Seconds between two changes of a counter while it moves: its own update period."""
+        """Update period of a counter: seconds between two changes while it is active."""
         rows = self.whole
         column = self.values[rows, self.names.index(name)]
         time_s = self.before_ns[rows] / 1e9
@@ -83,13 +83,13 @@ class Samples:
         """Rate of a growing counter on an even grid between two times.
 
         Args:
-            name: which counter.
+            name: name of the counter.
             resource: resource of the trace.
             unit: unit of the trace.
-            scale: what one unit of the counter per second is in the trace's unit.
+            scale: factor from counter units per second to the trace's unit.
             grid_s: sampling period of the trace.
-            start_ns: beginning, on the monotonic clock.
-            end_ns: end.
+            start_ns: start, on the monotonic clock.
+            end_ns: end, on the monotonic clock.
 
         Raises:
             TraceError: the samples do not cover two periods of that time.
@@ -145,7 +145,7 @@ def read_samples(path: Path) -> Samples:
     """Load samples.
 
     Raises:
-        TraceError: the file is not one of ours.
+        TraceError: the file holds no samples.
     """
     try:
         arrays = read_npz(path, _ARRAYS, _MAX_BYTES)
@@ -162,5 +162,5 @@ def read_samples(path: Path) -> Samples:
 
 
 def differences(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The first row, then each row less the one before it: small numbers, which compress well."""
+    """First row and differences between rows, which compress well."""
     return np.diff(values, axis=0, prepend=np.zeros_like(values[:1]))

@@ -1,9 +1,9 @@
-"""Every raw sample of a campaign in a few compressed files, so that labels can be made again.
+"""Archive of a campaign's raw samples in a few compressed files, for relabelling.
 
 <workload>.r<repeat>/samples.npz, run.json  <->  samples-0.parquet, ..., one row per run
 
 A shipped data set holds the samples of a few runs (`reduce_archive`); `num_runs` in its
-dataset.json says how many were measured.
+dataset.json is the number of measured runs.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["read_archive", "reduce_archive", "write_archive"]
 
-# Columns are differences of counters, which a dictionary would only blow up.
+# Columns are differences of counters, which a dictionary encoding would enlarge.
 _ZSTD_LEVEL = 15
-# A file of so many runs has some 6 MB; git is no place for files over 20.
+# A file of 100 runs has some 6 MB, below the 20 MB that suit git.
 _RUNS_PER_FILE = 100
 _FILES = "samples*.parquet"
 _WHAT = "archives of samples"
 
 
 def write_archive(campaign: Path, folder: Path) -> int:
-    """Store all finished runs of a campaign in a folder, in files of 100 runs; how many runs.
+    """Store all finished runs of a campaign in files of 100 runs; the number of runs.
 
     Raises:
         MeasureError: the campaign holds no run, or the archive cannot be written.
@@ -50,7 +50,7 @@ def write_archive(campaign: Path, folder: Path) -> int:
         file = folder / f"samples-{first // _RUNS_PER_FILE}.parquet"
         _write_runs(runs[first : first + _RUNS_PER_FILE], file)
         left.discard(file)
-    for file in left:  # of an archive that was longer
+    for file in left:  # left by a longer archive
         file.unlink()
     return len(runs)
 
@@ -90,11 +90,11 @@ def _write_table(table: pa.Table, path: Path) -> None:
 
 
 def reduce_archive(folder: Path, runs: Collection[str]) -> int:
-    """Delete all samples but those of some runs; how many runs were deleted.
+    """Keep the samples of some runs and delete the others; the number of deleted runs.
 
     Args:
-        folder: of a data set.
-        runs: names of runs, `<workload>.r<repeat>`, that stay.
+        folder: folder of the data set.
+        runs: names of the runs to keep, `<workload>.r<repeat>`.
 
     Raises:
         MeasureError: there is no archive, it lacks one of the runs, or it cannot be written.
@@ -132,7 +132,7 @@ def read_archive(folder: Path) -> dict[str, RunRecord]:
     """All runs of the archive in a data set's folder, by the name of the run's folder.
 
     Raises:
-        MeasureError: there is none, or a file is no archive of samples.
+        MeasureError: there is no archive, or a file of it is damaged.
     """
     require_pyarrow(_WHAT)
     from pyarrow import parquet  # an extra, loaded when needed

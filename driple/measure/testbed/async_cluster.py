@@ -1,9 +1,9 @@
-"""Asynchronous workers that train by turns: any number of them at a time, on one set of processes.
+"""Test bed for asynchronous training with any number of workers on one set of processes.
 
     TurnCluster -> open(job) -> turn(workers, seconds) -> Turn, Turn, ... -> close_job()
 
-Workers of asynchronous training know nothing of each other: the graph of each is the same for any
-number of them. So all build their graphs once, and those who have no turn stand still.
+The graph of an asynchronous worker does not depend on the number of workers. So all workers build
+their graphs once, and each measurement (a turn) runs some of them while the others are idle.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from driple.measure.testbed.processes import ANSWER_S
 
 __all__ = ["FAIR_PORT", "Turn", "TurnCluster", "TurnJob"]
 
-# Peers share a link fairly, whatever TCP does; and the models hold a MB or so, of which a bucket of
-# 256 KiB would hide much (decision 0013).
+# Fair queueing makes peers share a link evenly, whatever TCP does. The models have about 1 MB, of
+# which a token bucket of 256 KiB would hide much (decision 0013).
 FAIR_PORT = Port(burst_kib=32, fair=True)
 _TRACED_STEP_S = 10.0  # at most
 _WINDOW_S = 0.25
-_FULL_CORES = 0.1  # with less than this left idle in a window, the machine was full
+_FULL_CORES = 0.1  # a window with fewer idle cores counts as full
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnJob:
-    """What is trained, and where.
+    """Workload and cluster of a job.
 
     Attributes:
-        workload: an asynchronous one.
-        num_servers: parameter servers.
-        num_workers: the most that train at a time.
+        workload: an asynchronous workload.
+        num_servers: number of parameter servers.
+        num_workers: maximum number of workers that train at a time.
         bits_per_s: rate of each link, each way.
         server_share: cores of each server.
         worker_share: cores of each worker.
@@ -62,16 +62,16 @@ class TurnJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """What some workers did for a while.
+    """Measurements of one turn.
 
     Attributes:
-        times_ns: of each, monotonic times before the first step and after each.
-        used_cores: of each role, mean.
-        bytes_per_s: of each role, sent and received, mean.
-        idle_cores: of the machine, mean.
-        full_share: share of windows of 0.25 s in which nothing of the machine was left.
-        other_cores: cores that other programs used.
-        steal_cores: cores that the hypervisor took away.
+        times_ns: for each worker, monotonic times before the first step and after each.
+        used_cores: mean cores used by each role.
+        bytes_per_s: mean rates sent and received by each role.
+        idle_cores: mean idle cores of the machine.
+        full_share: fraction of windows of 0.25 s without an idle core.
+        other_cores: cores used by other programs.
+        steal_cores: cores taken by the hypervisor.
     """
 
     times_ns: dict[str, list[int]]
@@ -83,9 +83,9 @@ class Turn:
     steal_cores: float
 
     def steps_per_s(self, skip_s: float) -> float:
-        """Steps per second of all workers together, but for the first seconds.
+        """Steps per second of all workers together, without the first seconds.
 
-        A step that runs over an edge counts by its share.
+        A step that crosses a boundary counts by its fraction inside.
 
         Raises:
             MeasureError: no time is left.
@@ -106,10 +106,10 @@ class TurnCluster(LocalCluster):
     """Servers and workers on this machine, of which a job uses the first ones; a context manager.
 
     Args:
-        num_servers: the most that a job uses.
-        num_workers: the most that a job uses.
-        ballast: that fills the machine meanwhile; it counts as idle.
-        port: how links queue what does not fit.
+        num_servers: maximum number of servers of a job.
+        num_workers: maximum number of workers of a job.
+        filler: low-priority load that fills the machine; it counts as idle.
+        port: queueing of the links.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class TurnCluster(LocalCluster):
         self._ballast = ballast
 
     def open(self, job: TurnJob) -> None:
-        """Have every role build its graph, and set shares and rates.
+        """Make every role build its graph, and set quotas and rates.
 
         Raises:
             MeasureError: a role died or failed, or the job needs more roles than there are.
@@ -143,18 +143,18 @@ class TurnCluster(LocalCluster):
         self.servers, self.workers = servers[: job.num_servers], workers[: job.num_workers]
         self.shares = dict.fromkeys(self.servers, job.server_share)
         self.shares |= dict.fromkeys(self.workers, job.worker_share)
-        self.network.set_rate(1e10)  # building is not what is measured
+        self.network.set_rate(1e10)  # building is not measured
         self._begin(job.workload, None, by_turns=True)
         self._place()
         self.network.set_rate(job.bits_per_s)
         self._warm()
 
     def trace(self, folder: Path, num_steps: int) -> None:
-        """Have the first worker run steps with full tracing, alone.
+        """Run steps of the first worker alone with full tracing.
 
         Args:
-            folder: where a `RunMetadata` of each goes, named by when it began.
-            num_steps: how many.
+            folder: folder for a `RunMetadata` of each step, named by its start time.
+            num_steps: number of steps.
 
         Raises:
             MeasureError: a role died or failed.
@@ -162,11 +162,11 @@ class TurnCluster(LocalCluster):
         self._ask(self.workers[:1], [0.0], 0.0, str(folder), num_steps)
 
     def turn(self, starts_s: Sequence[float], seconds: float) -> Turn:
-        """Have the first workers train for so long.
+        """Train with the first workers for a time.
 
         Args:
-            starts_s: when each begins; as many as shall train.
-            seconds: for how long, from the last begin.
+            starts_s: start of each worker; its length is the number of workers.
+            seconds: duration after the last start, seconds.
 
         Raises:
             MeasureError: a role died or failed.
@@ -201,11 +201,11 @@ class TurnCluster(LocalCluster):
         )
 
     def fetch_tensors(self, sizes: Sequence[int], folder: Path, share: float) -> None:
-        """Have the first worker fetch tensors of the first server, each in a traced step.
+        """Fetch tensors from the first server to the first worker, each in a traced step.
 
         Args:
-            sizes: bytes of each, in turn; multiples of 4.
-            folder: where a `RunMetadata` of each goes.
+            sizes: bytes of each tensor; multiples of 4.
+            folder: folder for a `RunMetadata` of each step.
             share: cores of server and worker.
 
         Raises:
@@ -238,7 +238,7 @@ class TurnCluster(LocalCluster):
             self._end_run()
 
     def close_job(self) -> None:
-        """End the job; the cluster is good for the next one."""
+        """End the job; the cluster can take the next one."""
         self._end_run()
 
     def _ask(
@@ -269,7 +269,7 @@ class TurnCluster(LocalCluster):
         return {name: self._roles[name].used_s() for name in self.servers + self.workers}
 
     def _moved(self) -> dict[str, tuple[int, int]]:
-        """Bytes that each role has sent and received."""
+        """Bytes sent and received by each role."""
         found = {}
         for name in self.servers + self.workers:
             paths = self.network.counter_paths(name)
@@ -278,7 +278,7 @@ class TurnCluster(LocalCluster):
 
 
 class _Windows:
-    """How much of the machine is idle, window by window; a context manager.
+    """Idle cores of the machine by window; a context manager.
 
     Attributes:
         idle_cores: shape [windows].

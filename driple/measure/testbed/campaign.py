@@ -1,13 +1,13 @@
 """A campaign: many workloads measured on one setting, one folder per run, resumable.
 
     campaign.json                   setting, plan, host, versions, date
-    <workload>.r<repeat>/           appears in one step (a rename) when the run is whole
-        run.json                    step times, units, what disturbed it
+    <workload>.r<repeat>/           appears atomically (by a rename) when the run is complete
+        run.json                    step times, units, disturbances
         samples.npz                 every row of every counter
         graph.pb.gz                 the graph that was measured
 
 Repeats are interleaved: every workload is measured once before any is measured twice, so that a
-drift of the machine's speed spreads over all. A run that something disturbed is done again.
+drift of the machine's speed spreads over all. A disturbed run is repeated.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class CampaignRecord:
     Attributes:
         format: number of the format.
         setting: full name of the setting.
-        plan: how each workload is measured.
+        plan: length and shares of each run.
         host: the machine that measures.
-        created: when the campaign began, ISO format.
-        versions: versions of what runs, by name; none before the first run.
+        created: start of the campaign, ISO format.
+        versions: versions of the software, by name; empty before the first run.
     """
 
     format: int = FORMAT
@@ -74,12 +74,12 @@ class RunFacts:
     """Content of run.json; the samples have a file of their own.
 
     Attributes:
-        workload, step_times_ns, units, num_parameters, other_cores, steal_cores: of `RunRecord`.
-        gap_share: share of the time that is missing in the samples; None if it is not recorded.
-        measured: when the run ended, ISO format.
+        workload, step_times_ns, units, num_parameters, other_cores, steal_cores: see `RunRecord`.
+        gap_share: fraction of the time missing in the samples; None if it is not recorded.
+        measured: end of the run, ISO format.
         repeat: number of the repeat, from 0; None if it is not recorded.
-        attempts: runs that it took; None if it is not recorded.
-        disturbed: whether even the best of them was over a limit.
+        attempts: number of tries; None if it is not recorded.
+        disturbed: whether even the best try exceeded a limit.
     """
 
     workload: str
@@ -109,14 +109,14 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """When a run counts as disturbed.
+    """Limits above which a run counts as disturbed.
 
     Attributes:
-        other_cores: cores that other programs may use meanwhile.
-        steal_cores: cores that the hypervisor may take away meanwhile.
-        gap_share: share of the time that may be missing in the samples.
-        tries: runs of one workload before the least disturbed of them is kept, marked as such.
-        quiet_wait_s: how long to wait for a quiet machine before each run.
+        other_cores: cores that other programs may use.
+        steal_cores: cores that the hypervisor may take.
+        gap_share: fraction of the time that may be missing in the samples.
+        tries: tries per run before the least disturbed is kept and marked.
+        quiet_wait_s: maximum wait for a quiet machine before each run, seconds.
     """
 
     other_cores: float = 0.2
@@ -126,7 +126,7 @@ class Limits:
     quiet_wait_s: float = 600.0
 
     def disturbance(self, record: RunRecord) -> float:
-        """How many times over the worst limit the run is; up to 1 is undisturbed."""
+        """Largest ratio of a disturbance to its limit; up to 1 is undisturbed."""
         return max(
             record.other_cores / self.other_cores,
             record.steal_cores / self.steal_cores,
@@ -134,7 +134,7 @@ class Limits:
         )
 
 
-# Called with the workload's name, the runs done and the runs in all, and a remark.
+# Called with the workload's name, the runs done, the total number of runs, and a remark.
 Progress = Callable[[str, int, int, str], None]
 
 
@@ -142,15 +142,15 @@ class Campaign:
     """A folder of measured runs.
 
     Args:
-        folder: made if it is not there; one that is there is continued.
-        setting: what to measure on.
-        plan: how long, with what shares.
-        limits: what counts as disturbed.
+        folder: created if missing; an existing campaign is continued.
+        setting: the setting to measure.
+        plan: length and shares of each run.
+        limits: limits of disturbances.
 
     Raises:
-        MeasureError: the folder holds a campaign of another setting or plan, or another process
-            measures into it.
-        ConfigError: it cannot be written.
+        MeasureError: the folder holds a campaign of another setting or plan, or another process is
+            measuring into it.
+        ConfigError: the folder cannot be written.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Campaign:
             self.about = self._begin()
 
     def _locked(self) -> AbstractContextManager[None]:
-        """Nobody else measures into the folder meanwhile."""
+        """Lock the folder against other measuring processes."""
         return locked(
             self.folder / LOCK_FILE,
             error=MeasureError,
@@ -174,7 +174,7 @@ class Campaign:
         )
 
     def _begin(self) -> CampaignRecord:
-        """Content of campaign.json, which is written if it is not there."""
+        """Content of campaign.json, which is written if it is missing."""
         folder, setting, plan = self.folder, self.setting, self.plan
         file = folder / CAMPAIGN_FILE
         if file.exists():
@@ -190,7 +190,7 @@ class Campaign:
         return made
 
     def path(self, workload: Workload, repeat: int) -> Path:
-        """Where a run lies when it is done."""
+        """Folder of a finished run."""
         return self.folder / f"{workload.file_name}.r{repeat}"
 
     def measure(
@@ -201,17 +201,17 @@ class Campaign:
         repeat_every: int = 1,
         progress: Progress,
     ) -> list[str]:
-        """Measure what is not yet there; returns the workloads that failed, each with its reason.
+        """Measure all missing runs; the failed workloads, each with its reason.
 
         Args:
-            workloads: what to measure.
-            repeats: times that a workload is measured; all others are measured once before.
-            repeat_every: that every so-manieth workload is repeated; the others are measured once.
+            workloads: the workloads to measure.
+            repeats: runs of each repeated workload, after one run of every workload.
+            repeat_every: repeat every n-th workload; the others are measured once.
             progress: called before and after each run.
 
         Raises:
             MeasureError: the cluster cannot be started, or three workloads in a row failed.
-            ConfigError: a run cannot be written; what is finished stays.
+            ConfigError: a run cannot be written; finished runs are kept.
         """
         repeated = workloads[::repeat_every]
         wanted = [(w, r) for r in range(repeats) for w in (repeated if r else workloads)]
@@ -221,7 +221,7 @@ class Campaign:
         failed: list[str] = []
         in_a_row, done = 0, len(wanted) - len(todo)
         with self._locked(), LocalCluster(self.setting, self.plan) as cluster:
-            for left in self.folder.glob(".part-*"):  # of a run that was killed
+            for left in self.folder.glob(".part-*"):  # left by a killed run
                 shutil.rmtree(left)
             self.about = replace(self.about, versions=cluster.versions)
             _write_json(self.folder / CAMPAIGN_FILE, to_dict(self.about))
@@ -242,7 +242,7 @@ class Campaign:
         return failed
 
     def _measure_one(self, cluster: LocalCluster, workload: Workload, repeat: int) -> str:
-        """Run until a run is undisturbed, keep the least disturbed; a remark for the log."""
+        """Repeat a run until it is undisturbed, keep the least disturbed; a remark for the log."""
         best: tuple[float, Path] | None = None
         for attempt in range(self.limits.tries):
             wait_until_quiet(self.limits.other_cores, self.limits.quiet_wait_s)
@@ -292,7 +292,7 @@ def read_campaign(folder: Path) -> CampaignRecord:
     """The campaign of a folder.
 
     Raises:
-        MeasureError: the folder holds none, or it is damaged.
+        MeasureError: the folder holds no campaign, or it is damaged.
     """
     return _read_campaign(folder / CAMPAIGN_FILE, "give a folder that driple measure filled")
 
@@ -311,7 +311,7 @@ def read_run(folder: Path) -> tuple[RunRecord, RunFacts]:
     """A saved run and its run.json.
 
     Raises:
-        MeasureError: the folder is not one of a whole run.
+        MeasureError: the folder holds no complete run.
         TraceError: the samples cannot be read.
     """
     try:

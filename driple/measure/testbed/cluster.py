@@ -1,9 +1,9 @@
-"""A cluster of one machine: starts the roles, runs workloads on them, samples while they train.
+"""A cluster on one machine: start the roles, run workloads on them, sample the counters.
 
-    LocalCluster(setting) -> run(workload) -> RunRecord (samples, step times, what disturbed it)
+    LocalCluster(setting) -> run(workload) -> RunRecord (samples, step times, disturbances)
 
-Each role is a process of its own (`processes.py`) in a network namespace of its own with a CPU
-share of its own. The shares are lifted while a role builds its graph and set before its first step.
+Each role is a process (`processes.py`) in its own network namespace with its own CPU quota. A quota
+is lifted while the role builds its graph, and set before its first step.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _PORTS = 20_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
-    """One measured run, before anything is computed from it.
+    """Raw data of one measured run.
 
     Attributes:
         workload: name of the workload.
         samples: counters `<role>.<resource>`.
         step_times_ns: for each worker, monotonic times before the first and after every iteration.
-        units: what one unit of each resource's counter is, in seconds or bytes.
+        units: unit of each resource's counter, in seconds or bytes.
         num_parameters: trainable parameters of the model.
-        other_cores: cores that everything else on the machine used meanwhile.
-        steal_cores: cores that the hypervisor took away meanwhile.
+        other_cores: cores used by other programs during the run.
+        steal_cores: cores taken by the hypervisor during the run.
     """
 
     workload: str
@@ -65,7 +65,7 @@ def require_measurable(setting: Setting) -> float:
     """Rate of the setting's links in bit/s.
 
     Raises:
-        MeasureError: this machine cannot stand in for the setting.
+        MeasureError: this machine cannot emulate the setting.
     """
     worker_shares(setting, RunPlan().share)
     rate = setting.bits_per_s
@@ -123,7 +123,7 @@ class LocalCluster:
         self.close()
 
     def close(self) -> None:
-        """Stop what runs and remove what was made."""
+        """Stop all processes and remove the network and groups."""
         for role in self._roles.values():
             role.stop()
         self._roles.clear()
@@ -131,14 +131,14 @@ class LocalCluster:
         self._folder.cleanup()
 
     def run(self, workload: Workload, graph_path: Path) -> RunRecord:
-        """Train the workload, measuring; the chief's GraphDef is written to `graph_path`.
+        """Train and measure a workload; the chief's GraphDef is written to `graph_path`.
 
         Args:
-            workload: what to train.
-            graph_path: file to be written.
+            workload: the workload to train.
+            graph_path: output file.
 
         Raises:
-            MeasureError: a role died or failed; the cluster is good for the next run.
+            MeasureError: a role died or failed; the cluster can take the next run.
         """
         try:
             return self._run(workload, graph_path)
@@ -175,7 +175,7 @@ class LocalCluster:
         )
 
     def _place(self) -> int:
-        """Have every role build and place its graph; trainable parameters."""
+        """Make every role build and place its graph; the number of trainable parameters."""
         workers = [self._roles[name] for name in self.workers]
         for name in self.servers:
             self._expect(self._roles[name], "ready")
@@ -188,8 +188,8 @@ class LocalCluster:
         return num_parameters
 
     def _warm(self) -> list[list[int]]:
-        """Set the shares and run the first steps; times of each worker."""
-        for name in self.servers + self.workers:  # only now: placing a graph takes a whole core
+        """Set the quotas and run the warm-up steps; times of each worker."""
+        for name in self.servers + self.workers:  # not earlier: placing a graph takes a whole core
             self._roles[name].share.limit(self.shares[name])
         workers = [self._roles[name] for name in self.workers]
         for role in workers:
@@ -205,7 +205,7 @@ class LocalCluster:
         )
 
     def next_port(self) -> int:
-        """A port that no run of this cluster has used for long."""
+        """A port that this cluster has not used recently."""
         return _FIRST_PORT + (self._port - _FIRST_PORT + 10) % _PORTS
 
     def _begin(
@@ -238,7 +238,7 @@ class LocalCluster:
                 self._roles[name].give(job)
 
     def _end_run(self) -> None:
-        """Kill every fork, lift the shares, and start a role again that has died."""
+        """Kill every fork, lift the quotas, and restart roles that have died."""
         for role in self._roles.values():
             role.share.limit(None)
         for name, role in list(self._roles.items()):
@@ -248,10 +248,10 @@ class LocalCluster:
                 self._expect(self._roles[name], "up")
 
     def _expect(self, role: RoleProcess, event: Event, timeout_s: float = ANSWER_S) -> RoleAnswer:
-        """The next answer of a role, which must be this one.
+        """The next answer of a role, which must be `event`.
 
         Raises:
-            MeasureError: it is another one, or any role has failed or ended meanwhile.
+            MeasureError: another answer, or a role has failed or ended.
         """
         give_up = time.monotonic() + timeout_s
         while not role.unread:
@@ -268,7 +268,7 @@ class LocalCluster:
         return answer
 
     def _receive(self, timeout_s: float) -> list[RoleProcess]:
-        """Wait for answers of any role and keep them; the roles that said something.
+        """Wait for answers of any role and store them; the roles that answered.
 
         Raises:
             MeasureError: a role's process has died.
@@ -291,5 +291,5 @@ class LocalCluster:
         return sources
 
     def _used_s(self) -> float:
-        """CPU seconds that all roles used so far."""
+        """CPU time used so far by all roles, seconds."""
         return sum(role.used_s() for role in self._roles.values())

@@ -1,4 +1,4 @@
-"""From the folders of a campaign to a data set: labels, graphs, repeatability.
+"""Build a data set from the folders of a campaign: labels, graphs, repeatability.
 
 run.json + samples.npz -> traces -> labels of each worker -> mean over the setting's own workers
 repeats of a workload  -> median of each target           -> Example
@@ -43,8 +43,8 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# Period of the traces that labels are made of. Samples are taken faster; a shorter grid
-# breaks one burst into several (docs/decisions/0004-label-grid.md).
+# Sampling period of the traces that are labelled. Samples are faster; a shorter grid splits one
+# burst into several (docs/decisions/0004-label-grid.md).
 GRID_S = 0.05
 
 
@@ -62,7 +62,7 @@ def traces_of_run(
         record: the run.
         worker: role, such as `w0`.
         share: cores that the worker may use; its utilisation is a share of this.
-        write_bytes_per_s: what one core can write to memory (`driple.measure.counters.memory`).
+        write_bytes_per_s: memory write bandwidth of one core (`driple.measure.counters.memory`).
         grid_s: sampling period of the traces.
 
     Raises:
@@ -133,11 +133,11 @@ def collect_dataset(
     Args:
         folder: the campaign's folder.
         name: name of the data set.
-        about: what the campaign's campaign.json holds.
+        about: content of campaign.json.
         grid_s: sampling period of the traces that are labelled.
 
     Raises:
-        MeasureError: the folder holds no run, or the campaign no rate of its memory.
+        MeasureError: the folder holds no run, or the campaign no memory bandwidth.
     """
     runs: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(folder.glob("*.r[0-9]*")):

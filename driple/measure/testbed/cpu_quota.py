@@ -1,9 +1,9 @@
-"""Devices of CPU settings: which share of a core each worker has.
+"""Devices of CPU settings: the CPU quota of each worker.
 
     CPU     the plan's share (0.4 of a core)         CPU25   a quarter of a core
 
-A heterogeneous cluster has two devices by turns, as the paper's have two GPUs: `CPU-P1w2/he-200M`
-is the `CPU` worker of a cluster whose other worker is a `CPU25`, and the other way about.
+A heterogeneous cluster alternates between two devices, as the paper's clusters have two GPUs:
+`CPU-P1w2/he-200M` is the `CPU` worker of a cluster whose other worker is a `CPU25`, and vice versa.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def worker_names(setting: Setting) -> tuple[str, ...]:
 
 
 def labelled_workers(setting: Setting) -> tuple[str, ...]:
-    """The workers with the setting's own device; labels are theirs."""
+    """The workers with the setting's own device, which the labels describe."""
     return worker_names(setting)[:: 1 if setting.homogeneous else 2]
 
 
@@ -37,7 +37,7 @@ def worker_shares(setting: Setting, share: float) -> dict[str, float]:
         share: cores of the device `CPU`.
 
     Raises:
-        MeasureError: a device without a share, or one without a partner in a mixed cluster.
+        MeasureError: a device without a quota, or without a partner for a heterogeneous cluster.
     """
     own = _share(setting, setting.device, share)
     if setting.homogeneous:

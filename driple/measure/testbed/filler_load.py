@@ -1,7 +1,7 @@
-"""Work without worth that fills what a machine has left, so that it is equally full at all times.
+"""Low-priority filler load that keeps all cores busy, so that the load is constant.
 
-Two virtual processors may be one core: a role then runs faster while the other stands still, and
-many workers look slower than one for a reason that is not theirs.
+Two virtual processors may share a core: a role then runs faster while the other processor is idle,
+and many workers appear slower than one for a reason unrelated to training.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _PROBE_S = 1.0
 
 
 class Ballast:
-    """A process on every core that runs when nobody else wants to; a context manager.
+    """An idle-priority process on every core; a context manager.
 
     Args:
-        cores: on which; all if None.
+        cores: core numbers; all cores if None.
     """
 
     def __init__(self, cores: set[int] | None = None) -> None:
@@ -40,7 +40,7 @@ class Ballast:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Ballast:
-        """Start them."""
+        """Start the processes."""
         alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         for core in sorted(self._cores):
             code = _LOAD % (core, os.getpid())
@@ -56,14 +56,14 @@ class Ballast:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End them."""
+        """End the processes."""
         for process in self._processes:
             process.kill()
             process.wait()
         self._processes.clear()
 
     def used_s(self) -> float:
-        """CPU seconds that they used so far."""
+        """CPU time used so far by the filler, seconds."""
         ticks = 0
         for process in self._processes:
             words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -72,7 +72,7 @@ class Ballast:
 
 
 def speed_beside_ballast() -> float:
-    """What a core gets done in a second of its own time while the others are busy, over alone."""
+    """Speed of a core while the other cores are busy, over its speed alone."""
     import numpy as np
 
     matrix = np.ones((192, 192), dtype=np.float32) / 192

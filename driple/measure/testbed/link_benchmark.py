@@ -1,6 +1,6 @@
-"""What a platform does to transfers: the rate that a link yields, and what receiving costs.
+"""Link benchmark of a platform: goodput of a link and parsing overhead of received tensors.
 
-bytes over a socket from role to role           -> bytes/s that a link yields
+bytes over a socket from role to role           -> goodput of a link, bytes/s
 tensors one by one, their packets, their record -> seconds from the last packet until TensorFlow
                                                    could use each (Li et al., section 3.2.1)
                                                 -> Platform
@@ -62,14 +62,14 @@ else:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Platform:
-    """What was measured of one platform.
+    """Measurements of one platform.
 
     Attributes:
         bits_per_s: nominal rate of a link.
-        bytes_per_s: what a TCP connection gets through it.
+        bytes_per_s: goodput of a TCP connection over it.
         fit: line of the parsing overhead.
         sizes: bytes of each tensor that was fetched.
-        overhead_s: from its last packet until TensorFlow had it.
+        overhead_s: seconds from its last packet until TensorFlow could use it.
     """
 
     bits_per_s: float
@@ -79,7 +79,7 @@ class Platform:
     overhead_s: FloatArray
 
     def record(self) -> PlatformRecord:
-        """All of it, for a file."""
+        """The content of a platform file."""
         return PlatformRecord(
             bits_per_s=self.bits_per_s,
             bytes_per_s=self.bytes_per_s,
@@ -92,10 +92,10 @@ class Platform:
 
 
 def measure_platform(cluster: TurnCluster, bits_per_s: float, share: float) -> Platform:
-    """Measure a link, and what receiving costs a role.
+    """Measure the goodput of a link and the parsing overhead of a role.
 
     Args:
-        cluster: with a server and a worker.
+        cluster: a cluster with a server and a worker.
         bits_per_s: rate of the links.
         share: cores of server and worker.
 
@@ -130,13 +130,13 @@ def measure_platform(cluster: TurnCluster, bits_per_s: float, share: float) -> P
 
 
 def _typical(sizes: FloatArray, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each size once, with the lower quartile of its seconds: waiting for a core is no parsing."""
+    """Lower quartile of the times of each size, which excludes waiting for a core."""
     each = np.unique(sizes)
     return each, np.array([np.quantile(seconds[sizes == size], 0.25) for size in each])
 
 
 def _through_socket(cluster: TurnCluster) -> float:
-    """Bytes per second of one connection from the server to the worker."""
+    """Goodput of one connection from the server to the worker, bytes/s."""
     network = cluster.network
     port = str(_SOCKET_PORT)
     address = network.address("w0", _SOCKET_PORT)
@@ -157,10 +157,10 @@ def _through_socket(cluster: TurnCluster) -> float:
 
 
 def _longest(metadata: bytes) -> tuple[float, float]:
-    """Begin and end of the longest transfer of a step.
+    """Start and end of the longest transfer of a step.
 
     Raises:
-        TraceError: there is none.
+        TraceError: the step has no transfer.
     """
     spans = transfer_spans(metadata)
     if not spans:

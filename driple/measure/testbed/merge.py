@@ -1,10 +1,10 @@
-"""New runs into a data set that is there: labels, and a record of where every label comes from.
+"""Merge new runs into an existing data set: labels, and the origin of every label.
 
     Dataset (old), Dataset (of a campaign)  ->  Dataset, whose `about` lists both origins
 
-An origin is the `about` of one campaign, told from others by the time at which it began, and counts
-only those of its examples that are still in the data set. Each example names its origin
-(`details["campaign"]`); one that names none is of the data set's first.
+An origin is the `about` of one campaign, identified by its start time; it counts only its examples
+that are still in the data set. Each example names its origin (`details["campaign"]`); an example
+without one belongs to the first origin.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from driple.trace.provenance import Provenance, Repeatability
 
 __all__ = ["merge_campaign"]
 
-# Fields of which the data set has its own count.
+# Fields that the data set counts itself.
 _COUNTED = ("num_workloads", "num_runs", "measured")
 
 
 def merge_campaign(dataset: Dataset, fresh: Dataset) -> Dataset:
-    """The data set with the campaign's examples in it, its `about` made anew.
+    """The data set with the campaign's examples, and a new `about`.
 
-    A campaign that is in the data set already, since it was continued, is not listed twice, and
-    one none of whose examples is left is not listed any more.
+    A continued campaign is listed once, and a campaign without remaining examples is dropped.
 
     Args:
-        dataset: what is there.
+        dataset: the existing data set.
         fresh: all examples of one campaign (`collect_dataset`).
 
     Returns:
-        A data set of the old name. With one origin `about` is that origin's; with several it holds
-        `origins`, what they have in common, and the counts over all.
+        A data set with the old name. With one origin, `about` is the origin's; with several, it
+        holds `origins`, their common fields, and the counts over all.
 
     Raises:
-        DatasetError: the two are of different settings.
+        DatasetError: the two have different settings.
     """
     merged = merge_examples(dataset, fresh.examples)
     before = dataset.about.origins or (dataset.about,)
@@ -56,12 +55,12 @@ def merge_campaign(dataset: Dataset, fresh: Dataset) -> Dataset:
 
 
 def _name(origin: Provenance) -> str:
-    """When the campaign began; empty for data that no campaign has measured."""
+    """Start time of the campaign; empty for data without a campaign."""
     return origin.created or ""
 
 
 def _over_all(origins: Sequence[Provenance], examples: Sequence[Example]) -> Provenance:
-    """What all origins say alike, the counts over all of them, and each on its own."""
+    """Common fields of all origins, counts over all of them, and the origins."""
     head = origins[0]
     alike = {
         field.name: getattr(head, field.name)
@@ -86,7 +85,7 @@ def _over_all(origins: Sequence[Provenance], examples: Sequence[Example]) -> Pro
 
 
 def _repeatability(origins: Sequence[Provenance]) -> Repeatability:
-    """That of the only origin with repeats; of several, only the number of workloads is known."""
+    """Repeatability of the only origin with repeats; for several, only the number of workloads."""
     found = [one.repeatability or Repeatability() for one in origins]
     repeated = [one for one in found if one.workloads]
     if len(repeated) == 1:

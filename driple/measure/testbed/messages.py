@@ -32,10 +32,10 @@ class RoleJob:
         job: `ps` or `worker`.
         task: number of the role among those of its kind.
         cluster: addresses by kind.
-        workload: name of what is trained; empty where tensors are fetched.
+        workload: name of the workload; empty for fetching tensors.
         warmup: steps that are not measured.
         graph: file for the graph of the step; None for no such file.
-        by_turns: whether the workers train when they are ordered to.
+        by_turns: whether the workers train only on `TurnOrder`.
         transfers: bytes of each tensor to fetch, in place of training.
         trace: folder for the records of the fetches.
     """
@@ -53,13 +53,13 @@ class RoleJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnOrder:
-    """Train for a while, or some traced steps.
+    """Train for a time, or for some traced steps.
 
     Attributes:
-        from_ns: monotonic time of the begin.
+        from_ns: monotonic time of the start.
         until_ns: monotonic time of the end.
         trace: folder for the records of traced steps; empty without any.
-        num_traced: number of traced steps before the begin.
+        num_traced: number of traced steps before the start.
     """
 
     from_ns: int
@@ -73,8 +73,8 @@ class RoleAnswer:
     """One answer of a role.
 
     Attributes:
-        event: how far it is.
-        versions: of what it imported, by name, with `up`.
+        event: stage that the role has reached.
+        versions: versions of its libraries, by name, with `up`.
         num_parameters: trainable parameters, with `ready`.
         times_ns: monotonic times before the first step and after each, with `warm` and `done`.
         error: reason, with `failed`.
@@ -88,7 +88,7 @@ class RoleAnswer:
 
 
 def to_line(message: DataclassInstance) -> str:
-    """The message as one line, without its end."""
+    """The message as one line, without newline."""
     return json.dumps(to_dict(message, where="message", error=MeasureError))
 
 
@@ -96,12 +96,12 @@ def from_line(kind: type[_Message], line: str | bytes, where: str) -> _Message:
     """The message of a line.
 
     Args:
-        kind: of message.
-        line: with or without its end.
+        kind: type of the message.
+        line: the line, with or without its newline.
         where: the sender, for the error.
 
     Raises:
-        MeasureError: it is no such message.
+        MeasureError: the line is not such a message.
     """
     try:
         found = json.loads(line)

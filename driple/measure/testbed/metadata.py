@@ -25,7 +25,7 @@ class ProfiledStep:
 
     Attributes:
         metadata: serialised `RunMetadata`; that of the first step holds the partition graphs.
-        begin_s: when the step began, seconds since the epoch; None: with its first op.
+        begin_s: start of the step, seconds since the epoch; None: the start of its first op.
     """
 
     metadata: bytes
@@ -33,7 +33,7 @@ class ProfiledStep:
 
 
 def records_of(steps: Sequence[ProfiledStep]) -> tuple[list[Node], list[StepRecord]]:
-    """Nodes of all partition graphs, and what each step recorded.
+    """Nodes of all partition graphs, and the record of each step.
 
     Raises:
         TraceError: a step is damaged, or the first holds no partition graphs.
@@ -63,7 +63,7 @@ def records_of(steps: Sequence[ProfiledStep]) -> tuple[list[Node], list[StepReco
 
 
 def transfer_spans(metadata: bytes) -> list[Span]:
-    """Begin and end of every transfer of a step, seconds since the epoch.
+    """Start and end of every transfer of a step, seconds since the epoch.
 
     Raises:
         TraceError: the record is damaged.
@@ -72,7 +72,7 @@ def transfer_spans(metadata: bytes) -> list[Span]:
 
 
 def _parsed(metadata: bytes, number: int) -> Any:
-    """A `RunMetadata`.
+    """Parse a `RunMetadata`.
 
     Raises:
         TraceError: it is damaged.

@@ -28,20 +28,20 @@ _LOCK_FILE = "driple-measure.lock"
 _SUBNET = "10.77.0"
 _LATENCY = "20ms"
 _CONGESTION = "net.ipv4.tcp_congestion_control"
-_QUANTUM = 16_000  # bytes of a peer before the next one's turn
-_QUEUE_BYTES = 1_000_000  # of a peer that wait
+_QUANTUM = 16_000  # quantum of a peer, bytes
+_QUEUE_BYTES = 1_000_000  # maximum queue of a peer, packets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Port:
-    """How an end of a link queues packets.
+    """Queueing of packets at an end of a link.
 
     Attributes:
-        congestion: how TCP reacts; a name that Linux knows.
-        burst_kib: what a link that was idle lets pass at once.
-        fair: a queue for each peer, served in turn, in place of one for all.
-        in_order: one core takes in what a connection sends. Without it packets overtake each other
-            from core to core, and TCP takes that for loss and slows down.
+        congestion: TCP congestion control, by its Linux name.
+        burst_kib: size of the token bucket, KiB.
+        fair: one queue per peer, served round robin, in place of a single queue.
+        in_order: receive a connection's packets on one core. Otherwise packets are reordered
+            between cores, and TCP interprets that as loss and slows down.
     """
 
     congestion: str = "reno"
@@ -52,12 +52,12 @@ class Port:
     def commands(
         self, device: str, bits_per_s: float, end: str, addresses: Sequence[str]
     ) -> list[str]:
-        """What to tell `tc`.
+        """Arguments of `tc`.
 
         Args:
             device: end of the link.
             bits_per_s: its rate.
-            end: `src` or `dst`: which address of a packet is the peer's.
+            end: `src` or `dst`: address field of a packet that holds the peer.
             addresses: of all peers.
         """
         burst = f"burst {self.burst_kib}kb"
@@ -89,7 +89,7 @@ class ClusterNetwork:
     Args:
         roles: names of the roles, at most 8 characters each; the i-th gets address 10.77.0.(i+1).
         bits_per_s: rate of each link in each direction.
-        port: how links queue what does not fit.
+        port: queueing of the links.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ClusterNetwork:
         self._lock: int | None = None
 
     def __enter__(self) -> ClusterNetwork:
-        """Create bridge, namespaces and links; leftovers of a killed run are removed first."""
+        """Create bridge, namespaces and links after removing those of a killed run."""
         if os.geteuid() != 0:
             raise MeasureError("network namespaces need root; run driple measure as root")
         for tool in ("ip", "tc", "nsenter"):
@@ -123,11 +123,11 @@ class ClusterNetwork:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove everything, and let others measure."""
+        """Remove everything and release the lock."""
         self.close()
 
     def set_rate(self, bits_per_s: float) -> None:
-        """Give every link another rate, in both directions."""
+        """Set the rate of every link in both directions."""
         self.bits_per_s = bits_per_s
         for role in self.roles:
             self._shape(role)
@@ -145,7 +145,7 @@ class ClusterNetwork:
                 _run(f"{tc} {command}")
 
     def close(self) -> None:
-        """Remove everything, and let others measure."""
+        """Remove everything and release the lock."""
         self.remove()
         if self._lock is not None:
             os.close(self._lock)
@@ -156,7 +156,7 @@ class ClusterNetwork:
         return f"{_SUBNET}.{self.roles.index(role) + 1}:{port}"
 
     def command_prefix(self, role: str) -> list[str]:
-        """What to put before a command to run it in a role's namespace."""
+        """Prefix that runs a command in a role's namespace."""
         # `ip netns exec` would remount /sys and hide the cgroups.
         return ["nsenter", f"--net=/run/netns/dpl_{role}"]
 
@@ -170,7 +170,7 @@ class ClusterNetwork:
         return f"dpl{role}"
 
     def remove(self) -> None:
-        """Remove namespaces, links and bridge; what is not there is passed over."""
+        """Remove namespaces, links and bridge, as far as they exist."""
         if self._lock is None:  # another run's network stays
             return
         for role in self.roles:
@@ -200,10 +200,10 @@ class ClusterNetwork:
 
 
 def _lock_machine() -> int:
-    """Hold the machine: two measuring runs would disturb each other.
+    """Lock the machine, since two measuring runs would disturb each other.
 
     Raises:
-        MeasureError: another run holds it, or the lock file is not ours.
+        MeasureError: another run holds the lock, or another user owns the lock file.
     """
     return take_lock(
         Path(tempfile.gettempdir()) / _LOCK_FILE,

@@ -1,4 +1,4 @@
-"""Processes of a measuring run end with the one that started them, however that ends."""
+"""End the processes of a measuring run when their parent ends for any reason."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent is gone; a fork must ask anew."""
+    """Make the kernel kill this process when its parent ends; forks must call this again."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

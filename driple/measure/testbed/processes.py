@@ -1,4 +1,4 @@
-"""The processes of a measuring run as the cluster sees them: what starts, talks to and ends them.
+"""Handles of the processes of a measuring run: start, communicate, end.
 
 RoleProcess   one parameter server or worker (`role.py`), which forks for each workload
 Sampling      the sampler (`sampler.py`), while a run lasts -> Samples
@@ -27,9 +27,9 @@ from driple.measure.testbed.messages import RoleAnswer, RoleJob, from_line, to_l
 
 __all__ = ["ANSWER_S", "RoleProcess", "Sampling"]
 
-# How long a process may be silent where its answer is due, in seconds.
+# Timeout of an expected answer, seconds.
 ANSWER_S = 120.0
-# A role that was told of a job a moment ago may fork after its group was cleared.
+# A role that has just received a job may fork after its group was cleared.
 _KILL_AGAIN_S = 0.5
 
 _ENVIRONMENT = {
@@ -42,17 +42,17 @@ _ENVIRONMENT = {
 
 @dataclass(slots=True)
 class RoleProcess:
-    """A role's process and what belongs to it.
+    """A role's process with its resources.
 
     Attributes:
         name: `ps0`, `w0`, ...
         process: the long-lived process.
         share: its control group.
         counter: page that its allocated bytes are counted in.
-        log: file of what it prints.
-        busy: whether a job was sent that has not ended.
-        unread: answers that arrived and were not looked at.
-        rest: the beginning of an answer whose end has not arrived.
+        log: file with its output.
+        busy: whether a job is running.
+        unread: answers that were received but not processed.
+        rest: start of an incomplete answer.
     """
 
     name: str
@@ -66,13 +66,13 @@ class RoleProcess:
 
     @classmethod
     def start(cls, name: str, *, prefix: Sequence[str], library: Path, log: Path) -> RoleProcess:
-        """Start a role without a limit on its share; it says `up` when it can take jobs.
+        """Start a role without a CPU quota; it answers `up` when it can take jobs.
 
         Args:
             name: of the role.
-            prefix: words before the command, which bring it into its network namespace.
-            library: counter of allocations, loaded before all else.
-            log: file for what it prints.
+            prefix: command prefix that enters its network namespace.
+            library: allocation counter, which is preloaded.
+            log: file for its output.
         """
         counter, share = AllocationCounter(name), CpuShare(name)
         share.limit(None)
@@ -90,13 +90,13 @@ class RoleProcess:
 
     @property
     def descriptor(self) -> int:
-        """What the process writes to."""
+        """File descriptor of the process's output."""
         if self.process.stdout is None:
             raise MeasureError(f"role {self.name} was started without an output")
         return self.process.stdout.fileno()
 
     def say(self, line: str) -> None:
-        """Send a line; that a role is dead is told when it is read."""
+        """Send a line; the death of a role is reported by `receive`."""
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.write(line.encode() + b"\n")
@@ -120,7 +120,7 @@ class RoleProcess:
         self.unread += [from_line(RoleAnswer, line, f"role {self.name}") for line in lines]
 
     def refuse_end(self) -> None:
-        """Raise MeasureError if the role said that its run failed or ended."""
+        """Raise MeasureError if the role answered that its run failed or ended."""
         for answer in self.unread:
             if answer.event == "failed":
                 raise MeasureError(f"role {self.name} failed: {answer.error}")
@@ -130,13 +130,13 @@ class RoleProcess:
                 )
 
     def used_s(self) -> float:
-        """CPU seconds that the role and its forks used so far."""
+        """CPU time used so far by the role and its forks, seconds."""
         words = self.share.usage_path.read_text().split()
         number = next(int(word) for word in words if word.isdigit())
         return number * self.share.usage_unit_s
 
     def drained(self) -> bool:
-        """End the role's run; whether the role is good for another one."""
+        """End the role's run; whether the role can take another one."""
         give_up = time.monotonic() + ANSWER_S
         self.share.kill_all_but(self.process.pid)
         while self.busy:
@@ -155,7 +155,7 @@ class RoleProcess:
         return self.process.poll() is None
 
     def stop(self) -> None:
-        """End the process with all its forks, and remove what belongs to it."""
+        """End the process with all its forks, and remove its resources."""
         self.process.kill()
         self.process.wait()
         self.counter.close()
@@ -185,7 +185,7 @@ class Sampling:
         ]
 
     def __enter__(self) -> Sampling:
-        """Start it; it samples when this returns."""
+        """Start the sampler and wait until it samples."""
         self._out.unlink(missing_ok=True)
         self._process = subprocess.Popen(self._command)
         give_up = time.monotonic() + ANSWER_S
@@ -199,12 +199,12 @@ class Sampling:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it and wait until its rows are written."""
+        """Stop the sampler and wait until its rows are written."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait()
 
     def samples(self) -> Samples:
-        """What was sampled."""
+        """The samples."""
         width = len(self._names) + 2
         raw = np.fromfile(self._out, dtype=np.int64)
         rows = raw[: len(raw) // width * width].reshape(-1, width)

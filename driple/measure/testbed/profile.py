@@ -3,7 +3,7 @@
     Workload, setting -> TurnCluster with tracing -> RunMetadata files -> JobTrace
     files of the user's own job                    -> JobTrace
 
-Tracing itself costs time between steps; the time of a step is taken from steps without it.
+Tracing adds time between steps, so the step time comes from untraced steps.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = ["profile_workload", "read_recorded", "read_steps"]
 
 _LEAST_STEPS = 2
 _MOST_STEPS = 1000
-_MOST_BYTES = 256 * 2**20  # of one step's file
+_MOST_BYTES = 256 * 2**20  # limit of one step's file
 
 
 def profile_workload(
     workload: Workload, setting: Setting, plan: RunPlan, num_steps: int
 ) -> JobTrace:
-    """Train a workload with one worker and its servers, and trace so many steps.
+    """Train a workload with one worker and its servers, and trace `num_steps` steps.
 
     Args:
-        workload: what to train.
+        workload: the workload.
         setting: a CPU setting with one worker, such as CPU-P1w1/ho-200M.
-        plan: shares of worker and servers, and steps that are timed without tracing.
-        num_steps: steps that are traced.
+        plan: quotas of worker and servers, and number of untraced, timed steps.
+        num_steps: number of traced steps.
 
     Raises:
         ConfigError: the setting has more than one worker, or steps out of range.
@@ -94,14 +94,14 @@ def profile_workload(
 def read_steps(
     folder: Path, *, batch_size: int, bytes_per_s: float, step_s: float, about: TraceOrigin
 ) -> JobTrace:
-    """The trace of the steps that `TurnCluster.trace` has left in a folder.
+    """The trace of the steps that `TurnCluster.trace` wrote into a folder.
 
     Args:
-        folder: a `RunMetadata` of each step, named by when it began.
+        folder: folder with a `RunMetadata` of each step, named by its start time.
         batch_size: examples of a step.
         bytes_per_s: rate of the links.
-        step_s: mean seconds of a step without tracing.
-        about: where it comes from.
+        step_s: mean step time without tracing, seconds.
+        about: origin of the trace.
 
     Raises:
         TraceError: a record is damaged, or holds no partition graphs or no transfers.
@@ -122,14 +122,14 @@ def read_steps(
 def read_recorded(
     files: Sequence[Path], *, batch_size: int, bytes_per_s: float, step_s: float | None
 ) -> JobTrace:
-    """The trace of a user's own job, from what TensorFlow recorded of its steps.
+    """The trace of a user's own job, from TensorFlow's records of its steps.
 
     Args:
-        files: of successive steps, all with a serialised `RunMetadata` each, the first with the
-            partition graphs, or all Chrome timelines made of these, with descriptions of tensors.
+        files: files of successive steps. Either each holds a serialised `RunMetadata`, the first
+            with the partition graphs; or each holds a Chrome timeline with tensor descriptions.
         batch_size: examples of a step.
-        bytes_per_s: rate of the links while the job was profiled.
-        step_s: seconds of a step without tracing, if they were measured.
+        bytes_per_s: rate of the links during profiling.
+        step_s: step time without tracing, seconds, if measured.
 
     Raises:
         TraceError: a file cannot be read, holds no such record, or is of another kind.

@@ -1,11 +1,11 @@
-"""Recorded steps of a job with one worker, whoever wrote them down, and the job trace they make.
+"""Convert recorded steps of a job with one worker to a job trace.
 
 RunMetadata (`metadata`), Chrome timelines (`timelines`)
-    -> Node, of the partition graphs: who waits for whom, across `_Send` and `_Recv`
+    -> Node, of the partition graphs: dependencies across `_Send` and `_Recv`
     -> StepRecord: times of ops, times of transfers, bytes of tensors
     -> JobTrace (Li et al., section 2)
 
-A partition graph is the part of a graph that one device runs, after TensorFlow's own changes.
+A partition graph is the part of a graph that one device runs, after TensorFlow's rewrites.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SENDS, _RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRe
 _LOOP_BACK = frozenset({"NextIteration", "RefNextIteration"})
 
 Key = tuple[str, str]  # task and name
-Span = tuple[float, float]  # begin and end, seconds since the epoch
+Span = tuple[float, float]  # start and end, seconds since the epoch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,8 +39,9 @@ class Node:
     Attributes:
         key: its task, such as worker:0, and name.
         op: its type.
-        inputs: as a NodeDef has them: name, name:slot, or ^name.
-        tensor: that it sends or receives, the same at both ends; empty for other nodes.
+        inputs: inputs in NodeDef notation: name, name:slot, or ^name.
+        tensor: key of the tensor that it sends or receives, equal at both ends; empty for other
+            nodes.
     """
 
     key: Key
@@ -51,14 +52,13 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:
-    """What was recorded of one step.
+    """Record of one step.
 
     Attributes:
-        ops: when each op ran, by task and node.
-        transfers: from when a tensor was asked for until it could be used, by receiving task and
-            tensor.
+        ops: start and end of each op, by task and node.
+        transfers: request and arrival of each tensor, by receiving task and tensor.
         sizes: bytes of an output, by task, node and slot.
-        begin_s: when the step began, seconds since the epoch; None: with its first op.
+        begin_s: start of the step, seconds since the epoch; None: the start of its first op.
     """
 
     ops: dict[Key, Span]
@@ -84,7 +84,7 @@ def task_of(device: str) -> str:
 
 
 def widen(spans: dict[Key, Span], key: Key, begin: float, end: float) -> None:
-    """Note that an op ran; of one that runs several times, the whole span is kept."""
+    """Record a run of an op; several runs are merged into one span."""
     old = spans.get(key, (begin, end))
     spans[key] = (min(begin, old[0]), max(end, old[1]))
 
@@ -100,16 +100,15 @@ def job_trace_of(
 ) -> JobTrace:
     """The trace of one worker's steps.
 
-    A traced step ends with its last op, plus what steps without tracing take longer than that in
-    the median.
+    A traced step ends with its last op, plus the median excess of untraced steps.
 
     Args:
-        nodes: of all partition graphs.
-        records: of a worker with its servers; two or more.
+        nodes: nodes of all partition graphs.
+        records: records of a worker with its servers; two or more.
         batch_size: examples of a step.
         bytes_per_s: rate of the links, each way.
-        untraced_step_s: seconds of a step without tracing, if they were measured.
-        about: where it comes from.
+        untraced_step_s: step time without tracing, seconds, if measured.
+        about: origin of the trace.
 
     Raises:
         TraceError: the records hold no transfers, or fewer than two whole steps.
@@ -157,9 +156,9 @@ def job_trace_of(
 
 
 def _whole_steps(records: Sequence[StepRecord]) -> list[StepRecord]:
-    """Steps that hold every transfer that most steps hold.
+    """Steps with every transfer that most steps have.
 
-    Now and then the record of a step comes without the transfers that one task received.
+    TensorFlow occasionally omits the transfers received by one task from the record of a step.
     """
     counts = Counter(key for one in records for key in one.transfers)
     usual = {key for key, count in counts.items() if 2 * count > len(records)}
@@ -167,9 +166,9 @@ def _whole_steps(records: Sequence[StepRecord]) -> list[StepRecord]:
 
 
 def _ops_of(graph: Iterable[Node], records: Sequence[StepRecord]) -> list[_Op]:
-    """Ops that every step recorded, each with those that it waits for.
+    """Ops recorded in every step, each with its dependencies.
 
-    A node without a record, such as a `_Send`, hands on what it waits for.
+    A node without a record, such as a `_Send`, passes its dependencies on.
     """
     nodes = {node.key: node for node in graph}
     senders = {node.tensor: key for key, node in nodes.items() if node.op in _SENDS}
@@ -210,18 +209,18 @@ def _ops_of(graph: Iterable[Node], records: Sequence[StepRecord]) -> list[_Op]:
 
 
 def _sent_bytes(send: Node, record: StepRecord) -> int:
-    """Bytes of the tensor that a `_Send` sends; none of a control dependency."""
+    """Bytes of the tensor that a `_Send` sends; 0 for a control dependency."""
     name, _, slot = send.inputs[0].partition(":")
     return record.sizes.get((send.key[0], name, int(slot or 0)), 0)
 
 
 def _inputs(node: Node) -> list[Key]:
-    """The nodes that a node reads or waits for."""
+    """The nodes that a node depends on."""
     return [(node.key[0], node_of(reference)) for reference in node.inputs]
 
 
 def _in_order(nodes: Mapping[Key, Node], senders: Mapping[str, Key]) -> list[Key]:
-    """All nodes, each after those that it waits for; a loop's way back is cut."""
+    """Topological order of all nodes; back edges of loops are cut."""
     waiting: dict[Key, int] = {}
     readers: dict[Key, list[Key]] = {key: [] for key in nodes}
     for key, node in nodes.items():

@@ -1,16 +1,16 @@
-"""Chrome timelines of TensorFlow steps -> their nodes and records.
+"""Read Chrome timelines of TensorFlow steps as nodes and records.
 
     timeline.Timeline(metadata.step_stats).generate_chrome_trace_format(show_memory=True)
 
-A timeline names the inputs of each op. `X_S5` (`X/_5` within one process) is what `X` on another
-device sent, so that the names tell who waits for whom and which tensors travel; descriptions of
-tensors, there with show_memory, tell their bytes. Two things it does not tell:
+A timeline names the inputs of each op. `X_S5` (`X/_5` within one process) is the output of `X` on
+another device, so the names give the dependencies and the transferred tensors. Tensor descriptions,
+which show_memory adds, give their bytes. Two facts are missing and are inferred:
 
-- Which tensor a transfer carried, only which device received something when. We give the transfers
-  of a device to its tensors: in the order in which they ended, each to the tensor that was sent by
-  then, is not too large for the time, and is first read soonest (the earliest deadline first).
-- What a constant waits for. One that runs later than others waits, for us, for the ops of its
-  device that ended before it in every step and of which no other such op is a reader.
+- The tensor of a transfer: only the receiving device and the time are recorded. Transfers of a
+  device are assigned to its tensors in order of their ends, each to the tensor that was sent by
+  then, is not too large for the time, and is read first (earliest deadline first).
+- The dependencies of a constant. A constant that runs late is assumed to wait for the ops of its
+  device that ended before it in every step and that no other such op reads.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _RECEIVED = re.compile(r"(?P<name>.+)(?:_S|/_)\d+")
 _DIM = re.compile(r"\bsize: (-?\d+)")
 _TYPE = re.compile(r"\bdtype: DT_(\w+)")
 _BITS = re.compile(r"\d+$")
-_BYTES = {"FLOAT": 4, "DOUBLE": 8, "HALF": 2, "BOOL": 1}  # others end with their bits
+_BYTES = {"FLOAT": 4, "DOUBLE": 8, "HALF": 2, "BOOL": 1}  # others end with their width
 _TRANSFER = "RecvTensor"
-_SOURCE = "_SOURCE"  # where every partition begins; no op of the job
+_SOURCE = "_SOURCE"  # root of every partition; no op of the job
 _COMPUTE, _TENSORS = " Compute", " Tensors"
-_CLOCK_S = 5e-6  # of which timelines count in whole microseconds
+_CLOCK_S = 5e-6  # timelines have whole microseconds
 
 
 @dataclass(slots=True)
 class _Timeline:
-    """One file, as it is written."""
+    """Content of one file."""
 
     ops: dict[Key, Span] = field(default_factory=dict)
     inputs: dict[Key, tuple[str, ...]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class _Timeline:
 
 @dataclass(frozen=True, slots=True)
 class _Travelling:
-    """A tensor that goes from device to device: what receives it there, and what sent it."""
+    """A tensor transferred between devices, with its receiver and sender."""
 
     at: Key
     sent: Key
@@ -65,16 +65,16 @@ class _Travelling:
 def records_of_timelines(
     files: Mapping[str, bytes], bytes_per_s: float
 ) -> tuple[list[Node], list[StepRecord]]:
-    """Nodes of what ran, and what each step recorded.
+    """Nodes of the executed ops, and the record of each step.
 
-    Steps in which a device received more or fewer tensors than the names tell are left out.
+    Steps in which the number of received tensors differs from the names are left out.
 
     Args:
         files: content of each timeline, by name, one step each.
         bytes_per_s: rate of the links.
 
     Raises:
-        TraceError: a file is no timeline, tells no sizes, or no step holds all transfers.
+        TraceError: a file is no timeline or has no tensor sizes, or no step holds all transfers.
     """
     steps = [_parsed(name, content) for name, content in files.items()]
     if not any(step.sizes for step in steps):
@@ -105,10 +105,10 @@ def records_of_timelines(
 
 
 def _parsed(name: str, content: bytes) -> _Timeline:
-    """A timeline's events.
+    """Events of a timeline.
 
     Raises:
-        TraceError: it is none.
+        TraceError: the file is no timeline.
     """
     made = _Timeline()
     try:
@@ -166,7 +166,7 @@ def _num_bytes(description: str) -> int:
 
 
 def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:
-    """What ops without inputs wait for, by what always ended before they began."""
+    """Inferred dependencies of ops without inputs: ops that always ended before they started."""
     always = set.intersection(*(set(step.ops) for step in steps))
     found: dict[Key, tuple[str, ...]] = {}
     for task in {task for task, _ in always}:
@@ -187,7 +187,7 @@ def _lost_waits(steps: Sequence[_Timeline]) -> dict[Key, tuple[str, ...]]:
 
 
 def _travelling(first: _Timeline) -> list[_Travelling]:
-    """The inputs that no op of the same device gives, but one of another device."""
+    """Inputs that come from an op of another device."""
     places: dict[str, list[str]] = defaultdict(list)
     for task, name in first.ops:
         places[name].append(task)
@@ -199,7 +199,7 @@ def _travelling(first: _Timeline) -> list[_Travelling]:
                 continue
             others = [place for place in places.get(parts["name"], ()) if place != task]
             if others:
-                # What waits for an op of another device is an Identity of the same name.
+                # A control dependency on another device appears as an Identity of the same name.
                 base = _RECEIVED.fullmatch(reader)
                 is_control = base is not None and base["name"] == parts["name"]
                 key = task, name
@@ -208,12 +208,12 @@ def _travelling(first: _Timeline) -> list[_Travelling]:
 
 
 def _lacking(step: _Timeline, wanted: Mapping[str, int]) -> str | None:
-    """A task that received another number of tensors than so many."""
+    """A task whose number of received tensors differs from the expected number."""
     return next((task for task, num in wanted.items() if len(step.transfers[task]) != num), None)
 
 
 def _record(step: _Timeline, travelling: Sequence[_Travelling], bytes_per_s: float) -> StepRecord:
-    """The step, with a transfer for each tensor."""
+    """The record of a step, with a transfer for each tensor."""
     first_read: dict[Key, float] = {}
     for key, inputs in step.inputs.items():
         for name in map(node_of, inputs):

@@ -1,10 +1,9 @@
-"""One role of the cluster: a process that imports TensorFlow once and forks for each workload.
+"""A role of the cluster: a process that imports TensorFlow once and forks for each workload.
 
     orchestrator -- JSON lines over stdin/stdout --> role process -- fork --> one run
 
-A line to the role is a job; the fork serves it, answering with `ready`, `placed`, `warm`, `done` as
-it goes and waiting for a line before it goes on. Importing TensorFlow takes seconds, a fork
-milliseconds.
+A line to the role is a job. The fork runs it, answers with `ready`, `placed`, `warm` and `done`,
+and waits for a line after each answer. Importing TensorFlow takes seconds, a fork milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ERROR_CHARACTERS = 1000
 def main() -> None:
     """Serve jobs until stdin closes."""
     channel = os.dup(1)
-    os.dup2(2, 1)  # TensorFlow prints what it likes; the channel stays clean
+    os.dup2(2, 1)  # keep TensorFlow's output out of the channel
     out = os.fdopen(channel, "w")
     _send(out, RoleAnswer(event="up", versions=_import_tensorflow()))
     for line in sys.stdin:
@@ -38,7 +37,7 @@ def main() -> None:
             status = 0
             try:
                 _run_job(from_line(RoleJob, line, "the orchestrator"), out)
-            except BaseException as error:  # the fork must report whatever ended it, then end
+            except BaseException as error:  # report any failure of the fork, then end
                 _send(out, RoleAnswer(event="failed", error=_describe(error)))
                 status = 1
             os._exit(status)
@@ -57,7 +56,7 @@ def _send(out: Any, answer: RoleAnswer) -> None:
 
 
 def _wait_for_word() -> None:
-    """Block until the orchestrator says go on; an empty line means it is gone."""
+    """Block until the orchestrator sends a line; end of file means that it has ended."""
     if not sys.stdin.readline():
         os._exit(1)
 
@@ -99,7 +98,7 @@ def _run_job(job: RoleJob, out: Any) -> None:
 
 
 def _transfers(job: RoleJob, target: str, config: Any, out: Any) -> None:
-    """Fetch tensors from the server, one a step, all traced."""
+    """Fetch tensors from the server, one per traced step."""
     import tensorflow.compat.v1 as tf
 
     fetches = {}
@@ -119,7 +118,7 @@ def _transfers(job: RoleJob, target: str, config: Any, out: Any) -> None:
         for number, nbytes in enumerate(job.transfers):
             _traced_steps(session, fetches[nbytes], Path(job.trace), 1)
             if number % 8 == 0:
-                time.sleep(0.02)  # lets the link's bucket fill now and then
+                time.sleep(0.02)  # lets the link's token bucket refill
         _send(out, RoleAnswer(event="done"))
         _wait_for_word()
 
@@ -146,11 +145,11 @@ def _train(job: RoleJob, target: str, config: Any, out: Any) -> None:
             coordinator = tf.train.Coordinator()
             step.queue_runner.create_threads(session, coordinator, daemon=True, start=True)
             session.run(step.start_tokens)
-        # Traced steps cannot be a callable; steps beside them are to run in the same executors.
+        # Traced steps cannot use a callable, and untraced steps must run in the same executors.
         train = (
             partial(session.run, step.step) if job.by_turns else session.make_callable(step.step)
         )
-        train()  # the first step places and optimises the graph; it tells nothing
+        train()  # the first step places and optimises the graph
         _send(out, RoleAnswer(event="placed"))
         _wait_for_word()
         _send(out, RoleAnswer(event="warm", times_ns=_steps(train, job.warmup)))
@@ -163,7 +162,7 @@ def _train(job: RoleJob, target: str, config: Any, out: Any) -> None:
 
 
 def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
-    """Train whenever told to, until a time or so many traced steps; never beyond the last word."""
+    """Train on each order, until a time or for a number of traced steps, until the last order."""
     for line in sys.stdin:
         turn = from_line(TurnOrder, line, "the orchestrator")
         if turn.trace:
@@ -177,7 +176,7 @@ def _turns(session: Any, step: Any, train: Any, out: Any) -> None:
 
 
 def _traced_steps(session: Any, step: Any, folder: Path, count: int) -> None:
-    """Train with full tracing; a file per step, named by when it began, in ns since the epoch."""
+    """Train with full tracing; a file per step, named by its start in ns since the epoch."""
     import tensorflow.compat.v1 as tf
 
     for number in range(count):

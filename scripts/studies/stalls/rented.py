@@ -16,10 +16,11 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
+from driple.catalog import shipped_catalog
 from driple.jobs.pytorch.step_graph import graph_of_workload
 from driple.jobs.pytorch.workloads import MACRO, pytorch_workload_named
 from driple.planning.cost import simulated_offer
-from driple.planning.instances import choose_instances, read_instances
+from driple.planning.instances import choose_instances
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from scripts.studies.kit.pictures import plain
@@ -40,7 +41,7 @@ def offer_rows(models: Iterable[str]) -> list[dict[str, object]]:
     for model in models:
         workload = pytorch_workload_named(model)
         job = PreparedJob(graph_of_workload(workload, workload.batch_size))
-        for item in choose_instances(read_instances(), FAMILIES):
+        for item in choose_instances(shipped_catalog().instances, FAMILIES):
             for count in (1, 2) if item.num_devices > 1 else (1,):
                 offer = simulated_offer(
                     job, item, shipped_calibration(), batch_size=workload.batch_size,
