@@ -1,6 +1,6 @@
 """Iteration time of a job on a cluster by the closed forms, part by part.
 
-    Job, Scene, Calibration -> Zeng's model as published, the same repaired, Zhang's -> ClosedForm
+    Job, Topology, Calibration -> Zeng's model as published and repaired, Zhang's -> ClosedForm
 
 The forms cover synchronous training with parameter servers. An asynchronous job is treated as
 synchronous.
@@ -146,10 +146,10 @@ class ClosedForms:
             ignored=("fit",),
         )
 
-    def error_of(self, scene: Topology, method: str) -> MethodError | None:
+    def error_of(self, topology: Topology, method: str) -> MethodError | None:
         """Error of a method on such clusters; None without measurements, as on one machine."""
-        on_cpu = scene.workers[0].is_cpu
-        if scene.num_machines == 1 and not on_cpu:
+        on_cpu = topology.workers[0].is_cpu
+        if topology.num_machines == 1 and not on_cpu:
             return None
         return self.errors.get("CPU" if on_cpu else "servers", {}).get(method)
 
@@ -194,13 +194,13 @@ def _share_of_unknown(job: PreparedJob, cost: GraphCost) -> float:
 
 
 def zeng_published(
-    job: PreparedJob, scene: Topology, *, fma: bool = True, work: Work | None = None
+    job: PreparedJob, topology: Topology, *, fma: bool = True, work: Work | None = None
 ) -> ClosedForm:
     """Zeng's model as published: peaks, nominal rates, one server (algorithms 1 and 2).
 
     Args:
         job: the training job.
-        scene: its cluster.
+        topology: its cluster.
         fma: whether a core does a multiply-add per cycle, as data-sheet peaks count.
         work: result of `work_of`; computed by default.
 
@@ -208,11 +208,11 @@ def zeng_published(
         SettingError: a ring, or an unknown device.
     """
     work = work_of(job) if work is None else work
-    link_loads(scene, 1.0, 1.0)  # refuses rings
+    link_loads(topology, 1.0, 1.0)  # refuses rings
     backward = zeng.backward_flops(work.weights)
-    push_s = float(zeng.transfer_s(work.nbytes, _BITS * scene.link_bytes_per_s))
+    push_s = float(zeng.transfer_s(work.nbytes, _BITS * topology.link_bytes_per_s))
     first = []
-    for device in scene.workers:
+    for device in topology.workers:
         peak = device.fp32_flops * (1.0 if fma else 0.5)
         # A CPU computes, then sends; a GPU overlaps the two.
         pieces = 1 if device.is_cpu else work.num_pushes
@@ -233,7 +233,7 @@ def zeng_published(
 
 def zeng_repaired(
     job: PreparedJob,
-    scene: Topology,
+    topology: Topology,
     calibration: Calibration,
     exchange: Exchange,
     *,
@@ -243,7 +243,7 @@ def zeng_repaired(
 
     Args:
         job: the training job.
-        scene: its cluster.
+        topology: its cluster.
         calibration: efficiency of devices.
         exchange: cost of transfers between machines; roles of one machine communicate over its
             bridge, whose end-to-end rate was measured.
@@ -253,15 +253,15 @@ def zeng_repaired(
         SettingError: a ring, or an unknown device.
     """
     work = work_of(job) if work is None else work
-    one_machine = scene.num_machines == 1
-    _, load = link_loads(scene, scene.link_bytes_per_s, calibration.bridge_bytes_per_s)
-    num_servers, count = len(scene.server_machine), len(scene.devices)
+    one_machine = topology.num_machines == 1
+    _, load = link_loads(topology, topology.link_bytes_per_s, calibration.bridge_bytes_per_s)
+    num_servers, count = len(topology.server_machine), len(topology.devices)
     # Rate of a server with its own link at the same utilisation.
     rate = count / num_servers / (load * imbalance(job, num_servers))
     how = Exchange(push_s=exchange.push_s) if one_machine else exchange
     link_s, server_s = repaired_transfer_s(work.nbytes, rate, work.num_pushes, how)
     forward, backward, copies = [], [], []
-    for device in scene.workers:
+    for device in topology.workers:
         seconds = job.times(calibration.device(device)).duration_s
         copied = 0.0 if device.is_cpu else work.nbytes * exchange.copy_s_per_byte
         forward.append(float(seconds[work.is_forward].sum()) + copied)
@@ -292,7 +292,7 @@ def zeng_repaired(
 
 def zhang_pipeline(
     job: PreparedJob,
-    scene: Topology,
+    topology: Topology,
     calibration: Calibration,
     *,
     exchange: WhenPulled = "step",
@@ -303,7 +303,7 @@ def zhang_pipeline(
 
     Args:
         job: the training job.
-        scene: its cluster.
+        topology: its cluster.
         calibration: efficiency of devices and links.
         exchange: when parameters arrive: `step` or `layer`.
         background: fraction of the servers' links that other traffic uses.
@@ -314,8 +314,8 @@ def zhang_pipeline(
         GraphError: the job sends no gradients.
         SettingError: a ring, or an unknown device.
     """
-    profile = profile_of(job, slowest_device(job, scene, calibration))
-    points = points_of(job, scene, calibration)
+    profile = profile_of(job, slowest_device(job, topology, calibration))
+    points = points_of(job, topology, calibration)
     left = shared_link_bytes_per_s(points.server_bytes_per_s, _PACKET_BYTES, background)
     points = replace(points, server_bytes_per_s=left)
     if measured_s is not None:

@@ -1,6 +1,6 @@
 """Convert a job and a cluster into the inputs of the closed forms.
 
-Job, device -> step plan -> Profile            Job, Scene, Calibration -> Points
+Job, device -> step plan -> Profile            Job, Topology, Calibration -> Points
 """
 
 from __future__ import annotations
@@ -63,19 +63,21 @@ def imbalance(job: PreparedJob, num_servers: int, placement: Strategy = "round_r
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
-def slowest_device(job: PreparedJob, scene: Topology, calibration: Calibration) -> CalibratedDevice:
+def slowest_device(
+    job: PreparedJob, topology: Topology, calibration: Calibration
+) -> CalibratedDevice:
     """The slowest device, which synchronous workers wait for.
 
     Raises:
         SettingError: an unknown device.
     """
-    devices = [calibration.device(one) for one in dict.fromkeys(scene.workers)]
+    devices = [calibration.device(one) for one in dict.fromkeys(topology.workers)]
     return max(devices, key=lambda device: job.plan(device, 1, "round_robin").compute_s)
 
 
 def points_of(
     job: PreparedJob,
-    scene: Topology,
+    topology: Topology,
     calibration: Calibration,
     *,
     deviation: float | None = None,
@@ -85,7 +87,7 @@ def points_of(
 
     Args:
         job: the job whose parameters are spread over the servers.
-        scene: topology with parameter servers.
+        topology: topology with parameter servers.
         calibration: efficiency of links.
         deviation: coefficient of variation of a worker's compute time; the simulator's by default.
         limited: whether the servers' rate is bounded by the fastest published one.
@@ -93,14 +95,14 @@ def points_of(
     Raises:
         SettingError: no parameter servers.
     """
-    link_loads(scene, 1.0, 1.0)  # refuses rings
-    num_servers, num_workers = len(scene.server_machine), len(scene.worker_machine)
-    link = calibration.link(scene.joined_by or scene.link)
-    rate = scene.link_bytes_per_s * link.effective_share(scene.num_sharing)
+    link_loads(topology, 1.0, 1.0)  # refuses rings
+    num_servers, num_workers = len(topology.server_machine), len(topology.worker_machine)
+    link = calibration.link(topology.joined_by or topology.link)
+    rate = topology.link_bytes_per_s * link.effective_share(topology.num_sharing)
     bridge = calibration.bridge_bytes_per_s
     most = calibration.server_bytes_per_s if limited else np.inf
-    worker_load, limit_load = link_loads(scene, min(rate, most), bridge)
-    _, server_load = link_loads(scene, rate, bridge)
+    worker_load, limit_load = link_loads(topology, min(rate, most), bridge)
+    _, server_load = link_loads(topology, rate, bridge)
     each = num_workers / num_servers  # workers of a server
     return Points(
         workers=num_workers,
@@ -115,20 +117,20 @@ def points_of(
     )
 
 
-def link_loads(scene: Topology, link: float, bridge: float) -> tuple[float, float]:
+def link_loads(topology: Topology, link: float, bridge: float) -> tuple[float, float]:
     """Seconds per byte of all workers' gradients, spread evenly: at workers, at servers.
 
     Roles of one machine communicate over ports of its bridge; others share the machines' links.
 
     Args:
-        scene: topology with parameter servers.
+        topology: topology with parameter servers.
         link: bytes/s of a machine's link, each way.
         bridge: bytes/s of a port of a machine's bridge, each way.
 
     Raises:
         SettingError: no parameter servers.
     """
-    found = scheme_named(scene.scheme).link_loads(scene, link, bridge)
+    found = scheme_named(topology.scheme).link_loads(topology, link, bridge)
     if found is None:
         raise SettingError(
             "this setting is a ring, and the closed forms are of parameter servers; give a setting "

@@ -29,7 +29,7 @@ def quick_step_s(
     setting: Setting,
     calibration: Calibration | None = None,
     *,
-    scene: Topology | None = None,
+    topology: Topology | None = None,
 ) -> float:
     """Step time, seconds.
 
@@ -37,23 +37,25 @@ def quick_step_s(
         job: the training job.
         setting: cluster and scheme.
         calibration: efficiency of devices and links; the shipped calibration by default.
-        scene: topology of the setting; built from it by default.
+        topology: topology of the setting; built from it by default.
 
     Raises:
         GraphError: the job sends no gradients, or lacks the input shapes of its ops.
         SettingError: an unknown device, or an undescribed set of workers.
     """
-    scene = topology_of(setting) if scene is None else scene
+    topology = topology_of(setting) if topology is None else topology
     reached = calibration or shipped_calibration(setting)
-    if not scheme_named(scene.scheme).uses_servers:
+    if not scheme_named(topology.scheme).uses_servers:
         still = replace(reached, jitter=0.0)
-        return iteration_time_s(scene, simulate_steps(job, scene, still, num_steps=_RING_STEPS))
-    points = points_of(job, scene, reached)
+        return iteration_time_s(
+            topology, simulate_steps(job, topology, still, num_steps=_RING_STEPS)
+        )
+    points = points_of(job, topology, reached)
     if job.is_synchronous:
-        profile = profile_of(job, slowest_device(job, scene, reached))
+        profile = profile_of(job, slowest_device(job, topology, reached))
         return float(iteration_seconds(profile, points).total_s)
     # Workers do not wait for each other; the answer is for a worker with the setting's own device.
-    own = scene.workers[next(iter(scene.labelled_workers()))]
+    own = topology.workers[next(iter(topology.labelled_workers()))]
     profile = profile_of(job, reached.device(own))
     alone = iteration_seconds(profile, replace(points, workers=1, deviation=0.0))
     return max(float(alone.total_s), _served_s(profile, points))

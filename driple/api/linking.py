@@ -191,8 +191,8 @@ def predict_stalls(
     from driple.simulate.prepared_job import PreparedJob
     from driple.units import format_rate
 
-    scene, workers = topology_of(setting), setting.num_workers
-    within = scene.joined_by
+    topology, workers = topology_of(setting), setting.num_workers
+    within = topology.joined_by
     if scheme_named(setting.scheme.name).uses_servers or workers < 2 or within is None:
         raise ConfigError(
             f"--setting must be a ring of two or more, such as V100-R8/ho-NVLink, got "
@@ -207,7 +207,7 @@ def predict_stalls(
 
     loaded = load_job(job, options)
     prepared = PreparedJob(loaded.graph, cost=loaded.cost)
-    gradients = gradients_of_job(prepared, calibration.device(scene.workers[0]))
+    gradients = gradients_of_job(prepared, calibration.device(topology.workers[0]))
     buckets = bucketed(gradients)
     channels = [channel_of(within)]
     if network_bits_per_s is not None:

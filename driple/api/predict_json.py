@@ -79,7 +79,7 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
                 "device": device,
                 "iteration_time_s": estimate(record.iteration_time_s, "simulator"),
             }
-            for device, record in zip(simulation.scene.devices, simulation.records, strict=True)
+            for device, record in zip(simulation.topology.devices, simulation.records, strict=True)
         ],
         "graph": None
         if made is None

@@ -267,14 +267,14 @@ def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
 
 
 def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
-    from driple.cluster.topology import known_scene
+    from driple.cluster.topology import known_topology
     from driple.estimation.checked import predict as checked_predict
     from driple.estimation.stated_error import StatedError, stated_error
     from driple.simulate.prepared_job import assumptions_on
 
     checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
-    topology = known_scene(setting)
-    made = checked_predict(job.graph, checkpoint, job=prepared, scene=topology)
+    topology = known_topology(setting)
+    made = checked_predict(job.graph, checkpoint, job=prepared, topology=topology)
     if job.has_unknown:  # the share that an interval holds is for graphs without unknown sizes
         made = replace(made, level=None)
     stated = None
@@ -282,7 +282,7 @@ def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
         stated = (
             StatedError(runs=job.unknown_words)
             if job.has_unknown
-            else stated_error(setting, job.graph, cost=job.cost, scene=topology)
+            else stated_error(setting, job.graph, cost=job.cost, topology=topology)
         )
     return Answer(
         job=job,
@@ -314,12 +314,12 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
         num_steps=asked.num_steps or _STEPS,
         seed=asked.seed,
         placement=asked.placement,  # type: ignore[arg-type]  # checked at the beginning
-        scene=place.topology,
+        topology=place.topology,
     )
     stated = (
         StatedError(runs=job.unknown_words)
         if job.has_unknown
-        else stated_error(plan.setting, job.graph, cost=job.cost, scene=place.topology)
+        else stated_error(plan.setting, job.graph, cost=job.cost, topology=place.topology)
     )
     time = MethodTime(method="simulator", iteration_time_s=made.iteration_time_s, p90=stated.p90)
     return Answer(

@@ -34,8 +34,8 @@ __all__ = [
     "fit_link_efficiency",
     "prepare_run",
     "program_of",
-    "scene_of_run",
     "seconds_on",
+    "topology_of_run",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -114,7 +114,7 @@ def program_of(run: PublishedRun) -> Program:
     )
 
 
-def scene_of_run(run: PublishedRun) -> Topology:
+def topology_of_run(run: PublishedRun) -> Topology:
     """The machines of a run: each role on a machine of its own, or all of a ring on one."""
     count = len(run.devices)
     return Topology(
@@ -155,10 +155,10 @@ def seconds_on(
         ring = RingSpec(bytes_per_s=rate, tensor_s=link.tensor_s, update_s=prepared.update_s)
         _, ends = passing(ring, prepared.sizes, prepared.tensors, prepared.ready_s)
         return max(prepared.compute_s, float(ends[-1])) + max(prepared.update_s)
-    scene = scene_of_run(run)
+    topology = topology_of_run(run)
     spec = ClusterSpec(
-        worker_machine=scene.worker_machine,
-        server_machine=scene.server_machine,
+        worker_machine=topology.worker_machine,
+        server_machine=topology.server_machine,
         link_bytes_per_s=rate,
         bridge_bytes_per_s=rate,
         role_bytes_per_s=role_bytes_per_s,

@@ -20,7 +20,7 @@ import numpy as np
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.fit import Fit
 from driple.calibration.leave_one_out import Fits, Graphs, fit_links, prepare_runs
-from driple.calibration.links import program_of, scene_of_run
+from driple.calibration.links import program_of, topology_of_run
 from driple.calibration.published import (
     Kind,
     PublishedRun,
@@ -301,8 +301,8 @@ def calibration_of(
 def simulated_s(run: PublishedRun, graphs: Graphs, calibration: Calibration) -> float:
     """Seconds of an iteration of a published run, as the simulator gives them."""
     job = graphs[run.model, run.half].job(run.batch_size, program_of(run))
-    scene = scene_of_run(run)
-    return iteration_time_s(scene, simulate_steps(job, scene, calibration, fused=run.fused))
+    topology = topology_of_run(run)
+    return iteration_time_s(topology, simulate_steps(job, topology, calibration, fused=run.fused))
 
 
 def _left_out(held_out: HeldOut, name: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.dataset.lookup import StoredLabels
-    from driple.evaluation.benchmark import ArenaConfig, ArenaResult
+    from driple.evaluation.benchmark import BenchmarkConfig, BenchmarkResult
     from driple.evaluation.error_analysis import ErrorBreakdown
 
 __all__ = ["evaluate"]
@@ -100,7 +100,7 @@ def evaluate(
     values = override(_Values, set_)
     from driple.cluster.setting import Setting
     from driple.dataset.store import read_dataset
-    from driple.evaluation.benchmark import ArenaConfig
+    from driple.evaluation.benchmark import BenchmarkConfig
     from driple.evaluation.error_analysis import break_down
     from driple.evaluation.methods import choose_methods
 
@@ -109,8 +109,8 @@ def evaluate(
     labels = _simulated_labels(values.simulated, measured_on)
     other = None if values.source is None else read_dataset(Path(values.source))
     chosen = choose_methods(data, against, simulated=labels, source=other)
-    config = ArenaConfig(
-        split=split,  # type: ignore[arg-type]  # ArenaConfig checks it
+    config = BenchmarkConfig(
+        split=split,  # type: ignore[arg-type]  # BenchmarkConfig checks it
         seeds=tuple(range(values.seeds)),
         methods=chosen.methods,
         max_epochs=values.max_epochs,
@@ -147,18 +147,18 @@ def _simulated_labels(folder: str | None, setting: Setting) -> StoredLabels | No
 
 def _run(
     data: Dataset,
-    config: ArenaConfig,
+    config: BenchmarkConfig,
     folder: Path,
     labels: StoredLabels | None,
     source: Dataset | None,
-) -> ArenaResult:
+) -> BenchmarkResult:
     """All folds, with a progress bar."""
-    from driple.evaluation.evaluate import ArenaProgress, run_arena
+    from driple.evaluation.evaluate import BenchmarkProgress, run_benchmark
 
     with progress_bar() as bar:
         task = bar.add_task("evaluating", total=None)
 
-        def progress(now: ArenaProgress) -> None:
+        def progress(now: BenchmarkProgress) -> None:
             epoch = f", epoch {now.training.done}" if now.training is not None else ""
             bar.update(
                 task,
@@ -167,10 +167,12 @@ def _run(
                 description=f"{now.method} {now.fold}{epoch}",
             )
 
-        return run_arena(data, config, folder, simulated=labels, source=source, progress=progress)
+        return run_benchmark(
+            data, config, folder, simulated=labels, source=source, progress=progress
+        )
 
 
-def _print(result: ArenaResult) -> None:
+def _print(result: BenchmarkResult) -> None:
     print(f"{_title(result)}; errors on the test part")
     methods, cells, bold = result.methods, [], set()
     section = ""
@@ -194,7 +196,7 @@ def _print(result: ArenaResult) -> None:
             print(f"{method}: {coverage.sentence()}")
 
 
-def _title(result: ArenaResult) -> str:
+def _title(result: BenchmarkResult) -> str:
     """What was done, on what."""
     config = result.config
     random = config.split == "random"
@@ -203,7 +205,7 @@ def _title(result: ArenaResult) -> str:
     return f"{result.dataset.name}: {kind}, {folds} fold(s) of each method"
 
 
-def _note_overrides(result: ArenaResult) -> None:
+def _note_overrides(result: BenchmarkResult) -> None:
     changed = [
         f"--set {key}={value}"
         for key, value in (

@@ -7,47 +7,45 @@ from __future__ import annotations
 
 import errno
 import sys
+import traceback
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from driple.cli.catalogue import jobs_app
-from driple.cli.data import data_app
-from driple.cli.env import env
-from driple.cli.evaluate import evaluate
 from driple.cli.helptext import FIRST_SCREEN, GroupedHelp
-from driple.cli.inspect import inspect
-from driple.cli.listing import list_
-from driple.cli.measure import measure
 from driple.cli.oldnames import new_name
 from driple.cli.overrides import set_names
-from driple.cli.plan import plan
-from driple.cli.predict import predict
-from driple.cli.profile import profile_app
-from driple.cli.sweep import sweep
-from driple.cli.terminal import escaped_streams, one_line
-from driple.cli.trace import trace_app
-from driple.cli.train import train
-from driple.cli.transfer import transfer
-from driple.cli.validate import validate
+from driple.cli.terminal import escaped, escaped_streams, one_line
 from driple.errors import DripleError
 from driple.files import advice_on
 
-__all__ = ["app", "run"]
+__all__ = ["app", "run"]  # noqa: F822  # made by __getattr__
 
 # What the system may refuse, in one line. Everything else is a defect, and shows where.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
 _LONGEST_LINE = 2000  # characters of an error
+_VERBOSE = "--verbose"
 
-app = typer.Typer(
-    name="driple",
-    cls=GroupedHelp,
-    help="Driple predicts how a training job will use a cluster, before anyone runs it.",
-    epilog="Example: driple predict graph.pbtxt --setting V100-P1w2 --json",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+# Each command or group of commands: its module, and its name there.
+_COMMANDS = {
+    "predict": ("predict", "predict"),
+    "plan": ("plan", "plan"),
+    "sweep": ("sweep", "sweep"),
+    "inspect": ("inspect", "inspect"),
+    "validate": ("validate", "validate"),
+    "train": ("train", "train"),
+    "transfer": ("transfer", "transfer"),
+    "evaluate": ("evaluate", "evaluate"),
+    "measure": ("measure", "measure"),
+    "list": ("listing", "list_"),
+    "env": ("env", "env"),
+    "profile": ("profile", "profile_app"),
+    "trace": ("trace", "trace_app"),
+    "data": ("data", "data_app"),
+    "jobs": ("catalogue", "jobs_app"),
+}
 
 
 def _version(*, asked: bool) -> None:
@@ -59,7 +57,6 @@ def _version(*, asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def first_screen(
     context: typer.Context,
     version: Annotated[
@@ -71,15 +68,57 @@ def first_screen(
             callback=lambda value: _version(asked=value),
         ),
     ] = False,
+    verbose: Annotated[  # taken out of the arguments by `_run`, so that it may stand anywhere
+        bool, typer.Option("--verbose", help="show the traceback of an error; with any command")
+    ] = False,
 ) -> None:
     """Driple predicts how a training job will use a cluster, before anyone runs it."""
     if context.invoked_subcommand is None:
         print(FIRST_SCREEN, end="")
 
 
+def _app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The command line with some commands: only their modules are imported."""
+    made = typer.Typer(
+        name="driple",
+        cls=GroupedHelp,
+        help="Driple predicts how a training job will use a cluster, before anyone runs it.",
+        epilog="Example: driple predict graph.pbtxt --setting V100-P1w2 --json",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback(invoke_without_command=True)(first_screen)
+    for name in names:
+        module, member = _COMMANDS[name]
+        found = getattr(import_module(f"driple.cli.{module}"), member)
+        if isinstance(found, typer.Typer):
+            made.add_typer(found, name=name)
+        else:
+            made.command(name)(found)
+    return made
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app`, the command line with all commands, is made when it is first asked for."""
+    if name != "app":
+        raise AttributeError(f"module 'driple.cli.main' has no attribute '{name}'")
+    made = globals()["app"] = _app()
+    return made
+
+
+def _app_for(given: list[str]) -> Any:
+    """The command line with the command that is asked for; with all if none, or no such, is."""
+    if "app" in globals() or not given or given[0] not in _COMMANDS:
+        return globals().get("app") or __getattr__("app")
+    return _app(given[:1])
+
+
 def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     """Whether a command with these words has these options."""
-    found: Any = typer.main.get_command(app)
+    if words and words[0] not in _COMMANDS:
+        return False
+    found: Any = typer.main.get_command(_app_for(list(words)))
     for word in words:
         found = getattr(found, "commands", {}).get(word)
     if found is None:
@@ -88,44 +127,36 @@ def _exists(words: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     return set(flags) <= known | {"--help", "-h"}
 
 
-app.command()(predict)
-app.command()(plan)
-app.command()(sweep)
-app.command()(inspect)
-app.command()(validate)
-app.command()(train)
-app.command()(transfer)
-app.command()(evaluate)
-app.command()(measure)
-app.command("list")(list_)
-app.command()(env)
-app.add_typer(profile_app, name="profile")
-app.add_typer(trace_app, name="trace")
-app.add_typer(data_app, name="data")
-app.add_typer(jobs_app, name="jobs")
-
-
 def run(arguments: list[str] | None = None) -> None:
     """Entry point: run the command line and exit with its status."""
     sys.exit(_run(arguments))
 
 
 def _run(arguments: list[str] | None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
+    given, verbose = _without_verbose(sys.argv[1:] if arguments is None else arguments)
     replaced = new_name(given, _exists)
-    return _answer(given) if replaced is None else _say(replaced)
+    return _answer(given, verbose=verbose) if replaced is None else _say(replaced)
 
 
-def _answer(given: list[str]) -> int:
+def _without_verbose(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments without `--verbose`, and whether it was there; what follows `--` is kept."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [word for word in arguments[:end] if word != _VERBOSE]
+    return [*kept, *arguments[end:]], len(kept) < end
+
+
+def _answer(given: list[str], *, verbose: bool = False) -> int:
     try:
         with escaped_streams():
-            result = app(args=given, prog_name="driple", standalone_mode=False)
+            result = _app_for(given)(args=given, prog_name="driple", standalone_mode=False)
     except typer.TyperException as error:
         return _say(f"{error.format_message()}{_set_hint(error)} (see driple --help)")
     except (typer.Abort, KeyboardInterrupt):
         print("driple: stopped; run the same command again to continue", file=sys.stderr)
         return 130
     except DripleError as error:
+        if verbose:
+            print(escaped("".join(traceback.format_exception(error))), file=sys.stderr)
         return _say(str(error))
     except BrokenPipeError:
         return 0

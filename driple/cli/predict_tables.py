@@ -77,12 +77,12 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     times = [record.iteration_time_s for record in made.records]
     rows = [
         [f"worker {i}", device, f"{seconds:.3f} s"]
-        for i, (device, seconds) in enumerate(zip(made.scene.devices, times, strict=True))
+        for i, (device, seconds) in enumerate(zip(made.topology.devices, times, strict=True))
     ]
     print_table(["", "device", "iteration"], rows)
-    kinds = made.scene.labelled_workers()
+    kinds = made.topology.labelled_workers()
     if len(kinds) > 1:
-        own = f"{sum(kinds.values())} workers on {made.scene.devices[0]}"
+        own = f"{sum(kinds.values())} workers on {made.topology.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
     if answer.stated is not None:
         print(answer.stated.sentence())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from driple.dataset.example import Dataset
     from driple.dataset.split import Split
     from driple.evaluation.curve import CurvePoint, LearningCurve
-    from driple.evaluation.leakage import Known
+    from driple.evaluation.leakage import Leakage
     from driple.inspector.checkpoint import Checkpoint
     from driple.training.train import TrainResult
     from driple.training.transfer import TransferConfig
@@ -116,7 +116,7 @@ def transfer(
     config = replace(config, train=replace(config.train, seed=values.seed))
     split = _split(data, workloads, values.split_seed)
     tested = [data.workloads[row] for row in split.test]
-    known = _note_known(checkpoint, file, tested, values.split_seed)
+    leakage = _note_leakage(checkpoint, file, tested, values.split_seed)
     folder = output or Path("runs") / f"transfer-{wanted.file_name}-{checkpoint.preset}"
     runs = _Runs(checkpoint, data, config, folder, values.threads or None)
     result = runs.run(split, folder, "transferring")
@@ -126,7 +126,7 @@ def transfer(
         line = runs.curve(split, values.split_seed, result)
         reason = why_no_curve(len(split.train) + len(split.validation))
     note(f"wrote {folder / 'checkpoint.safetensors'}, stopped by {result.stopped_by}")
-    _show(result, line, reason, folder, known, json=json)
+    _show(result, line, reason, folder, leakage, json=json)
 
 
 def _checkpoint(source: str, preset: str | None) -> tuple[Checkpoint, Path]:
@@ -214,28 +214,30 @@ def _split(data: Dataset, workloads: int | None, seed: int) -> Split:
     return limited_split(split, data.workloads, workloads, seed)
 
 
-def _note_known(checkpoint: Checkpoint, file: Path, tested: list[str], seed: int) -> Known | None:
-    """How many of the tested workloads the source has learned from, if that is known."""
-    from driple.evaluation.leakage import USUAL_SEED, known_tests
+def _note_leakage(
+    checkpoint: Checkpoint, file: Path, tested: list[str], seed: int
+) -> Leakage | None:
+    """Overlap of the tested workloads with the training part of the source; None if unknown."""
+    from driple.evaluation.leakage import USUAL_SEED, learned_tests
 
-    known = known_tests(checkpoint, file, tested, dataset_roots())
+    leakage = learned_tests(checkpoint, file, tested, dataset_roots())
     who = f"the inspector of {checkpoint.setting}"
-    if known is None:
+    if leakage is None:
         if seed != USUAL_SEED:
             note(
                 f"the workloads that {who} learned from are not on record; unless it was trained "
                 f"with --set split_seed={seed} too, it knows some that are tested here, and the "
                 "errors are flattered"
             )
-    elif known.learned:
+    elif leakage.learned:
         unsure = f", if it was trained with --set split_seed={USUAL_SEED} as the shipped ones were,"
-        up_to = "" if known.recorded else "up to "
+        up_to = "" if leakage.recorded else "up to "
         note(
-            f"{who}{'' if known.recorded else unsure} has learned from {up_to}{known.learned} of "
-            f"the {known.tested} workloads that --set split_seed={seed} tests, so the errors are "
-            "flattered; test with the split seed of its own training"
+            f"{who}{'' if leakage.recorded else unsure} has learned from {up_to}{leakage.learned} "
+            f"of the {leakage.tested} workloads that --set split_seed={seed} tests, so the errors "
+            "are flattered; test with the split seed of its own training"
         )
-    return known
+    return leakage
 
 
 def _note_unknown(checkpoint: Checkpoint, data: Dataset) -> None:
@@ -314,7 +316,7 @@ def _show(
     line: LearningCurve | None,
     reason: str,
     folder: Path,
-    known: Known | None,
+    leakage: Leakage | None,
     *,
     json: bool,
 ) -> None:
@@ -331,7 +333,7 @@ def _show(
             "epochs": len(result.history),
             "learning_curve": line.to_json_dict() if line else None,
             "no_learning_curve": None if line else reason,
-            "source_knows": None if known is None else to_dict(known),
+            "source_knows": None if leakage is None else to_dict(leakage),
         }
         print_json(found)
         return

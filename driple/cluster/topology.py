@@ -14,7 +14,7 @@ from driple.cluster.schemes import DDP
 from driple.cluster.setting import Setting
 from driple.errors import CatalogError, SettingError
 
-__all__ = ["Topology", "copies_s_per_byte", "copy_s_per_byte", "known_scene", "topology_of"]
+__all__ = ["Topology", "copies_s_per_byte", "copy_s_per_byte", "known_topology", "topology_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +126,7 @@ def topology_of(setting: Setting) -> Topology:
     )
 
 
-def known_scene(setting: Setting) -> Topology | None:
+def known_topology(setting: Setting) -> Topology | None:
     """Roles on the machines of a setting; None where it is not known what they are."""
     try:
         return topology_of(setting)

@@ -201,14 +201,14 @@ def _simulate_shard(
     ]
     for workload, graph in _of_shard(store, shard):
         job = PreparedJob(graph)
-        for setting, scene, reached in places:
+        for setting, topology, reached in places:
             made = simulate(
                 job,
                 setting,
                 reached,
                 num_steps=plan.steps_on(setting),
                 seed=plan.seed,
-                scene=scene,
+                topology=topology,
             )
             rows.append(
                 SimulatedRow(

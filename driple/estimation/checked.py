@@ -34,7 +34,7 @@ def predict(
     checkpoint: Checkpoint,
     *,
     job: PreparedJob | None = None,
-    scene: Topology | None = None,
+    topology: Topology | None = None,
 ) -> Prediction:
     """Predict how the training job of the graph will use the cluster, and check the step time.
 
@@ -42,7 +42,7 @@ def predict(
         graph: of one worker's step.
         checkpoint: the inspector.
         job: of this graph, where it is made already.
-        scene: machines of the checkpoint's setting, where they are known already.
+        topology: machines of the checkpoint's setting, where they are known already.
 
     Raises:
         GraphError: the graph has no nodes.
@@ -51,7 +51,7 @@ def predict(
     """
     job = _job_of(graph) if job is None else job
     prediction = predict_alone(graph, checkpoint, cost=None if job is None else job.cost)
-    return prediction if job is None else compared(prediction, job, scene=scene)
+    return prediction if job is None else compared(prediction, job, topology=topology)
 
 
 def _job_of(graph: OpGraph) -> PreparedJob | None:
@@ -63,20 +63,20 @@ def _job_of(graph: OpGraph) -> PreparedJob | None:
 
 
 def compared(
-    prediction: Prediction, job: PreparedJob, *, scene: Topology | None = None
+    prediction: Prediction, job: PreparedJob, *, topology: Topology | None = None
 ) -> Prediction:
     """The prediction with the closed form beside it; as it is where there is no closed form.
 
     Args:
         prediction: of the job.
         job: the training job.
-        scene: machines of the prediction's setting, where they are known already.
+        topology: machines of the prediction's setting, where they are known already.
     """
     setting = Setting.parse(prediction.setting)
     try:
-        scene = topology_of(setting) if scene is None else scene
-        closed_s = quick_step_s(job, setting, scene=scene)
-        most = allowed_error(scene, prediction.provenance, is_strange=bool(prediction.strange))
+        topology = topology_of(setting) if topology is None else topology
+        closed_s = quick_step_s(job, setting, topology=topology)
+        most = allowed_error(topology, prediction.provenance, is_strange=bool(prediction.strange))
     except (GraphError, SettingError):  # nothing is sent, no sizes, or a device without calibration
         return prediction
     if closed_s <= 0:
@@ -93,7 +93,7 @@ def compared(
     return prediction.compared(closed_s, words)
 
 
-def allowed_error(scene: Topology, provenance: str, *, is_strange: bool) -> float:
+def allowed_error(topology: Topology, provenance: str, *, is_strange: bool) -> float:
     """Relative error from which on a step time contradicts the closed form.
 
     Simulated labels follow the same laws as the closed form. Measured ones do not: there an
@@ -101,13 +101,13 @@ def allowed_error(scene: Topology, provenance: str, *, is_strange: bool) -> floa
     form's own error comes on top.
 
     Args:
-        scene: of the setting.
+        topology: of the setting.
         provenance: of the inspector's labels.
         is_strange: whether the graph is unlike all that it learned from.
     """
-    most = _SEVERAL_SERVERS if len(scene.server_machine) > 1 else _ONE_SERVER
+    most = _SEVERAL_SERVERS if len(topology.server_machine) > 1 else _ONE_SERVER
     if provenance == "simulated":
         return most
-    known = shipped_closed_forms().error_of(scene, "zhang")
+    known = shipped_closed_forms().error_of(topology, "zhang")
     own = 0.0 if known is None else known.p90_pct / 100
     return max(most, own) if is_strange else most + own

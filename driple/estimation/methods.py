@@ -199,7 +199,7 @@ def ask_all(
         GraphError: the graph does not tell what its ops compute on.
     """
     setting, graph = place.setting, job.graph
-    stated = stated_error(setting, graph, cost=job.cost, scene=place.topology)
+    stated = stated_error(setting, graph, cost=job.cost, topology=place.topology)
     silent: dict[str, str] = {}
     times: list[MethodTime] = []
     measured, reason = _measured(setting, graph, datasets)
@@ -222,7 +222,7 @@ def ask_all(
         num_steps=num_steps,
         seed=seed,
         placement=placement,  # type: ignore[arg-type]  # checked by the caller
-        scene=place.topology,
+        topology=place.topology,
     )
     times.append(
         MethodTime(method="simulator", iteration_time_s=made.iteration_time_s, p90=stated.p90)
@@ -277,7 +277,7 @@ def _predicted(
         return None, None, f"no inspector of preset {preset} for {setting.name}"
     try:
         prediction = checked_predict(
-            job.graph, load_checkpoint(file), job=job, scene=place.topology
+            job.graph, load_checkpoint(file), job=job, topology=place.topology
         )
     except PredictionError as error:
         return None, None, str(error)

@@ -146,7 +146,7 @@ def stated_error(
     runs: Sequence[CheckedRun] | None = None,
     calibration: Calibration | None = None,
     cost: GraphCost | None = None,
-    scene: Topology | None = None,
+    topology: Topology | None = None,
 ) -> StatedError:
     """The error that belongs to a simulated answer.
 
@@ -156,7 +156,7 @@ def stated_error(
         runs: that were checked; as installed by default.
         calibration: holds the errors on measured CPU settings; as installed by default.
         cost: of the graph, where it is known already.
-        scene: machines of the setting, where they are known already.
+        topology: machines of the setting, where they are known already.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -171,20 +171,20 @@ def stated_error(
     like = [run for run in checked if run.half == kind.half]
     cluster_kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
     if cluster_kind == "servers":
-        return _on_servers(setting, _scene(setting, scene), checked, half=kind.half)
+        return _on_servers(setting, _topology(setting, topology), checked, half=kind.half)
     if cluster_kind == "ring":
-        return _on_ring(setting, _scene(setting, scene), like)
+        return _on_ring(setting, _topology(setting, topology), like)
     if cluster_kind != "single":
         return StatedError(runs=f"no published run uses the scheme {setting.scheme.name}")
     return _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
 
 
-def _scene(setting: Setting, known: Topology | None) -> Topology:
+def _topology(setting: Setting, known: Topology | None) -> Topology:
     return topology_of(setting) if known is None else known
 
 
-def _on_ring(setting: Setting, scene: Topology, like: Sequence[CheckedRun]) -> StatedError:
-    several = scene.num_machines > 1
+def _on_ring(setting: Setting, topology: Topology, like: Sequence[CheckedRun]) -> StatedError:
+    several = topology.num_machines > 1
     where = "on several machines" if several else "in one machine"
     rings = [run for run in like if run.kind == "ring" and run.several_machines == several]
     if not rings:
@@ -196,22 +196,22 @@ def _on_ring(setting: Setting, scene: Topology, like: Sequence[CheckedRun]) -> S
             f"{setting.num_workers}"
         )
     fastest = max((run.link for run in rings), key=_rate)
-    if several and scene.link_bytes_per_s > _rate(fastest):
+    if several and topology.link_bytes_per_s > _rate(fastest):
         return StatedError(
             runs=f"no published ring {where} has a faster network than {fastest}, this one has "
-            f"{scene.link}"
+            f"{topology.link}"
         )
-    family = scene.link.partition("-")[0].rstrip("0123456789")
+    family = topology.link.partition("-")[0].rstrip("0123456789")
     families = sorted({run.link.partition("-")[0].rstrip("0123456789") for run in rings})
     if not several and family not in families:
         return StatedError(
-            runs=f"published rings {where} go over {_and(families)}, this one over {scene.link}"
+            runs=f"published rings {where} go over {_and(families)}, this one over {topology.link}"
         )
     return _of_device(setting.device, rings, lambda names: f"rings of {_and(names)} {where}")
 
 
 def _on_servers(
-    setting: Setting, scene: Topology, checked: Sequence[CheckedRun], *, half: bool
+    setting: Setting, topology: Topology, checked: Sequence[CheckedRun], *, half: bool
 ) -> StatedError:
     """With servers only small GPUs were published.
 
@@ -221,7 +221,7 @@ def _on_servers(
     like = [run for run in checked if run.half == half]
     alone = _of_device(setting.device, [run for run in like if run.kind == "single"], _alone)
     clusters = [run for run in checked if run.kind == "servers"]
-    reason = _unlike_clusters(setting, scene, clusters)
+    reason = _unlike_clusters(setting, topology, clusters)
     clusters = [run for run in clusters if run.half == half]
     if not reason and not clusters:
         reason = "no published run with parameter servers is in this precision"
@@ -234,7 +234,7 @@ def _on_servers(
     return max(together, alone, key=lambda error: error.p90_pct or 0.0)
 
 
-def _unlike_clusters(setting: Setting, scene: Topology, clusters: Sequence[CheckedRun]) -> str:
+def _unlike_clusters(setting: Setting, topology: Topology, clusters: Sequence[CheckedRun]) -> str:
     """How a setting differs from all published runs with servers; empty if it does not."""
     if not clusters:
         return "there is no published run with parameter servers"
@@ -245,10 +245,10 @@ def _unlike_clusters(setting: Setting, scene: Topology, clusters: Sequence[Check
             f"published runs with parameter servers have up to {servers} of them and {workers} "
             f"workers, this setting {setting.num_servers} and {setting.num_workers}"
         )
-    if scene.num_machines == 1:
+    if topology.num_machines == 1:
         return "published runs with parameter servers are on several machines"
     fastest = max((run.link for run in clusters), key=_rate)
-    if scene.link_bytes_per_s > _rate(fastest):
+    if topology.link_bytes_per_s > _rate(fastest):
         return f"published runs with parameter servers have networks of up to {fastest}"
     return ""
 

@@ -1,6 +1,6 @@
 """The benchmark's results: folds, means over seeds, the table, the JSON.
 
-    ArenaConfig  ->  Fold, Fold, ...  ->  ArenaResult  ->  rows of a table, JSON
+    BenchmarkConfig  ->  Fold, Fold, ...  ->  BenchmarkResult  ->  rows of a table, JSON
 
 `evaluate.py` fills these in. Pure: no files, no torch.
 """
@@ -21,7 +21,7 @@ from driple.evaluation.foldfiles import FoldRecord
 from driple.trace.targets import TARGET_NAMES
 from driple.training.config import Preset, TrainConfig
 from driple.training.metrics import Scores, mean_scores, time_errors_pct
-from driple.training.uncertainty import Coverage, Sureness, coverage_of
+from driple.training.uncertainty import Coverage, Uncertainty, coverage_of
 
 __all__ = [
     "ALL",
@@ -29,8 +29,8 @@ __all__ = [
     "SMAPE",
     "TIME",
     "TRAINING",
-    "ArenaConfig",
-    "ArenaResult",
+    "BenchmarkConfig",
+    "BenchmarkResult",
     "Fold",
     "ScoreSpread",
     "SeedScores",
@@ -47,19 +47,19 @@ _DIGITS = {NRMSE: 4, SMAPE: 1, TIME: 1, TRAINING: 1}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ArenaConfig:
-    """Methods, data set and splits of a benchmark.
+class BenchmarkConfig:
+    """Configuration of a benchmark: methods and splits.
 
     Attributes:
         methods: names of baselines or presets, `simulator`, or `transferred`.
         split: `random`: one fold per seed; `family`: one fold per seed and model family.
         seeds: seeds of the splits; each method keeps its own seed for weights and batches.
-        max_epochs: replaces the presets' own, to save time; shown in the result.
+        max_epochs: overrides the presets' own, to save time; shown in the result.
         patience_epochs: likewise.
-        threads: CPU threads while training; None leaves them as they are.
+        threads: CPU threads of training; None keeps torch's setting.
 
     Raises:
-        ConfigError: a value that makes no sense; the message names the flag.
+        ConfigError: an invalid value; the message names the flag.
     """
 
     methods: tuple[str, ...]
@@ -86,12 +86,12 @@ class ArenaConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fold:
-    """One method on one fold; everything is of the test part unless it says otherwise.
+    """Result of one method on one fold, for the test part unless noted.
 
     Attributes:
         method: name of the baseline or preset, or `simulator`.
         seed: random seed of the split.
-        family: family that was held out; empty on random splits.
+        family: held-out family; empty on random splits.
         scores: errors on the test part.
         validation: errors on the validation part; None for methods that do not use it.
         train_seconds: wall time of training.
@@ -99,7 +99,7 @@ class Fold:
         best_epoch: epoch of the weights that were scored.
         stopped_by: `patience`, `max_epochs`, or `fit` for methods without epochs.
         predictions: targets by workload, in the order of `TARGET_NAMES`.
-        sureness: how sure it was of each; None for methods without intervals.
+        uncertainty: intervals and warnings of its predictions; None for methods without intervals.
     """
 
     method: str
@@ -112,7 +112,7 @@ class Fold:
     best_epoch: int
     stopped_by: str
     predictions: dict[str, list[float]]
-    sureness: Sureness | None = None
+    uncertainty: Uncertainty | None = None
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ class Fold:
             best_epoch=self.best_epoch,
             stopped_by=self.stopped_by,
             predictions=self.predictions,
-            sureness=None if self.sureness is None else self.sureness.rounded(),
+            sureness=None if self.uncertainty is None else self.uncertainty.rounded(),
             versions=versions,
         )
 
@@ -153,7 +153,7 @@ class Fold:
             best_epoch=stored.best_epoch,
             stopped_by=stored.stopped_by,
             predictions=stored.predictions,
-            sureness=stored.sureness,
+            uncertainty=stored.sureness,
         )
 
 
@@ -259,18 +259,18 @@ class TableRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ArenaResult:
+class BenchmarkResult:
     """All folds of all methods.
 
     Attributes:
-        config: what was asked for.
-        dataset: on which.
+        config: configuration of the benchmark.
+        dataset: name of the data set.
         fingerprint: hash of its contents.
         folds: method by method, seed by seed, fold by fold; seeds that are there are complete.
         presets: the presets as they were trained, overrides applied.
     """
 
-    config: ArenaConfig
+    config: BenchmarkConfig
     dataset: Dataset
     fingerprint: str
     folds: tuple[Fold, ...]
@@ -283,11 +283,11 @@ class ArenaResult:
         return tuple(method for method in self.config.methods if method in there)
 
     def folds_of(self, method: str) -> tuple[Fold, ...]:
-        """Folds of one method."""
+        """All folds of one method."""
         return tuple(fold for fold in self.folds if fold.method == method)
 
     def seeds_of(self, method: str) -> tuple[int, ...]:
-        """Seeds of which one method has its folds."""
+        """Seeds with folds of one method."""
         return tuple(dict.fromkeys(fold.seed for fold in self.folds_of(method)))
 
     def common_seeds(self, methods: Iterable[str]) -> tuple[int, ...]:
@@ -295,8 +295,8 @@ class ArenaResult:
         seeds = [self.seeds_of(method) for method in methods]
         return tuple(seed for seed in self.config.seeds if seeds and all(seed in s for s in seeds))
 
-    def of_seeds(self, seeds: Collection[int]) -> ArenaResult:
-        """The folds of these seeds alone."""
+    def of_seeds(self, seeds: Collection[int]) -> BenchmarkResult:
+        """The result restricted to these seeds."""
         return replace(self, folds=tuple(fold for fold in self.folds if fold.seed in seeds))
 
     def by_seed(self, method: str) -> list[SeedScores]:
@@ -323,8 +323,8 @@ class ArenaResult:
 
     def coverage(self, method: str) -> Coverage | None:
         """Share of a method's intervals that contained the label; None if a fold of it has none."""
-        folds = [(fold.sureness, fold.predictions) for fold in self.folds_of(method)]
-        known = [(sureness, rows) for sureness, rows in folds if sureness is not None]
+        folds = [(fold.uncertainty, fold.predictions) for fold in self.folds_of(method)]
+        known = [(uncertainty, rows) for uncertainty, rows in folds if uncertainty is not None]
         if not known or len(known) < len(folds):
             return None
         return coverage_of(

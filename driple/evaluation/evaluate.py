@@ -1,12 +1,12 @@
 """The benchmark: every method on every fold of a data set, by the same rules.
 
-    Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  ArenaResult
+    Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  BenchmarkResult
 
-Entry point: `run_arena`. A method is one of `methods.py`; what the simulator says comes in as
-labels, since training simulates nothing. A fold that is done lies in `WORK/folds/` under a hash of
-all that decides it, and is read instead of trained again; a fold that was killed goes on where it
-was (`WORK/runs/`). Methods that take no time to fit are not stored. Several processes may share a
-folder, as long as no two of them work on the same fold.
+Entry point: `run_benchmark`. A method is one of `methods.py`; simulated values are passed in as
+labels, since this layer does not simulate. A finished fold is stored in `WORK/folds/` under a hash
+of everything that determines it, and is read instead of trained again; a killed fold resumes
+(`WORK/runs/`). Methods with a fast fit are not stored. Several processes may share a folder if they
+work on different folds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from driple.dataset.lookup import StoredLabels
 from driple.dataset.split import Split, family_splits, random_split
 from driple.errors import ConfigError
 from driple.evaluation.baselines import BASELINES, ON_SUMMARIES, SETTINGS, limited_threads
-from driple.evaluation.benchmark import ArenaConfig, ArenaResult, Fold
+from driple.evaluation.benchmark import BenchmarkConfig, BenchmarkResult, Fold
 from driple.evaluation.foldfiles import (
     fold_file,
     fold_key,
@@ -36,7 +36,7 @@ from driple.evaluation.foldfiles import (
 )
 from driple.evaluation.methods import SIMULATOR, TRANSFERRED, choose_methods
 from driple.evaluation.summary import Summaries
-from driple.evaluation.transferred import Moved
+from driple.evaluation.transferred import TransferredMethod
 from driple.features import Groupings
 from driple.training.config import PRESETS, Preset
 from driple.training.loop import Progress
@@ -44,7 +44,7 @@ from driple.training.metrics import Scores, score
 from driple.training.runfiles import library_versions, make_folder
 from driple.training.train import RunOptions, TrainResult, train
 
-__all__ = ["ArenaProgress", "run_arena"]
+__all__ = ["BenchmarkProgress", "run_benchmark"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -53,7 +53,7 @@ _INSTANT = frozenset({"mean", "knn", SIMULATOR})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ArenaProgress:
+class BenchmarkProgress:
     """Progress of a benchmark: the fold, and the progress of its training."""
 
     method: str
@@ -63,9 +63,9 @@ class ArenaProgress:
     training: Progress | None
 
 
-def run_arena(
+def run_benchmark(
     dataset: Dataset,
-    config: ArenaConfig,
+    config: BenchmarkConfig,
     work_dir: str | Path,
     *,
     presets: Mapping[str, Preset] = PRESETS,
@@ -73,20 +73,20 @@ def run_arena(
     source: Dataset | None = None,
     summaries: Summaries | None = None,
     stored_only: bool = False,
-    progress: Callable[[ArenaProgress], None] | None = None,
+    progress: Callable[[BenchmarkProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> ArenaResult:
-    """Train and score every method on every fold, or read what is done already.
+) -> BenchmarkResult:
+    """Train and score every method on every fold, or read finished folds.
 
     Args:
         dataset: examples of one setting.
         config: split, methods and overrides.
-        work_dir: finished and unfinished folds; made if need be.
+        work_dir: folder of finished and unfinished folds; created if missing.
         presets: presets by method name.
-        simulated: what the simulator says of the workloads, for the method `simulator`.
+        simulated: simulated labels of the workloads, for the method `simulator`.
         source: labels of the setting that the method `transferred` starts from.
-        summaries: those of other arenas on the same graphs, to which this one's are added.
-        stored_only: make nothing; a seed of a method of which a fold is missing is left out.
+        summaries: cache of summaries, shared by benchmarks on the same graphs.
+        stored_only: train nothing; leave out seeds with a missing fold.
         progress: called before and after each fold, and while it trains.
         clock: seconds from any start, for durations.
 
@@ -98,7 +98,7 @@ def run_arena(
     choose_methods(
         dataset, ",".join(config.methods), simulated=simulated, source=source, presets=presets
     )
-    arena = _Arena(
+    benchmark = _Benchmark(
         dataset=dataset,
         config=config,
         folder=Path(work_dir),
@@ -108,7 +108,7 @@ def run_arena(
         summarised=summaries or Summaries(),
         clock=clock,
     )
-    make_folder(arena.folder / "folds")
+    make_folder(benchmark.folder / "folds")
     report = progress or (lambda _: None)
     places = list(_places(dataset, config))
     total = len(places) * len(config.methods)
@@ -122,22 +122,22 @@ def run_arena(
                     continue
                 inform = _informer(report, method, place.name, done, total)
                 inform(None)
-                found.append(arena.fold(method, place, inform, stored_only=stored_only))
+                found.append(benchmark.fold(method, place, inform, stored_only=stored_only))
                 done += 1
             complete = [fold for fold in found if fold is not None]
             if len(complete) == len(found):
                 folds += complete
-    report(ArenaProgress(method="", fold="", folds_done=total, num_folds=total, training=None))
-    return ArenaResult(
+    report(BenchmarkProgress(method="", fold="", folds_done=total, num_folds=total, training=None))
+    return BenchmarkResult(
         config=config,
         dataset=dataset,
-        fingerprint=arena.mark,
+        fingerprint=benchmark.mark,
         folds=tuple(folds),
-        presets=arena.presets,
+        presets=benchmark.presets,
     )
 
 
-def _presets(config: ArenaConfig, presets: Mapping[str, Preset]) -> dict[str, Preset]:
+def _presets(config: BenchmarkConfig, presets: Mapping[str, Preset]) -> dict[str, Preset]:
     """The presets among the methods, overrides applied."""
     chosen = {}
     for method in config.methods:
@@ -160,7 +160,7 @@ class _Place:
         return f"{self.family}, seed {self.seed}" if self.family else f"seed {self.seed}"
 
 
-def _places(dataset: Dataset, config: ArenaConfig) -> Iterator[_Place]:
+def _places(dataset: Dataset, config: BenchmarkConfig) -> Iterator[_Place]:
     for seed in config.seeds:
         if config.split == "random":
             yield _Place(seed=seed, family="", split=random_split(dataset.workloads, seed))
@@ -170,11 +170,11 @@ def _places(dataset: Dataset, config: ArenaConfig) -> Iterator[_Place]:
 
 
 @dataclass(kw_only=True)
-class _Arena:
+class _Benchmark:
     """Data that all folds share."""
 
     dataset: Dataset
-    config: ArenaConfig
+    config: BenchmarkConfig
     folder: Path
     presets: dict[str, Preset]
     simulated: StoredLabels | None
@@ -201,7 +201,7 @@ class _Arena:
         *,
         stored_only: bool,
     ) -> Fold | None:
-        """A fold that is done, or is made now; None if it is not there and nothing may be made."""
+        """A finished fold, trained if needed; None if it is missing and `stored_only` is set."""
         if method in _INSTANT:
             return self._fitted(method, place)
         decides = self._decides(method, place)
@@ -242,11 +242,11 @@ class _Arena:
         )
 
     @cached_property
-    def moved(self) -> Moved:
+    def transferred(self) -> TransferredMethod:
         """Inspectors of the other setting."""
         if self.source is None:  # choose_methods has refused the method
             raise ConfigError(f"{TRANSFERRED} starts from another setting; give its data set")
-        return Moved(
+        return TransferredMethod(
             source=self.source,
             preset=PRESETS["default"],
             config=self.config,
@@ -255,9 +255,9 @@ class _Arena:
         )
 
     def _decides(self, method: str, place: _Place) -> str:
-        """Dependencies of a method's folds, apart from the data set and the split."""
+        """Everything that determines a method's folds, apart from the data set and the split."""
         if method == TRANSFERRED:
-            return self.moved.decides(place.seed, place.family)
+            return self.transferred.decides(place.seed, place.family)
         if method in self.presets:
             return self.presets[method].config_hash()
         # Rounded: logarithms differ in the last digit between machines.
@@ -316,13 +316,13 @@ class _Arena:
             best_epoch=result.best_epoch,
             stopped_by=result.stopped_by,
             predictions=_rounded(result.workloads["test"], result.predictions["test"]),
-            sureness=result.sureness,
+            uncertainty=result.uncertainty,
         )
 
     def _result(self, method: str, place: _Place, run: Path, options: RunOptions) -> TrainResult:
         data, split = self.dataset, place.split
         if method == TRANSFERRED:
-            return self.moved.fold(
+            return self.transferred.fold(
                 data, split, run, seed=place.seed, family=place.family, options=options
             )
         preset = self.presets[method]
@@ -347,13 +347,13 @@ def _read_fold(file: Path, method: str, place: _Place) -> Fold | None:
 
 
 def _informer(
-    report: Callable[[ArenaProgress], None], method: str, fold: str, done: int, total: int
+    report: Callable[[BenchmarkProgress], None], method: str, fold: str, done: int, total: int
 ) -> Callable[[Progress | None], None]:
     """A callback for one fold's training."""
 
     def inform(training: Progress | None) -> None:
         report(
-            ArenaProgress(
+            BenchmarkProgress(
                 method=method, fold=fold, folds_done=done, num_folds=total, training=training
             )
         )

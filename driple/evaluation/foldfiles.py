@@ -22,7 +22,7 @@ from driple.errors import ConfigError
 from driple.training.config import Preset
 from driple.training.metrics import ScoresRecord
 from driple.training.runfiles import write_file
-from driple.training.uncertainty import Sureness
+from driple.training.uncertainty import Uncertainty
 
 __all__ = ["FORMAT", "FoldRecord", "fold_file", "fold_key", "read_fold", "run_folder", "write_fold"]
 
@@ -53,7 +53,7 @@ class FoldRecord:
     stopped_by: str
     predictions: dict[str, list[float]]
     # Files from before there were intervals lack it.
-    sureness: Sureness | None = field(default=None, metadata=json_field(may_lack=True))
+    sureness: Uncertainty | None = field(default=None, metadata=json_field(may_lack=True))
     versions: Mapping[str, str]
     format: int = FORMAT
 

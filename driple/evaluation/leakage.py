@@ -1,11 +1,12 @@
 """Overlap of pre-training and test workloads of a transfer (leakage check).
 
     checkpoint, its file --run folder, or data set and seed 0--> names that it learned from
-    those, tested names  --> Known: how many are among both
+    those, tested names  --> Leakage: size of the overlap
 
-A workload has the same graph on every setting, so an inspector that learned from it elsewhere is
-not asked about anything new. A checkpoint itself does not contain its split: the folder of its run
-does (`runfiles.py`); without it the split is taken to be that of seed 0, as of all shipped ones.
+A workload has the same graph on every setting, so a test workload that the pre-trained inspector
+was trained on elsewhere is not unseen. A checkpoint does not contain its split, but the folder of
+its run does (`runfiles.py`). Without the folder, the split of seed 0 is assumed, which all shipped
+inspectors use.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from driple.inspector.checkpoint import Checkpoint
 from driple.inspector.trained_on import Source, TrainedOn
 from driple.training.runfiles import CONFIG_FILE
 
-__all__ = ["USUAL_SEED", "Known", "known_tests"]
+__all__ = ["USUAL_SEED", "Leakage", "learned_tests"]
 
 USUAL_SEED = 0  # of the split, of `driple train` and of all shipped inspectors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
-    """Part of a test set that the source of a transfer has learned from.
+class Leakage:
+    """Overlap of a test set with the training part of a transfer's source.
 
     Attributes:
         tested: workloads of the test part.
@@ -43,9 +44,9 @@ class Known:
     recorded: bool
 
 
-def known_tests(
+def learned_tests(
     checkpoint: Checkpoint, file: Path, tested: Iterable[str], roots: Sequence[Path]
-) -> Known | None:
+) -> Leakage | None:
     """Number of tested workloads that an inspector has learned from; None if unknown.
 
     Args:
@@ -65,7 +66,7 @@ def known_tests(
     if origin is not None and (earlier := _of_usual_seed(origin, roots)):
         own, recorded = own | earlier, False  # what it started from had learned, too
     names = set(tested)
-    return Known(tested=len(names), learned=len(names & own), recorded=recorded)
+    return Leakage(tested=len(names), learned=len(names & own), recorded=recorded)
 
 
 def _recorded(file: Path, facts: TrainedOn) -> set[str] | None:

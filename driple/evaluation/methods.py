@@ -3,7 +3,7 @@
     Dataset, names or `all`  ->  Chosen: names, reasons of those left out
 
 A method is a baseline (`baselines.BASELINES`), `simulator`, a preset (`config.PRESETS`), or
-`transferred`: preset `default` of another setting, tuned (`moved.py`).
+`transferred`: preset `default` of another setting, tuned (`transferred.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def choose_methods(
     Args:
         dataset: on which they are compared.
         against: `all`, or names with commas.
-        simulated: what the simulator says of the data set's workloads, if anything is known.
+        simulated: simulated labels of the data set's workloads, if available.
         source: labels of the setting that `transferred` starts from.
         presets: presets by method name.
 

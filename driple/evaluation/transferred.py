@@ -20,7 +20,7 @@ from pathlib import Path
 
 from driple.dataset.example import Dataset, fingerprint
 from driple.dataset.split import Split, family_splits, random_split
-from driple.evaluation.benchmark import ArenaConfig
+from driple.evaluation.benchmark import BenchmarkConfig
 from driple.evaluation.foldfiles import run_folder
 from driple.features import Groupings
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
@@ -29,11 +29,11 @@ from driple.training.runfiles import CHECKPOINT_FILE
 from driple.training.train import RunOptions, TrainResult, train
 from driple.training.transfer import TransferConfig, transfer, transfer_config
 
-__all__ = ["Moved", "trained_once"]
+__all__ = ["TransferredMethod", "trained_once"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moved:
+class TransferredMethod:
     """Source of the inspectors, and the configuration of their tuning.
 
     Attributes:
@@ -46,7 +46,7 @@ class Moved:
 
     source: Dataset
     preset: Preset
-    config: ArenaConfig
+    config: BenchmarkConfig
     work_dir: Path
     groupings: Groupings
 

@@ -54,9 +54,9 @@ def plot_timeline(made: Simulation, path: Path, *, title: str) -> None:
             period_s=period_s,
             start_s=start_s,
             end_s=end_s,
-            window_s=made.scene.workers[column].counter_window_s,
+            window_s=made.topology.workers[column].counter_window_s,
         )
-        axes[0, column].set_title(f"worker {column}: {made.scene.devices[column]}", fontsize=9)
+        axes[0, column].set_title(f"worker {column}: {made.topology.devices[column]}", fontsize=9)
         for row, resource in enumerate(RESOURCES):
             axis = axes[row, column]
             times = fine[resource].time_s - start_s

@@ -38,9 +38,9 @@ def batches(source: Iterable[_Batch]) -> Iterable[_Batch]:
     """
     import sys
 
-    meters = sys.modules.get("driple.profiler.iteration_timer")
-    meter = None if meters is None else meters.active_meter()
-    return source if meter is None else meter.watch(source, lambda: source)
+    module = sys.modules.get("driple.profiler.iteration_timer")
+    timer = None if module is None else module.active_timer()
+    return source if timer is None else timer.watch(source, lambda: source)
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ from driple.files import atomic_write
 from driple.profiler.gradients import GradientTimer
 from driple.profiler.profile_records import RankResult
 
-__all__ = ["REFUSED", "Meter", "active_meter"]
+__all__ = ["REFUSED", "IterationTimer", "active_timer"]
 
 REFUSED = 3  # exit status of a process that recorded why it cannot be measured
 
@@ -45,10 +45,10 @@ _PLAIN = {
 }
 _EMPTY_ROUNDS = 2000
 
-_active: list[Meter] = []
+_active: list[IterationTimer] = []
 
 
-def active_meter() -> Meter | None:
+def active_timer() -> IterationTimer | None:
     """The timer of this process, if it is being profiled."""
     return _active[-1] if _active else None
 
@@ -61,7 +61,7 @@ class _Pass:
         self.trains = False
 
 
-class Meter:
+class IterationTimer:
     """Wraps the loaders and optimizers of this process, and ends it after the timed iterations.
 
     Args:
@@ -236,7 +236,7 @@ class Meter:
 
     def _own_seconds(self) -> float:
         """Overhead of the timer per iteration, seconds, from empty iterations of a second timer."""
-        twin = Meter(
+        twin = IterationTimer(
             self._out,
             synthetic=False,
             warmup=0,

@@ -33,13 +33,13 @@ def main(arguments: list[str]) -> None:
 
     import torch
 
-    from driple.profiler.iteration_timer import Meter
+    from driple.profiler.iteration_timer import IterationTimer
 
     random.seed(job.seed)
     torch.manual_seed(job.seed)
     if torch.cuda.is_available():
         torch.cuda.set_device(local)
-    meter = Meter(
+    timer = IterationTimer(
         Path(job.folder) / f"rank{rank}.json",
         synthetic=job.synthetic,
         warmup=job.warmup,
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
         world_size=int(os.environ["WORLD_SIZE"]),
         time_gradients=job.time_gradients and rank == 0,
     )
-    meter.install()
+    timer.install()
     script, *rest = arguments[2:]
     if script == "-m":
         sys.argv = rest

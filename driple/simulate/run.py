@@ -1,6 +1,6 @@
 """Simulate a graph on a setting: training steps, DriplePerf's traces of them, targets.
 
-    OpGraph, Setting -> Scene, op times, step plans -> simulate_cluster -> traces -> Targets
+    OpGraph, Setting -> Topology, op times, step plans -> simulate_cluster -> traces -> Targets
 
 Entry point: `simulate`. `driple validate` calls its parts `simulate_steps` and
 `iteration_time_s` on published runs, so a user gets the number that was validated. The same code
@@ -58,7 +58,7 @@ class Simulation:
         iteration_time_s: mean time of a step after the first, seconds.
         traces: traces of the first such worker's four resources, from the end of the first step.
         records: record of every worker; the first worker with the setting's own device comes first.
-        scene: machines, workers and servers.
+        topology: machines, workers and servers.
         assumptions: differences between the setting and the graph's own layout, one sentence each.
     """
 
@@ -68,7 +68,7 @@ class Simulation:
     iteration_time_s: float
     traces: Mapping[str, Trace]
     records: tuple[WorkerRecord, ...]
-    scene: Topology
+    topology: Topology
     assumptions: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, Json]:
@@ -82,7 +82,7 @@ class Simulation:
             "assumptions": list(self.assumptions),
             "workers": [
                 {"device": device, "iteration_time_s": record.iteration_time_s}
-                for device, record in zip(self.scene.devices, self.records, strict=True)
+                for device, record in zip(self.topology.devices, self.records, strict=True)
             ],
         }
 
@@ -95,7 +95,7 @@ def simulate(
     num_steps: int = 100,
     seed: int = 0,
     placement: Strategy = "round_robin",
-    scene: Topology | None = None,
+    topology: Topology | None = None,
 ) -> Simulation:
     """Simulate training steps of a graph on a setting.
 
@@ -106,7 +106,7 @@ def simulate(
         num_steps: see `simulate_steps`.
         seed: random seed of step-time jitter.
         placement: how variables are spread over servers.
-        scene: topology of the setting; built from it by default.
+        topology: topology of the setting; built from it by default.
 
     Raises:
         ConfigError: fewer than two steps.
@@ -116,12 +116,12 @@ def simulate(
     """
     check_whole("num_steps", num_steps, _LEAST_STEPS)
     job = PreparedJob(job) if isinstance(job, OpGraph) else job
-    scene = topology_of(setting) if scene is None else scene
+    topology = topology_of(setting) if topology is None else topology
     window_s = setting.worker.counter_window_s
     records = simulate_steps(
-        job, scene, calibration, num_steps=num_steps, seed=seed, placement=placement
+        job, topology, calibration, num_steps=num_steps, seed=seed, placement=placement
     )
-    kinds = scene.labelled_workers()
+    kinds = topology.labelled_workers()
     shown = [_seen(records[worker], window_s) for worker in kinds]
     weights = list(kinds.values())
     seen = shown[0]
@@ -129,29 +129,29 @@ def simulate(
         setting=setting,
         targets=Targets(np.average([one.targets.values for one in shown], 0, weights)),
         patterns=seen.patterns,
-        iteration_time_s=iteration_time_s(scene, records),
+        iteration_time_s=iteration_time_s(topology, records),
         traces=seen.traces,
         records=tuple(records),
-        scene=scene,
+        topology=topology,
         assumptions=(
             *assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
-            *calibration_assumptions(scene, calibration),
+            *calibration_assumptions(topology, calibration),
         ),
     )
 
 
-def calibration_assumptions(scene: Topology, calibration: Calibration) -> tuple[str, ...]:
+def calibration_assumptions(topology: Topology, calibration: Calibration) -> tuple[str, ...]:
     """Substitutes for devices and links of a cluster that were not measured."""
     crossed = (
-        scene.within if scene.devices_per_machine > 1 else None,
-        scene.between,
+        topology.within if topology.devices_per_machine > 1 else None,
+        topology.between,
     )
-    return calibration.assumptions(scene.workers, [link for link in crossed if link is not None])
+    return calibration.assumptions(topology.workers, [link for link in crossed if link is not None])
 
 
 def simulate_steps(
     job: PreparedJob,
-    scene: Topology,
+    topology: Topology,
     calibration: Calibration,
     *,
     num_steps: int = 100,
@@ -167,7 +167,7 @@ def simulate_steps(
 
     Args:
         job: the training job.
-        scene: machines, workers and servers.
+        topology: machines, workers and servers.
         calibration: efficiency of devices and links.
         num_steps: steps of each worker in synchronous training. The first is left out of the
             results.
@@ -178,16 +178,16 @@ def simulate_steps(
     Returns:
         One record per worker.
     """
-    scheme = scheme_named(scene.scheme)
+    scheme = scheme_named(topology.scheme)
     known = {
-        one: _fused(calibration.device(one), fused=fused) for one in dict.fromkeys(scene.workers)
+        one: _fused(calibration.device(one), fused=fused) for one in dict.fromkeys(topology.workers)
     }
-    devices = [known[one] for one in scene.workers]
+    devices = [known[one] for one in topology.workers]
     step = SchemeStep(
-        topology=scene,
-        plans=tuple(job.plan(one, len(scene.server_machine), placement) for one in devices),
-        within=_reached(scene.within, calibration),
-        between=_reached(scene.between, calibration),
+        topology=topology,
+        plans=tuple(job.plan(one, len(topology.server_machine), placement) for one in devices),
+        within=_reached(topology.within, calibration),
+        between=_reached(topology.between, calibration),
         all_reduce=AllReduceStep(
             update_s=tuple(
                 0.0 if scheme.uses_servers else job.update_seconds(one) for one in devices
@@ -200,7 +200,7 @@ def simulate_steps(
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
             role_bytes_per_s=calibration.server_bytes_per_s,
             apply_s_per_byte=calibration.apply_s_per_byte,
-            copy_s_per_byte=copies_s_per_byte(scene) if scheme.uses_servers else (),
+            copy_s_per_byte=copies_s_per_byte(topology) if scheme.uses_servers else (),
         ),
         synchronous=job.is_synchronous,
         are_alike=len(set(devices)) == 1,
@@ -212,9 +212,9 @@ def _reached(link: Link | None, calibration: Calibration) -> ReachedLink | None:
     return None if link is None else ReachedLink(link, calibration.link(link))
 
 
-def iteration_time_s(scene: Topology, records: Sequence[WorkerRecord]) -> float:
+def iteration_time_s(topology: Topology, records: Sequence[WorkerRecord]) -> float:
     """Mean time of a step of the workers with the setting's own device, in seconds."""
-    kinds = scene.labelled_workers()
+    kinds = topology.labelled_workers()
     times = [records[worker].iteration_time_s for worker in kinds]
     return float(np.average(times, weights=list(kinds.values())))
 

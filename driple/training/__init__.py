@@ -1,7 +1,7 @@
-"""TRAIN: data set -> checkpoint, and how good it is (paper, sections 3.3 and 5).
+"""TRAIN: data set -> checkpoint, with its errors (paper, sections 3.3 and 5).
 
     Dataset + Split + Preset  --loop.train-->          Checkpoint
-    Dataset + methods         --evaluate.run_arena-->  errors of each method, fold by fold
+    Dataset + methods         --evaluate.run_benchmark-->  errors of each method, fold by fold
 
-Import the modules themselves: `config`, `metrics` and `baselines` need no torch, the others do.
+Import the modules directly: `config`, `metrics` and `baselines` need no torch, the others do.
 """

@@ -1,10 +1,11 @@
-"""The first step of a transfer: every target on the new setting's level, in closed form (ours).
+"""First step of a transfer: linear alignment of every target to the new setting (ours).
 
     outputs of the pre-trained inspector, labels of the new setting, both scaled, [n, 12]
         -> a line for each target -> folded into the last fully connected layer
 
-Settings mostly differ by factors. On logarithms a factor is an offset, which a few labels determine
-well and gradients find slowly. A ridge pulls each line towards the one that changes no prediction.
+Settings differ mostly by factors. On a logarithmic scale a factor is an offset, which a few labels
+determine well in closed form and gradient descent finds slowly. A ridge pulls each line towards the
+identity.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["align_layer", "aligned_lines"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Number of labels that the ridge is worth: slopes differ little between settings, offsets more.
+# Strength of the ridge in labels: slopes differ little between settings, offsets more.
 SLOPE_LABELS = 20.0
 OFFSET_LABELS = 1.0
 
@@ -31,7 +32,7 @@ def aligned_lines(
     """Slope and offset of each target, shape [12] each.
 
     Args:
-        outputs: shape [n, 12], what the inspector gives, on the scale of `old`.
+        outputs: shape [n, 12], outputs of the inspector, on the scale of `old`.
         labels: shape [n, 12], on the scale of `new`.
         old: target scaler of the pre-trained inspector, of kind `log`.
         new: target scaler of the new setting, of kind `log`.
@@ -48,7 +49,7 @@ def aligned_lines(
 
 
 def align_layer(layer: nn.Linear, slopes: FloatArray, offsets: FloatArray) -> None:
-    """Have a linear layer give slope * output + offset, target by target."""
+    """Change a linear layer to give slope * output + offset for each target."""
     with torch.no_grad():
         slope = torch.from_numpy(slopes).to(layer.weight.dtype)
         layer.weight.mul_(slope[:, None])

@@ -1,10 +1,10 @@
-"""The weights that Driple's authors published, as a start for preset `paper`.
+"""Initialise preset `paper` with the weights published by Driple's authors.
 
     state of their model, by name  ->  weights of our model, by name
 
-Their GRU serves phi_f and phi_r alike, ours are two: both begin as theirs. Features and targets
-come in another order there (`driple.dataset.released`), so the weights that meet them change
-places.
+Their phi_f and phi_r share one GRU, ours have one each: both start from theirs. Features and
+targets have another order there (`driple.dataset.released`), so the corresponding weights are
+permuted.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def read_authors_weights(
     """The authors' weights under our names.
 
     Args:
-        path: their file; only tensors in it are read.
-        config: structure that they have to fit: that of preset `paper`.
+        path: their file; only its tensors are read.
+        config: structure that the weights must fit: that of preset `paper`.
         num_groups: M of the inspector.
 
     Raises:
         CheckpointError: other names or shapes, or numbers that are not finite.
-        DatasetError: no such file, a damaged one, or one with more in it than tensors.
+        DatasetError: the file is missing or damaged, or holds objects other than tensors.
         MissingExtraError: torch is not installed.
     """
     file = Path(path)
@@ -70,7 +70,7 @@ def read_authors_weights(
 
 
 def _renamed(file: Path, given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Our names, our order of features and targets."""
+    """The weights under our names, in our order of features and targets."""
     taken: set[str] = set()
 
     def take(name: str) -> Tensor:
@@ -104,7 +104,7 @@ def _renamed(file: Path, given: dict[str, Tensor]) -> dict[str, Tensor]:
     }
     gru = recurrent("gru.gru")
     ours |= {f"shared.gru.{name}": item for name, item in gru.items()}
-    # The GRU of phi_f reads the features themselves, filled up with zeros.
+    # The GRU of phi_f reads the features, padded with zeros.
     columns = np.arange(gru["weight_ih"].shape[1])
     columns[: len(features)] = features
     ours |= {f"first.gru.{name}": item for name, item in gru.items()}

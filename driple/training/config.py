@@ -1,8 +1,8 @@
-"""Training configuration: `TrainConfig`, and the presets that fix every choice at once.
+"""Training configuration: `TrainConfig`, and the presets.
 
     Preset = InputConfig (how inputs are built) + InspectorConfig (the model) + TrainConfig
 
-Every field is a plain number, word or flag, so that the command line can set each of them.
+Every field is a number, word or flag, so that the command line can set it.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ class TrainConfig:
     Attributes:
         loss: on scaled targets: mean squared error, or Huber's.
         huber_delta: where Huber's loss turns from a square into a line, in scaled targets.
-        optimizer: `adam` adds the weight decay to the gradient, `adamw` takes it off the weight.
-        learning_rate: at the start, after the warm-up.
+        optimizer: `adam` adds the weight decay to the gradient; `adamw` decays the weight.
+        learning_rate: initial learning rate, after the warm-up.
         weight_decay: weight decay of the optimizer.
         schedule: `constant`; `cosine` falls to `final_rate_share` at `max_epochs`; `plateau`
             halves after `plateau_epochs` epochs without a better validation loss.
         warmup_epochs: epochs over which the rate rises in equal steps.
-        final_rate_share: the least share of the learning rate that a schedule goes down to.
+        final_rate_share: minimum of a schedule as a fraction of the learning rate.
         plateau_epochs: patience of the schedule `plateau`.
-        clip_norm: gradients are scaled down to this norm; 0 leaves them as they are.
+        clip_norm: maximum gradient norm; 0 disables clipping.
         batch_size: graphs per step.
         patience_epochs: training ends after this many epochs without a better validation loss.
-        max_epochs: training ends here at the latest.
-        input_scaling: features and context as they are, or standardised column by column.
+        max_epochs: maximum number of epochs.
+        input_scaling: features and context unscaled, or standardised by column.
         target_scaling: `max`: targets over their training maximum; `log`: standardised logarithms.
-        base: what the model corrects: `none`: it predicts the targets; `costs`: their ratio to the
-            cost law, which is fitted first (`costlaw.py`).
-        residuals: what follows the model: `none`; `kernel`: what it gets wrong about graphs that it
-            has learned is lent to graphs near them, fitted last (`residuals.py`).
-        family_folds: groups of model families that are left out in turn, to learn how wrong the
-            inspector is about unseen ones; 0 leaves that out, as well as the intervals.
+        base: output of the model: `none`: the targets; `costs`: their ratio to the cost prior,
+            which is fitted first (`cost_prior.py`).
+        residuals: correction after the model: `none`; `kernel`: kernel ridge regression on its
+            training residuals, fitted last (`residuals.py`).
+        family_folds: number of groups of model families that are left out in turn to estimate the
+            error on unseen families; 0 disables that and the intervals.
         seed: random seed of weights, order of batches and dropout.
 
     Raises:
-        ConfigError: a value that makes no sense; the message names the flag.
+        ConfigError: an invalid value; the message names the flag.
     """
 
     loss: Loss = "mse"
@@ -114,13 +114,13 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preset:
-    """Everything that decides which inspector comes out of a data set.
+    """Everything, apart from the data set, that determines an inspector.
 
     Attributes:
-        name: such as `paper`; a preset with changed fields should have a name of its own.
-        input: how inputs are built from graphs.
+        name: name, such as `paper`; a preset with changed fields should have another name.
+        input: construction of inputs from graphs.
         inspector: the model. `num_features` and `num_context` are set from the inputs.
-        train: how the weights are found.
+        train: configuration of the training.
     """
 
     name: str
@@ -129,10 +129,10 @@ class Preset:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain nested fields, for config.json; also what costs are sums of, and how intervals are.
+        """Nested fields for config.json, with the terms of the cost prior and the interval method.
 
-        Those are no choice, but they change between versions of Driple, and inspectors with them.
-        The number of servers is the data set's. `residuals` are told where there are any.
+        The latter two are not options, but they change between versions of Driple and affect the
+        inspector. The number of servers comes from the data set. `residuals` is left out if unused.
         """
         train = asdict(self.train)
         if self.train.residuals == "none":
@@ -166,7 +166,7 @@ def preset_named(name: str) -> Preset:
     """The preset of that name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: no preset has this name.
     """
     check_choice("preset", name, PRESETS)
     return PRESETS[name]

@@ -1,11 +1,11 @@
-"""CALIBRATE: errors on what an inspector has not learned from -> its intervals (ours).
+"""CALIBRATE: errors of an inspector on unseen workloads -> its intervals (ours).
 
-    validation part                      -> errors of graphs near to the training graphs
-    families left out, group by group    -> errors of graphs far from them
+    validation part                      -> errors for graphs near the training graphs
+    families left out, group by group    -> errors for graphs far from them
 
-Every family left out counts the same: intervals of far graphs are meant for the next family.
-The family groups take a training each, of one member and for as many epochs. Nothing of the test
-part is used.
+Every left-out family has the same weight, since the intervals of far graphs are for unseen
+families. Each group of families needs one training, with one member and the same number of epochs.
+The test part is not used.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def calibrate(
     Args:
         dataset: examples of one setting.
         split: split that it was trained with.
-        preset: how; `train.family_folds` says how many groups of families are left out in turn.
+        preset: its preset; `train.family_folds` is the number of groups of families that are left
+            out in turn.
         fitted: the training.
         folder: folder of the run; the family groups' runs are kept in it.
         options: options of the run.
@@ -99,18 +100,18 @@ def calibrate(
 
 
 def _furthest(left_out: Fitted) -> float:
-    """The largest distance of its test workloads to what it has learned from."""
+    """Largest distance of a fold's test workloads to its training workloads."""
     parts = left_out.prepared.parts
     rows = parts["test"].batch.context.numpy()
     return float(nearest_distances(rows, parts["train"].batch.context.numpy()).max())
 
 
 def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]:
-    """A name and a split for each share of the labels: it is tested on, the others are learned.
+    """A name and a split for each fold of the labels: one fold is the test part, the others train.
 
     Args:
         split: split of which the training and the validation part are used.
-        num_folds: how many shares.
+        num_folds: number of folds.
         seed: random seed of the order.
     """
     rows = np.sort(np.concatenate([split.train, split.validation]))
@@ -129,10 +130,10 @@ def folds_of(split: Split, num_folds: int, seed: int) -> list[tuple[str, Split]]
 
 
 def carried_over(source: Intervals, left_out: Sequence[Fitted]) -> Intervals | None:
-    """Intervals of an inspector that was transferred.
+    """Intervals of a transferred inspector.
 
-    Near ones are those of the new labels, each predicted by a transfer that did not have it. How
-    much wider they are for unseen families is taken from the pre-trained inspector.
+    The near half-widths come from the new labels, each predicted by a transfer without it. The
+    ratio of far to near half-widths is that of the pre-trained inspector.
 
     Args:
         source: intervals of the pre-trained inspector.
@@ -164,7 +165,7 @@ def log_errors(fitted: Fitted, name: str, floor: FloatArray) -> FloatArray:
     Args:
         fitted: a training.
         name: name of the part.
-        floor: shape [12], predictions and labels below count as this.
+        floor: shape [12], minimum of predictions and labels.
     """
     part, predicted = fitted.prepared.parts[name], fitted.predictions[name]
     targets = np.abs(np.log(np.maximum(predicted, floor)) - np.log(np.maximum(part.labels, floor)))
@@ -183,7 +184,7 @@ def family_groups(families: Sequence[str], num_groups: int) -> list[set[str]]:
 
 
 def _left_out(dataset: Dataset, split: Split, num_groups: int) -> list[tuple[str, Split]]:
-    """A name and a split for each group of families: it is tested on, the others are learned."""
+    """A name and a split for each group of families, which is the test part."""
     if num_groups == 0:
         return []
     rows = np.concatenate([split.train, split.validation])
@@ -214,7 +215,7 @@ def _train_without(
     options: RunOptions,
     groupings: Groupings | None,
 ) -> Fitted:
-    """Train one member on a split that leaves families out."""
+    """Train one member on a split without some families."""
     one = replace(preset, inspector=replace(preset.inspector, members=1))
     parts = {name: getattr(split, name).tolist() for name in PARTS}
     return fit(

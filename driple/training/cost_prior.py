@@ -1,12 +1,12 @@
-"""Fit the cost law of a setting: rates that are not negative, by least squares of ratios.
+"""Fit the cost prior of a setting: non-negative least squares on relative errors.
 
 contexts [n, C], labels [n, 12]  ->  CostLaw
 
-Each label counts by its ratio, so that small workloads count as much as large ones. A ridge of some
-tens of labels keeps sums that are rare in the training part from dominating in a new model.
-It pulls rates to 0; in a transfer (`relaw`), to those of the other setting, at the level of the
-labels.
-Durations grow with what a step costs; amounts (percent, MB/s) do not, their law is a constant.
+Errors are relative, so that small and large workloads have the same weight. A ridge worth some tens
+of labels keeps sums that are rare in the training part from dominating on a new model. It pulls
+rates to 0; in a transfer (`cost_prior_selection`), to those of the other setting, scaled to the
+labels. Durations grow with the cost of a step; amounts (percent, MB/s) do not, so their prior is a
+constant.
 """
 
 from __future__ import annotations
@@ -39,18 +39,17 @@ def fit_cost_law(
     law_names: Sequence[Sequence[str]] = LAW_NAMES,
     ridge_labels: float = RIDGE_LABELS,
 ) -> CostPrior:
-    """The law that comes nearest to the labels.
+    """The cost prior with the smallest relative error on the labels.
 
     Args:
         contexts: shape [n, C], log(1 + x) of `context_names`.
         labels: shape [n, 12].
-        floor: shape [12], labels below count as this.
+        floor: shape [12], minimum of labels.
         context_names: entries of the context.
-        prior: law of the setting that a transfer starts from; it is what the inspector goes on
-            reading.
-        ratios: shape [n, 12], above 0, of labels to law, where an inspector knows them; 1 if None.
-        law_names: entries that each sum adds up; others than the usual ones are for experiments.
-        ridge_labels: how many labels the ridge is worth.
+        prior: cost prior of a transfer's source, which stays an input of the inspector.
+        ratios: shape [n, 12], above 0, predicted ratios of labels to the prior; 1 if None.
+        law_names: entries of the context that each sum adds; the default except in experiments.
+        ridge_labels: strength of the ridge, in labels.
 
     Raises:
         ConfigError: the context lacks costs.
@@ -82,7 +81,7 @@ def fit_cost_law(
 
 
 def _levelled(parts: FloatArray, rates: FloatArray) -> FloatArray:
-    """The rates times the one factor that brings them nearest to the labels."""
-    told = parts @ rates
-    square = float(told @ told)
-    return rates * (told.sum() / square) if square > 0 else np.zeros_like(rates)
+    """The rates times the factor with the smallest error on the labels."""
+    predicted = parts @ rates
+    square = float(predicted @ predicted)
+    return rates * (predicted.sum() / square) if square > 0 else np.zeros_like(rates)

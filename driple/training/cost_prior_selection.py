@@ -1,12 +1,13 @@
-"""Cost law that a transfer starts from: the pre-trained one, or one of the new labels (ours).
+"""Choice of the cost prior for a transfer: the pre-trained one, or a refit to new labels (ours).
 
     outputs of the pre-trained inspector, contexts, labels of the new setting -> CostLaw
 
-Between like settings the pre-trained law is the best: its inspector learned to correct it. Between
-unlike ones, such as a simulated and a measured one, it is far off, and tuning the last layers does
-not undo that. So three laws are tried on labels left out, each followed by the alignment of
-`align`: the law as it is; one fitted to labels over the inspector's ratios; one fitted to labels.
-They are judged by burst plus idle duration, the time of an iteration, since laws are of durations.
+Between similar settings the pre-trained prior is best, since its inspector learned to correct it.
+Between dissimilar ones, such as a simulated and a measured one, it is far off, and fine-tuning the
+last layers does not compensate. So three priors are compared by cross-validation, each followed by
+the alignment of `align`: the pre-trained prior; a fit to labels over the inspector's ratios; a fit
+to labels. The criterion is the error of burst plus idle duration (the iteration time), since priors
+are about durations.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 _FOLDS = 5
-# What another law must gain (decision 0015): between like settings it would be a choice of chance.
+# Minimum gain of a refit prior (decision 0015): between similar settings the choice would be
+# random.
 LEAST_GAIN = 0.1
 
 
@@ -42,16 +44,16 @@ def best_law(
     context_names: Sequence[str],
     seed: int,
 ) -> CostPrior:
-    """The law with the smallest error on labels that it was not fitted to.
+    """The cost prior with the smallest cross-validation error.
 
     Args:
-        old: law of the pre-trained inspector.
-        outputs: shape [n, 12], what that inspector gives, on the scale of `scaler`.
-        contexts: shape [n, C], of the graphs.
+        old: cost prior of the pre-trained inspector.
+        outputs: shape [n, 12], outputs of that inspector, on the scale of `scaler`.
+        contexts: shape [n, C], contexts of the graphs.
         labels: shape [n, 12], of the new setting.
         scaler: scaler of the pre-trained inspector's targets.
         context_names: entries of the context.
-        seed: random seed by which labels are left out.
+        seed: random seed of the cross-validation.
 
     Raises:
         ConfigError: the context lacks costs.
@@ -82,21 +84,21 @@ def best_law(
         rows = np.setdiff1d(order, rest)
         for i, way in enumerate(ways):
             base = way(rows).log_targets(contexts)
-            told = _told(rows, outputs, labels, base, scaler)[rest]
-            wrong = _cycles(np.maximum(told, floor)) / _cycles(np.maximum(labels[rest], floor))
+            aligned = _aligned_targets(rows, outputs, labels, base, scaler)[rest]
+            wrong = _cycles(np.maximum(aligned, floor)) / _cycles(np.maximum(labels[rest], floor))
             errors[i] += np.abs(np.log(wrong)).sum()
     best = int(errors.argmin())
     return ways[best if errors[best] < (1 - LEAST_GAIN) * errors[0] else 0](order)
 
 
-def _told(
+def _aligned_targets(
     rows: Rows,
     outputs: FloatArray,
     labels: FloatArray,
     base: FloatArray,
     old: TargetScaler,
 ) -> FloatArray:
-    """Targets of all graphs, of an inspector that is aligned with the labels of some rows."""
+    """Targets of all graphs by an inspector that is aligned with the labels of some rows."""
     new = TargetScaler.fit(labels[rows], old.kind, base[rows])
     scaled = new.transform(labels[rows], base[rows])
     slopes, offsets = aligned_lines(outputs[rows], scaled, old, new)

@@ -1,4 +1,4 @@
-"""The inspector of a transfer: some layers keep their weights, others move (paper, section 4.2).
+"""The inspector of a transfer: some layers are frozen, others are fine-tuned (paper, section 4.2).
 
 GroupBatch --kept (once)--> embeddings --tuned layers, readout, MLP--> scaled targets [B, 12]
 """
@@ -22,7 +22,7 @@ __all__ = ["Tuned", "TunedEnsemble", "TunedInspector", "tuned_model"]
 
 
 class TunedInspector(nn.Module):
-    """A pre-trained inspector of which some layers may move.
+    """A pre-trained inspector with some trainable layers.
 
     Its input is a batch with the frozen layers done (`kept`): x is [B, M, H], or [B, 1, width] if
     the readout is frozen too and no graph layer is tuned.
@@ -43,7 +43,7 @@ class TunedInspector(nn.Module):
             )
 
     def kept(self, batch: GroupBatch) -> GroupBatch:
-        """The batch after all layers that cannot change."""
+        """The batch after all frozen layers."""
         if self.whole:
             return batch
         done = self.inspector.kept_layers(batch)
@@ -52,11 +52,11 @@ class TunedInspector(nn.Module):
         return replace(done, x=self.inspector.read_out(done).unsqueeze(1))
 
     def parts(self, batch: GroupBatch) -> list[tuple[TunedInspector, GroupBatch]]:
-        """Itself, and what it reads of what `kept` gave."""
+        """This inspector, and its part of the output of `kept`."""
         return [(self, batch)]
 
     def forward(self, batch: GroupBatch) -> Tensor:
-        """Scaled targets, shape [B, 12], of what `kept` gave."""
+        """Scaled targets, shape [B, 12], from the output of `kept`."""
         inspector = self.inspector
         if self.whole:
             out: Tensor = inspector(batch)
@@ -66,21 +66,21 @@ class TunedInspector(nn.Module):
 
 
 class TunedEnsemble(nn.Module):
-    """Several of them; what `kept` gives of each lies side by side in the last dimension of x."""
+    """Several of them; the outputs of `kept` are concatenated in the last dimension of x."""
 
     def __init__(self, members: list[TunedInspector]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
 
     def kept(self, batch: GroupBatch) -> GroupBatch:
-        """The batch after all layers that cannot change."""
+        """The batch after all frozen layers."""
         if self._first.whole:
             return batch
         kept = [cast(TunedInspector, member).kept(batch).x for member in self.members]
         return replace(batch, x=torch.cat(kept, dim=2))
 
     def parts(self, batch: GroupBatch) -> list[tuple[TunedInspector, GroupBatch]]:
-        """Each member, and what it reads of what `kept` gave."""
+        """Each member, and its part of the output of `kept`."""
         members = [cast(TunedInspector, member) for member in self.members]
         if self._first.whole:
             return [(member, batch) for member in members]
@@ -109,7 +109,7 @@ def tuned_model(checkpoint: Checkpoint, config: TransferConfig) -> Tuned:
 
 
 def _tuned_member(checkpoint: Checkpoint, config: TransferConfig, prefix: str) -> TunedInspector:
-    """One of the checkpoint's inspectors, whose weights have names that begin so."""
+    """The member of the checkpoint whose weight names have this prefix."""
     structure = replace(checkpoint.config, members=1)
     num_tuned = config.num_tuned(structure.num_layers(checkpoint.num_groups))
     inspector = Inspector(structure, checkpoint.num_groups, num_tuned=num_tuned)
@@ -118,7 +118,7 @@ def _tuned_member(checkpoint: Checkpoint, config: TransferConfig, prefix: str) -
             f"the checkpoint of {checkpoint.setting} was transferred itself, with "
             f"{checkpoint.num_tuned} tuned layers, not {num_tuned}; start from the pre-trained one"
         )
-    # An inspector that was itself transferred hands on what its last layers have learned.
+    # A transferred inspector passes the tuned weights of its last layers on.
     last = "tuned." if checkpoint.num_tuned else "shared."
     wanted = inspector.state_dict()
     for name in wanted:
@@ -129,7 +129,7 @@ def _tuned_member(checkpoint: Checkpoint, config: TransferConfig, prefix: str) -
 
 
 def _moves(name: str, layers: tuple[str, ...]) -> bool:
-    """Whether the weight of this name is tuned."""
+    """Whether the weight with this name is tuned."""
     part, _, rest = name.partition(".")
     if part in {"mlp", "readout"}:
         return part in layers

@@ -1,10 +1,10 @@
-"""The model while it learns: epochs, best weights so far, and the state that outlives a kill.
+"""The training loop: epochs, best weights so far, and a state for resuming after a kill.
 
     Prepared --one epoch after another--> best weights, log.jsonl, state.safetensors
 
-Random numbers are drawn anew for every epoch, from the seed and the number of the epoch. Nothing
-else has to be saved beside the weights and the optimizer: best epoch, patience and schedule follow
-from the validation losses in the log.
+Every epoch has its own random numbers, from the seed and the number of the epoch. So only the
+weights and the optimizer are saved: best epoch, patience and schedule follow from the validation
+losses in the log.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Trainer:
-    """The model on its way: weights, optimizer, best weights so far.
+    """State of a training: weights, optimizer, best weights so far.
 
-    Draws from torch's global random generator; the caller keeps others from noticing.
+    Draws from torch's global random generator, which the caller restores.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Trainer:
     def run(
         self, report: ProgressCallback, clock: Callable[[], float], save_every_s: float
     ) -> None:
-        """Train until patience or epochs run out, saving the state on the way."""
+        """Train until patience or epochs run out, and save the state regularly."""
         saved_at = clock()
         while self.epoch < self.config.max_epochs and not self.out_of_patience:
             record = self._one_epoch(clock)
@@ -150,12 +150,12 @@ class Trainer:
         return record
 
     def _one_step(self, part: Part, rows: Tensor) -> float:
-        """One batch; its loss before the step."""
+        """Train on one batch; its loss before the step."""
         self.optimizer.zero_grad(set_to_none=True)
         outputs = self.model(select(part.batch, rows))
         members = len(outputs) if outputs.dim() == 3 else 1
         loss = loss_of(self.config, outputs, part.scaled[rows].expand_as(outputs))
-        # Each member moves as if it were alone.
+        # Gradients of the members are independent.
         (loss * members).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         if self.config.clip_norm > 0:
             nn.utils.clip_grad_norm_(self.moving, self.config.clip_norm * math.sqrt(members))
@@ -204,7 +204,7 @@ class Trainer:
 
 
 def predict_scaled(model: nn.Module, batch: GroupBatch) -> npt.NDArray[np.float32]:
-    """Scaled targets of all graphs of a batch, shape [n, 12]; leaves the model in evaluation."""
+    """Scaled targets of all graphs of a batch, shape [n, 12]; sets evaluation mode."""
     model.eval()
     with torch.no_grad():
         rows = torch.split(torch.arange(len(batch.x)), EVALUATION_BATCH_SIZE)

@@ -42,7 +42,7 @@ class ScoresRecord:
         smape_pct: likewise.
         iteration_time_mape_pct: of `Scores`.
         num_workloads: of `Scores`.
-        num_impossible: of `Scores`; 0 in files from before they were counted.
+        num_impossible: of `Scores`; 0 in older files.
         nrmse_by_target: NRMSE by name of the target.
         smape_pct_by_target: likewise.
 
@@ -87,8 +87,8 @@ class Scores:
         smape_pct: shape [12], percent, 0 to 200.
         iteration_time_mape_pct: mean absolute error of the iteration time in percent of the true.
         num_workloads: workloads that were predicted.
-        num_impossible: those among them with a number that no job can have, which `driple predict`
-            refuses; the errors count them all the same.
+        num_impossible: predictions with an impossible value, which `driple predict` refuses; the
+            errors include them.
     """
 
     nrmse: FloatArray
@@ -108,7 +108,7 @@ class Scores:
         return float(self.smape_pct.mean())
 
     def record(self) -> ScoresRecord:
-        """Mapping that is stored and printed."""
+        """The mapping for files and output."""
         return ScoresRecord(
             nrmse=self.mean_nrmse,
             smape_pct=self.mean_smape_pct,
@@ -120,7 +120,7 @@ class Scores:
         )
 
     def sentence_on_impossible(self) -> str:
-        """Sentence on impossible predictions; empty if there are none."""
+        """A sentence on impossible predictions; empty without any."""
         if not self.num_impossible:
             return ""
         return (
@@ -139,7 +139,7 @@ def score(
         predicted: shape [n, 12], in the targets' own units.
         true: shape [n, 12], labels.
         true_times_s: shape [n], seconds per iteration.
-        train_labels: shape [num_train, 12], labels of the training part: they scale the NRMSE.
+        train_labels: shape [num_train, 12], labels of the training part, which scale the NRMSE.
 
     Raises:
         DatasetError: nothing to score, or a training target that is 0 in every workload.

@@ -33,10 +33,10 @@ def make_optimizer(config: TrainConfig, parameters: Iterable[Parameter]) -> torc
 
 
 class RateSchedule:
-    """Learning rate of each epoch; what it remembers follows from the validation losses alone."""
+    """Learning rate of each epoch; its state follows from the validation losses alone."""
 
     def __init__(self, config: TrainConfig, val_losses: Iterable[float] = ()) -> None:
-        """Start anew, or after the epochs that gave these validation losses."""
+        """Start, or continue after the epochs with these validation losses."""
         self._config = config
         self._share = 1.0
         self._best = math.inf
@@ -45,7 +45,7 @@ class RateSchedule:
             self.observe(val_loss)
 
     def observe(self, val_loss: float) -> None:
-        """Take note of the validation loss after an epoch."""
+        """Record the validation loss after an epoch."""
         self._waited += 1
         if val_loss < self._best:
             self._best, self._waited = val_loss, 0

@@ -1,10 +1,10 @@
-"""From a data set and a split to tensors: everything that is computed once, before the first epoch.
+"""Convert a data set and a split to tensors, once before the first epoch.
 
     training graphs -> op-type table        all graphs -> inputs -> scaled, padded, stacked
     training labels -> target scaler        all labels -> scaled
 
-Table and scalers are fitted on the training part alone; an op type that occurs only outside of it
-is encoded as 0, as it would be for a user's graph.
+Table and scalers are fitted to the training part only. An op type outside of it is encoded as 0, as
+for a user's graph.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Part:
         workloads: names, in the order of all rows below.
         batch: all graphs of the part.
         scaled: shape [n, 12], float32, scaled targets.
-        contexts: shape [n, C], float64, of whole graphs, as the cost law reads them.
-        base: shape [n, 12], float64, logarithms of what the cost law says; None without one.
+        contexts: shape [n, C], float64, contexts of the graphs, unscaled.
+        base: shape [n, 12], float64, logarithms of the cost prior; None without one.
         labels: shape [n, 12], float64, targets in their units.
         times_s: shape [n], float64, seconds per iteration.
-        facts: statistics of each graph (`inputs.facts`).
+        facts: statistics of each graph (`features.graph_stats`).
         num_ops: number of ops of each graph.
         unknown_op_types: number of ops of each type that the table lacks, of each graph.
     """
@@ -89,7 +89,7 @@ class Encoding:
 
     Attributes:
         op_type_table: encoding of each op type.
-        law: what its outputs are ratios to; None where they are none.
+        law: cost prior; None if the outputs are no ratios.
         input_scaler: scale of features and context.
     """
 
@@ -100,12 +100,12 @@ class Encoding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedData:
-    """Tensors for the loop, and the part of them that the checkpoint keeps.
+    """Tensors for the loop, and the parts for the checkpoint.
 
     Attributes:
         parts: parts by name, in the order of `PARTS`; a part without workloads is left out.
         op_type_table: encoding of each op type.
-        law: what its outputs are ratios to; None where they are none.
+        law: cost prior; None if the outputs are no ratios.
         input_scaler: scale of features and context.
         target_scaler: scale of the targets.
         inspector: the preset's, with the lengths of features and context filled in.
@@ -121,7 +121,7 @@ class PreparedData:
     num_groups: int
 
     def with_law(self, law: CostPrior) -> PreparedData:
-        """The same, with targets as ratios to another law; what the model reads stays."""
+        """The same with targets as ratios to another cost prior; the inputs stay."""
         bases = {name: law.log_targets(part.contexts) for name, part in self.parts.items()}
         scaler = TargetScaler.fit(
             self.parts["train"].labels, self.target_scaler.kind, bases["train"]
@@ -149,9 +149,8 @@ def prepare(
         split: rows of the parts.
         preset: grouping, scaling and model.
         progress: called with (graphs built, graphs in all).
-        groupings: those of other splits of the data set, to which this one's are added.
-        encoding: of the inspector that is transferred; by default one is fitted on the training
-            part.
+        groupings: cache of groupings, shared by splits of the data set.
+        encoding: encoding of the source of a transfer; fitted to the training part by default.
 
     Raises:
         DatasetError: no training or no validation workloads.
@@ -212,9 +211,9 @@ def prepare(
 
 
 def preset_for(dataset: Dataset, preset: Preset) -> Preset:
-    """The preset as a data set allows it: of graphs that are grouped already only sums are known.
+    """The preset, restricted to what the data set supports.
 
-    They have no context and no costs, hence no cost law and no distance between graphs.
+    Pregrouped graphs have no context and no costs, hence no cost prior and no distance.
     """
     preset = replace(preset, input=input_config_for(dataset, preset.input))
     groups = [item.graph for item in dataset.examples if isinstance(item.graph, GroupedGraph)]
@@ -240,7 +239,7 @@ def input_config_for(dataset: Dataset, config: InputConfig) -> InputConfig:
 
 
 def split_examples(dataset: Dataset, split: Split) -> dict[str, list[Example]]:
-    """Examples of each part, by workload name: the order of a data set's rows changes nothing."""
+    """Examples of each part, sorted by workload name, independent of the order of rows."""
     return {
         name: sorted(
             (dataset.examples[i] for i in getattr(split, name)),
@@ -251,7 +250,7 @@ def split_examples(dataset: Dataset, split: Split) -> dict[str, list[Example]]:
 
 
 def select(batch: GroupBatch, rows: Tensor) -> GroupBatch:
-    """The batch of some rows of a batch."""
+    """Some rows of a batch."""
     return GroupBatch(
         x=batch.x[rows],
         adjacency=batch.adjacency[rows],
@@ -261,7 +260,7 @@ def select(batch: GroupBatch, rows: Tensor) -> GroupBatch:
 
 
 def _op_type_table(examples: Sequence[Example]) -> dict[str, float]:
-    """Encoding of each op type; empty where graphs have none."""
+    """Encoding of each op type; empty if graphs have none."""
     graphs = [item.graph for item in examples if not isinstance(item.graph, GroupedGraph)]
     return fit_op_type_table(graphs) if graphs else {}
 
@@ -273,7 +272,7 @@ def _build_inputs(
     progress: Callable[[int, int], None],
     groupings: Groupings,
 ) -> dict[str, list[InspectorInput]]:
-    """Inputs of every part; a graph that several workloads share is built once."""
+    """Inputs of every part; a graph shared by several workloads is built once."""
     total = sum(len(part) for part in examples.values())
     built: dict[tuple[int, int | None], InspectorInput] = {}
     inputs: dict[str, list[InspectorInput]] = {}
@@ -301,10 +300,10 @@ def _contexts(inputs: Sequence[InspectorInput]) -> FloatArray:
 
 
 def _num_groups(name: str, examples: Sequence[Example], preset: Preset) -> list[int | None]:
-    """M of each graph where it is not the policy's own: proportional, in the training part.
+    """Batch-wise M of each training graph under the policy `proportional`.
 
-    The paper cuts the training graphs into batches by size, and M follows from the batch. Graphs
-    outside of it come one at a time, as a user's do, and M follows from the graph.
+    The paper sorts the training graphs by size into batches, and M follows from the batch. Other
+    graphs come one at a time, as a user's do, and their M follows from the graph.
     """
     if preset.input.policy == "uniform" or name != "train":
         return [None] * len(examples)

@@ -1,9 +1,9 @@
-"""Fit `Residuals`: kernel ridge regression of what a network gets wrong on its training part.
+"""Fit `Residuals`: kernel ridge regression on a network's training residuals.
 
     contexts, residuals of the training part + those of the validation part -> Residuals | None
 
-Length and ridge are those of the grid that leave the least on the validation part, which picks the
-epoch, too. Where nothing is better than the network alone there are none.
+Length and ridge minimise the error on the validation part over a grid. The result is None if no
+choice improves on the network alone.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["LENGTHS", "RIDGES", "fit_residuals"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Mean differences of standardised contexts: neighbours on a grid of hyper-parameters are some 0.1
-# apart, families 0.5 to 1.
+# Mean differences of standardised contexts: about 0.1 between neighbours on a grid of
+# hyper-parameters, 0.5 to 1 between families.
 LENGTHS = (0.05, 0.1, 0.2, 0.5, 1.0)
-# Noise of a residual over what near graphs share, as variances.
+# Ratio of the noise variance of a residual to the variance shared by near graphs.
 RIDGES = (0.03, 0.1, 0.3, 1.0)
 
 
@@ -34,13 +34,13 @@ def fit_residuals(
     """The residuals as a function of the context.
 
     Args:
-        contexts: shape [n, C], scaled, of the training part.
+        contexts: shape [n, C], scaled contexts of the training part.
         residuals: shape [n, 12], scaled labels less scaled outputs.
         validation_contexts: shape [m, C].
         validation_residuals: shape [m, 12].
 
     Returns:
-        None if no length and ridge bring the validation part nearer.
+        None if no length and ridge reduce the validation error.
 
     Raises:
         ConfigError: graphs have no context.

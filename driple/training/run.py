@@ -1,8 +1,8 @@
-"""Common part of training anew and transferring: prepared tensors + a model -> best weights.
+"""Common part of training and transfer: prepared tensors + a model -> best weights.
 
     Prepared, model --epochs (resumable)--> best weights --predict, score--> Fitted
 
-Entry point: `fit`. All that differs (which inputs, which weights may move) is decided before.
+Entry point: `fit`. The caller decides the inputs and the trainable weights.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ FloatArray = npt.NDArray[np.float64]
 
 __all__ = ["DIRECTNESS", "Fitted", "RunOptions", "fit", "metrics_of", "trained_on_facts"]
 
-# Labels of a mixed data set are called what the least direct of them are.
+# The provenance of a mixed data set is that of its least direct labels.
 DIRECTNESS = ("measured", "published", "simulated")
 
 
 def _ignore(_: Progress) -> None:
-    """Report to nobody."""
+    """Progress callback that does nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,9 +57,9 @@ class RunOptions:
     """Options of a run that do not change its result.
 
     Attributes:
-        resume: go on with the run in the folder, if there is one.
+        resume: continue the run in the folder, if there is one.
         progress: called after every graph and every epoch.
-        threads: CPU threads of torch while this runs; None leaves them as they are.
+        threads: CPU threads of torch during the run; None keeps torch's setting.
         save_every_s: seconds between saved states; the last epoch's is always saved.
         clock: seconds from any start, for durations.
         now: date of the checkpoint.
@@ -78,18 +78,18 @@ class RunOptions:
         return self.now().date().isoformat()
 
     def report_inputs(self, done: int, total: int) -> None:
-        """Pass on how many graphs were built."""
+        """Report the number of built graphs."""
         self.progress(Progress(stage="inputs", done=done, total=total))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fitted:
-    """A finished run, before it is made a checkpoint.
+    """A finished run, before it becomes a checkpoint.
 
     Attributes:
-        prepared: what it was trained and scored on.
+        prepared: tensors of the training and the scores.
         weights: best weights, by name.
-        residuals: what is added to the model's outputs; None without any.
+        residuals: correction of the model's outputs; None without one.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
         predictions: predictions by part, shape [n, 12], in the targets' units.
@@ -116,20 +116,20 @@ def fit(
     prepare: Callable[[], PreparedData],
     make_model: Callable[[PreparedData], nn.Module],
 ) -> Fitted:
-    """Run a training in its folder, or go on with it.
+    """Run a training in its folder, or continue it.
 
     Args:
-        folder: folder of the run (`runfiles.py`); made if need be.
-        run: all that decides the result, as JSON.
-        config: how the weights are found.
-        options: what decides nothing.
-        prepare: makes inputs and targets.
-        make_model: makes the model, from batches to scaled targets [B, 12]; parameters that need
-            no gradient stay as they are. Called with the seed set.
+        folder: folder of the run (`runfiles.py`); created if missing.
+        run: everything that determines the result, as JSON.
+        config: configuration of the training.
+        options: options without effect on the result.
+        prepare: builds inputs and targets.
+        make_model: builds the model from batches to scaled targets [B, 12]; parameters without
+            gradient are frozen. Called with the seed set.
 
     Raises:
-        ConfigError: another run is in the folder or at work there, it cannot be written, or the
-            loss is no longer a finite number.
+        ConfigError: the folder holds or runs another training, it cannot be written, or the loss is
+            not finite.
     """
     make_folder(folder)
     held = f"another training is at work in {folder}; wait for it to end, or use another folder"
@@ -182,7 +182,7 @@ def _fit(
 
 
 def metrics_of(scores: dict[str, Scores]) -> dict[str, float]:
-    """The errors that a checkpoint records: of each part, over all twelve targets."""
+    """Errors for the checkpoint: of each part, over all twelve targets."""
     metrics = {}
     for name, part in scores.items():
         metrics[f"{name}_nrmse"] = part.mean_nrmse
@@ -196,7 +196,7 @@ def trained_on_facts(
 ) -> TrainedOn:
     """Record of the training data for a checkpoint: set, sizes, sources, range of the graphs.
 
-    Of simulated labels it also records how far the simulator is from published iteration times.
+    For simulated labels it includes the simulator's error on published iteration times.
 
     Args:
         dataset: the data set.
@@ -243,7 +243,7 @@ def _scores(
 
 @contextmanager
 def _torch_settings(threads: int | None) -> Iterator[None]:
-    """Use this many threads; restore torch's threads and random generator afterwards."""
+    """Use this many threads, and restore torch's threads and random generator afterwards."""
     if threads is not None and threads < 1:
         raise ConfigError(f"--set threads must be at least 1, got {threads}")
     before = torch.get_num_threads()

@@ -1,13 +1,12 @@
-"""The folder of one training run, from which it can go on after a kill as if nothing had happened.
+"""The folder of a training run, from which a killed run resumes with the same result.
 
-    config.json             what is trained, on what, with which versions; written at the start
+    config.json             preset, data set, split and versions; written at the start
     log.jsonl               one line per epoch
     state.safetensors       weights, optimizer and best weights after some epoch, in one file
     checkpoint.safetensors  the result
 
-State and log are written so that the log always reaches at least as far as the state. Whatever else
-a run has to remember (best epoch, patience, schedule) follows from the log, and the random
-numbers of an epoch from the seed and the epoch's number.
+The log is always written before the state. Best epoch, patience and schedule follow from the log,
+and the random numbers of an epoch from the seed and the epoch's number.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ CONFIG_FILE = "config.json"
 LOG_FILE = "log.jsonl"
 STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.safetensors"
-LOCK_FILE = "run.lock"  # held while a process trains here; it may stay when none does
+LOCK_FILE = "run.lock"  # locked while a process trains here; the file may remain
 
 FORMAT = 1
 METADATA_KEY = "driple"
@@ -61,10 +60,10 @@ class EpochRecord:
 
     Attributes:
         epoch: number of the epoch, from 1.
-        train_loss: mean loss over the training part while the weights move, on scaled targets.
+        train_loss: mean loss over the training part during the epoch, on scaled targets.
         val_loss: loss on the validation part after the epoch.
         lr: learning rate of the epoch.
-        seconds: wall time of the epoch; all else is the same in every repetition.
+        seconds: wall time of the epoch, the only field that differs between repetitions.
     """
 
     epoch: int
@@ -76,7 +75,7 @@ class EpochRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainState:
-    """State of a run that cannot be recomputed when it continues.
+    """The part of a run's state that cannot be recomputed.
 
     Attributes:
         epoch: epochs done.
@@ -94,13 +93,14 @@ class TrainState:
 def open_run(
     folder: Path, run: Mapping[str, Json], record: Mapping[str, Json], *, resume: bool
 ) -> None:
-    """Start a run in the folder, or make sure that the run in it is this one.
+    """Start a run in the folder, or check that the run in it is the same.
 
     Args:
-        folder: folder of the run; made if need be.
-        run: what decides the result: configuration, data set, split. Must match to resume.
-        record: what is written beside it: versions, date, threads.
-        resume: whether to go on with a run that is there already.
+        folder: folder of the run; created if missing.
+        run: everything that determines the result: configuration, data set, split. Must match to
+            resume.
+        record: additional facts: versions, date, threads.
+        resume: whether to continue an existing run.
 
     Raises:
         ConfigError: the folder holds another run, or holds one and `resume` is false.
@@ -131,7 +131,7 @@ def open_run(
 
 
 def save_state(folder: Path, state: TrainState) -> None:
-    """Write the state in place of the last one; it appears whole or not at all."""
+    """Replace the state atomically."""
     tensors = {f"model/{name}": tensor for name, tensor in state.model.items()}
     tensors |= {f"best/{name}": tensor for name, tensor in state.best.items()}
     for i, slots in enumerate(state.optimizer):
@@ -144,7 +144,7 @@ def save_state(folder: Path, state: TrainState) -> None:
 
 
 def load_state(folder: Path) -> TrainState | None:
-    """The last state of the run, or None if there is none yet.
+    """The last state of the run; None without one.
 
     Raises:
         ConfigError: the file is damaged, or of a newer format.
@@ -180,10 +180,10 @@ class LogWriter:
     """Appends epochs to the log of a run."""
 
     def __init__(self, folder: Path, *, keep_epochs: int) -> None:
-        """Keep the first `keep_epochs` lines of the log and drop what a kill left after them.
+        """Keep the first `keep_epochs` lines of the log and drop later ones of a killed run.
 
         Raises:
-            ConfigError: the log does not reach that far.
+            ConfigError: the log has fewer lines.
         """
         self._file = folder / LOG_FILE
         self.records = self._read(keep_epochs) if keep_epochs else []
@@ -192,13 +192,13 @@ class LogWriter:
         self._stream = self._file.open("a", encoding="utf-8")
 
     def append(self, record: EpochRecord) -> None:
-        """Add one line; it is with the operating system when this returns."""
+        """Add one line, flushed to the operating system."""
         self.records.append(record)
         self._stream.write(_log_line(record))
         self._stream.flush()
 
     def sync(self) -> None:
-        """Have the lines on the disk before a state is written that relies on them."""
+        """Flush the lines to disk, before a state that depends on them is written."""
         os.fsync(self._stream.fileno())
 
     def close(self) -> None:
@@ -226,26 +226,26 @@ class LogWriter:
 
 
 def write_file(target: Path, data: bytes) -> None:
-    """Write a file of a run; it appears whole or not at all.
+    """Write a file of a run atomically.
 
     Raises:
-        ConfigError: it cannot be written; the target is as it was.
+        ConfigError: it cannot be written; the target is unchanged.
     """
     atomic_write(target, data, error=ConfigError, advice="free some space, or give another folder")
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder and those above it.
+    """Create the folder and its parents.
 
     Raises:
-        ConfigError: that is not possible.
+        ConfigError: the folder cannot be created.
     """
     with wrap_os_error(ConfigError, f"make folder {folder}", "give another folder"):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of what decides the numbers, by name."""
+    """Versions of the libraries that affect the numbers, by name."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
     for name in ("driple", "numpy", "category_encoders"):
         try:

@@ -3,8 +3,8 @@
     Dataset, Split, Preset --prepare--> tensors --epochs--> best weights --score--> Checkpoint
 
 Entry point: `train`. The random numbers of an epoch (order of the batches, dropout) depend on the
-seed and the number of the epoch only, so a run that is killed and resumed gives the same weights
-and the same log as one that was left alone, on the same machine with the same number of threads.
+seed and the number of the epoch only, so a killed and resumed run gives the same weights and the
+same log as an uninterrupted run, on the same machine with the same number of threads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from driple.training.metrics import Scores, score
 from driple.training.prepare import PreparedData, prepare, preset_for, split_examples
 from driple.training.run import DIRECTNESS, Fitted, RunOptions, fit, metrics_of, trained_on_facts
 from driple.training.runfiles import CHECKPOINT_FILE, EpochRecord, library_versions
-from driple.training.uncertainty import Sureness
+from driple.training.uncertainty import Uncertainty
 
 __all__ = ["Progress", "ProgressCallback", "RunOptions", "TrainResult", "describe_data", "train"]
 
@@ -45,14 +45,14 @@ class TrainResult:
     """A finished run.
 
     Attributes:
-        checkpoint: best weights, and all that is needed to predict.
+        checkpoint: best weights, and everything needed to predict.
         history: one record per epoch.
         scores: errors on each part of the split, by its name.
         predictions: predictions by part, shape [n, 12], in the targets' units.
         workloads: workloads by part, names of the rows of `predictions`.
         best_epoch: epoch of the checkpoint's weights.
         stopped_by: `patience`, or `max_epochs` (training longer might have helped).
-        sureness: how sure the inspector is of each test workload; None without intervals or test
+        uncertainty: intervals and warnings for the test workloads; None without intervals or test
             part.
     """
 
@@ -63,11 +63,11 @@ class TrainResult:
     workloads: dict[str, tuple[str, ...]]
     best_epoch: int
     stopped_by: Literal["patience", "max_epochs"]
-    sureness: Sureness | None
+    uncertainty: Uncertainty | None
 
     @classmethod
     def of(cls, fitted: Fitted, checkpoint: Checkpoint) -> TrainResult:
-        """Result of a fit, with its checkpoint."""
+        """The result of a fit, with its checkpoint."""
         return cls(
             checkpoint=checkpoint,
             history=fitted.history,
@@ -76,7 +76,7 @@ class TrainResult:
             workloads={name: part.workloads for name, part in fitted.prepared.parts.items()},
             best_epoch=fitted.best_epoch,
             stopped_by=fitted.stopped_by,
-            sureness=_sureness(fitted, checkpoint),
+            uncertainty=_uncertainty(fitted, checkpoint),
         )
 
     @property
@@ -85,12 +85,12 @@ class TrainResult:
         return sum(record.seconds for record in self.history)
 
     def test_scores(self, dataset: Dataset, train_rows: npt.NDArray[np.int64]) -> Scores:
-        """Errors on the test part, over the largest labels of rows of one's own choice.
+        """Errors on the test part, with NRMSE scaled by the largest labels of given rows.
 
-        So that runs that learned from different rows compare: NRMSE is over the largest label.
+        This makes runs with different training rows comparable.
 
         Args:
-            dataset: data set that the run learned from.
+            dataset: data set of the run.
             train_rows: rows whose largest labels scale NRMSE.
         """
         row_of = {name: i for i, name in enumerate(dataset.workloads)}
@@ -119,11 +119,11 @@ def train(
     Args:
         dataset: examples of one setting.
         split: its training, validation and test rows.
-        preset: how inputs are built, the model, and how it is trained.
-        out_dir: folder of the run (`runfiles.py`); made if need be.
-        options: how the run goes: resuming, progress, threads.
-        groupings: those of other runs on the same graphs, to which this one's are added.
-        init: file of the authors' published weights to begin with; by default they are drawn.
+        preset: inputs, model and training.
+        out_dir: folder of the run (`runfiles.py`); created if missing.
+        options: resuming, progress and threads.
+        groupings: cache of groupings, shared by runs on the same graphs.
+        init: file with the authors' published weights as initial weights; random by default.
 
     Raises:
         CheckpointError: `init` does not fit the preset.
@@ -139,7 +139,7 @@ def train(
     run = {"preset": preset.to_dict(), **describe_data(dataset, split, mark)}
     if init is not None:
         run["init"] = _file_hash(Path(init))
-        # What does not fit is refused before the folder becomes that of this run.
+        # Check the weights before the folder is created.
         read_authors_weights(init, preset.inspector, preset.input.num_groups)
     fitted = fit(
         folder,
@@ -183,7 +183,7 @@ def train(
     return TrainResult.of(fitted, checkpoint)
 
 
-def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
+def _uncertainty(fitted: Fitted, checkpoint: Checkpoint) -> Uncertainty | None:
     """Intervals and warnings of the inspector for its test workloads."""
     part, intervals = fitted.prepared.parts.get("test"), checkpoint.intervals
     if part is None or intervals is None:
@@ -199,7 +199,7 @@ def _sureness(fitted: Fitted, checkpoint: Checkpoint) -> Sureness | None:
             part.facts, part.num_ops, part.unknown_op_types, distances, strict=True
         )
     ]
-    return Sureness(
+    return Uncertainty(
         level=intervals.level,
         near=tuple(intervals.near.tolist()),
         far=None if intervals.far is None else tuple(intervals.far.tolist()),
@@ -225,10 +225,10 @@ def _file_hash(file: Path) -> str:
 
 
 def describe_data(dataset: Dataset, split: Split, mark: str) -> dict[str, Json]:
-    """The part of all that decides a result that comes from the data, as JSON.
+    """The data's part of everything that determines a result, as JSON.
 
     Args:
-        dataset: what is learned.
+        dataset: the data set.
         split: its parts.
         mark: its fingerprint.
     """

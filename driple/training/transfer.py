@@ -4,10 +4,9 @@
                -> last layer of the MLP, aligned with the new labels (preset `default`)
                -> phi_r^FT (a copy of phi_r), readout, MLP -> tuned on the new labels -> checkpoint
 
-Entry point: `transfer`. What the frozen layers make of a graph cannot change, so no epoch runs
-them. Op-type table and input scaler stay those of the checkpoint, since its weights were made for
-them; the target scaler is fitted on the new labels, whose magnitudes are the setting's own, and so
-is the cost law where the settings are unlike (`relaw`).
+Entry point: `transfer`. The outputs of frozen layers are computed once. Op-type table and input
+scaler stay those of the checkpoint, since its weights depend on them. The target scaler is fitted
+to the new labels, and so is the cost prior if the settings are dissimilar (`cost_prior_selection`).
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ from driple.training.transfer_config import TransferConfig, transfer_config
 __all__ = ["LEAST_LABELS", "TransferConfig", "transfer", "transfer_config", "unknown_op_types"]
 
 _ALIGNABLE = ("log", "linear")
-# Labels of a setting, those that test included. Below this the validation part has under four
-# workloads, and picks its epoch by luck. Folds and learning curves learn from fewer of them.
+# Minimum number of labels, including the test part. With fewer, the validation part has under four
+# workloads, and its choice of the epoch is random. Folds and learning curves train on fewer.
 LEAST_LABELS = 20
-# Graphs of an unseen family are no reason to refuse: of the shipped families NMT has the most op
-# types of its own, in 39 % of its nodes if all others are known, in 49 % if only LeNet is. Shipped
-# pairs of settings lack none. Above one half, graphs are of another framework, or renamed.
+# Graphs of an unseen family are accepted: of the shipped families NMT has the most unknown op
+# types, 39 % of its nodes after training on all others, 49 % after LeNet only. Above one half,
+# graphs come from another framework or are renamed.
 MOST_UNKNOWN = 0.5
 
 
@@ -74,22 +73,23 @@ def transfer(
     options: RunOptions | None = None,
     groupings: Groupings | None = None,
 ) -> TrainResult:
-    """Tune a trained inspector on the data set of another setting; writes what `train` writes.
+    """Fine-tune a trained inspector on the data set of another setting; writes the files of
+    `train`.
 
     Args:
         checkpoint: the pre-trained inspector.
         dataset: examples of the new setting.
         split: its training, validation and test rows.
-        config: what is tuned, and how.
-        out_dir: folder of the run; made if need be.
-        options: how the run goes: resuming, progress, threads.
-        groupings: those of other runs on the same graphs, to which this one's are added.
+        config: tuned layers, and training.
+        out_dir: folder of the run; created if missing.
+        options: resuming, progress and threads.
+        groupings: cache of groupings, shared by runs on the same graphs.
 
     Raises:
         ConfigError: another run is in `out_dir`, it cannot be written, nothing is left to tune,
             the outputs cannot be aligned, or the loss is no longer a finite number.
-        DatasetError: fewer than 20 labels, or graphs of which the checkpoint does not know the op
-            types of half of the nodes.
+        DatasetError: fewer than 20 labels, or the checkpoint lacks the op types of half of the
+            nodes.
     """
     _check_data(checkpoint, dataset)
     if config.align and (checkpoint.target_scaler.kind, checkpoint.config.output) != _ALIGNABLE:
@@ -155,7 +155,8 @@ def transfer(
         intervals=intervals,
         versions=library_versions(),
         num_tuned=config.num_tuned(checkpoint.config.num_layers(checkpoint.num_groups)),
-        # What it learned first stays in it, and so does the older of the two versions.
+        # The frozen weights keep the checkpoint's versions, so the older version of the two is
+        # recorded.
         reader_version=min(checkpoint.reader_version, dataset.reader_version),
     )
     save_checkpoint(made, folder / CHECKPOINT_FILE)
@@ -163,7 +164,7 @@ def transfer(
 
 
 def _with_kept_layers(prepared: PreparedData, model: Tuned) -> PreparedData:
-    """The same parts, with the frozen layers done once for all."""
+    """The same parts with the outputs of the frozen layers."""
     model.eval()
     return replace(
         prepared, parts={name: _kept(part, model) for name, part in prepared.parts.items()}
@@ -180,7 +181,7 @@ def _kept(part: Part, model: Tuned) -> Part:
 def _started(
     prepared: PreparedData, model: Tuned, checkpoint: Checkpoint, config: TransferConfig
 ) -> PreparedData:
-    """The inspector with the best law, and each member's last layer aligned with the labels."""
+    """The inspector with the best cost prior, and last layers aligned with the labels."""
     if not config.align:
         return prepared
     part = prepared.parts["train"]
@@ -217,7 +218,7 @@ def _prepared(
     options: RunOptions,
     groupings: Groupings | None,
 ) -> PreparedData:
-    """Inputs with the frozen layers done; the model's last layers aligned, if wanted."""
+    """Inputs after the frozen layers; the model's last layers aligned, if configured."""
     encoding = Encoding(
         op_type_table=checkpoint.op_type_table,
         law=checkpoint.law,
@@ -235,9 +236,9 @@ def _prepared(
 
 
 def _preset_of(checkpoint: Checkpoint, dataset: Dataset, config: TransferConfig) -> Preset:
-    """Inputs and scalings of the checkpoint, servers of the data set, training of the transfer.
+    """Preset: the checkpoint's inputs and scalings, the data set's servers, this training.
 
-    Without a context (graphs that are grouped already), no distance between graphs is known.
+    Without a context (pregrouped graphs) there is no distance between graphs.
     """
     return Preset(
         name=checkpoint.preset,
@@ -274,7 +275,7 @@ def _check_data(checkpoint: Checkpoint, dataset: Dataset) -> None:
             f"{LEAST_LABELS} or more; measure more workloads"
         )
     if dataset.is_grouped and not checkpoint.op_type_table:
-        return  # both are of grouped graphs
+        return  # both have pregrouped graphs
     num_nodes = sum(len(example.graph.op_types) for example in dataset.examples)
     unknown = unknown_op_types(checkpoint, dataset)
     if unknown.total() > MOST_UNKNOWN * num_nodes or not num_nodes:
@@ -286,8 +287,8 @@ def _check_data(checkpoint: Checkpoint, dataset: Dataset) -> None:
 
 
 def unknown_op_types(checkpoint: Checkpoint, dataset: Dataset) -> Counter[str]:
-    """Op types of the data set's graphs that the checkpoint has never seen, with their nodes."""
-    counts = Counter(name for one in dataset.examples for name in _names_of(one.graph))
+    """Op types of the data set's graphs that the checkpoint lacks, with their number of nodes."""
+    counts = Counter(name for example in dataset.examples for name in _names_of(example.graph))
     return Counter({name: n for name, n in counts.items() if name not in checkpoint.op_type_table})
 
 

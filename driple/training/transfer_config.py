@@ -14,8 +14,8 @@ __all__ = ["TransferConfig", "transfer_config"]
 
 TunedLayers = Literal["phi_f", "phi_r", "gru", "readout", "mlp"]
 
-# What a transfer changes of the training of a preset: it starts near its end. Measured in
-# docs/decisions/0008-transfer.md.
+# Changes of a transfer to the preset's training, which starts near an optimum
+# (docs/decisions/0008-transfer.md).
 _SHORTER: dict[str, dict[str, Any]] = {
     "paper": {
         "learning_rate": 0.001,
@@ -34,18 +34,18 @@ class TransferConfig:
     """Configuration of adapting a trained inspector to a new setting (paper, section 4.2).
 
     Attributes:
-        tuned_share: share of the repeated graph layers (phi_r) that get weights of their own and
-            are tuned, counted from the last and rounded up.
-        layers: what is tuned: `phi_f` (the first graph layer), `phi_r` (the share above), `gru`
+        tuned_share: fraction of the repeated graph layers (phi_r) that get separate
+            weights and are tuned, counted from the last and rounded up.
+        layers: tuned layers: `phi_f` (the first graph layer), `phi_r` (the share above), `gru`
             (the updates after the tuned graph layers; LayerNorm where there is no GRU), `readout`,
             `mlp`. The paper's choice is phi_r and the MLP (section 4.2.2).
-        align: first put every target on the new setting's level, in closed form (`align.py`).
-        interval_folds: parts of the labels that are left out in turn, to learn how wide the
-            intervals are here; 0 leaves that out, as well as the intervals.
-        train: how the tuned weights are found; scalings are those of the checkpoint.
+        align: first align every target to the new setting in closed form (`align.py`).
+        interval_folds: number of folds of the labels that are left out in turn to calibrate the
+            intervals; 0 disables that and the intervals.
+        train: configuration of the training; scalings are those of the checkpoint.
 
     Raises:
-        ConfigError: a value that makes no sense; the message names the flag.
+        ConfigError: an invalid value; the message names the flag.
     """
 
     tuned_share: float = 0.5
@@ -77,14 +77,14 @@ class TransferConfig:
 
 
 def transfer_config(preset: str, **changed: Any) -> TransferConfig:
-    """The choice for a preset's checkpoints: the paper's for its own, the quicker for `default`.
+    """Configuration for a preset's checkpoints: the paper's for `paper`, ours for `default`.
 
     Args:
-        preset: preset that the checkpoint was trained with.
-        changed: fields of `TransferConfig` to set otherwise.
+        preset: preset of the checkpoint.
+        changed: fields of `TransferConfig` to override.
 
     Raises:
-        ConfigError: there is no such preset.
+        ConfigError: unknown preset.
     """
     train = replace(preset_named(preset).train, **_SHORTER[preset])
     return TransferConfig(**{"train": train, **_OURS[preset], **changed})

@@ -1,4 +1,4 @@
-"""Uncertainty of an inspector on the test workloads of a fold, and whether it was justified.
+"""Uncertainty of an inspector on the test workloads of a fold, and the coverage of its intervals.
 
 intervals, distances, warnings (stored with the fold) + predictions, labels  ->  coverage, errors
 """
@@ -16,24 +16,24 @@ from driple.trace.repeatability import smape_shares
 from driple.trace.targets import NUM_TARGETS, TARGET_NAMES
 from driple.training.metrics import predicted_times_s
 
-__all__ = ["Coverage", "Held", "Sureness", "coverage_of"]
+__all__ = ["Coverage", "Held", "Uncertainty", "coverage_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sureness:
+class Uncertainty:
     """Intervals and warnings of an inspector for its test workloads.
 
     Attributes:
-        level: share of true values that its intervals shall hold.
-        near: 13 half-widths of the logarithm, of the targets and of the iteration time.
-        far: the same for graphs unlike the training graphs; None if it has none.
-        threshold: distance from which a graph is unlike them.
-        reach: distance of the furthest graph that the half-widths come from.
-        distances: distances by workload, to the nearest training graph.
-        warnings: by workload, in what it is outside of the training graphs; those without a
-            warning may be left out.
+        level: nominal coverage of its intervals.
+        near: 13 half-widths of the logarithm, for the targets and the iteration time.
+        far: the same for graphs unlike the training graphs; None without.
+        threshold: distance from which a graph counts as far.
+        reach: largest distance in the calibration of the half-widths.
+        distances: distance to the nearest training graph, by workload.
+        warnings: sentences on how a workload is outside the range of the training graphs, by
+            workload; workloads without a warning may be left out.
     """
 
     level: float
@@ -45,7 +45,7 @@ class Sureness:
     warnings: dict[str, tuple[str, ...]]
 
     def half_widths(self, workload: str) -> FloatArray:
-        """Shape [13]."""
+        """Half-widths of the logarithm for a workload, shape [13]."""
         return half_widths_at(
             np.array(self.near),
             None if self.far is None else np.array(self.far),
@@ -55,8 +55,8 @@ class Sureness:
             warned=bool(self.warnings.get(workload)),
         )
 
-    def rounded(self) -> Sureness:
-        """Form that is stored with a fold: four digits, without workloads that have no warning."""
+    def rounded(self) -> Uncertainty:
+        """The form stored with a fold: four digits, only workloads with a warning."""
         return replace(
             self,
             near=tuple(_rounded(value) for value in self.near),
@@ -68,12 +68,12 @@ class Sureness:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """Share of intervals that contained the true value.
+    """Coverage of intervals over a set of predictions.
 
     Attributes:
-        num_predictions: how many graphs were predicted; one counts once for each seed.
-        targets: share of their labels within the intervals, 0 to 1.
-        iteration_time: the same of the iteration times.
+        num_predictions: number of predicted graphs, counted once per seed.
+        targets: fraction of their labels within the intervals, 0 to 1.
+        iteration_time: the same for the iteration times.
     """
 
     num_predictions: int
@@ -83,19 +83,18 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """Share of intervals that contained the true value, and the errors with and without warnings.
+    """Coverage of intervals, and errors with and without warnings.
 
     Attributes:
-        targets: share of all labels within their intervals, 0 to 1.
-        iteration_time: the same of the iteration times.
-        median_width_pct: median over workloads and targets of how far an interval reaches above
-            its prediction, percent.
-        num_warned: workloads with a warning.
-        smape_warned_pct: SMAPE over their targets; None if there are none.
-        smape_others_pct: SMAPE over the targets of all others; None if there are none.
-        by_target: share of the labels of each target within their intervals.
-        by_family: what was held of each model family; one that is missed by far hides in the shares
-            of all.
+        targets: fraction of all labels within their intervals, 0 to 1.
+        iteration_time: the same for the iteration times.
+        median_width_pct: median over workloads and targets of the upper end over the prediction,
+            percent.
+        num_warned: number of workloads with a warning.
+        smape_warned_pct: SMAPE over their targets; None without any.
+        smape_others_pct: SMAPE over the targets of all others; None without any.
+        by_target: coverage of each target.
+        by_family: coverage of each model family, since the total can hide a poorly covered family.
     """
 
     targets: float
@@ -108,7 +107,7 @@ class Coverage:
     by_family: dict[str, Held]
 
     def sentence(self) -> str:
-        """Sentences for people."""
+        """Sentences for users."""
         words = (
             f"its intervals hold {self.targets:.0%} of the targets and {self.iteration_time:.0%} "
             f"of the iteration times, and reach {self.median_width_pct:.0f} % above (median)"
@@ -123,7 +122,7 @@ class Coverage:
 
 
 def coverage_of(
-    folds: Sequence[tuple[Sureness, Mapping[str, Sequence[float]]]],
+    folds: Sequence[tuple[Uncertainty, Mapping[str, Sequence[float]]]],
     labels: Mapping[str, FloatArray],
     times_s: Mapping[str, float],
     families: Mapping[str, str],
@@ -138,17 +137,17 @@ def coverage_of(
     """
     held, widths, smapes, warned = [], [], [], []
     rows: list[str] = []
-    for sureness, predictions in folds:
+    for uncertainty, predictions in folds:
         names = list(predictions)
         predicted = np.array([predictions[name] for name in names], dtype=np.float64)
         true = np.array([labels[name] for name in names])
         numbers = np.column_stack([predicted, predicted_times_s(predicted)])
         wanted = np.column_stack([true, [times_s[name] for name in names]])
-        half = np.array([sureness.half_widths(name) for name in names])
+        half = np.array([uncertainty.half_widths(name) for name in names])
         held.append((wanted >= numbers / np.exp(half)) & (wanted <= numbers * np.exp(half)))
         widths.append(100 * np.expm1(half[:, :NUM_TARGETS]))
         smapes.append(100 * smape_shares(predicted, true))
-        warned += [bool(sureness.warnings.get(name)) for name in names]
+        warned += [bool(uncertainty.warnings.get(name)) for name in names]
         rows += [families[name] for name in names]
     inside, errors = np.concatenate(held), np.concatenate(smapes).mean(axis=1)
     flags = np.array(warned)

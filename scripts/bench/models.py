@@ -42,11 +42,11 @@ def main() -> None:
     iteration_seconds(profile, points)
     wall_s, cpu_s = time.perf_counter() - begin, time.process_time() - used
     print(f"{POINTS:,} points: {wall_s:.2f} s, of which {cpu_s:.2f} s of the processor")
-    scene = topology_of(setting)
-    zhang_pipeline(job, scene, calibration)
+    topology = topology_of(setting)
+    zhang_pipeline(job, topology, calibration)
     begin = time.perf_counter()
     for _ in range(20):
-        zhang_pipeline(job, scene, calibration)
+        zhang_pipeline(job, topology, calibration)
     print(f"one closed form of a graph: {50 * (time.perf_counter() - begin):.2f} ms")
 
 

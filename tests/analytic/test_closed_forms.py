@@ -36,7 +36,9 @@ def job() -> PreparedJob:
     return PreparedJob(read_graph(GRAPH))
 
 
-def scene(gbit: float = 10, workers: int = 2, servers: int = 1, device: str = "V100") -> Topology:
+def topology(
+    gbit: float = 10, workers: int = 2, servers: int = 1, device: str = "V100"
+) -> Topology:
     return topology_of(Setting.parse(f"{device}-P{servers}w{workers}/ho-{gbit:g}G"))
 
 
@@ -75,7 +77,7 @@ def test_ops_without_a_formula_are_told_with_their_share(job: PreparedJob) -> No
 
 def test_parts_sum_to_the_iteration(job: PreparedJob) -> None:
     for gbit in (1, 10, 100):
-        for form in forms(job, scene(gbit)):
+        for form in forms(job, topology(gbit)):
             assert set(form.parts_s) == set(PARTS)
             assert sum(form.parts_s.values()) == pytest.approx(form.iteration_time_s)
             assert min(form.parts_s.values()) >= -1e-12
@@ -83,22 +85,22 @@ def test_parts_sum_to_the_iteration(job: PreparedJob) -> None:
 
 def test_slower_networks_and_more_workers_take_longer_in_every_form(job: PreparedJob) -> None:
     for kind in range(3):
-        by_rate = [forms(job, scene(gbit))[kind].iteration_time_s for gbit in (1, 5, 25)]
-        by_count = [forms(job, scene(1, count))[kind].iteration_time_s for count in (1, 2, 4)]
+        by_rate = [forms(job, topology(gbit))[kind].iteration_time_s for gbit in (1, 5, 25)]
+        by_count = [forms(job, topology(1, count))[kind].iteration_time_s for count in (1, 2, 4)]
         assert by_rate == sorted(by_rate, reverse=True)
         assert by_count == sorted(by_count)
 
 
 def test_on_a_slow_network_all_forms_agree_and_computing_does_not_matter(job: PreparedJob) -> None:
     """Four transfers of all parameters at the rate that links reach."""
-    times = [form.iteration_time_s for form in forms(job, scene(0.1))]
+    times = [form.iteration_time_s for form in forms(job, topology(0.1))]
     assert max(times) / min(times) < 1.12
     bound = 4 * 8 * job.graph.received_bytes / 0.1e9
     assert times[0] == pytest.approx(bound, rel=0.01)
 
 
 def test_several_servers_help_the_repaired_model_and_the_pipeline(job: PreparedJob) -> None:
-    one, two = forms(job, scene(1, 4)), forms(job, scene(1, 4, 2))
+    one, two = forms(job, topology(1, 4)), forms(job, topology(1, 4, 2))
     assert one[0].iteration_time_s == two[0].iteration_time_s  # it knows one server
     for kind in (1, 2):
         assert 0.5 < two[kind].iteration_time_s / one[kind].iteration_time_s < 0.7
@@ -109,7 +111,7 @@ def test_without_variance_the_pipeline_is_the_simulator(
 ) -> None:
     """But for copies between host and device, of which the pipeline knows nothing."""
     monkeypatch.setattr(
-        "driple.simulate.run.copies_s_per_byte", lambda scene: (0.0,) * len(scene.workers)
+        "driple.simulate.run.copies_s_per_byte", lambda topology: (0.0,) * len(topology.workers)
     )
     calm, setting = replace(CALIBRATION, jitter=0.0), Setting.parse("V100-P1w2/ho-10G")
     wanted = simulate(job, setting, calm, num_steps=3).iteration_time_s
@@ -118,15 +120,15 @@ def test_without_variance_the_pipeline_is_the_simulator(
 
 
 def test_other_traffic_and_a_measured_run(job: PreparedJob) -> None:
-    calm = zhang_pipeline(job, scene(1), CALIBRATION).iteration_time_s
-    busy = zhang_pipeline(job, scene(1), CALIBRATION, background=0.5).iteration_time_s
+    calm = zhang_pipeline(job, topology(1), CALIBRATION).iteration_time_s
+    busy = zhang_pipeline(job, topology(1), CALIBRATION, background=0.5).iteration_time_s
     assert busy == pytest.approx(2 * calm, rel=0.02)
     with pytest.raises(ConfigError, match="utilisation"):
-        zhang_pipeline(job, scene(1), CALIBRATION, background=1.0)
-    matched = zhang_pipeline(job, scene(1), CALIBRATION, measured_s=2 * calm)
+        zhang_pipeline(job, topology(1), CALIBRATION, background=1.0)
+    matched = zhang_pipeline(job, topology(1), CALIBRATION, measured_s=2 * calm)
     assert matched.iteration_time_s == pytest.approx(2 * calm)
     with pytest.raises(ConfigError, match="--set measured"):
-        zhang_pipeline(job, scene(1), CALIBRATION, measured_s=0.01)
+        zhang_pipeline(job, topology(1), CALIBRATION, measured_s=0.01)
 
 
 def test_rings_are_refused(job: PreparedJob) -> None:
@@ -143,7 +145,7 @@ def test_rings_are_refused(job: PreparedJob) -> None:
 def test_errors_are_told_where_they_were_measured() -> None:
     shipped = shipped_closed_forms()
     for method in ("zeng", "zeng-repaired", "zhang"):
-        servers = shipped.error_of(scene(), method)
+        servers = shipped.error_of(topology(), method)
         assert servers is not None
         assert servers.rows >= 10
         cpu = shipped.error_of(topology_of(Setting.parse("CPU-P1w2")), method)
@@ -153,7 +155,7 @@ def test_errors_are_told_where_they_were_measured() -> None:
     assert np.isfinite(shipped.exchange.server_s_per_byte)
     # The goal on measured clusters over Ethernet.
     for method, most_pct in (("zhang", 5), ("zeng-repaired", 4)):
-        found = shipped.error_of(scene(), method)
+        found = shipped.error_of(topology(), method)
         assert found is not None
         assert found.mean_pct < most_pct
 

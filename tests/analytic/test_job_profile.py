@@ -89,7 +89,7 @@ def test_a_setting_of_one_server_gives_the_simulators_time(
 ) -> None:
     """The whole way: graph, device, machines and links of the setting; copies are not in it."""
     monkeypatch.setattr(
-        "driple.simulate.run.copies_s_per_byte", lambda scene: (0.0,) * len(scene.workers)
+        "driple.simulate.run.copies_s_per_byte", lambda topology: (0.0,) * len(topology.workers)
     )
     calibration = replace(shipped_calibration(), jitter=0.0)
     setting = Setting.parse("V100-P1w2/ho-PCIe")

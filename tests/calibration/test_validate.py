@@ -131,12 +131,12 @@ def test_a_role_passes_no_more_than_the_most_that_was_shown() -> None:
 
 def published(model: str, batch_size: int, setting: str, *, half: bool = False) -> PublishedRun:
     """A run on a setting, as a table would have it."""
-    scene = topology_of(Setting.parse(setting))
-    kind: Kind = "servers" if scene.server_machine else "ring"
+    topology = topology_of(Setting.parse(setting))
+    kind: Kind = "servers" if topology.server_machine else "ring"
     return replace(
-        a_run(model, batch_size, scene.devices, kind if len(scene.devices) > 1 else "single"),
-        link=scene.link,
-        num_servers=len(scene.server_machine),
+        a_run(model, batch_size, topology.devices, kind if len(topology.devices) > 1 else "single"),
+        link=topology.link,
+        num_servers=len(topology.server_machine),
         half=half,
     )
 

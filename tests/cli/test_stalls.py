@@ -1,4 +1,4 @@
-"""`driple stalls`, from the command line."""
+"""`driple profile`, from the command line."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`driple throughput` on TensorFlow's records of three real steps."""
+"""`driple trace import` and `driple sweep` on TensorFlow's records of three real steps."""
 
 import gzip
 import json

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.cli.transfer import _check_new, _checkpoint, _config, _note_known
+from driple.cli.transfer import _check_new, _checkpoint, _config, _note_leakage
 from driple.cluster.setting import Setting
 from driple.dataset import Dataset, read_dataset, write_dataset
 from driple.dataset.split import random_split
@@ -161,9 +161,9 @@ def test_a_source_without_a_record_is_told_of_by_the_seed(
     """If its data set is not there either; with the usual seed nothing is amiss."""
     checkpoint, file = _checkpoint("CPU-P1w2", None)
     lost = replace(checkpoint, trained_on=replace(checkpoint.trained_on, data_set="lost"))
-    assert _note_known(lost, file, ["a"], 0) is None
+    assert _note_leakage(lost, file, ["a"], 0) is None
     assert capsys.readouterr().err == ""
-    assert _note_known(lost, file, ["a"], 2) is None
+    assert _note_leakage(lost, file, ["a"], 2) is None
     assert "not on record; unless it was trained with --set split_seed=2" in capsys.readouterr().err
 
 

@@ -34,13 +34,13 @@ def test_new_names(
 ) -> None:
     """Several devices mean all-reduce; the full name parses to the same setting."""
     setting = Setting.parse(written)
-    scene = topology_of(setting)
+    topology = topology_of(setting)
     assert (setting.name, Setting.parse(setting.name)) == (name, setting)
     assert setting.scheme.name == "ddp"
-    assert (scene.num_machines, scene.devices_per_machine) == shape
+    assert (topology.num_machines, topology.devices_per_machine) == shape
     assert setting.num_workers == shape[0] * shape[1] == len(setting.cluster.devices)
-    assert (scene.within.name if scene.within and shape[1] > 1 else None) == within
-    assert (scene.between.name if scene.between else None) == between
+    assert (topology.within.name if topology.within and shape[1] > 1 else None) == within
+    assert (topology.between.name if topology.between else None) == between
 
 
 def test_declared_defaults_keep_their_meaning() -> None:
@@ -90,17 +90,17 @@ def test_a_cluster_file(tmp_path: Path) -> None:
         "network: 100G\nscheme: hierarchical\n"
     )
     setting = Setting.parse(str(file))
-    scene = topology_of(setting)
+    topology = topology_of(setting)
     assert (setting.name, setting.scheme.name) == (str(file), "hierarchical")
     assert Setting.parse(setting.name) == setting
-    assert scene.devices == ("V100-SXM2",) * 8 + ("3090",) * 2
-    assert scene.worker_machine == (0,) * 4 + (1,) * 4 + (2,) * 2
+    assert topology.devices == ("V100-SXM2",) * 8 + ("3090",) * 2
+    assert topology.worker_machine == (0,) * 4 + (1,) * 4 + (2,) * 2
     assert not setting.homogeneous
     assert [machine.link.name for machine in setting.cluster.machines if machine.link] == [
         "NVLink-V100", "NVLink-V100", "NVLink-GA102",
     ]  # fmt: skip
     assert setting.cluster.machines[0].host.memory_bytes == 768e9
-    assert scene.link == "100G"
+    assert topology.link == "100G"
     assert setting.cluster.link is not None
     assert setting.cluster.link.name == "NVLink-GA102"  # the slowest within a machine
 

@@ -8,13 +8,13 @@ from driple.errors import SettingError
 
 
 @pytest.mark.parametrize("name", KNOWN_SETTINGS)
-def test_every_known_setting_has_a_scene(name: str) -> None:
+def test_every_known_setting_has_a_topology(name: str) -> None:
     setting = Setting.parse(name)
-    scene = topology_of(setting)
-    assert len(scene.devices) == len(scene.worker_machine) == setting.num_workers
-    assert len(scene.server_machine) == setting.num_servers
-    assert scene.devices[0] == setting.device
-    assert (len(set(scene.devices)) == 1) == setting.homogeneous
+    topology = topology_of(setting)
+    assert len(topology.devices) == len(topology.worker_machine) == setting.num_workers
+    assert len(topology.server_machine) == setting.num_servers
+    assert topology.devices[0] == setting.device
+    assert (len(set(topology.devices)) == 1) == setting.homogeneous
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_every_known_setting_has_a_scene(name: str) -> None:
     ],
 )
 def test_number_of_machines(name: str, machines: int) -> None:
-    scene = topology_of(Setting.parse(name))
-    assert scene.num_machines == machines
-    assert set(scene.worker_machine) | set(scene.server_machine) == set(range(machines))
+    topology = topology_of(Setting.parse(name))
+    assert topology.num_machines == machines
+    assert set(topology.worker_machine) | set(topology.server_machine) == set(range(machines))
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_own_workers_are_told_apart_by_the_servers_beside_them(
 
 
 def test_ten_workers_on_five_machines_are_two_on_each() -> None:
-    scene = topology_of(Setting.parse("V100-P5w10/he-1G"))
-    assert scene.worker_machine == (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)
-    assert scene.server_machine == (0, 1, 2, 3, 4)
+    topology = topology_of(Setting.parse("V100-P5w10/he-1G"))
+    assert topology.worker_machine == (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)
+    assert topology.server_machine == (0, 1, 2, 3, 4)
 
 
 def test_unlike_workers_that_nobody_described_are_refused() -> None:
@@ -128,6 +128,6 @@ def test_infiniband_joins_machines_as_ethernet_does() -> None:
 @pytest.mark.parametrize("servers", [1, 2, 3, 4, 5, 8])
 def test_more_servers_of_workers_alike_do_not_move_to_the_workers_machines(servers: int) -> None:
     """Else two servers would be faster than three; Table 6 shares machines of unlike workers."""
-    scene = topology_of(Setting.parse(f"V100-P{servers}w2/ho-10G"))
-    assert scene.worker_machine == (0, 1)
-    assert scene.server_machine == tuple(range(2, 2 + servers))
+    topology = topology_of(Setting.parse(f"V100-P{servers}w2/ho-10G"))
+    assert topology.worker_machine == (0, 1)
+    assert topology.server_machine == tuple(range(2, 2 + servers))

@@ -26,9 +26,9 @@ def job_of(model: str, *, synchronous: bool = False) -> PreparedJob:
 
 
 def seconds_on(job: PreparedJob, setting: str, placement: Strategy = "greedy") -> float:
-    scene = topology_of(Setting.parse(setting))
+    topology = topology_of(Setting.parse(setting))
     return iteration_time_s(
-        scene, simulate_steps(job, scene, shipped_calibration(), placement=placement)
+        topology, simulate_steps(job, topology, shipped_calibration(), placement=placement)
     )
 
 
@@ -83,8 +83,8 @@ def test_a_job_does_not_depend_on_how_many_steps_are_simulated(model: str, setti
 def test_asynchronous_workers_use_the_whole_link_of_their_server() -> None:
     """Four VGG-16 on one server: what its link takes for their parameters, and no more."""
     job, calibration = job_of("vgg16"), shipped_calibration()
-    scene = topology_of(Setting.parse("V100-P1w4/ho-1G"))
-    link = calibration.link(scene.link)
-    rate = scene.link_bytes_per_s * link.effective_share(4)
+    topology = topology_of(Setting.parse("V100-P1w4/ho-1G"))
+    link = calibration.link(topology.link)
+    rate = topology.link_bytes_per_s * link.effective_share(4)
     least_s = 4 * job.graph.received_bytes / rate
     assert least_s <= seconds_on(job, "V100-P1w4/ho-1G") <= 1.02 * least_s

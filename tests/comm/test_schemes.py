@@ -82,17 +82,17 @@ def test_a_slower_network_never_makes_a_step_shorter(job: PreparedJob, scheme: s
 def test_a_slower_link_within_machines_never_makes_a_step_shorter(
     job: PreparedJob, scheme: str
 ) -> None:
-    scene = topology_of(Setting.parse("2x4xV100/PCIe+400G").with_scheme(scheme))
-    assert scene.within is not None
+    topology = topology_of(Setting.parse("2x4xV100/PCIe+400G").with_scheme(scheme))
+    assert topology.within is not None
     times = []
     for factor in (1.0, 0.3, 0.01):
-        slower = replace(scene.within, bytes_per_s=factor * scene.within.bytes_per_s)
+        slower = replace(topology.within, bytes_per_s=factor * topology.within.bytes_per_s)
         found = simulate(
             job,
             Setting.parse("2x4xV100/PCIe+400G"),
             STILL,
             num_steps=3,
-            scene=replace(scene, within=slower),
+            topology=replace(topology, within=slower),
         )
         times.append(found.iteration_time_s)
     assert times == sorted(times)

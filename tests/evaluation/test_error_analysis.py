@@ -10,7 +10,7 @@ import pytest
 
 from driple.dataset import Dataset
 from driple.errors import ConfigError
-from driple.evaluation.benchmark import ALL, ArenaConfig, ArenaResult, Fold
+from driple.evaluation.benchmark import ALL, BenchmarkConfig, BenchmarkResult, Fold
 from driple.evaluation.error_analysis import break_down
 from driple.trace.provenance import Provenance, Repeatability
 from driple.trace.targets import TARGET_NAMES
@@ -25,7 +25,7 @@ REPEATS = Repeatability(
 )
 
 
-def result_of(factors: dict[str, list[float]], about: Provenance | None = None) -> ArenaResult:
+def result_of(factors: dict[str, list[float]], about: Provenance | None = None) -> BenchmarkResult:
     """Every workload predicted as its label times a factor, one for each seed."""
     data: Dataset = replace(DATASET, about=about or Provenance(repeatability=REPEATS))
     labels = {item.workload: item.targets.flat for item in data.examples}
@@ -57,8 +57,8 @@ def result_of(factors: dict[str, list[float]], about: Provenance | None = None) 
                 predictions={name: row.tolist() for name, row in rows.items()},
             )
         )
-    return ArenaResult(
-        config=ArenaConfig(methods=("made up",), seeds=tuple(range(len(folds)))),
+    return BenchmarkResult(
+        config=BenchmarkConfig(methods=("made up",), seeds=tuple(range(len(folds)))),
         dataset=data,
         fingerprint="",
         folds=tuple(folds),

@@ -22,12 +22,12 @@ from driple.evaluation.benchmark import (
     SMAPE,
     TIME,
     TRAINING,
-    ArenaConfig,
-    ArenaResult,
+    BenchmarkConfig,
+    BenchmarkResult,
     Fold,
     TableRow,
 )
-from driple.evaluation.evaluate import ArenaProgress, run_arena
+from driple.evaluation.evaluate import BenchmarkProgress, run_benchmark
 from driple.evaluation.foldfiles import read_fold, write_fold
 from driple.features import grouping_cache as groupings
 from driple.graph.opgraph import OpGraph
@@ -43,11 +43,11 @@ BASELINES = ("mean", "knn", "trees", "forest", "simulator")
 SIMULATED = StoredLabels(
     DATASET.setting, {item.workload: item.targets.flat for item in DATASET.examples}
 )
-CONFIG = ArenaConfig(methods=("mean", "small"), seeds=(0, 1), threads=1)
+CONFIG = BenchmarkConfig(methods=("mean", "small"), seeds=(0, 1), threads=1)
 
 
-def arena(folder: Path, config: ArenaConfig = CONFIG, **options: object) -> ArenaResult:
-    return run_arena(DATASET, config, folder, presets=SMALL, **options)  # type: ignore[arg-type]
+def arena(folder: Path, config: BenchmarkConfig = CONFIG, **options: object) -> BenchmarkResult:
+    return run_benchmark(DATASET, config, folder, presets=SMALL, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(result: ArenaResult) -> dict[str, Any]:
+def said(result: BenchmarkResult) -> dict[str, Any]:
     """The JSON without training times: a mean is fitted anew each time, and takes as long."""
     found: dict[str, Any] = json.loads(
         json.dumps(result.to_json_dict()),
@@ -101,18 +101,18 @@ def test_another_dataset_or_configuration_is_another_fold(
     monkeypatch.setattr(evaluate, "train", no_training)
     changed = merge_examples(DATASET, [replace(DATASET.examples[0], iteration_time_s=3.0)])
     with pytest.raises(AssertionError):
-        run_arena(changed, CONFIG, work, presets=SMALL)
+        run_benchmark(changed, CONFIG, work, presets=SMALL)
     with pytest.raises(AssertionError):
         arena(work, replace(CONFIG, max_epochs=2))
     with pytest.raises(AssertionError):
-        run_arena(DATASET, CONFIG, work, presets={"small": small_preset(max_epochs=3, seed=9)})
+        run_benchmark(DATASET, CONFIG, work, presets={"small": small_preset(max_epochs=3, seed=9)})
 
 
 def test_the_order_of_rows_does_not_count(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same data set in another order finds its folds."""
     monkeypatch.setattr(evaluate, "train", no_training)
     turned = replace(DATASET, examples=DATASET.examples[::-1])
-    found = run_arena(turned, CONFIG, work, presets=SMALL)
+    found = run_benchmark(turned, CONFIG, work, presets=SMALL)
     assert said(found) == said(arena(work))
 
 
@@ -124,7 +124,7 @@ def test_a_fold_that_was_killed_goes_on(tmp_path: Path) -> None:
 
     epochs: list[int] = []
 
-    def watch(progress: ArenaProgress) -> None:
+    def watch(progress: BenchmarkProgress) -> None:
         training = progress.training
         if training is not None and training.stage == "epochs":
             epochs.append(training.done)
@@ -177,11 +177,11 @@ def named(file: Path) -> str:
 
 def test_family_folds_hold_out_each_family(tmp_path: Path) -> None:
     """One fold per family, tested on all of it."""
-    result = arena(tmp_path, ArenaConfig(split="family", methods=("mean",)))
+    result = arena(tmp_path, BenchmarkConfig(split="family", methods=("mean",)))
     assert [fold.name for fold in result.folds] == ["branch, seed 0", "chain, seed 0"]
     assert [fold.family for fold in result.folds] == ["branch", "chain"]
     assert [fold.scores.num_workloads for fold in result.folds] == [6, 6]
-    two = arena(tmp_path, ArenaConfig(split="family", methods=("mean",), seeds=(0, 1)))
+    two = arena(tmp_path, BenchmarkConfig(split="family", methods=("mean",), seeds=(0, 1)))
     assert [(fold.seed, fold.family) for fold in two.folds][2:] == [(1, "branch"), (1, "chain")]
 
 
@@ -189,7 +189,7 @@ def test_a_trained_inspector_beats_the_mean(tmp_path: Path) -> None:
     """On labels that follow from the graphs, learning helps."""
     presets = {"small": overfit_preset()}
     config = replace(CONFIG, seeds=(0,))
-    result = run_arena(synthetic_dataset(30), config, tmp_path, presets=presets)
+    result = run_benchmark(synthetic_dataset(30), config, tmp_path, presets=presets)
     assert result.summary("small").mean_nrmse < 0.5 * result.summary("mean").mean_nrmse
 
 
@@ -234,7 +234,7 @@ def test_the_median_of_iteration_times_by_hand(work: Path) -> None:
 
 def test_the_best_is_the_smallest(work: Path) -> None:
     """Row by row; training time has no best, nor has a method that is alone."""
-    result = run_arena(DATASET, replace(CONFIG, methods=BASELINES), work, simulated=SIMULATED)
+    result = run_benchmark(DATASET, replace(CONFIG, methods=BASELINES), work, simulated=SIMULATED)
     best = set()
     for row in result.rows():
         means = {method: spread.mean for method, spread in row.values.items()}
@@ -245,13 +245,13 @@ def test_the_best_is_the_smallest(work: Path) -> None:
             assert means[row.best] == min(means.values())
             best.add(row.best)
     assert best == {"simulator"}  # whose labels are those of the data set here
-    alone = run_arena(DATASET, replace(CONFIG, methods=("mean",)), work)
+    alone = run_benchmark(DATASET, replace(CONFIG, methods=("mean",)), work)
     assert {row.best for row in alone.rows()} == {None}
 
 
 def test_methods_are_compared_on_the_seeds_that_all_have(work: Path) -> None:
     """A seed that only one method has is in its own mean, and does not make it the best."""
-    full = run_arena(DATASET, replace(CONFIG, methods=("mean", "trees"), seeds=(0, 1, 2)), work)
+    full = run_benchmark(DATASET, replace(CONFIG, methods=("mean", "trees"), seeds=(0, 1, 2)), work)
     errors = {seed.seed: seed.scores.mean_smape_pct for seed in full.by_seed("mean")}
     left = {fold.seed: fold for fold in full.folds_of("mean")}
     hard = max(errors, key=lambda seed: errors[seed])
@@ -297,7 +297,7 @@ def test_no_baseline_sees_a_test_label(work: Path, tmp_path: Path) -> None:
         folder = work if changed is None else tmp_path / changed
         return [
             fold.predictions
-            for fold in run_arena(merge_examples(DATASET, new), config, folder).folds
+            for fold in run_benchmark(merge_examples(DATASET, new), config, folder).folds
         ]
 
     before = predictions(None)
@@ -310,28 +310,28 @@ def test_no_baseline_sees_a_test_label(work: Path, tmp_path: Path) -> None:
 def test_instant_methods_leave_no_files_and_the_others_are_read(tmp_path: Path) -> None:
     """Trees are stored under all that decides them: another summary is another fold."""
     config = replace(CONFIG, methods=BASELINES, seeds=(0,))
-    first = run_arena(DATASET, config, tmp_path, simulated=SIMULATED)
+    first = run_benchmark(DATASET, config, tmp_path, simulated=SIMULATED)
     files = sorted(file.name.split("-")[0] for file in (tmp_path / "folds").iterdir())
     assert files == ["forest", "trees"]
-    again = run_arena(DATASET, config, tmp_path, simulated=SIMULATED, stored_only=True)
+    again = run_benchmark(DATASET, config, tmp_path, simulated=SIMULATED, stored_only=True)
     assert [fold.predictions for fold in again.folds] == [fold.predictions for fold in first.folds]
     one = DATASET.examples[0]
     assert isinstance(one.graph, OpGraph)
     remote = (replace(one.graph.remote[0], num_nodes=99),)
     other = merge_examples(DATASET, [replace(one, graph=replace(one.graph, remote=remote))])
-    found = run_arena(other, config, tmp_path, simulated=SIMULATED, stored_only=True)
+    found = run_benchmark(other, config, tmp_path, simulated=SIMULATED, stored_only=True)
     assert set(found.methods) == {"mean", "knn", "simulator"}
 
 
 def test_only_whole_seeds_are_read(tmp_path: Path) -> None:
     """With `stored_only` nothing is made, and a seed that lacks a family does not count."""
-    config = ArenaConfig(split="family", methods=("mean", "forest"), seeds=(0, 1))
-    run_arena(DATASET, config, tmp_path)
-    assert run_arena(DATASET, config, tmp_path, stored_only=True).methods == ("mean", "forest")
+    config = BenchmarkConfig(split="family", methods=("mean", "forest"), seeds=(0, 1))
+    run_benchmark(DATASET, config, tmp_path)
+    assert run_benchmark(DATASET, config, tmp_path, stored_only=True).methods == ("mean", "forest")
     files = list((tmp_path / "folds").iterdir())
     assert len(files) == 4
     files[0].unlink()
-    found = run_arena(DATASET, config, tmp_path, stored_only=True)
+    found = run_benchmark(DATASET, config, tmp_path, stored_only=True)
     assert [len(found.by_seed(method)) for method in found.methods] == [2, 1]
     assert len(list((tmp_path / "folds").iterdir())) == 3
 
@@ -365,16 +365,16 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--against: 'best' is none of all, mean, knn"):
         arena(tmp_path, replace(CONFIG, methods=("best",)))
     with pytest.raises(ConfigError, match="--split must be one of random, family"):
-        ArenaConfig(methods=("mean",), split="half")  # type: ignore[arg-type]
+        BenchmarkConfig(methods=("mean",), split="half")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="--set seeds needs"):
-        ArenaConfig(methods=("mean",), seeds=())
+        BenchmarkConfig(methods=("mean",), seeds=())
     with pytest.raises(ConfigError, match="--against needs"):
-        ArenaConfig(methods=("mean", "mean"))
+        BenchmarkConfig(methods=("mean", "mean"))
 
 
 def test_progress_names_the_fold(work: Path) -> None:
     """Each fold is announced, and the end."""
-    seen: list[ArenaProgress] = []
+    seen: list[BenchmarkProgress] = []
     arena(work, progress=seen.append)
     assert [(p.method, p.fold, p.folds_done) for p in seen] == [
         ("mean", "seed 0", 0),

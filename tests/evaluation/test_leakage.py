@@ -11,7 +11,7 @@ import pytest
 
 from driple.dataset import write_dataset
 from driple.dataset.split import random_split
-from driple.evaluation.leakage import Known, known_tests
+from driple.evaluation.leakage import Leakage, learned_tests
 from driple.inspector.checkpoint import Checkpoint, load_checkpoint
 from driple.inspector.trained_on import Source, TrainedOn
 from tests.dataset.examples import synthetic_dataset
@@ -46,11 +46,11 @@ def test_the_folder_of_its_run_tells_what_it_learned(tmp_path: Path) -> None:
     run = {"data_set": {"fingerprint": "f"}, "split": {"train": sorted(train)}}
     (tmp_path / "config.json").write_text(json.dumps({"run": run}))
     file = tmp_path / "checkpoint.safetensors"
-    known = known_tests(source(), file, tested, [])
-    assert known == Known(tested=6, learned=len(train & tested), recorded=True)
-    assert known_tests(source(), file, parts(3)[1], []) == replace(known, learned=0)
+    leakage = learned_tests(source(), file, tested, [])
+    assert leakage == Leakage(tested=6, learned=len(train & tested), recorded=True)
+    assert learned_tests(source(), file, parts(3)[1], []) == replace(leakage, learned=0)
     for other in ({"fingerprint": "g"}, {"num_train": 10}):
-        assert known_tests(source(**other), file, tested, []) is None
+        assert learned_tests(source(**other), file, tested, []) is None
 
 
 def test_without_a_record_the_split_is_taken_for_that_of_seed_0(roots: list[Path]) -> None:
@@ -58,12 +58,14 @@ def test_without_a_record_the_split_is_taken_for_that_of_seed_0(roots: list[Path
     file, (train, own_tests), tested = Path("x.safetensors"), parts(0), parts(1)[1]
     learned = len(train & tested)
     assert learned > 0
-    known = known_tests(source(), file, tested, roots)
-    assert known == Known(tested=6, learned=learned, recorded=False)
-    assert known_tests(source(), file, own_tests, roots) == replace(known, learned=0)
-    assert known_tests(source(num_train=20), file, own_tests, roots) == replace(known, learned=6)
-    assert known_tests(source(num_workloads=31), file, tested, roots) is None
-    assert known_tests(source(data_set="lost"), file, tested, roots) is None
+    leakage = learned_tests(source(), file, tested, roots)
+    assert leakage == Leakage(tested=6, learned=learned, recorded=False)
+    assert learned_tests(source(), file, own_tests, roots) == replace(leakage, learned=0)
+    assert learned_tests(source(num_train=20), file, own_tests, roots) == replace(
+        leakage, learned=6
+    )
+    assert learned_tests(source(num_workloads=31), file, tested, roots) is None
+    assert learned_tests(source(data_set="lost"), file, tested, roots) is None
 
 
 def test_an_inspector_knows_what_it_was_transferred_from_knew(
@@ -74,5 +76,5 @@ def test_an_inspector_knows_what_it_was_transferred_from_knew(
     (tmp_path / "config.json").write_text(json.dumps({"run": run}))
     origin = Source(data_set="old", num_workloads=30)
     carried = source(data_set="new", num_train=1, transferred_from=origin)
-    known = known_tests(carried, tmp_path / "c.safetensors", {"mine", *parts(1)[1]}, roots)
-    assert known == Known(tested=7, learned=1 + len(parts(0)[0] & parts(1)[1]), recorded=False)
+    leakage = learned_tests(carried, tmp_path / "c.safetensors", {"mine", *parts(1)[1]}, roots)
+    assert leakage == Leakage(tested=7, learned=1 + len(parts(0)[0] & parts(1)[1]), recorded=False)

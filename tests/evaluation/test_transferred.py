@@ -13,8 +13,8 @@ from driple.dataset.example import Dataset
 from driple.dataset.lookup import read_labels
 from driple.dataset.split import random_split
 from driple.evaluation import transferred as moved
-from driple.evaluation.benchmark import ArenaConfig, ArenaResult, SplitKind
-from driple.evaluation.evaluate import run_arena
+from driple.evaluation.benchmark import BenchmarkConfig, BenchmarkResult, SplitKind
+from driple.evaluation.evaluate import run_benchmark
 from driple.inspector.checkpoint import load_checkpoint
 from driple.training.runfiles import CHECKPOINT_FILE
 from tests.dataset.examples import of_setting, synthetic_dataset
@@ -33,9 +33,9 @@ TARGET = of_setting(SOURCE, "CPU-P2w2/ho-200M")
 FAMILY_OF = {item.workload: item.family for item in SOURCE.examples}
 
 
-def arena(folder: Path, split: SplitKind = "family", source: Dataset = SOURCE) -> ArenaResult:
-    config = ArenaConfig(methods=("transferred",), split=split, max_epochs=2, threads=1)
-    return run_arena(TARGET, config, folder, source=source)
+def arena(folder: Path, split: SplitKind = "family", source: Dataset = SOURCE) -> BenchmarkResult:
+    config = BenchmarkConfig(methods=("transferred",), split=split, max_epochs=2, threads=1)
+    return run_benchmark(TARGET, config, folder, source=source)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def no_training(*_: object, **__: object) -> None:
     raise AssertionError("something was trained again")
 
 
-def told(result: ArenaResult) -> list[dict[str, list[float]]]:
+def told(result: BenchmarkResult) -> list[dict[str, list[float]]]:
     """Predictions of each fold."""
     return [dict(fold.predictions) for fold in result.folds]
 

@@ -44,8 +44,8 @@ def without(device: Device, *names: str) -> Device:
 )
 def test_links_are_those_of_the_device(name: str, link: str) -> None:
     """Generation, lanes and peers are fields of its row; all are within one machine."""
-    scene = topology_of(Setting.parse(name))
-    assert (scene.link, scene.num_machines) == (link, 1)
+    topology = topology_of(Setting.parse(name))
+    assert (topology.link, topology.num_machines) == (link, 1)
 
 
 def test_efa_joins_machines() -> None:

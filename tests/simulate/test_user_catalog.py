@@ -74,12 +74,12 @@ def test_one_row_adds_a_device_to_simulations(job: PreparedJob, row: Path, name:
 
 def test_one_row_adds_a_device_to_closed_forms(job: PreparedJob, row: Path) -> None:
     setting = parse_setting("Z9-P1w2/ho-10G", [row])
-    scene, calibration = topology_of(setting), shipped_calibration(setting)
+    topology, calibration = topology_of(setting), shipped_calibration(setting)
     exchange = shipped_closed_forms().exchange
     forms = [
-        zeng_published(job, scene),
-        zeng_repaired(job, scene, calibration, exchange),
-        zhang_pipeline(job, scene, calibration),
+        zeng_published(job, topology),
+        zeng_repaired(job, topology, calibration, exchange),
+        zhang_pipeline(job, topology, calibration),
     ]
     assert all(form.iteration_time_s > 0 for form in forms)
 

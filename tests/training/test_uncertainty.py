@@ -9,10 +9,10 @@ import pytest
 
 from driple.codec import from_json, to_dict
 from driple.trace.targets import TARGET_NAMES
-from driple.training.uncertainty import Held, Sureness, coverage_of
+from driple.training.uncertainty import Held, Uncertainty, coverage_of
 
 PREDICTED = np.full(12, 2.0)
-SURE = Sureness(
+SURE = Uncertainty(
     level=0.9,
     near=(0.1,) * 13,
     far=(1.0,) * 13,
@@ -80,7 +80,7 @@ def test_warned_and_far_workloads_have_wide_intervals(
 
 def test_it_is_stored_and_read() -> None:
     """As JSON has it."""
-    again = from_json(Sureness, to_dict(SURE.rounded()), where="fold")
+    again = from_json(Uncertainty, to_dict(SURE.rounded()), where="fold")
     assert again == SURE.rounded()
     for name in SURE.distances:
         assert again.half_widths(name) == pytest.approx(SURE.half_widths(name), rel=1e-3)

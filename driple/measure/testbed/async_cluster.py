@@ -24,7 +24,7 @@ from driple.errors import MeasureError
 from driple.jobs.workload import Workload
 from driple.measure.counters.machine import busy_time
 from driple.measure.testbed.cluster import LocalCluster, RunPlan
-from driple.measure.testbed.filler_load import Ballast
+from driple.measure.testbed.filler_load import FillerLoad
 from driple.measure.testbed.messages import RoleJob, TurnOrder, to_line
 from driple.measure.testbed.network import ClusterNetwork, Port
 from driple.measure.testbed.processes import ANSWER_S
@@ -117,14 +117,14 @@ class TurnCluster(LocalCluster):
         num_servers: int,
         num_workers: int,
         *,
-        ballast: Ballast | None = None,
+        filler: FillerLoad | None = None,
         port: Port = FAIR_PORT,
     ) -> None:
         setting = Setting.parse(f"CPU-P{num_servers}w{num_workers}/ho-1G")
         super().__init__(setting, RunPlan(warmup=2))
         self.network = ClusterNetwork(self.network.roles, 1e9, port=port)
         self._all = self.servers, self.workers
-        self._ballast = ballast
+        self._filler = filler
 
     def open(self, job: TurnJob) -> None:
         """Make every role build its graph, and set quotas and rates.
@@ -263,7 +263,7 @@ class TurnCluster(LocalCluster):
                 for name in names}  # fmt: skip
 
     def _ballast_s(self) -> float:
-        return self._ballast.used_s() if self._ballast else 0.0
+        return self._filler.used_s() if self._filler else 0.0
 
     def _each_used_s(self) -> dict[str, float]:
         return {name: self._roles[name].used_s() for name in self.servers + self.workers}

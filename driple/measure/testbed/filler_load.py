@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Ballast", "speed_beside_ballast"]
+__all__ = ["FillerLoad", "speed_beside_filler"]
 
 _LOAD = """
 import os
@@ -28,7 +28,7 @@ while os.getppid() == %d:
 _PROBE_S = 1.0
 
 
-class Ballast:
+class FillerLoad:
     """An idle-priority process on every core; a context manager.
 
     Args:
@@ -39,7 +39,7 @@ class Ballast:
         self._cores = cores if cores is not None else set(range(os.cpu_count() or 1))
         self._processes: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self) -> Ballast:
+    def __enter__(self) -> FillerLoad:
         """Start the processes."""
         alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         for core in sorted(self._cores):
@@ -71,7 +71,7 @@ class Ballast:
         return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def speed_beside_ballast() -> float:
+def speed_beside_filler() -> float:
     """Speed of a core while the other cores are busy, over its speed alone."""
     import numpy as np
 
@@ -90,7 +90,7 @@ def speed_beside_ballast() -> float:
     try:
         os.sched_setaffinity(0, {first})
         alone = products_per_s()
-        with Ballast(before - {first}):
+        with FillerLoad(before - {first}):
             beside = products_per_s()
     finally:
         os.sched_setaffinity(0, before)

@@ -22,9 +22,16 @@ from driple.dataset.example import Dataset
 from driple.dataset.lookup import read_labels
 from driple.dataset.store import read_datasets
 from driple.errors import DripleError
-from driple.evaluation.benchmark import ALL, SMAPE, TIME, ArenaConfig, ArenaResult, SplitKind
+from driple.evaluation.benchmark import (
+    ALL,
+    SMAPE,
+    TIME,
+    BenchmarkConfig,
+    BenchmarkResult,
+    SplitKind,
+)
 from driple.evaluation.error_analysis import break_down
-from driple.evaluation.evaluate import run_arena
+from driple.evaluation.evaluate import run_benchmark
 from driple.evaluation.methods import TRANSFERRED, choose_methods
 from driple.evaluation.summary import Summaries
 from driple.files import atomic_write
@@ -47,7 +54,7 @@ SPLITS: tuple[SplitKind, ...] = get_args(SplitKind)
 # Simulated settings that are compared beside the measured ones.
 SIMULATED = (FIRST_SIMULATED, "2080Ti-P1w2/ho-PCIe", "V100-P5w10/he-1G")
 Rows = list[dict[str, object]]
-Results = Mapping[SplitKind, ArenaResult]
+Results = Mapping[SplitKind, BenchmarkResult]
 
 
 def presets_of(split: SplitKind, *, measured: bool) -> Mapping[str, Preset]:
@@ -68,14 +75,14 @@ def arenas(
     labels = read_labels(folder) if folder.exists() else None
     chosen = choose_methods(dataset, simulated=labels, source=source)
     wanted = tuple(name for name in options.run.split(",") if name in chosen.methods)
-    found: dict[SplitKind, ArenaResult] = {}
+    found: dict[SplitKind, BenchmarkResult] = {}
     for split in SPLITS:
         for methods, stored_only in ((wanted, False), (chosen.methods, True)):
             if not methods or (not stored_only and split not in options.splits.split(",")):
                 continue
-            found[split] = run_arena(
+            found[split] = run_benchmark(
                 dataset,
-                ArenaConfig(
+                BenchmarkConfig(
                     methods=methods,
                     split=split,
                     seeds=tuple(range(options.seeds)),
@@ -222,7 +229,7 @@ def ratio_rows(setting: str, results: Results, about: Provenance) -> Rows:
 
 
 def spread_of(
-    result: ArenaResult, name: tuple[str, str], method: str, seeds: Iterable[int] = ()
+    result: BenchmarkResult, name: tuple[str, str], method: str, seeds: Iterable[int] = ()
 ) -> float | None:
     """Mean of one error over these seeds, or over all of the method; None without folds."""
     for row in result.rows():
@@ -233,7 +240,7 @@ def spread_of(
     return None
 
 
-def ratio(result: ArenaResult, method: str, other: str) -> float | None:
+def ratio(result: BenchmarkResult, method: str, other: str) -> float | None:
     """SMAPE of a method over that of another; None where they share no seed."""
     seeds = result.common_seeds((method, other))
     pair = [spread_of(result, (SMAPE, ALL), name, seeds) for name in (method, other)]

@@ -99,7 +99,7 @@ def without_model(runs: Sequence[ZengRun]) -> dict[str, Halves]:
 def published_clusters(
     runs: Iterable[ZengRun], store: GraphStore, calibration: Calibration, exchange: Exchange
 ) -> list[tuple[ZengRun, list[ClosedForm]]]:
-    """The closed forms of `driple model` on measured GPU clusters whose graphs are shipped."""
+    """The closed forms on measured GPU clusters whose graphs are shipped."""
     found, jobs = [], {}
     for run in runs:
         name = f"{run.model}/imagenet/b{run.batch_size}/sgd/async/nchw"
@@ -108,7 +108,7 @@ def published_clusters(
         if name not in jobs:
             jobs[name] = PreparedJob(store.graph(name))
         count = len(run.workers)
-        scene = Topology(
+        topology = Topology(
             workers=tuple(device_named(name) for name in run.workers),
             worker_machine=tuple(range(count)),
             server_machine=(count,),
@@ -116,9 +116,9 @@ def published_clusters(
             scheme=PS,
         )
         forms = [
-            zeng_published(jobs[name], scene, fma=False),
-            zeng_repaired(jobs[name], scene, calibration, exchange),
-            zhang_pipeline(jobs[name], scene, calibration),
+            zeng_published(jobs[name], topology, fma=False),
+            zeng_repaired(jobs[name], topology, calibration, exchange),
+            zhang_pipeline(jobs[name], topology, calibration),
         ]
         found.append((run, forms))
     return found
@@ -247,13 +247,13 @@ def on_measured(
     found = []
     for setting, labels in examples.items():
         progress(f"closed forms on {setting}")
-        scene = topology_of(Setting.parse(setting))
+        topology = topology_of(Setting.parse(setting))
         times = np.array([labels[name].iteration_time_s for name in names])
         forms = [
             (
-                zeng_published(jobs[name], scene),
-                zeng_repaired(jobs[name], scene, calibration, exchange),
-                zhang_pipeline(jobs[name], scene, calibration),
+                zeng_published(jobs[name], topology),
+                zeng_repaired(jobs[name], topology, calibration, exchange),
+                zhang_pipeline(jobs[name], topology, calibration),
             )
             for name in names
         ]
@@ -287,9 +287,9 @@ def on_measured(
 
 def _point(job: PreparedJob, setting: str, calibration: Calibration) -> tuple[Points, JobProfile]:
     """Point and profile of a job on a setting."""
-    scene = topology_of(Setting.parse(setting))
-    profile = profile_of(job, slowest_device(job, scene, calibration))
-    return points_of(job, scene, calibration), profile
+    topology = topology_of(Setting.parse(setting))
+    profile = profile_of(job, slowest_device(job, topology, calibration))
+    return points_of(job, topology, calibration), profile
 
 
 def summary(errors: FloatArray) -> dict[str, float]:

@@ -1,11 +1,11 @@
-"""Page from results.jsonl."""
+"""Page and graphs.csv from results.jsonl."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from scripts.studies.kit.page import Parts
-from scripts.studies.kit.tables import markdown
+from scripts.studies.kit.tables import markdown, write_rows
 from scripts.studies.public_graphs.run import CHOSEN, HELD_OUT, RESULTS, Row, read_rows
 
 HEADS = (
@@ -15,13 +15,24 @@ HEADS = (
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Count of graphs with three right numbers, and a line for each."""
-    right = sum(row.is_right() for row in rows)
-    return [
-        f"All three numbers are within 10 % for {right} of {len(rows)} graphs.",
-        "",
-        *markdown(HEADS, [_cells(row) for row in rows]),
+    """Count of graphs with three right numbers, and a line for each of the others."""
+    wrong = [row for row in rows if not row.is_right()]
+    lines = [
+        f"All three numbers are within 10 % for {len(rows) - len(wrong)} of {len(rows)} graphs."
     ]
+    if wrong:
+        lines += ["The others:", "", *markdown(HEADS, [_cells(row) for row in wrong])]
+    return lines
+
+
+def data_row(row: Row) -> dict[str, str]:
+    """All cells of a graph, for graphs.csv."""
+    return {"group": row.group, **dict(zip(HEADS, _cells(row), strict=True))}
+
+
+def pictures() -> None:
+    """Write every graph to graphs.csv."""
+    write_rows(RESULTS.parent / "graphs.csv", [data_row(r) for r in read_rows(RESULTS).values()])
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from driple.dataset.example import Dataset
 from driple.dataset.split import Split, family_splits
 from driple.errors import ConfigError
 from driple.evaluation.baselines import BASELINES, limited_threads
-from driple.evaluation.benchmark import ArenaConfig
-from driple.evaluation.evaluate import run_arena
+from driple.evaluation.benchmark import BenchmarkConfig
+from driple.evaluation.evaluate import run_benchmark
 from driple.evaluation.summary import Summaries
 from driple.files import atomic_write
 from driple.training.metrics import score, time_errors_pct
@@ -95,8 +95,8 @@ class Bench:
     def folds(self) -> Iterable[Row]:
         """The arena's folds, which exist."""
         for target in self.targets:
-            config = ArenaConfig(methods=tuple(STORED), split="family", seeds=(SEED,))
-            found = run_arena(
+            config = BenchmarkConfig(methods=tuple(STORED), split="family", seeds=(SEED,))
+            found = run_benchmark(
                 self.datasets[target],
                 config,
                 self.stored,

@@ -65,7 +65,8 @@ def micro_picture(found: Mapping[Run, StallProfile]) -> Figure:
     names = []
     figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.3 * len(shown)), sharey=True)
     for row, (model, profile) in enumerate(shown):
-        sizes = (profile.gradients or {})["nbytes"]
+        gradients = profile.gradients
+        sizes = [] if gradients is None else gradients.nbytes
         names.append(f"{model}: {len(sizes)} gradients, {sum(sizes) / 1e6:.0f} MB")
         colour = next(c for family, c in FAMILY_COLOURS.items() if model.startswith(family))
         for axis, name in zip(axes, ("interconnect", "network"), strict=True):

@@ -15,7 +15,7 @@ drifts. Workers begin at random moments within a step.
 That the machine is no bottleneck is checked in each run: shares sum up to less than its cores; in
 windows of 0.25 s something of it was idle; other programs and the hypervisor took little. A run
 that fails the check is repeated twice at most, then kept as refused and left out of the report.
-A ballast of idle priority fills what is left at all times: cores that share a unit then are equally
+A filler of idle priority fills what is left at all times: cores that share a unit then are equally
 slow with few workers and with many, and a hypervisor has no sleeping core to give away.
 """
 
@@ -44,7 +44,7 @@ from driple.errors import DripleError
 from driple.jobs.workload import Workload
 from driple.measure.counters.machine import host_facts, wait_until_quiet
 from driple.measure.testbed.async_cluster import Turn, TurnCluster, TurnJob
-from driple.measure.testbed.filler_load import Ballast, speed_beside_ballast
+from driple.measure.testbed.filler_load import FillerLoad, speed_beside_filler
 from driple.measure.testbed.link_benchmark import measure_platform
 from driple.measure.testbed.profile import read_steps
 from driple.units import parse_rate
@@ -274,17 +274,17 @@ def measure(options: argparse.Namespace) -> None:
         return
     if not options.anyway:
         wait_until_quiet(MOST_OTHER, 600)
-    speed = speed_beside_ballast()
+    speed = speed_beside_filler()
     facts = {"speed_beside_busy": speed, "seconds": options.seconds, "traced": options.traced}
     _append(options.work, {"kind": "host", **to_dict(host_facts()), **facts})
     give_up = time.monotonic() + 3600 * options.hours
-    ballast = Ballast(set() if options.anyway else None)
+    filler = FillerLoad(set() if options.anyway else None)
     most_servers = max(case.servers for case, _ in todo)
     most_workers = max(max(case.workers) for case, _ in todo)
     with (
         progress_bar() as bar,
-        ballast,
-        TurnCluster(most_servers, most_workers, ballast=ballast) as cluster,
+        filler,
+        TurnCluster(most_servers, most_workers, filler=filler) as cluster,
     ):
         known = {run["rate"] for run in runs if run["kind"] == "platform"}
         for rate in sorted({case.rate for case, _ in todo} - known):

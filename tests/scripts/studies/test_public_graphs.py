@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_the_table_has_a_row_with_ratios(tmp_path: Path) -> None:
     """From files and choice.json to results and a table."""
     from google.protobuf import text_format
 
-    from scripts.studies.public_graphs.report import table
+    from scripts.studies.public_graphs.report import data_row, table
     from scripts.studies.public_graphs.run import main, read_rows
 
     (tmp_path / "layer.pbtxt").write_text(
@@ -147,6 +148,11 @@ def test_the_table_has_a_row_with_ratios(tmp_path: Path) -> None:
     ratios = row.ratios()
     assert ratios is not None
     assert ratios == pytest.approx((1, 1, 1), rel=0.1)
-    lines = table([row])
-    assert lines[0] == "All three numbers are within 10 % for 1 of 1 graphs."
+    assert table([row]) == ["All three numbers are within 10 % for 1 of 1 graphs."]
+    cells = data_row(row)
+    assert (cells["project: file (commit)"], cells["kind"]) == ("a/b: x (ccccccc)", "server")
+    assert row.driple is not None
+    wrong = replace(row, driple=replace(row.driple, flops=2 * row.driple.flops))
+    lines = table([row, wrong])
+    assert lines[0] == "All three numbers are within 10 % for 1 of 2 graphs."
     assert lines[-1].startswith("| a/b: x (ccccccc) | server |")
