@@ -37,6 +37,7 @@ OTHER_PROGRAMS = {
 # Flags of other programs that messages name.
 OTHER_FLAGS = {
     "--nproc-per-node": "torchrun",
+    "--verbose": "of driple itself, which any command may be given",
     "--epochs": "of the user's script, after --",
 }
 # What a command reaches, but cannot print, since it gives that value itself.
@@ -44,13 +45,6 @@ OTHER_FLAGS = {
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 CANNOT_PRINT = {
-    **{
-        ("driple.jobs.load.JobOptions", flag): (
-            ("data import",),
-            "it reads graph files, which have no functions of the user",
-        )
-        for flag in ("--data-function", "--loss-function")
-    },
     **{
         (f"driple.training.{place}", f"--set {name}"): (
             ("evaluate",),
@@ -263,7 +257,7 @@ def test_a_wrong_flag_is_found() -> None:
     place, others = ("driple.graph.tf.reader", "read_graph"), wrong_flags()
     wrong = Symbol(messages=["too large; raise the limit with --max-bytes"])
     assert len(wrong_flags({place: wrong})) == len(others) + 1
-    assert wrong_flags({place: Symbol(messages=["raise it with --max-mib"])}) == others
+    assert wrong_flags({place: Symbol(messages=["raise it with --set max_mib=N"])}) == others
 
 
 def test_a_wrong_value_of_set_is_found() -> None:

@@ -180,9 +180,9 @@ def _check_job(
     """Refuse what needs no reading."""
     if job is None and not profiles:
         raise ConfigError("give a JOB, or --profile FOLDER=INSTANCE")
-    if job is None and options is not None and options.flags:
+    if job is None and options is not None and options.given:
         raise ConfigError(
-            f"{' and '.join(options.flags)}: for JOB, and none is given; leave them out"
+            f"{' and '.join(options.given)}: for JOB, and none is given; leave them out"
         )
     batch_size = None if options is None else options.read.batch_size
     if isinstance(job, str | Path) and batch_size is None and Path(job).exists():

@@ -152,7 +152,7 @@ def sweep(
         MissingExtraError: Numba is needed for a trace and not installed.
     """
     if is_trace(source):
-        if grid is not None or setting is not None or (options is not None and options.flags):
+        if grid is not None or setting is not None or (options is not None and options.given):
             raise ConfigError(
                 f"{source} is a job trace, which states its job and devices; leave out options of "
                 "graphs and settings"

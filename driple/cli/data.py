@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driple.cli.data_simulate import simulate
-from driple.cli.joboptions import (
-    MAX_MIB,
-    BatchSizeOption,
-    InputOption,
-    LoopTurnsOption,
-    MaxMibOption,
-    TargetOption,
-    options_of,
-)
+from driple.cli.joboptions import BatchSizeOption, FileValues, InputOption, graph_options_of
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch
 from driple.cli.show import note, print_json, print_table, print_targets, progress_bar
@@ -26,7 +18,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
     from driple.estimate import Method
-    from driple.jobs.load import JobOptions
+    from driple.graph.options import ReadOptions
     from driple.trace.provenance import Provenance
 
 __all__ = ["data_app"]
@@ -206,9 +198,7 @@ def import_(
     ] = None,
     batch_size: BatchSizeOption = None,
     input_: InputOption = None,
-    target: TargetOption = None,
-    loop_turns: LoopTurnsOption = None,
-    max_mib: MaxMibOption = MAX_MIB,
+    set_: Annotated[list[str] | None, set_option(FileValues)] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -240,9 +230,10 @@ def import_(
     is_table = file.suffix.lower() == ".csv"
     if is_table and graphs is None:
         raise ConfigError(f"{file} is a table without graphs; give their folder with --graphs")
-    options = options_of(batch_size, input_, target, loop_turns, max_mib)
-    if not is_table and (options.flags or graphs is not None):
-        flags = [*(["--graphs"] if graphs is not None else []), *options.flags]
+    read, max_bytes = graph_options_of(batch_size, input_, override(FileValues, set_))
+    given = {"--graphs": graphs, "--batch-size": batch_size, "--input": input_, "--set": set_}
+    flags = [flag for flag, value in given.items() if value is not None]
+    if not is_table and flags:
         raise ConfigError(
             f"{' and '.join(flags)} apply to a table of DriplePerf (.csv), and {file} is none; "
             "leave them out"
@@ -250,7 +241,7 @@ def import_(
     require_pyarrow()
     wanted = Setting.parse(setting)
     if is_table and graphs is not None:
-        data = _read_table(file, wanted, graphs, options)
+        data = _read_table(file, wanted, graphs, read, max_bytes)
     else:
         data = read_released(file, wanted)
     folder = output or Path("datasets") / data.name
@@ -260,7 +251,9 @@ def import_(
     _print_made(folder, data, json=json)
 
 
-def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions) -> Dataset:
+def _read_table(
+    table: Path, setting: Setting, graphs: Path, read: ReadOptions, max_bytes: int
+) -> Dataset:
     """A data set from a table of DriplePerf, with a progress bar."""
     from driple.dataset.perftable import read_perf_table
 
@@ -270,8 +263,8 @@ def _read_table(table: Path, setting: Setting, graphs: Path, options: JobOptions
             table,
             setting,
             graphs,
-            max_bytes=options.max_bytes,
-            options=options.read,
+            max_bytes=max_bytes,
+            options=read,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driple.cli.show import note, note_unknown_costs
+from driple.cli.show import note, note_unknown_costs, print_assumptions
 
 if TYPE_CHECKING:
     from driple.jobs.load import Job
@@ -13,13 +13,19 @@ __all__ = ["show_job"]
 
 
 def show_job(job: Job, *, json: bool) -> None:
-    """What is unknown goes to stdout, or to stderr if stdout is for JSON; the rest to stderr."""
+    """What is unknown, trained and assumed, before any number; on stderr if stdout is for JSON.
+
+    The reader's other notes go to stderr.
+    """
     report = job.graph.report
     for doubt in report.doubts:
         if json:
             note(doubt)
         else:
             print(doubt)
+    if not json:
+        print(f"job: {job.facts_words}")
+        print_assumptions(job.assumptions)
     for remark in report.notes[len(report.doubts) :]:
         note(remark)
     note_unknown_costs(job.op_types_without_cost, job.cost.without_formula)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import traceback
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ import typer
 from driple.cli.helptext import FIRST_SCREEN, GroupedHelp
 from driple.cli.oldnames import new_name
 from driple.cli.overrides import set_names
-from driple.cli.terminal import escaped_streams, one_line
+from driple.cli.terminal import escaped, escaped_streams, one_line
 from driple.errors import DripleError
 from driple.files import advice_on
 
@@ -25,6 +26,7 @@ __all__ = ["app", "run"]  # noqa: F822  # made by __getattr__
 # What the system may refuse, in one line. Everything else is a defect, and shows where.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
 _LONGEST_LINE = 2000  # characters of an error
+_VERBOSE = "--verbose"
 
 # Each command or group of commands: its module, and its name there.
 _COMMANDS = {
@@ -65,6 +67,9 @@ def first_screen(
             is_eager=True,
             callback=lambda value: _version(asked=value),
         ),
+    ] = False,
+    verbose: Annotated[  # taken out of the arguments by `_run`, so that it may stand anywhere
+        bool, typer.Option("--verbose", help="show the traceback of an error; with any command")
     ] = False,
 ) -> None:
     """Driple predicts how a training job will use a cluster, before anyone runs it."""
@@ -128,12 +133,19 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
+    given, verbose = _without_verbose(sys.argv[1:] if arguments is None else arguments)
     replaced = new_name(given, _exists)
-    return _answer(given) if replaced is None else _say(replaced)
+    return _answer(given, verbose=verbose) if replaced is None else _say(replaced)
 
 
-def _answer(given: list[str]) -> int:
+def _without_verbose(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments without `--verbose`, and whether it was there; what follows `--` is kept."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [word for word in arguments[:end] if word != _VERBOSE]
+    return [*kept, *arguments[end:]], len(kept) < end
+
+
+def _answer(given: list[str], *, verbose: bool = False) -> int:
     try:
         with escaped_streams():
             result = _app_for(given)(args=given, prog_name="driple", standalone_mode=False)
@@ -143,6 +155,8 @@ def _answer(given: list[str]) -> int:
         print("driple: stopped; run the same command again to continue", file=sys.stderr)
         return 130
     except DripleError as error:
+        if verbose:
+            print(escaped("".join(traceback.format_exception(error))), file=sys.stderr)
         return _say(str(error))
     except BrokenPipeError:
         return 0

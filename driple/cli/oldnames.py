@@ -50,8 +50,25 @@ class OldName:
         return f"'driple {typed}' is now: driple {self.new}"
 
 
+# Options of every command that takes a JOB, and what stands for each.
+_JOB_OPTIONS = {
+    "--data-function": "--data FILE.py:FUNCTION",
+    "--loss-function": "--loss FILE.py:FUNCTION",
+    "--target": "--set target=NAME",
+    "--loop-turns": "--set loop_turns=N",
+    "--max-mib": "--set max_mib=N",
+}
+_JOB_COMMANDS = ("predict JOB", "plan JOB", "sweep JOB", "inspect JOB", "profile links JOB")
+_OF_JOBS = tuple(
+    OldName(command.rpartition(" ")[0], f"{command} {new}", old)
+    for command in (*_JOB_COMMANDS, "data import FILE")
+    for old, new in _JOB_OPTIONS.items()
+    if not (command.startswith("data") and old.endswith("-function"))
+)
+
 # A row with a flag stands before the row of its command: the first that fits is printed.
 OLD_NAMES = (
+    *_OF_JOBS,
     OldName("simulate", "data simulate FOLDER -o FOLDER", "--all"),
     OldName("simulate", "validate", "--validate"),
     OldName("simulate", "predict JOB --method simulator"),

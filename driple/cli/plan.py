@@ -82,7 +82,7 @@ def plan(
 
       driple plan bert-large --instance p3 --set on_date=2022-12-31
 
-      driple plan train.py:build_model --data-function train.py:build_dataset --batch-size 64
+      driple plan train.py:build_model --data train.py:build_dataset --batch-size 64
 
       driple plan --profile runs/profile=p3.8xlarge --catalog my.toml --deadline 2
     """

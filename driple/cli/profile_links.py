@@ -134,7 +134,7 @@ def _check(
             f"{other} holds no stall profile (no {_PROFILE_FILE} in it), and the others do; leave "
             "it out, or give one job alone"
         )
-    odd = [*(["--bandwidth"] if bandwidth is not None else []), *options.flags]
+    odd = [*(["--bandwidth"] if bandwidth is not None else []), *options.given]
     if odd:
         raise ConfigError(f"{' and '.join(odd)}: not for profiles; leave out what does not apply")
 

@@ -1,4 +1,4 @@
-"""Predictors that any inspector must beat: they see whole-graph summaries, never the graph.
+"""Baseline predictors on whole-graph summaries, without the graph itself.
 
     summaries [n, F], labels [n, 12] of the training part --fit-->  Predict: summaries -> targets
 

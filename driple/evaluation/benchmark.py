@@ -48,18 +48,18 @@ _DIGITS = {NRMSE: 4, SMAPE: 1, TIME: 1, TRAINING: 1}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkConfig:
-    """Methods, data set and splits of a benchmark.
+    """Configuration of a benchmark: methods and splits.
 
     Attributes:
         methods: names of baselines or presets, `simulator`, or `transferred`.
         split: `random`: one fold per seed; `family`: one fold per seed and model family.
         seeds: seeds of the splits; each method keeps its own seed for weights and batches.
-        max_epochs: replaces the presets' own, to save time; shown in the result.
+        max_epochs: overrides the presets' own, to save time; shown in the result.
         patience_epochs: likewise.
-        threads: CPU threads while training; None leaves them as they are.
+        threads: CPU threads of training; None keeps torch's setting.
 
     Raises:
-        ConfigError: a value that makes no sense; the message names the flag.
+        ConfigError: an invalid value; the message names the flag.
     """
 
     methods: tuple[str, ...]
@@ -86,12 +86,12 @@ class BenchmarkConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fold:
-    """One method on one fold; everything is of the test part unless it says otherwise.
+    """Result of one method on one fold, for the test part unless noted.
 
     Attributes:
         method: name of the baseline or preset, or `simulator`.
         seed: random seed of the split.
-        family: family that was held out; empty on random splits.
+        family: held-out family; empty on random splits.
         scores: errors on the test part.
         validation: errors on the validation part; None for methods that do not use it.
         train_seconds: wall time of training.
@@ -263,8 +263,8 @@ class BenchmarkResult:
     """All folds of all methods.
 
     Attributes:
-        config: what was asked for.
-        dataset: on which.
+        config: configuration of the benchmark.
+        dataset: name of the data set.
         fingerprint: hash of its contents.
         folds: method by method, seed by seed, fold by fold; seeds that are there are complete.
         presets: the presets as they were trained, overrides applied.
@@ -283,11 +283,11 @@ class BenchmarkResult:
         return tuple(method for method in self.config.methods if method in there)
 
     def folds_of(self, method: str) -> tuple[Fold, ...]:
-        """Folds of one method."""
+        """All folds of one method."""
         return tuple(fold for fold in self.folds if fold.method == method)
 
     def seeds_of(self, method: str) -> tuple[int, ...]:
-        """Seeds of which one method has its folds."""
+        """Seeds with folds of one method."""
         return tuple(dict.fromkeys(fold.seed for fold in self.folds_of(method)))
 
     def common_seeds(self, methods: Iterable[str]) -> tuple[int, ...]:
@@ -296,7 +296,7 @@ class BenchmarkResult:
         return tuple(seed for seed in self.config.seeds if seeds and all(seed in s for s in seeds))
 
     def of_seeds(self, seeds: Collection[int]) -> BenchmarkResult:
-        """The folds of these seeds alone."""
+        """The result restricted to these seeds."""
         return replace(self, folds=tuple(fold for fold in self.folds if fold.seed in seeds))
 
     def by_seed(self, method: str) -> list[SeedScores]:

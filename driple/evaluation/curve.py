@@ -3,7 +3,7 @@
     sizes n1 < n2 < ... of the labels -> a transfer each -> errors on one test part
     log error = a - b log n, b drawn to that of the shipped settings -> from the last error on
 
-Entry point: `learning_curve`. So that a user knows when measuring more is no longer worth it.
+Entry point: `learning_curve`. It shows whether more measurements would reduce the error.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class LearningCurve:
         return self._continued(size, self.slope)
 
     def nrmse_range(self, size: int) -> tuple[float, float]:
-        """Between which four of five such estimates are expected to come out."""
+        """Range that is expected to contain four of five such estimates."""
         low, high = self._slopes
         return self._continued(size, high), self._continued(size, low)
 
@@ -87,7 +87,7 @@ class LearningCurve:
 
     @property
     def gain_range(self) -> tuple[float, float]:
-        """Between which four of five gains of twice the labels are expected; never below 0."""
+        """Range expected to contain four of five gains of twice the labels; never below 0."""
         low, high = self._slopes
         return _gain(low), _gain(high)
 

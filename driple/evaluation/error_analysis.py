@@ -2,10 +2,10 @@
 
     BenchmarkResult, method  ->  Breakdown  ->  tables, JSON
 
-The floor is the difference of two runs of one workload, below which no predictor gets. The data set
-measured it on the workloads that ran more than once (`driple.trace.repeatability`). Noise has no
-direction: if all iterations of a family are predicted too slow, the cause is the model. Simulated
-labels have no noise at all. Pure.
+The floor is the difference of two runs of one workload, a lower bound for the error of any
+predictor. The data set measured it on the workloads that ran more than once
+(`driple.trace.repeatability`). Noise has no direction: if all iterations of a family are predicted
+too slow, the cause is the model. Simulated labels have no noise at all. Pure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["ErrorBreakdown", "OverFloor", "WorkloadError", "break_down"]
 FloatArray = npt.NDArray[np.float64]
 
 NUM_WORST = 10
-# Fewer workloads of a family show neither its direction nor its noise.
+# Minimum number of workloads for a family's bias and noise.
 NUM_TO_LEAN, NUM_TO_REPEAT = 3, 2
 LEANING_SHARE = 0.75  # of a family's workloads that are predicted too slow, or too fast
 TIME_NAME = "iteration_time"
@@ -51,7 +51,7 @@ class WorkloadError:
         worst_predicted: its prediction, in the target's unit.
         worst_label: its label.
         repeat_smape_pct: SMAPE between two runs of this very workload; None if it ran once.
-        reason: what the error comes from, by the repeats and by where its family leans.
+        reason: cause of the error, from its repeats and the bias of its family.
     """
 
     workload: str
@@ -258,7 +258,7 @@ class _Evidence:
         families: families by workload.
         repeats_pct: SMAPE between two runs, by workload that ran more than once.
         time_floor_pct: the same of the iteration time, mean over them; None if nothing ran twice.
-        simulated: whether the labels come from the simulator, which says the same each time.
+        simulated: whether the labels come from the simulator, which is deterministic.
         leanings: logarithm of predicted over true iteration time, by tested workload.
     """
 

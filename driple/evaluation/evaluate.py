@@ -2,11 +2,11 @@
 
     Dataset + split + methods  ->  folds  --train, score-->  one JSON per fold  ->  BenchmarkResult
 
-Entry point: `run_benchmark`. A method is one of `methods.py`; what the simulator says comes in as
-labels, since training simulates nothing. A fold that is done lies in `WORK/folds/` under a hash of
-all that decides it, and is read instead of trained again; a fold that was killed goes on where it
-was (`WORK/runs/`). Methods that take no time to fit are not stored. Several processes may share a
-folder, as long as no two of them work on the same fold.
+Entry point: `run_benchmark`. A method is one of `methods.py`; simulated values are passed in as
+labels, since this layer does not simulate. A finished fold is stored in `WORK/folds/` under a hash
+of everything that determines it, and is read instead of trained again; a killed fold resumes
+(`WORK/runs/`). Methods with a fast fit are not stored. Several processes may share a folder if they
+work on different folds.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ def run_benchmark(
     progress: Callable[[BenchmarkProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> BenchmarkResult:
-    """Train and score every method on every fold, or read what is done already.
+    """Train and score every method on every fold, or read finished folds.
 
     Args:
         dataset: examples of one setting.
         config: split, methods and overrides.
-        work_dir: finished and unfinished folds; made if need be.
+        work_dir: folder of finished and unfinished folds; created if missing.
         presets: presets by method name.
-        simulated: what the simulator says of the workloads, for the method `simulator`.
+        simulated: simulated labels of the workloads, for the method `simulator`.
         source: labels of the setting that the method `transferred` starts from.
-        summaries: those of other arenas on the same graphs, to which this one's are added.
-        stored_only: make nothing; a seed of a method of which a fold is missing is left out.
+        summaries: cache of summaries, shared by benchmarks on the same graphs.
+        stored_only: train nothing; leave out seeds with a missing fold.
         progress: called before and after each fold, and while it trains.
         clock: seconds from any start, for durations.
 
@@ -201,7 +201,7 @@ class _Benchmark:
         *,
         stored_only: bool,
     ) -> Fold | None:
-        """A fold that is done, or is made now; None if it is not there and nothing may be made."""
+        """A finished fold, trained if needed; None if it is missing and `stored_only` is set."""
         if method in _INSTANT:
             return self._fitted(method, place)
         decides = self._decides(method, place)
@@ -255,7 +255,7 @@ class _Benchmark:
         )
 
     def _decides(self, method: str, place: _Place) -> str:
-        """Dependencies of a method's folds, apart from the data set and the split."""
+        """Everything that determines a method's folds, apart from the data set and the split."""
         if method == TRANSFERRED:
             return self.transferred.decides(place.seed, place.family)
         if method in self.presets:

@@ -1,11 +1,12 @@
 """Overlap of pre-training and test workloads of a transfer (leakage check).
 
     checkpoint, its file --run folder, or data set and seed 0--> names that it learned from
-    those, tested names  --> Leakage: how many are among both
+    those, tested names  --> Leakage: size of the overlap
 
-A workload has the same graph on every setting, so an inspector that learned from it elsewhere is
-not asked about anything new. A checkpoint itself does not contain its split: the folder of its run
-does (`runfiles.py`); without it the split is taken to be that of seed 0, as of all shipped ones.
+A workload has the same graph on every setting, so a test workload that the pre-trained inspector
+was trained on elsewhere is not unseen. A checkpoint does not contain its split, but the folder of
+its run does (`runfiles.py`). Without the folder, the split of seed 0 is assumed, which all shipped
+inspectors use.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ USUAL_SEED = 0  # of the split, of `driple train` and of all shipped inspectors
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leakage:
-    """Part of a test set that the source of a transfer has learned from.
+    """Overlap of a test set with the training part of a transfer's source.
 
     Attributes:
         tested: workloads of the test part.

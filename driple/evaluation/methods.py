@@ -49,7 +49,7 @@ def choose_methods(
     Args:
         dataset: on which they are compared.
         against: `all`, or names with commas.
-        simulated: what the simulator says of the data set's workloads, if anything is known.
+        simulated: simulated labels of the data set's workloads, if available.
         source: labels of the setting that `transferred` starts from.
         presets: presets by method name.
 

@@ -1,4 +1,4 @@
-"""Whole-graph summaries: what a predictor without a graph network gets to see of a workload.
+"""Whole-graph summaries: features of a workload for predictors without a graph network.
 
     OpGraph --op cost, traffic, remote ops-->  vector [NUM], one number for each of SUMMARY_NAMES
 

@@ -56,7 +56,7 @@ class ReadOptions:
             )
         if self.loop_turns is not None and not 1 <= self.loop_turns <= MOST_LOOP_TURNS:
             raise GraphError(
-                f"--loop-turns must be from 1 to {MOST_LOOP_TURNS}, got {self.loop_turns}"
+                f"--set loop_turns must be from 1 to {MOST_LOOP_TURNS}, got {self.loop_turns}"
             )
         for name, shape in self.inputs.items():
             if not _NAME.fullmatch(name):

@@ -2,10 +2,9 @@
 
     Checkpoint --save_checkpoint--> FILE --load_checkpoint--> Checkpoint
 
-The file owns all that is needed to predict: structure, grouping, op-type table, scalers, order of
-the targets, setting, where the labels come from, metrics. No pickle, no classes. Loading takes
-nothing at face value: names, shapes, types and values of everything are checked, and what is wrong
-is reported in one line.
+The file contains everything needed to predict: structure, grouping, op-type table, scalers, order
+of the targets, setting, provenance of the labels, metrics. No pickle, no classes. Loading checks
+names, shapes, types and values of everything, and reports an error in one line.
 """
 
 from __future__ import annotations

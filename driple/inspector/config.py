@@ -66,8 +66,8 @@ class InspectorConfig:
         num_context: length of the context vector that joins the readout.
         output: activation of the last layer; `linear` for targets that are scaled to mean 0.
         dropout: share of the MLP's hidden activations that is dropped while training.
-        members: inspectors that are trained side by side from different weights; what they say is
-            averaged.
+        members: size of the ensemble: inspectors trained from different initial weights, whose
+            outputs are averaged.
     """
 
     layer: Layer = "gcn"

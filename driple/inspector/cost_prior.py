@@ -1,10 +1,10 @@
-"""The cost law: each target as a sum of what a step costs, which the network corrects (ours).
+"""The cost prior: each target as a non-negative linear model of step costs (ours).
 
     context (log(1 + x) of sums) -> sums -> rates @ sums, one line for each target -> log [12]
 
-An inspector that learns the ratio to this law is never far off on a model that it has not seen:
-time grows with FLOPs, bytes, ops and traffic. No rate is negative. A transfer may fit it anew;
-what the inspector reads stays what it was trained to read, the law of the pre-trained setting.
+The network predicts the ratio to this prior, which limits its error on unseen models, since time
+grows with FLOPs, bytes, ops and traffic. No rate is negative. A transfer may refit the prior; the
+input of the inspector stays the prior of the pre-trained setting.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class CostPrior:
         return self._log(sums_of(np.asarray(contexts, dtype=np.float64), self.columns))
 
     def join(self, item: InspectorInput) -> InspectorInput:
-        """The input with what the law says at the end of its context, as one more thing to read."""
+        """The input with the prior's outputs appended to its context."""
         return self.read_and_join(item)[1]
 
     def read_and_join(self, item: InspectorInput) -> tuple[FloatArray, InspectorInput]:

@@ -1,4 +1,4 @@
-"""Intervals around each predicted number, wider for graphs unlike the known ones.
+"""Prediction intervals, wider for graphs far from the training graphs.
 
     scaled context -> distance to the nearest training graph -> near, far or beyond
     distance, whether it is warned of -> half-widths [13] of the logarithm
@@ -48,7 +48,7 @@ class Intervals:
     """Calibrated errors of one inspector.
 
     Attributes:
-        level: share of true values that the intervals shall hold.
+        level: nominal coverage of the intervals.
         near: shape [13], half-widths of the logarithm for graphs near to training graphs.
         far: shape [13], for the others; None where no families were left out to learn it.
         threshold: largest distance that counts as near.

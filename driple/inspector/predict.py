@@ -61,7 +61,7 @@ class Prediction:
         num_nodes: nodes of the graph.
         num_edges: edges of the graph.
         num_groups: groups that the inspector saw.
-        unknown_op_types: op types the checkpoint has never seen, and how often they occur.
+        unknown_op_types: op types that the checkpoint lacks, with their number of ops.
         provenance: `measured`, `simulated` or `published` labels.
         trained_on: data set and its size, as the checkpoint records them.
         metrics: errors on the test split, as the checkpoint records them.
@@ -69,7 +69,7 @@ class Prediction:
             they are extrapolated.
         ends: shape [13, 2], lower and upper end of each target and of the iteration time; None if
             the checkpoint was not calibrated, or the graph is too far outside of its range.
-        strange: in what the graph is unlike all that the checkpoint has learned from.
+        strange: sentences on how the graph is outside the range of the training graphs.
         outdated: that the checkpoint was trained with another version of the reader or of the
             features; empty if it was not.
         closed_form_s: step time by a closed form, to compare with; None if there is none.
@@ -208,9 +208,9 @@ class Predictor:
     def read_and_predict(
         self, inputs: Sequence[InspectorInput]
     ) -> tuple[list[InspectorInput], FloatArray]:
-        """The inputs as the inspector reads them, and the targets of `predict_inputs`.
+        """The scaled inputs of the inspector, and the targets of `predict_inputs`.
 
-        It reads what the cost law says too, all on a scale of its own.
+        The inputs include the outputs of the cost prior and are scaled.
         """
         checkpoint, law = self._checkpoint, self._checkpoint.law
         told_by_law = 0 if law is None else NUM_TARGETS

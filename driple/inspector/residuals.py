@@ -1,11 +1,11 @@
-"""Residuals: what a network gets wrong about graphs it has learned, lent to those near them (ours).
+"""Kernel ridge regression on a network's training residuals (ours).
 
-    scaled context [C] --nearness to each learned graph--> [n] --coefficients [n, 12]--> what is
-    added to the scaled outputs
+    scaled context [C] --kernel to each training graph--> [n] --coefficients [n, 12]--> correction
+    of the scaled outputs
 
 Kernel ridge regression of the residuals (regression-kriging: Hengl, Heuvelink and Rossiter, "About
-regression-kriging", Computers & Geosciences 2007). Two jobs that differ by the batch size err
-alike; far from everything that was learned nothing is near, and the network is left as it is.
+regression-kriging", Computers & Geosciences 2007). Jobs that differ only by the batch size have
+similar errors. Far from all training graphs the kernel vanishes, and so does the correction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Residuals:
-    """The residuals of one inspector on the graphs it has learned, as a function of the context.
+    """The residuals of one inspector as a function of the context.
 
     Attributes:
         length: mean difference of two scaled contexts over which nearness falls to 1 / e.

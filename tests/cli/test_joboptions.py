@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from driple.cli.joboptions import options_of
+from driple.cli.joboptions import JobValues, options_of
 from driple.cli.main import app
 from driple.errors import ConfigError, GraphError
 from tests.cli.test_main import EXAMPLE, ROOT, driple, refused
@@ -34,8 +34,11 @@ ANSWERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "profile links": (("profile", "links"), ("--setting", "V100-R2/ho-PCIe")),
 }
 WITH_GRAPHS = {"predict", "plan", "sweep", "inspect", "profile links", "data import"}
-FLAGS = {"--batch-size", "--input", "--target", "--loop-turns", "--max-mib"}
-OWN_MODEL_FLAGS = {"--data-function", "--loss-function"}
+FLAGS = {"--batch-size", "--input", "--set"}
+MODEL_FLAGS = {
+    "--seq-len", "--precision", "--optimizer", "--grad-accumulation", "--activation-checkpointing",
+    "--compile", "--data", "--loss", "--training-config",
+}  # fmt: skip
 
 
 def answer(name: str, graph: Path, *options: object) -> Any:
@@ -55,19 +58,22 @@ def test_every_command_with_a_graph_has_the_same_options() -> None:
     with_models = {
         " ".join(path)
         for path, command in commands(typer.main.get_command(app))
-        if {flag for one in command.params for flag in one.opts} >= OWN_MODEL_FLAGS
+        if {flag for one in command.params for flag in one.opts} >= MODEL_FLAGS
     }
     assert with_models == WITH_GRAPHS - {"data import"}  # a table of graph files
 
 
 def test_options_become_those_of_the_reader() -> None:
-    options = options_of(8, ["images=8x3x3x1", "a/b:0=4"], "train_op", 35, 1.5)
+    values = JobValues(target="train_op", loop_turns=35, max_mib=1.5)
+    options = options_of(8, ["images=8x3x3x1", "a/b:0=4"], values=values)
     assert options.read.batch_size == 8
     assert dict(options.read.inputs) == {"images": (8, 3, 3, 1), "a/b:0": (4,)}
     assert (options.read.target, options.read.loop_turns) == ("train_op", 35)
     assert options.max_bytes == 3 * 2**19
-    assert options.flags == ("--batch-size", "--input", "--target", "--loop-turns")
-    assert options_of().flags == ()
+    assert options.given == (
+        "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
+    )  # fmt: skip
+    assert options_of().given == ()
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_options_become_those_of_the_reader() -> None:
              "x=" + "9" * 5000]
 )  # fmt: skip
 def test_inputs_that_are_no_shapes_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--input needs NAME=SHAPE"):
+    with pytest.raises(ConfigError, match="--input needs the shape"):
         options_of(inputs=[text])
 
 
@@ -90,7 +96,7 @@ def test_inputs_out_of_range_or_given_twice_are_refused() -> None:
 
 
 def test_a_train_op_may_be_named_as_its_first_output() -> None:
-    assert options_of(target="train:0").read.target == "train"
+    assert options_of(values=JobValues(target="train:0")).read.target == "train"
     assert "NAME:OUTPUT=SHAPE" in " ".join(driple("predict", "--help").stdout.split())
 
 
@@ -179,17 +185,17 @@ def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
     options = (*others, *(["--batch-size", "50"] if name == "plan" else []))
     first = driple(*words, open_loop, *options).stdout.splitlines()[0]
     assert "while" in first
-    assert "--loop-turns N" in first
+    assert "--set loop_turns=N" in first
     found = facts_of(json.loads(driple(*words, open_loop, *options, "--json").stdout))
     assert "while/while_context" in found["unknown_turns"]
-    assert any("--loop-turns N" in note for note in found["notes"])
-    known = driple(*words, open_loop, *options, "--loop-turns", "25", "--json")
+    assert any("--set loop_turns=N" in note for note in found["notes"])
+    known = driple(*words, open_loop, *options, "--set", "loop_turns=25", "--json")
     assert facts_of(json.loads(known.stdout))["unknown_turns"] == []
 
 
 def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Path) -> None:
     priced = json.loads(answer("plan", open_loop, "--batch-size", 50, "--json").stdout)
-    assert "--loop-turns" in priced["no_price"]
+    assert "--set loop_turns" in priced["no_price"]
     assert "--input" not in priced["no_price"]
     assert priced["recommendation"] is None
     assert {(one["price_per_hour"], one["epoch_cost"]) for one in priced["offers"]} == {
@@ -202,7 +208,7 @@ def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Pa
     assert "no advice: the turns of" in answer("sweep", open_loop).stdout
     assert intervals_of("all", open_loop) == [None] * 5
     assert "not known, the turns of" in answer("analytic", open_loop).stdout
-    given = answer("plan", open_loop, "--batch-size", 50, "--loop-turns", 25, "--json")
+    given = answer("plan", open_loop, "--batch-size", 50, "--set", "loop_turns=25", "--json")
     assert json.loads(given.stdout)["recommendation"]
 
 
@@ -257,18 +263,18 @@ def test_inspect_describes_it_all_the_same(case: str) -> None:
 def test_one_limit_on_the_size_of_files_in_all_commands() -> None:
     for name, (words, others) in ANSWERS.items():
         size = ("--batch-size", 32) if name == "plan" else ()
-        line = refused(*words, EXAMPLE, *others, *size, "--max-mib", "0.001")
-        assert "raise the limit with --max-mib" in line
-    assert "--max-mib" in refused("inspect", EXAMPLE, "--max-mib", "0.001")
+        line = refused(*words, EXAMPLE, *others, *size, "--set", "max_mib=0.001")
+        assert "raise the limit with --set max_mib=N" in line
+    assert "max_mib" in refused("inspect", EXAMPLE, "--set", "max_mib=0.001")
 
 
 def test_options_of_files_are_refused_where_there_is_no_file() -> None:
     workload = "lenet/mnist/b32/sgd/sync"
-    assert "--loop-turns" in refused("predict", workload, "--loop-turns", "3")
+    assert "--set loop_turns" in refused("predict", workload, "--set", "loop_turns=3")
     assert "has batches of 32" in refused("predict", workload, "--batch-size", "64")
-    assert "--target" in refused("plan", "resnet18", "--target", "train")
+    assert "--set target" in refused("plan", "resnet18", "--set", "target=train")
     assert "--batch-size" in refused("plan", "--profile", "x=p3.2xlarge", "--batch-size", "3")
-    assert "--data-function" in refused("inspect", EXAMPLE, "--data-function", "a.py:f")
+    assert "--data" in refused("inspect", EXAMPLE, "--data", "a.py:f")
 
 
 @pytest.mark.parametrize("name", ["predict", "simulator", "sweep", "all", "analytic"])
@@ -284,7 +290,7 @@ def test_every_answer_says_whether_workers_are_taken_to_wait(name: str) -> None:
     assert [f"assumed: {one}" for one in stated["assumptions"]] == said
 
 
-@pytest.mark.parametrize("flag", ["--loss-function", "--data-function"])
+@pytest.mark.parametrize("flag", ["--loss", "--data"])
 @pytest.mark.parametrize("command", ["plan", "profile links"])
 def test_options_of_an_own_model_are_refused_for_anything_else(command: str, flag: str) -> None:
     """They would be ignored."""

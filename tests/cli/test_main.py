@@ -251,7 +251,7 @@ def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     refused("predict", tmp_path / "empty.pb")
     assert "missing.pb" in refused("predict", tmp_path / "missing.pb")
     refused("predict", tmp_path)
-    assert "max" in refused("predict", EXAMPLE, "--max-mib", 0.001)
+    assert "max" in refused("predict", EXAMPLE, "--set", "max_mib=0.001")
     assert "did you mean V100" in refused("predict", EXAMPLE, "--setting", "V1000")
     unheard = ("--setting", UNHEARD, "--method", "inspector")
     assert "CPU-P1w2/ho-200M" in refused("predict", EXAMPLE, *unheard)

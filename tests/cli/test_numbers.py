@@ -82,7 +82,7 @@ def required(group: Any, path: tuple[str, ...], but: str) -> list[str]:
 def test_the_options_are_found() -> None:
     """Of every kind, so that the others cannot pass because there are none."""
     found = {flag for _, flag in numeric_options()}
-    assert {"--max-mib", "--samples", "--deadline", "--top"} <= found
+    assert {"--batch-size", "--samples", "--deadline", "--top"} <= found
     assert len(numeric_options()) > 20
 
 
@@ -133,7 +133,7 @@ def test_values_that_make_no_sense_are_refused_by_name(values: Any, name: str) -
 @pytest.mark.parametrize(
     "words",
     [
-        ("predict", EXAMPLE, "--max-mib=nan"),
+        ("predict", EXAMPLE, "--set=max_mib=nan"),
         ("predict", EXAMPLE, "--set=seed=-1"),
         ("predict", EXAMPLE, "--set=steps=1e20"),
         ("sweep", "job.npz", "--set=price=inf"),

@@ -124,7 +124,7 @@ def test_a_model_of_the_users_own_is_read_from_its_file(tmp_path: Path) -> None:
     """An epoch is the 50 samples of its data set."""
     own = tmp_path / "own.py"
     own.write_text(OWN)
-    ends = ("--data-function", f"{own}:build_dataset", "--batch-size", 5)
+    ends = ("--data", f"{own}:build_dataset", "--batch-size", 5)
     done = driple("plan", f"{own}:build_model", *ends, "--instance", "p3.8xlarge",
                   "--json")  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -133,17 +133,17 @@ def test_a_model_of_the_users_own_is_read_from_its_file(tmp_path: Path) -> None:
         50 / (5 * 4) * offer["iteration_time_s"]["value"]
     )
     cost = ("plan",)
-    assert "needs --data-function" in refused(*cost, f"{own}:build_model", "--batch-size", 5)
+    assert "give --input SHAPE" in refused(*cost, f"{own}:build_model", "--batch-size", 5)
     assert "has no 'other'" in refused(*cost, f"{own}:other", *ends)
     assert "not there" in refused(*cost, f"{tmp_path}/none.py:build_model", *ends)
-    assert "without running it" in refused(*cost, f"{own}:build_decider", *ends)
+    assert "must not decide by values" in refused(*cost, f"{own}:build_decider", *ends)
 
 
 def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:
     """900 million weights: 3.6 GB each for them, gradients, momenta and the largest tensor."""
     own = tmp_path / "own.py"
     own.write_text(OWN)
-    cost = ("plan", f"{own}:build_large", "--data-function", f"{own}:build_dataset")
+    cost = ("plan", f"{own}:build_large", "--data", f"{own}:build_dataset")
     size = ("--batch-size", 5)
     both = (*cost, *size, "--instance", "p2.xlarge", "--instance", "p3.2xlarge")
     found = json.loads(driple(*both, "--json").stdout)

@@ -70,7 +70,7 @@ def test_another_signature_is_chosen_by_name() -> None:
     """`--target` takes the name of a signature too; an unknown name is refused."""
     data = saved_model("serve", "serving_default")
     assert read(data, "serve").names == ("serve_call/product",)
-    with pytest.raises(GraphError, match="--target"):
+    with pytest.raises(GraphError, match="--set target"):
         read(data, "nothing")
 
 

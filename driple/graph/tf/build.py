@@ -27,6 +27,7 @@ from driple.graph.tf.loops import Executions, count_executions
 from driple.graph.tf.names import check_names
 from driple.graph.tf.places import Places, place_nodes
 from driple.graph.tf.raw import RawGraph, RawNode
+from driple.graph.tf.roles import find_roles
 from driple.graph.tf.sizes import OutputSize, output_size, output_types
 from driple.graph.tf.step import TrainStep, find_step
 from driple.graph.tf.step_loops import step_loops
@@ -108,6 +109,7 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
         _bytes_of_output(nodes, inputs, executions),
     )
     state_bytes = _state_bytes(nodes, sizes, places)
+    roles = find_roles(nodes, inputs, order, runs=step.runs, places=places, sizes=sizes)
     return OpGraph(
         names=tuple(nodes[i].name for i in kept),
         op_types=tuple(nodes[i].op for i in kept),
@@ -145,7 +147,9 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
         executions=executions.count[kept],
         is_training=step.is_training,
         layout=places.layout,
+        parameters=roles.parameters,
         update=update_of_remote(remote, traffic, state_bytes),
+        phases=roles.phases,
     )
 
 

@@ -119,7 +119,7 @@ def _read(file: Path, max_bytes: int) -> bytes:
 
 
 def _too_large(size: str, max_bytes: int) -> str:
-    return f"file has {size}, at most {max_bytes} are read; raise the limit with --max-mib"
+    return f"file has {size}, at most {max_bytes} are read; raise the limit with --set max_mib=N"
 
 
 def _gunzip(data: bytes, max_bytes: int) -> bytes:

@@ -129,11 +129,11 @@ class _Finder:
         found = self._train_ops(())
         if place is None:
             names = ", ".join(self.nodes[i].name for i in found[:5]) or "none"
-            raise GraphError(f"--target {target[:80]!r} is not a node; train ops here: {names}")
+            raise GraphError(f"--set target={target[:80]} is not a node; train ops here: {names}")
         runs = self._run([place])
         if not self._is_training(runs):
             raise GraphError(
-                f"--target {target[:80]!r} leads to no update of a variable; name a train op"
+                f"--set target={target[:80]} leads to no update of a variable; name a train op"
             )
         return self._made([place], found, runs)
 
@@ -149,7 +149,7 @@ class _Finder:
             left_out=left_out(self.ops, self.links, runs),
             notes=(
                 f"SavedModel has {len(signatures)} signatures; this is {name}, for the others give "
-                f"--target NAME: {others}",
+                f"--set target=NAME: {others}",
             )
             if others
             else (),
@@ -198,7 +198,7 @@ class _Finder:
             listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
             notes = (
                 f"graph has {len(names)} train ops; this is the step of {target}, for the others "
-                f"give --target NAME: {listed}",
+                f"give --set target=NAME: {listed}",
             )
         return TrainStep(
             runs=runs,

@@ -71,7 +71,9 @@ class StepOps:
     def __init__(self, nodes: Sequence[RawNode]) -> None:
         self.ops = [node.op for node in nodes]
         self._names = [node.name for node in nodes]
-        self._types = set(self.ops)
+        number = {op: i for i, op in enumerate(dict.fromkeys(self.ops))}
+        self._types = list(number)
+        self._type_of = np.array([number[op] for op in self.ops], dtype=np.intp)
         self.applies = self.matching(_GRADIENT_UPDATES)
         self.others = self.matching(_OTHER_UPDATES)
         self.assigns = self.named(_PLAIN_ASSIGNS)
@@ -94,9 +96,14 @@ class StepOps:
     def named(self, names: Iterable[str]) -> BoolArray:
         """Nodes of some op types."""
         wanted = set(names)
-        return np.array([op in wanted for op in self.ops], dtype=np.bool_)
+        fits = np.array([op in wanted for op in self._types], dtype=np.bool_)
+        return fits[self._type_of]
 
     def gradients(self) -> BoolArray:
         """Nodes of a backward pass, by op type or by the scope that their name is in."""
+        return self.gradient_types | self.gradient_scopes()
+
+    def gradient_scopes(self) -> BoolArray:
+        """Nodes whose names are in the scope of a backward pass."""
         scoped = [_GRADIENT_SCOPE.search(name) is not None for name in self._names]
-        return self.gradient_types | np.array(scoped, dtype=np.bool_)
+        return np.array(scoped, dtype=np.bool_)

@@ -52,5 +52,5 @@ def loop_words(unknown: Sequence[str], loop_turns: int | None) -> str:
         return f"{begin} turn {loop_turns} times"
     return (
         f"{begin} count as one turn, so that times are too short; set their turns with "
-        "--loop-turns N"
+        "--set loop_turns=N"
     )

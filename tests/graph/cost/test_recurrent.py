@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from torch import nn
 
 from driple.graph.cost import cost_of_op
 from driple.graph.cost.products import product_of
 from driple.graph.opkind import family_of
-from driple.graph.signature import OpSignature
+from driple.graph.signature import OpSignature, Tensor
 from tests.graph.cost.ops import op
 
 STEPS, BATCH, INPUT, HIDDEN = 20, 32, 48, 64
@@ -116,3 +117,29 @@ def test_steps_follow_each_other(one: OpSignature) -> None:
     assert product.n in {4 * HIDDEN, 3 * HIDDEN}
     assert 2 * product.m * product.n * product.k == pytest.approx(flops(one))
     assert family_of(one.kind) == "matmul"
+
+
+GATES = {"lstm": (4, nn.LSTM), "gru": (3, nn.GRU), "rnn": (1, nn.RNN)}
+
+
+@pytest.mark.parametrize("kind", list(GATES))
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_layers_of_pytorch_multiply_their_weights_at_every_step(
+    kind: str, bidirectional: bool
+) -> None:
+    """Twice the weight matrices (biases are no products) of PyTorch's own module, per sample."""
+    gates, module = GATES[kind]
+    layers = module(INPUT, HIDDEN, num_layers=3, bidirectional=bidirectional)
+    weights = sum(one.numel() for one in layers.parameters() if one.dim() == 2)
+    state = (3 * (2 if bidirectional else 1), BATCH, HIDDEN)
+    direction = "bidirectional" if bidirectional else "unidirectional"
+    numbers = (("direction", tuple(map(ord, direction))),)
+    shapes = (SEQUENCE, state, *((state,) if kind == "lstm" else ()), (weights,))
+    inputs = tuple(Tensor(shape, 1) for shape in shapes)
+    forward = OpSignature(kind, inputs, (Tensor((STEPS, BATCH, HIDDEN), 1),), numbers)
+    backward = OpSignature(f"{kind}_gradient", inputs, (Tensor(SEQUENCE, 1),), numbers)
+    assert flops(forward) == 2 * STEPS * BATCH * weights
+    assert flops(backward) == 2 * flops(forward)
+    product = product_of(forward, flops(forward))
+    assert product is not None
+    assert (product.m, product.n) == (BATCH, gates * HIDDEN)

@@ -138,7 +138,7 @@ def test_the_largest_of_several_train_ops_is_taken_and_they_are_named() -> None:
     step = step_of(*gan())
     assert step.train_ops == ("train_d", "train_g")
     assert step.target == "train_d"
-    assert "--target" in step.notes[0]
+    assert "--set target" in step.notes[0]
     assert running(*gan()) == NEEDED - {"up", "g"} | {"v", "z", "h", "up_v"}
     assert running(*gan(), target="train_g") == NEEDED
     assert running(*gan(), named=("train_g:0",)) == NEEDED

@@ -1,0 +1,99 @@
+"""An `OpGraph` as bytes and back, for another process: arrays and JSON, nothing that is executed.
+
+OpGraph <-> .npz with an array for each array, and one of JSON text for all other fields
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from driple.codec import from_json, to_json
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.graph.signature import signatures_from_json, signatures_to_json
+from driple.storedfiles import parse_json, read_npz
+
+__all__ = ["MAX_GRAPH_BYTES", "graph_to_bytes", "read_stored_graph"]
+
+MAX_GRAPH_BYTES = 2**31
+_SIGNATURES, _REST = "signatures", "rest"
+
+
+def graph_to_bytes(graph: OpGraph) -> bytes:
+    """The graph as the content of an .npz file."""
+    arrays: dict[str, Any] = {}
+    rest: dict[str, object] = {}
+    _pack(graph, "", arrays, rest)
+    arrays[_SIGNATURES] = np.frombuffer(signatures_to_json(graph.signatures).encode(), np.uint8)
+    arrays[_REST] = np.frombuffer(json.dumps(rest).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def read_stored_graph(file: Path) -> OpGraph:
+    """The graph in a file that holds what `graph_to_bytes` made.
+
+    Raises:
+        GraphError: the file cannot be read, or is damaged.
+    """
+    try:
+        arrays = read_npz(file, (*_array_names(OpGraph, ""), _SIGNATURES, _REST), MAX_GRAPH_BYTES)
+        rest = parse_json(arrays[_REST].tobytes())
+        signatures = arrays[_SIGNATURES].tobytes().decode()
+    except (OSError, ValueError) as error:
+        raise GraphError(f"{file} is no stored graph: {error}; make it again") from error
+    graph: OpGraph = _unpacked(OpGraph, "", arrays, rest, signatures)
+    return graph
+
+
+def _pack(item: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object]) -> None:
+    for one in fields(item):
+        name, value = prefix + one.name, getattr(item, one.name)
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif is_dataclass(value):
+            _pack(value, f"{name}.", arrays, rest)
+        elif name != _SIGNATURES:
+            rest[name] = to_json(value)
+
+
+def _array_names(kind: Any, prefix: str) -> list[str]:
+    hints = get_type_hints(kind)
+    found = []
+    for one in fields(kind):
+        hint = hints[one.name]
+        if is_dataclass(hint):
+            found += _array_names(hint, f"{prefix}{one.name}.")
+        elif _is_array(hint):
+            found.append(prefix + one.name)
+    return found
+
+
+def _is_array(hint: Any) -> bool:
+    return getattr(hint, "__origin__", None) is np.ndarray
+
+
+def _unpacked(
+    kind: Any, prefix: str, arrays: dict[str, Any], rest: dict[str, object], signatures: str
+) -> Any:
+    hints, values = get_type_hints(kind), {}
+    for one in fields(kind):
+        name, hint = prefix + one.name, hints[one.name]
+        if is_dataclass(hint):
+            values[one.name] = _unpacked(hint, f"{name}.", arrays, rest, signatures)
+        elif _is_array(hint):
+            values[one.name] = arrays[name]
+        elif name == _SIGNATURES:
+            values[one.name] = signatures_from_json(signatures)
+        elif name in rest:
+            values[one.name] = from_json(hint, rest[name], where="stored graph", error=GraphError)
+        else:
+            raise GraphError(f"stored graph has no {name}; make it again")
+    return kind(**values)

@@ -1,0 +1,56 @@
+"""Reader of TensorFlow graph files and of SavedModel folders; nothing in them is executed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from driple.errors import GraphError
+from driple.graph import OpGraph, read_graph, require_training
+from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES
+from driple.jobs.job import Job, job_of
+from driple.jobs.options import FILE_FLAGS
+from driple.jobs.readers import JobReader, JobRequest
+from driple.jobs.unreadable import refuse_foreign
+
+__all__ = ["GRAPH_FILE", "kept_batch"]
+
+
+def _claims(text: str) -> bool:
+    path = Path(text)
+    return path.exists() or path.suffix in (*GRAPH_SUFFIXES, ".gz")
+
+
+def _read(request: JobRequest) -> Job:
+    path, options = Path(request.text), request.options
+    if not path.exists():
+        raise GraphError(f"there is no graph file {path}; give one, or a workload")
+    refuse_foreign(path)
+    graph = read_graph(path, max_bytes=options.max_bytes, options=options.read)
+    if request.training:
+        try:
+            require_training(graph)
+        except GraphError as error:
+            raise GraphError(f"{path}: {error}") from error
+    return job_of(
+        str(path),
+        "file",
+        graph,
+        batch_size=kept_batch(options.batch_size, graph),
+        assumptions=options.config.assumptions,
+    )
+
+
+def kept_batch(batch_size: int | None, graph: OpGraph) -> int | None:
+    """Batch size of the kept tower, where several towers share the samples of a step."""
+    if batch_size is None:
+        return None
+    return max(1, round(batch_size * graph.report.samples_share))
+
+
+GRAPH_FILE = JobReader(
+    name="a TensorFlow graph file",
+    form=f"a graph file ({GRAPH_FORMATS}) or a SavedModel's folder",
+    claims=_claims,
+    flags=frozenset({"--batch-size", *FILE_FLAGS}),
+    read=_read,
+)

@@ -1,0 +1,206 @@
+"""The config.json of a Hugging Face model: where it lies, and whether its sizes can be true.
+
+    PATH, or ORG/NAME in the local cache -> config.json, bounded -> HfConfig
+
+A config is data. Nothing is downloaded, and code that it names is not executed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driple.errors import ConfigError
+from driple.storedfiles import parse_json, read_bytes
+
+__all__ = ["HfConfig", "read_hf_config"]
+
+CONFIG_FILE = "config.json"
+_MAX_BYTES = 2**20
+_MAX_DEPTH = 12
+_MOST_LAYERS = 1000  # the deepest published ones have some 130
+_MOST_MODULES = 100_000  # layers x experts
+_MOST_ITEMS = 5000  # of one list
+_MOST_NUMBER = 2**31 - 1
+_REPOSITORY = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+# Fields that say how often a module is repeated: num_hidden_layers, n_layer, depths, num_blocks.
+_LAYERS = re.compile(r"(^|_)(n_?)?(layers?|blocks?|depths?|stages?)$")
+_EXPERTS = re.compile(r"experts?$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HfConfig:
+    """A model's config.
+
+    Attributes:
+        source: JOB as typed, for messages.
+        file: where it lies.
+        values: its fields.
+    """
+
+    source: str
+    file: Path
+    values: Mapping[str, Any]
+
+    @property
+    def model_type(self) -> str:
+        """Name of the family in transformers; empty if it states none."""
+        found = self.values.get("model_type")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def architecture(self) -> str:
+        """Name of the class that the weights are of; empty if it states none."""
+        found = self.values.get("architectures")
+        first = found[0] if isinstance(found, list) and found else ""
+        return first if isinstance(first, str) else ""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What of the config is not followed, one sentence each."""
+        found = []
+        if "auto_map" in self.values:
+            found.append(
+                "the config names code of its own (auto_map), which is not executed: the model is "
+                "transformers' own of this type"
+            )
+        if self.values.get("quantization_config") is not None:
+            found.append("the weights are trained in full, not quantized as the config says")
+        return tuple(found)
+
+
+def read_hf_config(name: str) -> HfConfig:
+    """Find and read the config of a model.
+
+    Args:
+        name: a folder, a config.json, or ORG/NAME of a model in the local cache.
+
+    Raises:
+        ConfigError: there is none, it is no model's config, or its numbers are not those of a
+            model.
+    """
+    file = _place(name)
+    source = f"hf:{name}"
+    try:
+        data = read_bytes(file, _MAX_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror or error}; give a config.json") from error
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{file} has over {_MAX_BYTES} bytes, so it is no model's config")
+    try:
+        values = parse_json(data)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} is no JSON ({error}); give a model's config.json") from error
+    if not isinstance(values, dict) or not ("model_type" in values or "architectures" in values):
+        raise ConfigError(
+            f"{file} is no model's config: it has neither model_type nor architectures; give the "
+            "config.json of a Hugging Face model"
+        )
+    _check_numbers(values, file)
+    return HfConfig(source=source, file=file, values=values)
+
+
+def _place(name: str) -> Path:
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        if (path / CONFIG_FILE).is_file():
+            return path / CONFIG_FILE
+        if (path / "adapter_config.json").is_file():
+            raise ConfigError(
+                f"{name} is an adapter (adapter_config.json) without its base model; give the base "
+                "model's folder, or build both in FILE.py:FUNCTION"
+            )
+        raise ConfigError(f"{name} has no {CONFIG_FILE}; give the folder of a Hugging Face model")
+    if not name or not _REPOSITORY.fullmatch(name) or name.startswith("."):
+        raise ConfigError(
+            f"there is no folder or config '{name[:200]}'; give hf:FOLDER with a {CONFIG_FILE}, or "
+            "hf:ORG/NAME of a model in the local cache"
+        )
+    cache = _cache()
+    for file in _snapshots(cache / f"models--{name.replace('/', '--')}"):
+        if file.is_file():
+            return file
+    raise ConfigError(
+        f"hf:{name} is no folder here, and {CONFIG_FILE} of {name} is not in the cache {cache}; "
+        f"Driple downloads nothing: run 'hf download {name} {CONFIG_FILE}', or save "
+        f"https://huggingface.co/{name}/resolve/main/{CONFIG_FILE} and give hf:FILE"
+    )
+
+
+def _cache() -> Path:
+    """Folder of the local cache, as huggingface_hub finds it."""
+    if "HF_HUB_CACHE" in os.environ:
+        return Path(os.environ["HF_HUB_CACHE"]).expanduser()
+    usual = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
+    return Path(os.environ.get("HF_HOME", usual)).expanduser() / "hub"
+
+
+def _snapshots(model: Path) -> Iterator[Path]:
+    """Configs of a cached model: that of the branch main first."""
+    main = model / "refs" / "main"
+    if main.is_file():
+        revision = read_bytes(main, 200).decode("ascii", "replace").strip()
+        if re.fullmatch(r"[0-9a-f]{7,64}", revision):
+            yield model / "snapshots" / revision / CONFIG_FILE
+    snapshots = model / "snapshots"
+    if snapshots.is_dir():
+        for folder in sorted(snapshots.iterdir()):
+            yield folder / CONFIG_FILE
+
+
+def _check_numbers(values: Mapping[str, Any], file: Path) -> None:
+    """Refuse sizes that no model has: they would take forever to build.
+
+    Raises:
+        ConfigError: which field.
+    """
+    layers, experts = 1, 1
+    for key, value in _leaves(values, "", file):
+        name = key.rpartition(".")[2].lower()
+        total = sum(value) if isinstance(value, list) else value
+        if _LAYERS.search(name):
+            _check_most(file, key, total, _MOST_LAYERS, "layers")
+            layers = max(layers, total)
+        elif _EXPERTS.search(name):
+            _check_most(file, key, total, _MOST_MODULES, "experts")
+            experts = max(experts, total)
+        elif abs(total) > _MOST_NUMBER * (len(value) if isinstance(value, list) else 1):
+            raise ConfigError(f"{file}: {key} is {total}, beyond {_MOST_NUMBER}; correct it")
+    if layers * experts > _MOST_MODULES:
+        raise ConfigError(
+            f"{file}: {layers} layers of {experts} experts are {layers * experts} modules, and at "
+            f"most {_MOST_MODULES} are read; correct the config"
+        )
+
+
+def _check_most(file: Path, key: str, number: int, most: int, words: str) -> None:
+    if number > most:
+        raise ConfigError(
+            f"{file}: {key} is {number}, and models of up to {most} {words} are read; correct it"
+        )
+
+
+def _leaves(values: Any, prefix: str, file: Path, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """(dotted key, whole number or list of whole numbers) of a config and those within it."""
+    if depth > _MAX_DEPTH:
+        raise ConfigError(f"{file} is nested over {_MAX_DEPTH} deep; give a model's config.json")
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    for key, value in items:
+        name = f"{prefix}{key}"
+        if isinstance(value, list) and len(value) > _MOST_ITEMS:
+            if not all(isinstance(one, str | int | float) for one in value):
+                raise ConfigError(f"{file}: {name} has {len(value)} items; correct the config")
+            continue
+        if isinstance(value, list) and value and all(type(one) is int for one in value):
+            yield name, value
+        elif isinstance(value, dict | list):
+            if not name.endswith(("id2label", "label2id")):  # names of classes
+                yield from _leaves(value, f"{name}.", file, depth + 1)
+        elif type(value) is int:
+            yield name, value

@@ -1,0 +1,163 @@
+"""`Job`: one training job, ready for every question, with all that was assumed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from driple.graph.cost import GraphCost, cost_of_graph
+from driple.graph.opgraph import OpGraph
+from driple.graph.torch.options import StepOptions
+
+__all__ = ["Job", "JobKindName", "job_of"]
+
+JobKindName = Literal[
+    "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A training job, ready for every question.
+
+    Attributes:
+        source: what the user typed.
+        kind: what that is; `file` is a TensorFlow graph, `own_model` FILE.py:FUNCTION or a module
+            given from Python, `graph` a graph given from Python.
+        graph: of one worker's step.
+        cost: FLOPs and bytes of its ops.
+        batch_size: samples per device in a forward pass; None if a graph file does not state it.
+        seq_len: tokens of a sample; None for other data, or if unknown.
+        input_shape: one sample of other data, such as (3, 224, 224); None if unknown.
+        precision: such as `amp-bf16`; empty if unknown.
+        optimizer: such as `adamw`; empty if unknown.
+        grad_accumulation: forward and backward passes per update.
+        activation_checkpointing: `none`, `full` or `selective`.
+        compiled: whether `torch.compile` fuses its ops.
+        samples: samples of an epoch of its data set; None if unknown.
+        assumptions: what was assumed about the job, one sentence each.
+    """
+
+    source: str
+    kind: JobKindName
+    graph: OpGraph
+    cost: GraphCost
+    batch_size: int | None = None
+    seq_len: int | None = None
+    input_shape: tuple[int, ...] | None = None
+    precision: str = ""
+    optimizer: str = ""
+    grad_accumulation: int = 1
+    activation_checkpointing: str = "none"
+    compiled: bool = False
+    samples: int | None = None
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Short name for titles: the file's name, or what the user typed."""
+        return Path(self.source).name if self.kind in ("file", "onnx") else self.source
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether sizes or loop turns are unknown: then no price, advice or error is stated."""
+        return self.graph.report.has_unknown
+
+    @property
+    def unknown_words(self) -> str:
+        """What is unknown; empty if nothing is."""
+        return self.graph.report.unknown_words
+
+    @property
+    def options_that_set(self) -> str:
+        """The options that set what is unknown."""
+        report = self.graph.report
+        is_open = any("--input" in doubt for doubt in report.doubts)
+        sizes = ["--input NAME=SHAPE"] if is_open else []
+        return " and ".join([*sizes, *(["--set loop_turns=N"] if report.unknown_turns else [])])
+
+    @property
+    def op_types_without_cost(self) -> Mapping[str, int]:
+        """Number of nodes of each op type that has no formula."""
+        return self.cost.unknown
+
+    @property
+    def facts_words(self) -> str:
+        """What is trained and how, in one line, before any number that depends on it."""
+        facts = [
+            "the batch that the graph has"
+            if self.batch_size is None
+            else f"{self.batch_size} sample{'' if self.batch_size == 1 else 's'} per device"
+        ]
+        if self.input_shape is not None:
+            facts.append(f"input {'x'.join(map(str, self.input_shape)) or 'scalar'}")
+        if self.seq_len is not None:
+            facts.append(f"{self.seq_len} tokens per sample")
+        facts.append(self.precision or "unknown precision")
+        facts.append(self.optimizer or "unknown optimizer")
+        if self.grad_accumulation > 1:
+            facts.append(f"{self.grad_accumulation} passes per update")
+        if self.activation_checkpointing != "none":
+            facts.append(f"{self.activation_checkpointing} activation checkpointing")
+        return ", ".join([*facts, *(["compiled"] if self.compiled else [])])
+
+
+def job_of(
+    source: str,
+    kind: JobKindName,
+    graph: OpGraph,
+    *,
+    batch_size: int | None = None,
+    seq_len: int | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    step: StepOptions | None = None,
+    samples: int | None = None,
+    assumptions: tuple[str, ...] = (),
+) -> Job:
+    """A job from its graph.
+
+    Args:
+        source: what the user typed.
+        kind: what that is.
+        graph: of one worker's step.
+        batch_size: samples per device.
+        seq_len: tokens of a sample.
+        input_shape: one sample of other data.
+        step: how a PyTorch model is trained; without, precision and optimizer are the graph's.
+        samples: samples of an epoch.
+        assumptions: what was assumed, one sentence each.
+    """
+    from driple.jobs.graph_facts import precision_of
+
+    if step is None:
+        return Job(
+            source=source,
+            kind=kind,
+            graph=graph,
+            cost=cost_of_graph(graph),
+            batch_size=batch_size,
+            seq_len=seq_len,
+            input_shape=input_shape,
+            precision=precision_of(graph),
+            optimizer=graph.update.optimizer,
+            samples=samples,
+            assumptions=assumptions,
+        )
+    return Job(
+        source=source,
+        kind=kind,
+        graph=graph,
+        cost=cost_of_graph(graph),
+        batch_size=batch_size,
+        seq_len=seq_len,
+        input_shape=input_shape,
+        precision=step.precision,
+        optimizer=step.optimizer,
+        grad_accumulation=step.grad_accumulation,
+        activation_checkpointing=step.activation_checkpointing,
+        compiled=step.compiled,
+        samples=samples,
+        assumptions=assumptions,
+    )

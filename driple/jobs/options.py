@@ -1,0 +1,169 @@
+"""What a user adds to a JOB: the same options for every kind of job, each checked once.
+
+JobOptions.given -> flags that were given; a reader of jobs refuses those that it has no use for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from driple.checks import check_choice, check_whole
+from driple.errors import ConfigError
+from driple.graph.options import LARGEST_DIMENSION, ReadOptions
+from driple.graph.torch.options import (
+    ACTIVATION_CHECKPOINTING,
+    OPTIMIZERS,
+    PRECISIONS,
+    StepOptions,
+)
+from driple.jobs.training_config import TrainingConfig
+
+__all__ = [
+    "FILE_FLAGS",
+    "MAX_MIB",
+    "MODEL_FLAGS",
+    "OWN_FLAGS",
+    "JobOptions",
+]
+
+MAX_MIB = 512.0
+_MIB_BYTES = 2**20
+MOST_ACCUMULATION = 100_000
+# Flags by what they apply to; --batch-size applies to all.
+FILE_FLAGS = ("--input NAME=SHAPE", "--set target", "--set loop_turns")
+MODEL_FLAGS = (
+    "--input SHAPE", "--seq-len", "--precision", "--optimizer", "--grad-accumulation",
+    "--activation-checkpointing", "--compile",
+)  # fmt: skip
+OWN_FLAGS = ("--data", "--loss", "--set trace")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobOptions:
+    """What a user adds to a job; None is left to the job, and what it assumes is stated.
+
+    Attributes:
+        read: batch size, shapes of named inputs, train op and loop turns of a graph file.
+        max_bytes: largest graph file that is read.
+        input_shape: one sample of a model's input, such as (3, 224, 224).
+        seq_len: tokens of a sample.
+        precision: one of `PRECISIONS`.
+        optimizer: one of `OPTIMIZERS`.
+        grad_accumulation: forward and backward passes per update.
+        activation_checkpointing: one of `ACTIVATION_CHECKPOINTING`.
+        compiled: whether the model is compiled by `torch.compile`.
+        data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
+        loss: FILE.py:FUNCTION of the model's outputs and labels.
+        trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
+        own_code_s: seconds that the user's own code may take.
+        own_code_gib: memory that it may take, GiB.
+        config: what a file of training arguments says.
+    """
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    max_bytes: int = int(MAX_MIB * _MIB_BYTES)
+    input_shape: tuple[int, ...] | None = None
+    seq_len: int | None = None
+    precision: str | None = None
+    optimizer: str | None = None
+    grad_accumulation: int | None = None
+    activation_checkpointing: str | None = None
+    compiled: bool = False
+    data: str | None = None
+    loss: str | None = None
+    trace: str = "meta"
+    own_code_s: float = 600.0
+    own_code_gib: float = 8.0
+    config: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        for flag, value, choices in (
+            ("--precision", self.precision, PRECISIONS),
+            ("--optimizer", self.optimizer, OPTIMIZERS),
+            ("--activation-checkpointing", self.activation_checkpointing, ACTIVATION_CHECKPOINTING),
+            ("--set trace", self.trace, ("meta", "real")),
+        ):
+            if value is not None:
+                check_choice(flag, value, choices)
+        for flag, number, most in (
+            ("--seq-len", self.seq_len, LARGEST_DIMENSION),
+            ("--grad-accumulation", self.grad_accumulation, MOST_ACCUMULATION),
+        ):
+            if number is not None:
+                check_whole(flag, number, 1, most)
+        shape = self.input_shape
+        if shape is not None and (
+            not 1 <= len(shape) <= 6 or any(not 1 <= size <= LARGEST_DIMENSION for size in shape)
+        ):
+            raise ConfigError(
+                "--input needs 1 to 6 sizes of one sample, each 1 or more, such as 3x224x224, got "
+                f"{'x'.join(map(str, shape))[:80]}"
+            )
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples of a device in a forward pass."""
+        return self.read.batch_size
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Flags that were given, but those that limit what is read."""
+        values: Mapping[str, Any] = MappingProxyType(
+            {
+                "--batch-size": self.read.batch_size,
+                "--input NAME=SHAPE": self.read.inputs,
+                "--set target": self.read.target,
+                "--set loop_turns": self.read.loop_turns,
+                "--input SHAPE": self.input_shape,
+                "--seq-len": self.seq_len,
+                "--precision": self.precision,
+                "--optimizer": self.optimizer,
+                "--grad-accumulation": self.grad_accumulation,
+                "--activation-checkpointing": self.activation_checkpointing,
+                "--compile": self.compiled,
+                "--data": self.data,
+                "--loss": self.loss,
+                "--set trace": None if self.trace == "meta" else self.trace,
+            }
+        )
+        return tuple(flag for flag, value in values.items() if value)
+
+    def with_config(self) -> JobOptions:
+        """These options, with what the training config says where a flag was not given."""
+        said = self.config
+        names = ("seq_len", "precision", "optimizer", "grad_accumulation",
+                 "activation_checkpointing")  # fmt: skip
+        values = {
+            name: getattr(said, name)
+            for name in names
+            if getattr(self, name) is None and getattr(said, name) is not None
+        }
+        read = self.read
+        if read.batch_size is None and said.batch_size is not None:
+            read = replace(read, batch_size=said.batch_size)
+        return replace(self, read=read, compiled=self.compiled or bool(said.compiled), **values)
+
+    def step_options(
+        self, optimizer: str, compute_capability: tuple[int, int] | None
+    ) -> StepOptions:
+        """How a PyTorch model is trained.
+
+        Args:
+            optimizer: that is assumed if none was given.
+            compute_capability: of the device, see `StepOptions`.
+        """
+        checkpointing: Any = self.activation_checkpointing or "none"
+        precision: Any = self.precision or "fp32"
+        trace: Any = self.trace
+        return StepOptions(
+            precision=precision,
+            optimizer=self.optimizer or optimizer,
+            grad_accumulation=self.grad_accumulation or 1,
+            activation_checkpointing=checkpointing,
+            compiled=self.compiled,
+            compute_capability=compute_capability,
+            trace=trace,
+        )

@@ -1,0 +1,288 @@
+"""Batches of a model, and the loss of its outputs where nobody gave one.
+
+    tensor | (inputs..., labels) | {"input_ids": ..., "labels": ...} -> arguments of forward, labels
+    outputs, labels -> the model's own loss, cross entropy, or mean squared error
+
+All tensors are on the meta device: shapes without values.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_leaves, tree_map
+
+from driple.errors import ConfigError, GraphError
+
+__all__ = [
+    "Arguments",
+    "batch_size_of",
+    "batch_words",
+    "loss_function",
+    "on_meta",
+    "reads_tokens",
+    "shaped_batch",
+    "split_batch",
+]
+
+Loss = Callable[[Any, Any], Tensor]
+_LABELS = ("labels", "label", "targets", "target", "y")
+_TOKENS = ("input_ids", "idx", "tokens", "token_ids", "ids", "src")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A batch as a model takes it.
+
+    Attributes:
+        batch: a tensor, a tuple of positional arguments, or a dictionary of arguments by name.
+        labels: what the loss compares the outputs with; None if the model takes them itself, or if
+            there are none.
+    """
+
+    batch: Any
+    labels: Any = None
+
+
+def on_meta(batch: Any) -> Any:
+    """The batch with all tensors and NumPy arrays on the meta device."""
+    plain = dict(batch) if isinstance(batch, Mapping) else batch
+    return tree_map(_on_meta, plain)
+
+
+def _on_meta(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().to("meta")
+    if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
+        return torch.as_tensor(value).to("meta")
+    return value
+
+
+def tensors_of(batch: Any) -> list[Tensor]:
+    """All tensors of a batch."""
+    plain = dict(batch) if isinstance(batch, Mapping) else batch
+    return [one for one in tree_leaves(plain) if isinstance(one, Tensor)]
+
+
+def batch_size_of(batch: Any) -> int | None:
+    """First dimension of the first tensor; None without one."""
+    return next((int(one.shape[0]) for one in tensors_of(batch) if one.dim()), None)
+
+
+def batch_words(batch: Any) -> str:
+    """Shapes and types of a batch, for messages: `images 32x3x224x224 float32`."""
+    if isinstance(batch, Mapping):
+        parts = [f"{name} {_shape(one)}" for name, one in batch.items() if isinstance(one, Tensor)]
+    else:
+        parts = [_shape(one) for one in tensors_of(batch)]
+    return ", ".join(parts[:6]) or type(batch).__name__
+
+
+def _shape(tensor: Tensor) -> str:
+    sizes = "x".join(map(str, tensor.shape)) or "scalar"
+    return f"{sizes} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _parameters(module: nn.Module) -> list[inspect.Parameter]:
+    return list(inspect.signature(module.forward).parameters.values())
+
+
+def takes_labels(module: nn.Module) -> bool:
+    """Whether a model's forward has a parameter for labels: then it computes its loss."""
+    return any(one.name in _LABELS for one in _parameters(module))
+
+
+def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
+    """What of a batch the model takes, and what its loss.
+
+    A dictionary's entries go to parameters of the same names; the one that is left over is the
+    labels. The last of several in a tuple is the labels, except where the model takes labels.
+
+    Args:
+        module: model whose forward is called.
+        batch: as a data loader gives it.
+        has_loss: whether a loss was given, which then gets the labels.
+
+    Raises:
+        ConfigError: several entries of a dictionary that the model does not take.
+    """
+    known = _parameters(module)
+    if isinstance(batch, Mapping):
+        if any(one.kind is one.VAR_KEYWORD for one in known):
+            return Arguments(dict(batch))
+        names = {one.name for one in known}
+        left = [name for name in batch if name not in names]
+        if len(left) > 1:
+            raise ConfigError(
+                f"the batch has {', '.join(map(str, left))}, and forward of "
+                f"{type(module).__name__} takes none of them; leave out all but the labels"
+            )
+        taken = {name: value for name, value in batch.items() if name in names}
+        return Arguments(taken, batch[left[0]] if left else None)
+    if not isinstance(batch, tuple | list):
+        return Arguments(batch)
+    given = tuple(batch)
+    if len(given) == 1:
+        return Arguments(given[0])
+    positional = [one for one in known if one.kind in (one.POSITIONAL_OR_KEYWORD,
+                                                        one.POSITIONAL_ONLY)]  # fmt: skip
+    takes_last = len(positional) >= len(given) and positional[len(given) - 1].name in _LABELS
+    needed = sum(one.default is one.empty for one in positional)
+    if (takes_last and not has_loss) or needed >= len(given):
+        return Arguments(given)
+    return Arguments(given[0] if len(given) == 2 else given[:-1], given[-1])
+
+
+def reads_tokens(module: nn.Module) -> bool:
+    """Whether a model takes token numbers: by its first parameter's name, or its first layer."""
+    known = [one for one in _parameters(module) if one.name != "self"]
+    if known and known[0].name in _TOKENS:
+        return True
+    owners = (
+        one for one in module.modules() if next(one.parameters(recurse=False), None) is not None
+    )
+    return isinstance(next(owners, None), nn.Embedding)
+
+
+def shaped_batch(
+    module: nn.Module,
+    batch_size: int,
+    shape: tuple[int, ...] | None,
+    seq_len: int | None,
+    *,
+    source: str,
+) -> Any:
+    """A batch of the shapes that a user gave.
+
+    Args:
+        module: model that takes it.
+        batch_size: samples.
+        shape: one sample of numbers, from --input.
+        seq_len: tokens of a sample, from --seq-len.
+        source: the model as the user named it, for messages.
+
+    Raises:
+        ConfigError: neither or both were given, or they do not fit the model.
+    """
+    tokens = reads_tokens(module)
+    if shape is not None and seq_len is not None:
+        raise ConfigError("--input and --seq-len were both given; give --input for numbers, such "
+                          "as images, or --seq-len for tokens")  # fmt: skip
+    if shape is None and seq_len is None:
+        wanted = "--seq-len N" if tokens else "--input SHAPE, such as 3x224x224"
+        raise ConfigError(
+            f"{source} states no batch; give {wanted}, or --data FILE.py:FUNCTION that builds its "
+            "data set"
+        )
+    if tokens and shape is not None:
+        raise ConfigError(f"{source} takes tokens; give --seq-len N in place of --input")
+    if seq_len is not None:
+        inputs = torch.zeros(batch_size, seq_len, dtype=torch.int64, device="meta")
+        if "labels" in {one.name for one in _parameters(module)}:
+            return {_parameters(module)[0].name: inputs, "labels": inputs}
+        return (inputs, inputs) if takes_labels(module) else inputs
+    return torch.zeros(batch_size, *(shape or ()), device="meta")
+
+
+def loss_function(loss: Loss | None, labels: Any) -> Callable[[Any], Tensor]:
+    """Loss of a model's outputs.
+
+    Args:
+        loss: the user's, of outputs and labels; without, the model's own loss if it returns one,
+            else cross entropy of classes, or the mean squared error of numbers.
+        labels: from the batch; without, labels of the shape that fits the outputs.
+    """
+    if loss is None:
+        return lambda outputs: _usual_loss(outputs, labels)
+
+    def computed(outputs: Any) -> Tensor:
+        if labels is None and _num_positional(loss) == 1:
+            return loss(outputs)  # type: ignore[call-arg]
+        return loss(outputs, _fitting_labels(_logits(outputs)) if labels is None else labels)
+
+    return computed
+
+
+def _num_positional(function: Callable[..., Any]) -> int | None:
+    """How many positional arguments a function needs; None if nobody can say."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return sum(
+        one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
+        for one in known
+    )
+
+
+def _own_loss(outputs: Any) -> Tensor | None:
+    """The loss that a model returned, in any of the usual forms."""
+    found = getattr(outputs, "loss", None)
+    if found is None and isinstance(outputs, Mapping):
+        found = outputs.get("loss")
+    if found is None and isinstance(outputs, tuple | list):
+        scalars = (one for one in outputs if isinstance(one, Tensor) and one.dim() == 0)
+        found = next(scalars, None)
+    if found is None and isinstance(outputs, Tensor) and outputs.dim() == 0:
+        found = outputs
+    return found if isinstance(found, Tensor) else None
+
+
+def _logits(outputs: Any) -> Tensor:
+    """The tensor of a model's outputs that a loss compares with labels."""
+    found = outputs
+    if not isinstance(found, Tensor):
+        found = getattr(outputs, "logits", None)
+    if found is None and isinstance(outputs, Mapping):
+        found = outputs.get("logits", outputs.get("out"))  # torchvision's segmentation: out
+    if found is None:
+        found = next((one for one in tensors_of(outputs) if one.is_floating_point()), None)
+    if not isinstance(found, Tensor):
+        raise GraphError(
+            f"the model returns {type(outputs).__name__}, of which no usual loss is known; give "
+            "--loss FILE.py:FUNCTION of outputs and labels"
+        )
+    return found
+
+
+def _fitting_labels(logits: Tensor) -> Tensor:
+    """Labels for classes of samples [n, c], of tokens [n, t, c], or of pixels [n, c, h, w]."""
+    sizes = tuple(logits.shape)
+    shapes = {2: sizes[:1], 3: sizes[:2], 4: (*sizes[:1], *sizes[2:])}
+    if len(sizes) not in shapes:
+        raise GraphError(
+            f"the model returns {_shape(logits)}, for which no usual loss is known; give "
+            "--loss FILE.py:FUNCTION of outputs and labels"
+        )
+    with _disable_current_modes():  # labels come from the data, not from an op of the step
+        return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device="meta")
+
+
+def _usual_loss(outputs: Any, labels: Any) -> Tensor:
+    own = _own_loss(outputs)
+    if own is not None and (labels is None or not isinstance(outputs, Tensor)):
+        return own
+    logits = _logits(outputs)
+    target = _fitting_labels(logits) if labels is None else labels
+    if not isinstance(target, Tensor):
+        raise GraphError(
+            f"the labels are {type(target).__name__} and no tensor; give --loss FILE.py:FUNCTION"
+        )
+    if target.shape == logits.shape and target.is_floating_point():
+        return nn.functional.mse_loss(logits, target)
+    if target.is_floating_point() and target.numel() == logits.numel():
+        return nn.functional.mse_loss(logits.flatten(), target.flatten())
+    if tuple(logits.shape[:-1]) == tuple(target.shape):  # classes last: tokens
+        return nn.functional.cross_entropy(logits.flatten(0, -2), target.flatten())
+    if (logits.shape[0], *logits.shape[2:]) == tuple(target.shape):  # classes second: pixels
+        return nn.functional.cross_entropy(logits, target)
+    raise GraphError(
+        f"labels {_shape(target)} do not fit outputs {_shape(logits)} of the model; give --loss "
+        "FILE.py:FUNCTION of outputs and labels"
+    )

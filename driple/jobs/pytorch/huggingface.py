@@ -1,0 +1,191 @@
+"""Training steps of Hugging Face models, built by transformers from a config on the meta device.
+
+    config.json -> class of its architecture or of its type -> a batch of its task -> OpGraph
+
+No weights are read or allocated, nothing is downloaded, and code that a config names stays unused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from driple.errors import ConfigError, DripleError, GraphError
+from driple.graph.torch.options import StepOptions
+from driple.graph.torch.step import traced_step
+from driple.jobs.hf_config import HfConfig
+from driple.jobs.import_path import exception_words
+from driple.jobs.pytorch.batches import batch_words
+from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of
+from driple.jobs.pytorch.own_model import OwnStep, module_on_meta
+from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+from driple.jobs.pytorch.whole_sequences import (
+    EVEN_EXPERTS,
+    WHOLE_SEQUENCES,
+    has_experts,
+    whole_sequences,
+)
+
+__all__ = ["hugging_face_step"]
+
+# Tables of transformers by task; the first that knows a type decides, where no class is named.
+_TABLES = (
+    "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
+    "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES",
+    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+    "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
+    "MODEL_FOR_CTC_MAPPING_NAMES",
+)
+
+
+def hugging_face_step(
+    config: HfConfig,
+    *,
+    batch_size: int | None,
+    seq_len: int | None,
+    input_shape: tuple[int, ...] | None,
+    step: StepOptions,
+) -> OwnStep:
+    """The training step of a model with this config, with its own loss.
+
+    Args:
+        config: as read.
+        batch_size: samples per device; a usual number of its task if None.
+        seq_len: tokens of a sample; 512 or what the model takes, if None.
+        input_shape: one image; as the config says if None.
+        step: how it is trained.
+
+    Raises:
+        ConfigError: transformers does not have this model, the config is wrong, or an option does
+            not fit.
+        GraphError: the step cannot be followed by shapes alone.
+    """
+    declare_torchvision_ops()
+    with _quiet(), _offline():
+        model = _built(config)
+        task = task_of(type(model).__name__, model.config, config.source)
+        sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
+        batch = batch_of_task(task, model, sizes)
+        try:
+            with whole_sequences():
+                graph = traced_step(model, batch, None, step)
+        except DripleError as error:
+            raise type(error)(f"{config.source}: {error}") from error
+        except Exception as error:  # the model's code may raise anything
+            raise GraphError(
+                f"the training step of {config.source} ({type(model).__name__}) fails on a batch "
+                f"of {batch_words(batch)}: {exception_words(error)}; build it in FILE.py:FUNCTION "
+                "with a batch that it takes"
+            ) from error
+    return OwnStep(
+        graph=graph,
+        batch_size=sizes.batch_size,
+        seq_len=sizes.seq_len,
+        input_shape=sizes.input_shape,
+        assumptions=_assumptions(config, model, tokens=sizes.seq_len is not None),
+    )
+
+
+def _assumptions(config: HfConfig, model: Any, *, tokens: bool) -> tuple[str, ...]:
+    name = type(model).__name__
+    found = list(config.assumptions)
+    if name != config.architecture:
+        of = f"names {config.architecture}" if config.architecture else "names no class"
+        found.append(f"trained as {name}, since the config {of}")
+    if tokens:
+        found.append(WHOLE_SEQUENCES)
+    if has_experts(model):
+        found.append(EVEN_EXPERTS)
+    return tuple(found)
+
+
+def _built(config: HfConfig) -> Any:
+    """The model on the meta device, ready to train.
+
+    Raises:
+        ConfigError: transformers does not have it, or refuses the config.
+    """
+    from transformers import CONFIG_MAPPING
+
+    kind = _class_of(config)
+    values = {key: value for key, value in config.values.items() if key != "quantization_config"}
+    config_class = getattr(kind, "config_class", None) or CONFIG_MAPPING[config.model_type]
+    try:
+        known = config_class.from_dict(values)
+        known.use_cache = False
+        with torch.device("meta"):
+            model = kind(known)
+    except Exception as error:  # of transformers, on values that no model has
+        raise ConfigError(
+            f"{config.file}: {kind.__name__} cannot be built from it: {exception_words(error)}; "
+            "correct the config"
+        ) from error
+    return module_on_meta(model).train()
+
+
+def _class_of(config: HfConfig) -> Any:
+    """The class of transformers that trains this config.
+
+    Raises:
+        ConfigError: transformers has none.
+    """
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    base = transformers.PreTrainedModel
+    found = _public_class(transformers, config.architecture, base)
+    if found is not None and _trains(found.__name__):
+        return found
+    for table in _TABLES:
+        names: Mapping[str, Any] = getattr(modeling_auto, table, {})
+        name = names.get(config.model_type)
+        name = name[0] if isinstance(name, tuple | list) else name
+        found = _public_class(transformers, name or "", base)
+        if found is not None:
+            return found
+    named = config.architecture or config.model_type or "without a name"
+    raise ConfigError(
+        f"{config.file}: architecture {named[:80]!r} (model_type {config.model_type[:80]!r}) is "
+        f"not one that transformers {transformers.__version__} trains; its own code is not "
+        "executed: build it in FILE.py:FUNCTION"
+    )
+
+
+def _public_class(transformers: Any, name: str, base: type) -> Any:
+    """A model class that transformers exports under this name; None if it does not."""
+    if not name.isidentifier() or name.startswith("_"):
+        return None
+    found = getattr(transformers, name, None)
+    return found if isinstance(found, type) and issubclass(found, base) else None
+
+
+def _trains(name: str) -> bool:
+    """Whether a class computes a loss that a batch of its usual task gives."""
+    return ("For" in name or name.endswith("LMHeadModel")) and "ForPreTraining" not in name
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """No download within the block, whatever a config names."""
+    from huggingface_hub import constants
+
+    with patch.object(constants, "HF_HUB_OFFLINE", True):
+        yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No log lines of transformers within the block."""
+    logger = logging.getLogger("transformers")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

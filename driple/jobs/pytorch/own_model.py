@@ -1,0 +1,298 @@
+"""The training step of a user's own model: his file is executed, as any Python program is.
+
+    FILE.py:FUNCTION -> module, (module, loss) or (module, batch) -> OpGraph
+
+Models are built on the meta device, so that no weights are allocated; a builder that computes with
+values is run once more on the CPU, and its model is then moved.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, IterableDataset, default_collate
+
+from driple.checks import check_whole
+from driple.errors import ConfigError, DripleError, GraphError
+from driple.graph.opgraph import OpGraph
+from driple.graph.torch.autocast import gpu_autocast
+from driple.graph.torch.step import traced_step
+from driple.jobs.import_path import exception_words, function_named, own_code
+from driple.jobs.own_request import OwnModel
+from driple.jobs.pytorch.batches import (
+    batch_size_of,
+    batch_words,
+    loss_function,
+    on_meta,
+    reads_tokens,
+    shaped_batch,
+    split_batch,
+    tensors_of,
+)
+from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+from driple.jobs.pytorch.whole_sequences import (
+    EVEN_EXPERTS,
+    WHOLE_SEQUENCES,
+    has_experts,
+    whole_sequences,
+)
+
+__all__ = ["OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
+
+_FORMS = "a torch.nn.Module, (module, loss) or (module, batch)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnStep:
+    """The training step of a model.
+
+    Attributes:
+        graph: of one worker.
+        batch_size: samples per device.
+        input_shape: one sample of numbers; None for tokens.
+        seq_len: tokens of a sample; None for numbers.
+        samples: samples of an epoch of the data set; None if unknown.
+        assumptions: what was assumed, one sentence each.
+    """
+
+    graph: OpGraph
+    batch_size: int
+    input_shape: tuple[int, ...] | None = None
+    seq_len: int | None = None
+    samples: int | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def step_of_own_model(asked: OwnModel) -> OwnStep:
+    """Run the user's functions, and follow one training step by shapes.
+
+    Raises:
+        ConfigError: there are no such functions, they fail, or something is missing.
+        GraphError: the step cannot be followed by shapes alone.
+    """
+    if asked.batch_size is not None:
+        check_whole("--batch-size", asked.batch_size, 1)
+    declare_torchvision_ops()
+    with gpu_autocast():  # from the import on: a decorator may be autocast's
+        module, loss, batch = _built(asked.model)
+        if asked.loss is not None:
+            loss = function_named(asked.loss)
+        samples = None
+        if asked.data is not None:
+            if batch is not None:
+                raise ConfigError(
+                    f"{asked.model} returns a batch, and --data names another; leave --data out"
+                )
+            batch, samples = _batch_of_data(asked.data, asked.batch_size)
+        return step_of_model(module, batch, loss, asked, samples=samples)
+
+
+def step_of_model(
+    module: nn.Module,
+    batch: Any,
+    loss: Callable[[Any, Any], Tensor] | None,
+    asked: OwnModel,
+    *,
+    samples: int | None = None,
+) -> OwnStep:
+    """One training step of a model, followed by shapes.
+
+    Args:
+        module: the model, on any device.
+        batch: a batch as a data loader gives it; None if `asked` has its shape.
+        loss: of outputs and labels; None for the model's own or the usual one.
+        asked: names and shapes.
+        samples: of an epoch.
+
+    Raises:
+        ConfigError: something is missing, or the batch is not of the size that was asked for.
+        GraphError: the step cannot be followed by shapes alone.
+    """
+    if batch is None:
+        if asked.batch_size is None:
+            raise ConfigError(f"{asked.model} states no batch; give --batch-size N")
+        batch = shaped_batch(
+            module, asked.batch_size, asked.input_shape, asked.seq_len, source=asked.model
+        )
+    elif asked.data is None and (asked.input_shape or asked.seq_len):
+        raise ConfigError(f"{asked.model} returns a batch; leave out --input and --seq-len")
+    batch = on_meta(batch)
+    size = batch_size_of(batch)
+    if size is None:
+        raise ConfigError(
+            f"the batch of {asked.model} holds no tensor; give a tensor, a tuple or a dictionary "
+            "of tensors"
+        )
+    if asked.batch_size not in (None, size):
+        raise ConfigError(
+            f"the batch of {asked.model} has {size} samples, got --batch-size {asked.batch_size}; "
+            "leave the option out, or return a batch of that size"
+        )
+    graph = _traced(module, batch, loss, asked)
+    tokens = reads_tokens(module)
+    first = tensors_of(batch)[0]
+    return OwnStep(
+        graph=graph,
+        batch_size=size,
+        seq_len=int(first.shape[1]) if tokens and first.dim() > 1 else None,
+        input_shape=None if tokens else tuple(first.shape[1:]),
+        samples=samples,
+        assumptions=_assumptions(module, tokens=tokens),
+    )
+
+
+def _assumptions(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+    owners = {type(one).__module__.partition(".")[0] for one in module.modules()}
+    if "transformers" not in owners:
+        return ()
+    whole = (WHOLE_SEQUENCES,) if tokens else ()
+    return (*whole, *((EVEN_EXPERTS,) if has_experts(module) else ()))
+
+
+def _traced(
+    module: nn.Module, batch: Any, loss: Callable[[Any, Any], Tensor] | None, asked: OwnModel
+) -> OpGraph:
+    arguments = split_batch(module, batch, has_loss=loss is not None)
+    module.train()
+    try:
+        with whole_sequences():
+            return traced_step(
+                module_on_meta(module),
+                arguments.batch,
+                loss_function(loss, arguments.labels),
+                asked.step,
+            )
+    except DripleError as error:
+        raise type(error)(f"{asked.model}: {error}") from error
+    except (Exception, SystemExit) as error:  # the model and the loss may raise anything
+        raise GraphError(
+            f"the training step of {asked.model} fails on a batch of {batch_words(batch)}: "
+            f"{exception_words(error)}; it must fit that batch, and must not decide by values of "
+            "tensors"
+        ) from error
+
+
+def module_on_meta(module: nn.Module) -> nn.Module:
+    """The model on the meta device; parameters that modules share stay one, unlike by `to`."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    moved = module.to("meta")
+    for first, *others in names.values():
+        for name in others:
+            owner, _, own_name = name.rpartition(".")
+            setattr(moved.get_submodule(owner), own_name, moved.get_parameter(first))
+    return moved
+
+
+def _built(reference: str) -> tuple[nn.Module, Callable[[Any, Any], Tensor] | None, Any]:
+    """Module, loss and batch that the user's builder returns; None for what it leaves out."""
+    build = function_named(reference)
+    if isinstance(build, nn.Module):
+        return build, None, None
+    check_callable(reference, build)
+    made = _run_builder(reference, build)
+    parts = tuple(made) if isinstance(made, tuple | list) else (made,)
+    module, rest = parts[0] if parts else None, parts[1:]
+    if not isinstance(module, nn.Module) or len(rest) > 2:
+        raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
+    losses = [one for one in rest if callable(one) and not isinstance(one, Tensor)]
+    batches = [one for one in rest if not any(one is loss for loss in losses)]
+    if (
+        len(losses) > 1
+        or len(batches) > 1
+        or any(not isinstance(one, Tensor | tuple | list | Mapping) for one in batches)
+    ):
+        raise ConfigError(f"{reference} returns {_returned(made)}; it must return {_FORMS}")
+    return module, losses[0] if losses else None, batches[0] if batches else None
+
+
+def _returned(made: Any) -> str:
+    if isinstance(made, tuple | list):
+        return f"({', '.join(type(one).__name__ for one in made)})"
+    return type(made).__name__
+
+
+def check_callable(reference: str, function: Any) -> None:
+    """Refuse what cannot be called without arguments.
+
+    Raises:
+        ConfigError: no function, or one with a required argument.
+    """
+    if not callable(function):
+        raise ConfigError(
+            f"{reference} is {type(function).__name__} and no function; give one without arguments"
+        )
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin without a signature: calling it will tell
+        return
+    needed = [
+        one.name
+        for one in known
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if needed:
+        raise ConfigError(
+            f"{reference} needs the argument {' and '.join(needed)}, and Driple calls it without; "
+            "give a function without arguments that calls it"
+        )
+
+
+def _run_builder(reference: str, build: Callable[[], Any]) -> Any:
+    """What the builder returns: built on the meta device, or on the CPU if it needs values."""
+    try:
+        with torch.device("meta"):
+            return build()
+    except (RuntimeError, NotImplementedError) as error:
+        needs_values = "meta" in str(error)
+        if not needs_values:
+            raise _failed(reference, error) from error
+    except DripleError:
+        raise
+    except (Exception, SystemExit) as error:  # user code may raise anything
+        raise _failed(reference, error) from error
+    with own_code(reference):
+        return build()
+
+
+def _failed(reference: str, error: BaseException) -> ConfigError:
+    words = exception_words(error)
+    if "allocate" in words or isinstance(error, MemoryError):
+        return ConfigError(
+            f"{reference} allocates more memory than it may: {words}; the model is built on the "
+            "meta device, where weights take none: leave out device= and .to(), or raise the limit "
+            "with --set memory_gib=N"
+        )
+    return ConfigError(f"{reference} failed: {words}; correct it, and run again")
+
+
+def _batch_of_data(reference: str, batch_size: int | None) -> tuple[Any, int | None]:
+    """A batch of the user's data, and the samples of an epoch."""
+    build = function_named(reference)
+    check_callable(reference, build)
+    with own_code(reference):
+        data = build()
+        if isinstance(data, Tensor | tuple | list | Mapping):
+            return data, None
+        collate = default_collate
+        if isinstance(data, DataLoader):
+            collate, data = data.collate_fn, data.dataset
+        if batch_size is None:
+            raise ConfigError(f"the data set of {reference} has no batch size; give --batch-size N")
+        if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
+            if not hasattr(data, "__iter__"):
+                raise ConfigError(
+                    f"{reference} returns {type(data).__name__}; it must return a data set, a data "
+                    "loader or a batch"
+                )
+            sample, count = next(iter(data)), None
+        else:
+            sample = data[0]
+            count = len(data) if hasattr(data, "__len__") else None
+        return collate([sample] * batch_size), count

@@ -1,0 +1,92 @@
+"""Let models of transformers be followed by shapes: sequences are whole, and experts share evenly.
+
+transformers looks at the values of attention masks and positions to see whether tokens are padding
+or several texts share a row, and leaves the mask out of attention if not. Without values it cannot.
+Here the answer is what a full batch gives: no padding, one text in each row. Likewise the tokens of
+each expert of a mixture are counted at run time; here each gets the same number.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["EVEN_EXPERTS", "WHOLE_SEQUENCES", "has_experts", "whole_sequences"]
+
+WHOLE_SEQUENCES = "all sequences are of full length, without padding, and one text in each row"
+EVEN_EXPERTS = "each expert gets the same number of tokens"
+_MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe"
+
+
+@contextmanager
+def whole_sequences() -> Iterator[None]:
+    """Within the block, transformers skips masks as for whole sequences, on the meta device only.
+
+    Nothing changes if transformers is not imported.
+    """
+    module = sys.modules.get(_MODULE)
+    with ExitStack() as stack:
+        if module is not None:
+            for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+                known = getattr(module, name, None)
+                if known is not None:
+                    stack.enter_context(patch.object(module, name, _without_padding(known)))
+            packed = getattr(module, "find_packed_sequence_indices", None)
+            if packed is not None:
+                stack.enter_context(
+                    patch.object(module, "find_packed_sequence_indices", _unpacked(packed))
+                )
+        experts = sys.modules.get(_EXPERTS)
+        grouped = getattr(experts, "_grouped_mm", None)
+        if grouped is not None:
+            stack.enter_context(patch.object(experts, "_grouped_mm", _evenly(grouped)))
+        yield
+
+
+def has_experts(module: nn.Module) -> bool:
+    """Whether a model of transformers is a mixture of experts."""
+    return any(type(one).__name__.endswith("Experts") for one in module.modules())
+
+
+def _is_meta(value: Any) -> bool:
+    return getattr(getattr(value, "device", None), "type", "") == "meta"
+
+
+def _without_padding(known: Callable[..., bool]) -> Callable[..., bool]:
+    """The question whether a mask can be left out, asked for a mask without padding."""
+
+    def asked(padding_mask: Any = None, *args: Any, **kwargs: Any) -> bool:
+        mask = None if _is_meta(padding_mask) else padding_mask
+        return known(mask, *args, **kwargs)
+
+    return asked
+
+
+def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
+    """No boundaries of texts within a row, which is what None means there."""
+
+    def asked(position_ids: Any) -> Any:
+        return None if _is_meta(position_ids) else known(position_ids)
+
+    return asked
+
+
+def _evenly(known: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A product of groups of rows with a matrix each, in groups of equal size."""
+
+    def product(rows: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+        if not _is_meta(rows):
+            return known(rows, weight, offs)
+        groups, num_rows = weight.shape[0], rows.shape[0]
+        share = -(-num_rows // groups)
+        padded = nn.functional.pad(rows, (0, 0, 0, share * groups - num_rows))
+        made = torch.bmm(padded.view(groups, share, -1).to(weight.dtype), weight)
+        return made.view(groups * share, -1)[:num_rows]
+
+    return product

@@ -1,0 +1,134 @@
+"""The registry of readers of jobs: what a user may type, and who turns it into a `Job`.
+
+    JOB --first reader that claims it--> refuse options that it has no use for --> Job
+
+A reader is one file with a `JobReader`, and its registration. The first that claims a JOB reads it:
+readers of prefixes such as `hf:` come before those of files, and names come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError
+from driple.jobs.job import Job
+from driple.jobs.options import JobOptions
+
+__all__ = [
+    "JobReader",
+    "JobRequest",
+    "added_reader",
+    "reader_of",
+    "register_reader",
+    "registered_readers",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobRequest:
+    """What a reader gets.
+
+    Attributes:
+        text: JOB as typed.
+        options: that the user added, all of which the reader takes.
+        setting: cluster that the job is for; None if the question has none.
+        training: whether a graph without a training step is refused.
+    """
+
+    text: str
+    options: JobOptions
+    setting: Setting | None = None
+    training: bool = True
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """Of the devices of the setting; an A100's without a setting, None of other makers."""
+        from driple.graph.torch.options import compute_capability_of
+
+        if self.setting is None:
+            return (8, 0)
+        return compute_capability_of(self.setting.worker.architecture.name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobReader:
+    """One kind of JOB.
+
+    Attributes:
+        name: of the kind, for messages: `a workload of the catalogue`.
+        form: how a user types it, such as `hf:PATH`; the help lists it.
+        claims: whether a text is of this kind; it reads no more than the begin of a file.
+        flags: of the options that it takes, as `JobOptions.given` names them.
+        read: makes the job.
+    """
+
+    name: str
+    form: str
+    claims: Callable[[str], bool]
+    flags: frozenset[str]
+    read: Callable[[JobRequest], Job]
+
+
+_READERS: list[JobReader] = []
+
+
+def register_reader(reader: JobReader, *, first: bool = False) -> None:
+    """Add a kind of JOB, behind all others or before them.
+
+    Raises:
+        ConfigError: a reader with this form is registered.
+    """
+    if any(known.form == reader.form for known in _READERS):
+        raise ConfigError(f"a reader of {reader.form} is registered already; give another form")
+    _READERS.insert(0 if first else len(_READERS), reader)
+
+
+@contextmanager
+def added_reader(reader: JobReader) -> Iterator[None]:
+    """A kind of JOB that comes before all others, for as long as the block runs."""
+    register_reader(reader, first=True)
+    try:
+        yield
+    finally:
+        _READERS.remove(reader)
+
+
+def registered_readers() -> tuple[JobReader, ...]:
+    """All readers, in the order in which they are asked."""
+    return tuple(_READERS)
+
+
+def reader_of(text: str, options: JobOptions) -> JobReader:
+    """The first reader that claims a JOB.
+
+    Args:
+        text: JOB as typed.
+        options: that the user added; the reader takes all of them.
+
+    Raises:
+        ConfigError: no reader claims it, or it has no use for one of the options.
+    """
+    for reader in _READERS:
+        if reader.claims(text):
+            odd = [flag for flag in options.given if flag not in reader.flags]
+            if odd:
+                raise ConfigError(_odd_words(odd, text, reader))
+            return reader
+    raise ConfigError(
+        f"'{text[:200]}' names no job; give {', '.join(one.form for one in _READERS)}"
+    )
+
+
+def _odd_words(odd: list[str], text: str, reader: JobReader) -> str:
+    """Which options the reader has no use for, who has, and what it takes in place of them."""
+    words = {flag.split()[0] for flag in odd} - {"--set"}
+    instead = sorted(flag for flag in reader.flags if flag.split()[0] in words)
+    advice = f"give {' or '.join(instead)}" if instead else "leave it out"
+    if len(odd) > 1 and not instead:
+        advice = "leave them out"
+    others = [one.name for one in _READERS if set(odd) <= one.flags]
+    uses = f"for {' or '.join(others)}, and" if others else "not for this job:"
+    return f"{' and '.join(odd)}: {uses} {text[:200]} is {reader.name}; {advice}"

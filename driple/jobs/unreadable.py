@@ -1,0 +1,169 @@
+"""Files that are no graph: what each is, by its content, and which way leads to an answer.
+
+begin of the file, names in its archive -> one line; nothing is unpacked, unpickled or executed
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import zipfile
+from itertools import islice
+from pathlib import Path
+
+from driple.errors import ConfigError, GraphError
+from driple.storedfiles import read_bytes
+
+__all__ = ["refuse_foreign"]
+
+_SNIFFED_BYTES = 4096
+_MOST_SOURCE_BYTES = 2**20
+_MOST_NAMES = 2000  # of an archive or a folder
+_SHOWN = 5
+_BUILDER = (
+    "write a function that builds the model, and give FILE.py:FUNCTION; for a model of Hugging "
+    "Face give hf:FOLDER with its config.json"
+)
+_KERAS = (
+    "write its training step with driple.tensorflow.training_graph(model, batch), and give that "
+    "file"
+)
+_JOB = "a job is a graph file, a model or a name"
+_WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse a file or folder whose content shows that it is no TensorFlow graph.
+
+    Args:
+        path: exists.
+
+    Raises:
+        GraphError: what it is, and which way leads to an answer.
+    """
+    try:
+        words = _folder_words(path) if path.is_dir() else _file_words(path)
+    except OSError as error:
+        raise GraphError(f"{path}: {error.strerror or error}; give a graph file") from error
+    if words:
+        raise GraphError(f"{path} is {words}")
+
+
+def _folder_words(folder: Path) -> str:
+    names = [item.name for item in islice(folder.iterdir(), _MOST_NAMES)]
+    if "saved_model.pb" in names or "saved_model.pbtxt" in names:
+        return ""
+    if "config.json" in names and _is_model_config(folder / "config.json"):
+        return f"a folder of a Hugging Face model; give hf:{folder}"
+    weights = sorted(name for name in names if name.endswith(_WEIGHT_FILES))
+    if weights:
+        return f"a folder with weights ({weights[0]}) and no model; {_BUILDER}"
+    if any(name.endswith(".index") for name in names) and "checkpoint" in names:
+        return (
+            "a folder of TensorFlow checkpoints, which hold weights; give its .meta file, or the "
+            "graph of the train step"
+        )
+    return ""
+
+
+def _file_words(file: Path) -> str:
+    if not file.is_file():
+        return ""  # pipes are read as graphs
+    with file.open("rb") as stream:
+        begin = stream.read(_SNIFFED_BYTES)
+    if begin.startswith(b"PK\x03\x04"):
+        return _archive_words(file)
+    words = next((words for magic, words in _MAGIC if begin.startswith(magic)), "")
+    suffix = file.suffix.lower()
+    if not words and _is_safetensors(begin):
+        words = f"weights (safetensors) and no model; {_BUILDER}"
+    elif not words and begin[4:8] == b"TFL3":
+        words = (
+            "a TensorFlow Lite model, which only infers; give the graph of the train step that it "
+            "was converted from"
+        )
+    elif not words and suffix == ".py":
+        words = _python_words(file)
+    elif not words and suffix == ".json" and _is_model_config(file):
+        words = f"the config of a Hugging Face model; give hf:{file}"
+    elif not words and suffix == ".index" and b"\x00" in begin:
+        words = "the index of a TensorFlow checkpoint, with weights; give the .meta file beside it"
+    return words
+
+
+_PICKLE = f"a Python pickle, such as a checkpoint of PyTorch; no pickle is read: {_BUILDER}"
+_MAGIC = (
+    (b"\x89HDF\r\n\x1a\n", f"an HDF5 file, such as a Keras model or its weights; {_KERAS}"),
+    (b"GGUF", f"weights of llama.cpp (GGUF), which only infers; {_BUILDER}"),
+    *((b"\x80" + bytes([protocol]), _PICKLE) for protocol in range(2, 6)),
+    (b"PAR1", f"a Parquet table; {_JOB}"),
+    (b"\x93NUMPY", f"a NumPy array; {_JOB}"),
+    (b"%PDF", f"a PDF document; {_JOB}"),
+)
+
+
+def _is_safetensors(begin: bytes) -> bool:
+    """Whether it begins with eight bytes of length, then a JSON object, as safetensors do."""
+    length = int.from_bytes(begin[:8], "little")
+    return 2 <= length < 2**30 and begin[8:9] == b"{" and begin[9:10] in (b'"', b"}", b" ")
+
+
+def _archive_words(file: Path) -> str:
+    try:
+        with zipfile.ZipFile(file) as parts:
+            names = {one.filename for one in parts.infolist()[:_MOST_NAMES]}
+    except (zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError):
+        return "a damaged zip archive; copy it again"
+    inner = {name.partition("/")[2] for name in names} | names
+    ends = ("archive_format", "serialized_exported_program.json")
+    kinds = (
+        (
+            {"config.json", "metadata.json"} <= names,
+            f"a Keras model, which holds no training step; {_KERAS}",
+        ),
+        (
+            "constants.pkl" in inner,
+            f"a TorchScript archive, which only infers and is never executed; {_BUILDER}",
+        ),
+        (
+            any(name.endswith(ends) for name in names),
+            f"a program of torch.export, which only infers; {_BUILDER}",
+        ),
+        (
+            "data.pkl" in inner,
+            f"a checkpoint of PyTorch, which holds weights and no model; {_BUILDER}",
+        ),
+        (
+            all(name.endswith(".npy") for name in names),
+            f"an archive of NumPy arrays; driple sweep reads a job trace, and else {_JOB}",
+        ),
+        (True, f"a zip archive without a model that Driple knows; {_JOB}"),
+    )
+    return next(words for fits, words in kinds if fits)
+
+
+def _python_words(file: Path) -> str:
+    """Which functions a Python file has; it is parsed, not executed."""
+    source = read_bytes(file, _MOST_SOURCE_BYTES)
+    names = []
+    try:
+        tree = ast.parse(source)
+        names = [one.name for one in tree.body if isinstance(one, ast.FunctionDef)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass  # still a Python file
+    known = [name for name in names if not name.startswith("_")]
+    has = f"; it has {', '.join(known[:_SHOWN])}" if known else ""
+    example = next((name for name in known if "model" in name), known[0] if known else "FUNCTION")
+    return (
+        f"Python: name the function that builds your model, such as {file}:{example}{has}. "
+        "The file is then executed"
+    )
+
+
+def _is_model_config(file: Path) -> bool:
+    """Whether a JSON file is a model's config.json."""
+    try:
+        found = json.loads(read_bytes(file, _MOST_SOURCE_BYTES))
+    except (OSError, ValueError, RecursionError, ConfigError):
+        return False
+    return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
