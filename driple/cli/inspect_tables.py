@@ -51,7 +51,7 @@ def print_inspected(result: InspectResult, top: int) -> None:
     if report.left_out:
         listed = ", ".join(f"{number} {reason}" for reason, number in report.left_out.items())
         _fact("left out", f"{listed}")
-    for words in result.assumptions:
+    for words in parts.assumptions:  # those of the job were printed first
         _fact("assumed", words)
     for words in result.unknown:
         _fact("not known", f"{words}")
