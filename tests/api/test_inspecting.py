@@ -126,7 +126,14 @@ def test_a_pytorch_model_is_read_with_its_kinds(torch_result: driple.api.Inspect
     assert {"conv", "conv_input_gradient", "conv_filter_gradient", "batch_norm"} <= names
     assert torch_result.parameters.nbytes == pytest.approx(14e6, rel=0.01)
     assert torch_result.parameters.optimizer == "momentum"
-    assert any("--batch-size is not given" in one for one in torch_result.assumptions)
+    assert any("set them with --batch-size" in one for one in torch_result.assumptions)
+    parts = torch_result.breakdown
+    assert [one.name for one in parts.phases] == ["forward", "backward", "update"]
+    assert sum(one.time_pct or 0.0 for one in parts.phases) == pytest.approx(100)
+    assert parts.modules is not None
+    assert parts.modules.parameters == 3_504_872  # of the paper's network, with its classifier
+    assert {one.name for one in parts.modules.children} >= {"features", "head"}
+    assert torch_result.job.graph.layout == "one_device"
 
 
 def test_the_frame_has_phases_kinds_and_modules() -> None:

@@ -173,7 +173,8 @@ def test_a_guess_is_called_a_guess_first() -> None:
     """A recurrent net: the step time contradicts the closed form, and the table comes after."""
     done = driple("predict", RECURRENT, "--setting", "V100-P1w2")
     assert done.returncode == 0, done.stderr
-    first = done.stdout.splitlines()[0]
+    job, first = done.stdout.splitlines()[:2]
+    assert job.startswith("job: ")
     assert first.startswith("a guess for V100-P1w2/ho-PCIe: step time ")
     assert "driple predict JOB --method simulator --setting V100-P1w2/ho-PCIe" in first
     assert "closed form, to compare: step time" in done.stdout
