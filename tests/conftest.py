@@ -14,6 +14,21 @@ import pytest
 
 RunTensorFlow = Callable[..., dict[str, Any]]
 
+# Tests that lock the machine, make network namespaces or measure times, one after another.
+ON_THE_MACHINE = (
+    "tests/measure/", "tests/profiler/", "tests/cli/test_measure.py", "tests/cli/test_stalls.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Group tests for `pytest -n 2 --dist loadgroup`: by file, and all of ON_THE_MACHINE."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        group = "machine" if file.startswith(ON_THE_MACHINE) else file
+        item.add_marker(pytest.mark.xdist_group(group))
+
 
 @pytest.fixture(scope="session")
 def run_tensorflow() -> RunTensorFlow:

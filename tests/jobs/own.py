@@ -1,0 +1,143 @@
+"""Models as users write them, for tests of FILE.py:FUNCTION; this file is executed by them."""
+
+import os
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+print("a user's file may print")
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)
+        )
+
+    def forward(self, images):
+        return self.layers(images)
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(100, 16)
+        self.layer = nn.LSTM(16, 16, batch_first=True)
+        self.out = nn.Linear(16, 100)
+
+    def forward(self, idx, targets=None):
+        logits = self.out(self.layer(self.words(idx))[0])
+        if targets is None:
+            return logits
+        return logits, nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+class Lora(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(64, 64)
+        self.base.requires_grad_(False)
+        self.down, self.up = nn.Linear(64, 4, bias=False), nn.Linear(4, 64, bias=False)
+        self.head = nn.Linear(64, 10)
+        self.head.requires_grad_(False)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.base(x) + self.up(self.down(x))))
+
+
+class Decides(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        return y if y.sum() > 0 else -y
+
+
+def build_model():
+    return Net()
+
+
+def with_batch():
+    return Net(), (torch.zeros(4, 3, 32, 32), torch.zeros(4, dtype=torch.long))
+
+
+def with_loss():
+    return Net(), nn.functional.cross_entropy
+
+
+def words():
+    return Words()
+
+
+def lora():
+    return Lora()
+
+
+def decides():
+    return Decides()
+
+
+def with_values():
+    """Computes with values, as drop-path rates often are, so that it needs the CPU."""
+    model = Net()
+    model.rates = [one.item() for one in torch.linspace(0, 1, 3)]
+    return model
+
+
+def dict_batch():
+    from transformers import BertConfig, BertForSequenceClassification
+
+    sizes = {"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
+    model = BertForSequenceClassification(BertConfig(num_hidden_layers=1, **sizes))
+    tokens = torch.ones(4, 16, dtype=torch.long)
+    labels = torch.zeros(4, dtype=torch.long)
+    return model, {"input_ids": tokens, "attention_mask": tokens, "labels": labels}
+
+
+def needs(config):
+    return Net()
+
+
+def allocates():
+    return Net(), torch.zeros(10**13, device="cpu")
+
+
+def fails():
+    raise ValueError("no such thing\nsecond line")
+
+
+def no_model():
+    return {"a": 1}
+
+
+def never_ends():
+    while True:
+        pass
+
+
+def ends_the_process():
+    os._exit(3)
+
+
+def data():
+    return TensorDataset(torch.zeros(50, 3, 32, 32), torch.zeros(50, dtype=torch.long))
+
+
+def loader():
+    return DataLoader(data(), batch_size=5, shuffle=True)
+
+
+def batch():
+    return {"images": torch.zeros(6, 3, 32, 32), "label": torch.zeros(6, dtype=torch.long)}
+
+
+def wrong_batch():
+    return torch.zeros(6, 1, 32, 32), torch.zeros(6, dtype=torch.long)
+
+
+def squared(outputs, labels):
+    return outputs.square().mean()

@@ -1,0 +1,159 @@
+"""One grammar of JOB: a text goes to one reader, which refuses options that it has no use for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from driple.errors import ConfigError, GraphError
+from driple.graph import read_graph
+from driple.graph.options import ReadOptions
+from driple.jobs.job import Job, job_of
+from driple.jobs.load import JOB_HELP, JobOptions, load_job
+from driple.jobs.options import MODEL_FLAGS
+from driple.jobs.readers import (
+    JobReader,
+    JobRequest,
+    added_reader,
+    reader_of,
+    register_reader,
+    registered_readers,
+)
+from tests.cli.test_main import EXAMPLE, driple
+
+ALL = JobOptions(
+    read=ReadOptions(batch_size=2, inputs={"x": (1,)}, target="t", loop_turns=3),
+    input_shape=(3, 4, 4),
+    seq_len=8,
+    precision="bf16",
+    optimizer="adamw",
+    grad_accumulation=2,
+    activation_checkpointing="full",
+    compiled=True,
+    data="a.py:f",
+    loss="a.py:g",
+    trace="real",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("hf:some/folder", "a Hugging Face model"),
+        ("timm:resnet50", "a model of timm"),
+        ("train.py:build_model", "a model of your own (FILE.py:FUNCTION)"),
+        ("package.module:build_model", "a model of your own (FILE.py:FUNCTION)"),
+        (str(EXAMPLE), "a TensorFlow graph file"),
+        ("none.pbtxt", "a TensorFlow graph file"),
+        ("none.pb.gz", "a TensorFlow graph file"),
+        ("resnet50", "a built-in PyTorch model"),
+        ("resnet50/imagenet/b32/sgd/sync", "a workload of the catalogue"),
+    ],
+)
+def test_each_text_has_one_reader(text: str, name: str) -> None:
+    assert reader_of(text, JobOptions()).name == name
+
+
+@pytest.mark.parametrize("reader", registered_readers(), ids=lambda one: one.name)
+def test_a_reader_refuses_by_name_what_it_has_no_use_for(reader: JobReader) -> None:
+    """And nothing else: all flags that are given are either taken or named."""
+    text = {
+        "a Hugging Face model": "hf:x", "a model of timm": "timm:x", "a workload of the catalogue":
+        "a/b/c", "a built-in PyTorch model": "resnet50", "a TensorFlow graph file": str(EXAMPLE),
+        "an ONNX model": "x.onnx",
+    }.get(reader.name, "own.py:f")  # fmt: skip
+    odd = [flag for flag in ALL.given if flag not in reader.flags]
+    assert odd, "no reader takes both files' and models' options"
+    with pytest.raises(ConfigError) as raised:
+        reader_of(text, ALL)
+    assert str(raised.value).startswith(" and ".join(odd))
+
+
+def test_the_help_names_every_form() -> None:
+    assert all(reader.form in JOB_HELP for reader in registered_readers())
+    assert "executed" in JOB_HELP
+    assert set(MODEL_FLAGS) < set(ALL.given)
+
+
+def test_a_reader_is_one_object_and_its_registration(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It works in Python and on the command line at once, and its job is like any other."""
+
+    def read(request: JobRequest) -> Job:
+        graph = read_graph(EXAMPLE)
+        return job_of(request.text, "other", graph, batch_size=request.options.batch_size)
+
+    reader = JobReader(
+        name="a job of a test",
+        form="test:NAME",
+        claims=lambda text: text.startswith("test:"),
+        flags=frozenset({"--batch-size"}),
+        read=read,
+    )
+    from driple.cli.main import run
+
+    with added_reader(reader):
+        assert load_job("test:x", JobOptions(read=ReadOptions(batch_size=3))).batch_size == 3
+        with pytest.raises(ConfigError, match="registered already"):
+            register_reader(reader)
+        with pytest.raises(ConfigError, match=r"^--seq-len: "):
+            load_job("test:x", JobOptions(seq_len=3))
+        with pytest.raises(SystemExit) as ended:
+            run(["inspect", "test:x", "--json"])
+        assert ended.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["job"]["kind"] == "other"
+    with pytest.raises(ConfigError):
+        load_job("test:x")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"precision": "fp4"}, "--precision must be one of fp32"),
+        ({"optimizer": "x"}, "--optimizer must be one of sgd"),
+        ({"activation_checkpointing": "some"}, "--activation-checkpointing must be one of none"),
+        ({"seq_len": 0}, "--seq-len must be"),
+        ({"grad_accumulation": 0}, "--grad-accumulation must be"),
+        ({"input_shape": ()}, "--input needs 1 to 6 sizes"),
+        ({"input_shape": (3, 0)}, "--input needs 1 to 6 sizes"),
+    ],
+)
+def test_options_are_checked_once_for_all_jobs(values: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        JobOptions(**values)  # type: ignore[arg-type]
+
+
+def test_built_in_models_take_the_options_of_models() -> None:
+    job = load_job("mobilenet_v2", JobOptions(read=ReadOptions(batch_size=2), precision="bf16"))
+    assert job.facts_words == "2 samples per device, input 3x224x224, bf16, momentum"
+    assert job.assumptions == (
+        "input 3x224x224, optimizer momentum; set them with --input, --optimizer",
+    )
+    smaller = load_job(
+        "mobilenet_v2", JobOptions(read=ReadOptions(batch_size=2), input_shape=(3, 64, 64))
+    )
+    assert smaller.cost.total_flops < job.cost.total_flops / 8
+    with pytest.raises(ConfigError, match="give --input 3xHEIGHTxWIDTH"):
+        load_job("mobilenet_v2", JobOptions(seq_len=3))
+    with pytest.raises(ConfigError, match="square RGB images"):
+        load_job("mobilenet_v2", JobOptions(input_shape=(1, 64, 64)))
+
+
+def test_every_answer_states_the_job() -> None:
+    done = driple("inspect", EXAMPLE)
+    assert done.stdout.startswith("job: the batch that the graph has, fp32, momentum\n")
+    with pytest.raises(GraphError, match="there is no graph file"):
+        load_job(Path("none.pb"))
+
+
+def test_verbose_shows_the_traceback_and_may_stand_anywhere() -> None:
+    for words in (("--verbose", "inspect", "none.pb"), ("inspect", "none.pb", "--verbose")):
+        done = driple(*words)
+        assert done.returncode == 2
+        assert "Traceback" in done.stderr
+        assert done.stderr.splitlines()[-1].startswith("driple: there is no graph file")
+    assert "Traceback" not in driple("inspect", "none.pb").stderr

@@ -1,0 +1,146 @@
+"""FILE.py:FUNCTION: what a builder may return, what is missing, and code that misbehaves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driple.errors import ConfigError, GraphError
+from driple.graph.options import ReadOptions
+from driple.jobs.load import JobOptions, load_job
+from driple.jobs.own_request import OwnModel
+from driple.jobs.pytorch.own_model import step_of_own_model
+
+OWN = f"{Path(__file__).with_name('own.py')}:"
+IMAGE = (3, 32, 32)
+
+
+def read(name: str, **values: Any) -> Any:
+    """A model of `own.py`, in this process."""
+    for function in ("data", "loss"):
+        if function in values:
+            values[function] = OWN + values[function]
+    return step_of_own_model(OwnModel(model=OWN + name, **values))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "batch_size", "shape", "seq_len"),
+    [
+        ("build_model", {"batch_size": 4, "input_shape": IMAGE}, 4, IMAGE, None),
+        ("build_model", {"batch_size": 5, "data": "data"}, 5, IMAGE, None),
+        ("build_model", {"batch_size": 3, "data": "loader"}, 3, IMAGE, None),
+        ("build_model", {"data": "batch"}, 6, IMAGE, None),
+        ("with_values", {"batch_size": 2, "input_shape": IMAGE}, 2, IMAGE, None),
+        ("with_batch", {}, 4, IMAGE, None),
+        ("with_loss", {"batch_size": 2, "input_shape": IMAGE}, 2, IMAGE, None),
+        ("build_model", {"batch_size": 2, "input_shape": IMAGE, "loss": "squared"}, 2, IMAGE, None),
+        ("words", {"batch_size": 2, "seq_len": 8}, 2, None, 8),
+        ("lora", {"batch_size": 8, "input_shape": (64,)}, 8, (64,), None),
+        ("dict_batch", {}, 4, None, 16),
+    ],
+)
+def test_a_builder_returns_a_module_with_a_loss_or_a_batch(
+    name: str, values: dict[str, Any], batch_size: int, shape: Any, seq_len: int | None
+) -> None:
+    made = read(name, **values)
+    assert (made.batch_size, made.input_shape, made.seq_len) == (batch_size, shape, seq_len)
+    assert made.graph.num_nodes > 5
+    assert made.graph.sent_bytes > 0
+
+
+def test_the_same_model_has_the_same_step_however_its_batch_is_given() -> None:
+    """Labels that fit the outputs are no op of the step."""
+    graphs = [
+        read("build_model", batch_size=4, input_shape=IMAGE).graph,
+        read("build_model", batch_size=4, data="data").graph,
+        read("with_batch").graph,
+    ]
+    assert len({graph.op_types for graph in graphs}) == 1
+    assert read("build_model", batch_size=4, data="data").samples == 50
+
+
+def test_frozen_parameters_send_no_gradient() -> None:
+    """LoRA: two matrices of 64 x 4 are trained, and 64 x 64 are not."""
+    assert read("lora", batch_size=8, input_shape=(64,)).graph.sent_bytes == 2 * 64 * 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("build_model", {}, "give --batch-size N"),
+        ("build_model", {"batch_size": 4}, "give --input SHAPE, such as 3x224x224, or --data"),
+        ("words", {"batch_size": 4}, "give --seq-len N, or --data"),
+        ("words", {"batch_size": 4, "input_shape": IMAGE}, "give --seq-len N in place of --input"),
+        ("build_model", {"data": "data"}, "give --batch-size N"),
+        ("with_batch", {"batch_size": 8}, "has 4 samples, got --batch-size 8"),
+        ("with_batch", {"input_shape": IMAGE}, "leave out --input"),
+        ("with_batch", {"data": "data"}, "leave --data out"),
+        ("needs", {}, "needs the argument config"),
+        ("fails", {}, r"ValueError: no such thing \(.*own.py, line \d+\)"),
+        ("no_model", {}, r"returns dict; it must return a torch.nn.Module, \(module, loss\)"),
+        ("nothing", {}, "has no 'nothing'"),
+        ("build_model", {"data": "fails", "batch_size": 2}, "data|no such thing"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_one_line(
+    name: str, values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as raised:
+        read(name, **values)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("build_model", {"data": "wrong_batch"}, r"6x1x32x32|channel"),
+        ("build_model", {"batch_size": 2, "seq_len": 8}, "own.py"),
+        ("decides", {"batch_size": 2, "input_shape": (4,)}, "own.py"),
+    ],
+)
+def test_a_step_that_cannot_be_followed_names_the_line(
+    name: str, values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(GraphError, match=words) as raised:
+        read(name, **values)
+    assert "own.py" in str(raised.value)
+
+
+def job(name: str, **values: Any) -> Any:
+    """The same through a process of its own."""
+    size = values.pop("batch_size", None)
+    options = JobOptions(read=ReadOptions(batch_size=size))
+    return load_job(OWN + name, replace(options, **values))
+
+
+def test_a_process_of_its_own_gives_the_same_job(capfd: pytest.CaptureFixture[str]) -> None:
+    found = job("with_batch", precision="amp-bf16", optimizer="adamw")
+    assert found.graph.op_types
+    assert (found.batch_size, found.input_shape, found.kind) == (4, IMAGE, "own_model")
+    assert (found.precision, found.optimizer) == ("amp-bf16", "adamw")
+    assert found.facts_words == "4 samples per device, input 3x32x32, amp-bf16, adamw"
+    assert found.assumptions == ()
+    printed = capfd.readouterr()
+    assert "a user's file may print" not in printed.out
+
+
+def test_code_that_misbehaves_ends_in_one_line_and_nothing_stays() -> None:
+    with pytest.raises(ConfigError, match=r"took longer than 6 s.*--set time_limit_s=N"):
+        job("never_ends", own_code_s=6.0)
+    with pytest.raises(ConfigError, match="exit status 3"):
+        job("ends_the_process")
+    with pytest.raises(ConfigError, match=r"allocates more memory.*--set memory_gib=N"):
+        job("allocates")
+    with pytest.raises(ConfigError, match="no such thing") as raised:
+        job("fails")
+    (traceback,) = raised.value.__notes__
+    assert "own.py" in traceback
+    assert "second line" in traceback
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    assert not children.exists() or "own_child" not in "".join(
+        Path(f"/proc/{child}/cmdline").read_text() for child in children.read_text().split()
+    )
