@@ -10,7 +10,7 @@ from torch import nn
 
 import driple
 from driple.errors import ConfigError
-from driple.jobs.modules import job_of_module
+from driple.jobs.pytorch.modules import job_of_module
 
 
 def model() -> nn.Module:
