@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from driple.inspector.checkpoint import Checkpoint, load_checkpoint
     from driple.inspector.predict import Prediction
     from driple.jobs.load import Job, JobOptions, load_job
+    from driple.jobs.pytorch.modules import job_of_module
     from driple.trace.targets import Targets
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Setting",
     "Targets",
     "inspect",
+    "job_of_module",
     "load_checkpoint",
     "load_job",
     "plan",
@@ -63,6 +65,7 @@ _HOMES = {
     "Setting": "driple.cluster.setting",
     "Targets": "driple.trace.targets",
     "inspect": "driple.api.inspecting",
+    "job_of_module": "driple.jobs.pytorch.modules",
     "load_checkpoint": "driple.inspector.checkpoint",
     "load_job": "driple.jobs.load",
     "plan": "driple.api.planning",

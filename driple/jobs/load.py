@@ -3,7 +3,7 @@
     JOB, JobOptions --load_job--> Job
 
 JOB is a graph file, a SavedModel's folder, a name, `hf:PATH`, `timm:NAME`, or FILE.py:FUNCTION that
-builds a model of one's own; from Python also an `OpGraph`, or a `Job` (see `driple.jobs.modules`).
+builds a model of one's own; from Python also an `OpGraph`, or a `Job` (see `job_of_module`).
 """
 
 from __future__ import annotations

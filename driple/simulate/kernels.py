@@ -207,15 +207,23 @@ class UnitTimes:
 
 
 def unit_times(table: OpTable, device: Device) -> UnitTimes:
-    """Seconds of kernels at the peaks of a device."""
+    """Seconds of kernels at the peaks of a device.
+
+    Where a device has no bfloat16 (Volta, Turing and before), such products run on the plain cores
+    in single precision; so do those in single precision that may not use TF32.
+    """
     # Libraries of later generations fill up sides that are no multiples.
     fits = table.fits_tensor_cores | (device.architecture.tensor_sides == 1)
-    tensor = np.where(table.half, fits & device.tensor_cores, device.tf32)
-    at_half = table.half & (fits | (not device.tensor_cores))
+    emulated = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
+    half = table.half & ~emulated
+    on_plain = emulated | (table.no_tf32 & ~table.half)
+    tensor = np.where(half, fits & device.tensor_cores, device.tf32 & ~on_plain)
+    at_half = half & (fits | (not device.tensor_cores))
     rows = np.flatnonzero(table.sides[:, 3] > 0)
     product_s = np.zeros(len(table.moved))
     if len(rows):
-        peak = np.where(at_half, device.half_flops, device.matrix_flops)[rows]
+        single = np.where(on_plain, device.fp32_flops, device.matrix_flops)
+        peak = np.where(at_half, device.half_flops, single)[rows]
         product_s[rows] = _product_s(table.sides[rows], peak, device)
     saved_s = np.full(len(table.moved), np.inf)
     rows = np.flatnonzero((table.saved_sides[:, 3] > 0) & ~tensor)

@@ -5,7 +5,7 @@ OpSignature -> FLOPs, bytes (opcost) -> sides of a matrix product, kinds -> OpTa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
@@ -63,7 +63,9 @@ _LEAST_FIRST = 7  # windows this large belong to a first layer, whose images hav
 # outputs. Side of a tile's outputs, and products over the channels for a tile.
 _SAVING_TILES = {3: (4, 6 * 6), 5: (28, 32 * 17 * 4)}
 
-_HALF = frozenset({14, 19})  # data types that tensor cores multiply: BFLOAT16, HALF
+_BFLOAT16 = 14
+_HALF = frozenset({_BFLOAT16, 19})  # data types that tensor cores multiply: BFLOAT16, HALF
+_NO_TF32 = ("tf32", (0,))  # among the numbers of a product that may not run in TF32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +76,8 @@ class OpTable:
         moved: bytes read and written.
         sides: shape [n, 4], m, n, k and count of the matrix product; zeros where there is none.
         half: whether it computes in half precision.
+        bfloat16: whether that is bfloat16, which older tensor cores do not multiply.
+        no_tf32: whether the program forbids TF32 for it.
         product_kind: int64, position in `PRODUCT_KINDS`, if it is a product.
         gradient: int64, 1 for a convolution's gradient by its input, 2 by its filter, else 0.
         saved_sides: shape [n, 4], m, n, k and count of the products that are left of a convolution
@@ -84,6 +88,8 @@ class OpTable:
     moved: FloatArray
     sides: FloatArray
     half: BoolArray
+    bfloat16: BoolArray
+    no_tf32: BoolArray
     product_kind: IntArray
     gradient: IntArray
     saved_sides: FloatArray
@@ -128,10 +134,9 @@ class OpTable:
             moved=np.array([c.bytes_read + c.bytes_written for c in costs], dtype=np.float64),
             sides=_sides(products),
             saved_sides=_sides(saved),
-            half=np.array(
-                [bool(op.outputs) and op.outputs[0].dtype in _HALF for op in signatures],
-                dtype=np.bool_,
-            ),
+            half=_of_types(signatures, _HALF),
+            bfloat16=_of_types(signatures, {_BFLOAT16}),
+            no_tf32=np.array([_NO_TF32 in op.numbers for op in signatures], dtype=np.bool_),
             product_kind=np.array([_product_kind(op) for op in signatures], dtype=np.int64),
             gradient=np.array([_gradient(op) for op in signatures], dtype=np.int64),
             memory_kind=np.array(
@@ -144,6 +149,12 @@ class OpTable:
                 dtype=np.int64,
             ),
         )
+
+
+def _of_types(signatures: Sequence[OpSignature], types: Container[int]) -> BoolArray:
+    """Whether the first output of each op has one of these data types."""
+    fits = [bool(op.outputs) and op.outputs[0].dtype in types for op in signatures]
+    return np.array(fits, dtype=np.bool_)
 
 
 def _product_kind(op: OpSignature) -> int:

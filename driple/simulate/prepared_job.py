@@ -19,6 +19,7 @@ from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.simulate.calibration import CalibratedDevice
+from driple.simulate.fused import fused_times
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
@@ -151,13 +152,16 @@ class PreparedJob:
         device, whose times are worked out anew.
         """
         if device not in self._times:
-            self._times[device] = op_times(
+            times = op_times(
                 self.kinds.table,
                 self.kinds.kind_of,
                 self.kinds.executions,
                 device.spec,
                 device.efficiency,
             )
+            if len(self.graph.fusion_of):
+                times = fused_times(times, self.graph, self.cost)
+            self._times[device] = times
         return self._times[device]
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:

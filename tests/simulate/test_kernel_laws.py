@@ -47,6 +47,8 @@ def table(**columns: object) -> OpTable:
         "moved": 100.0,
         "sides": (0.0,) * 4,
         "half": False,
+        "bfloat16": False,
+        "no_tf32": False,
         "product_kind": MATMUL,
         "gradient": 0,
         "saved_sides": (0.0,) * 4,

@@ -1,8 +1,9 @@
-"""Ops of PyTorch in the words of an `OpGraph`: kinds and shapes that `driple.graph.cost` knows.
+"""Ops of PyTorch as kernels: kinds and shapes that `driple.graph.cost` has formulas for.
 
-aten op, its arguments, what it gave -> Kernel, one or several; none for what moves nothing (views)
+    aten op, its arguments, what it gave -> its kernels: one or several, none for a view
 
-PyTorch keeps a filter as [out, in, height, width], a signature as [height, width, in, out].
+PyTorch keeps a filter as [out, in, height, width], a kind's formula as [height, width, in, out].
+Inputs come in the formula's order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from driple.graph.torch.aten_kinds import FREE, KIND_OF
+
 __all__ = ["Input", "Kernel", "kernels_of", "tensors_in"]
+
+Numbers = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +41,45 @@ class Kernel:
     """One kernel that a device runs.
 
     Attributes:
-        kind: kind of op.
-        inputs: in the order of the kind.
+        kind: one of `driple.graph.opkind.KINDS`.
+        op_type: aten op that starts it, such as `aten::convolution`.
+        inputs: in the order of the kind's formula.
         outputs: what it writes.
         numbers: whole-number attributes that matter.
     """
 
     kind: str
+    op_type: str
     inputs: tuple[Input, ...]
     outputs: tuple[Input, ...]
-    numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    numbers: Numbers = ()
 
 
-def kernels_of(func: Any, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: Any) -> list[Kernel]:
     """The kernels of one call of an aten op.
 
     Args:
         func: the op, as a dispatch mode is given it.
-        arguments: all of them, those by name last.
+        args: its arguments by position; those that have their default may be missing.
+        named: those by name.
         made: what it returned.
     """
-    name = func.name().partition("::")[2].partition(".")[0]
-    if func.is_view or name in _FREE:
+    namespace, _, name = func.name().partition("::")
+    name = name.partition(".")[0]
+    bare = name if name.startswith("__") else name.removesuffix("_")
+    if func.is_view or bare in FREE:
         return []
-    special = _SPECIAL.get(name)
+    special = _SPECIAL.get(bare)
     if special is not None:
-        return special(arguments, made)
-    bare = name.removesuffix("_")
-    pointwise = torch.Tag.pointwise in func.tags
-    kind = _KINDS.get(bare) or (_ELEMENTWISE if pointwise else _OTHER)
-    reads = tuple(Input(tensor) for tensor in tensors_in(arguments))
-    writes = tuple(Input(tensor) for tensor in tensors_in(made))
-    return [Kernel(kind, reads, writes)]
+        return special(f"{namespace}::{bare}", _whole(func, args, named), made)
+    reads = tuple([Input(tensor) for tensor in tensors_in((*args, *named.values()))])
+    writes = tuple([Input(tensor) for tensor in tensors_in(made)])
+    kind = KIND_OF.get(bare)
+    if kind is None:
+        kind = "elementwise" if torch.Tag.pointwise in func.tags else "other"
+    elif kind == "copy" and reads and writes and _changes_type(reads, writes):
+        kind = "cast"
+    return [Kernel(kind, f"{namespace}::{bare}", reads, writes)]
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
@@ -75,146 +87,251 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
+        for part in value:
+            yield from tensors_in(part)
 
 
-def _told(length: int = 4) -> Input:
+def _whole(func: Any, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """All arguments in the order of the op's schema, defaults included."""
+    rest = func._schema.arguments[len(args) :]
+    return [*args, *(named.get(one.name, one.default_value) for one in rest)]
+
+
+def _changes_type(reads: Sequence[Input], writes: Sequence[Input]) -> bool:
+    source, target = reads[-1].tensor, writes[0].tensor
+    return source is not None and target is not None and source.dtype != target.dtype
+
+
+def _as_numbers(length: int = 4) -> Input:
     """A shape that is handed over as a small tensor on the host."""
     return Input(None, (length,))
 
 
-def _filter(weight: Tensor, groups: int, channels: int) -> tuple[bool, tuple[int, ...]]:
-    """Whether a convolution filters each channel by itself, and its filter as TensorFlow has it."""
-    out, inner, height, width = weight.shape
+def _filter(
+    weight: Tensor, groups: int, channels: int, *, transposed: bool
+) -> tuple[str, tuple[int, ...]]:
+    """Prefix of the kind of a convolution, and its filter as [window..., in / groups, out].
+
+    The filter of a transposed convolution is that of the convolution whose gradient it is.
+    """
+    outer, inner, *window = weight.shape
     if groups > 1 and groups == channels:
-        return True, (height, width, channels, out // channels)
-    return False, (height, width, inner, out)
+        each = inner if transposed else outer // channels
+        return "depthwise_conv", (*window, channels, each)
+    return "conv", (*window, inner, outer)
 
 
-def _convolution(arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images, weight, bias = arguments[:3]
-    if weight.dim() != 4 or arguments[6]:
-        return [Kernel(_OTHER, (Input(images), Input(weight)), (Input(made),))]
-    apart, shape = _filter(weight, arguments[8], images.shape[1])
-    kind = "depthwise_conv" if apart else "conv"
-    found = [Kernel(kind, (Input(images), Input(weight, shape)), (Input(made),))]
+    transposed, groups = bool(arguments[6]), arguments[8]
+    prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
+    if transposed:
+        reads = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
+        kernels = [Kernel(f"{prefix}_input_gradient", op_type, reads, (Input(made),))]
+    else:
+        kernels = [Kernel(prefix, op_type, (Input(images), Input(weight, shape)), (Input(made),))]
     if bias is not None:
-        found.append(Kernel("bias_add", (Input(made), Input(bias)), (Input(made),)))
-    return found
+        kernels.append(Kernel("bias_add", op_type, (Input(made), Input(bias)), (Input(made),)))
+    return kernels
 
 
-def _convolution_backward(arguments: Sequence[Any], made: Any) -> list[Kernel]:
-    gradient, images, weight = (Input(tensor) for tensor in arguments[:3])
-    if arguments[2].dim() != 4 or arguments[7]:
-        outputs = tuple(Input(tensor) for tensor in tensors_in(made))
-        return [Kernel(_OTHER, (gradient, images, weight), outputs)]
-    apart, shape = _filter(arguments[2], arguments[9], arguments[1].shape[1])
-    forward = "depthwise_conv" if apart else "conv"
-    weight = Input(arguments[2], shape)
+def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    gradient, images, weight = arguments[:3]
+    transposed, groups = bool(arguments[7]), arguments[9]
+    prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
     by_images, by_weight, by_bias = made
-    found = []
+    numbers = _as_numbers(images.dim())
+    kernels = []
     if by_bias is not None:
-        found.append(Kernel("bias_gradient", (gradient,), (Input(by_bias),)))
+        kernels.append(Kernel("bias_gradient", op_type, (Input(gradient),), (Input(by_bias),)))
     if by_weight is not None:
-        found.append(
-            Kernel(
-                f"{forward}_filter_gradient",
-                (images, _told(), gradient),
-                (Input(by_weight, shape),),
-            )
-        )
+        # A transposed convolution makes what the convolution reads.
+        first, last = (gradient, images) if transposed else (images, gradient)
+        inputs = (Input(first), numbers, Input(last))
+        outputs = (Input(by_weight, shape),)
+        kernels.append(Kernel(f"{prefix}_filter_gradient", op_type, inputs, outputs))
     if by_images is not None:
-        found.append(
-            Kernel(f"{forward}_input_gradient", (_told(), weight, gradient), (Input(by_images),))
-        )
-    return found
+        outputs = (Input(by_images),)
+        if transposed:
+            reads: tuple[Input, ...] = (Input(gradient), Input(weight, shape))
+            kernels.append(Kernel(prefix, op_type, reads, outputs))
+        else:
+            reads = (numbers, Input(weight, shape), Input(gradient))
+            kernels.append(Kernel(f"{prefix}_input_gradient", op_type, reads, outputs))
+    return kernels
 
 
-def _addmm(arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _addmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     added, left, right = arguments[:3]
     kind = "matmul" if left.dim() == 2 else "batch_matmul"
-    return [Kernel(kind, (Input(left), Input(right), Input(added)), (Input(made),))]
+    return [Kernel(kind, op_type, (Input(left), Input(right), Input(added)), (Input(made),))]
 
 
-def _max_pool(arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _matrix_vector(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """A matrix times a vector, or a vector times a vector, as a product of matrices."""
+    *added, left, right = list(tensors_in(arguments))[-3:]
+    rows = tuple(left.shape) if left.dim() == 2 else (1, left.shape[0])
+    inputs = (Input(left, rows), Input(right, (right.shape[0], 1)), *map(Input, added))
+    return [Kernel("matmul", op_type, inputs, (Input(made, (rows[0], 1)),))]
+
+
+def _grouped_product(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """Products of groups of rows, one for each expert, as of groups of one size."""
+    left, right, offsets = arguments[:3]
+    groups = 1 if offsets is None else offsets.shape[0]
+    if left.dim() == right.dim() == 2:  # the gradient by the weights
+        rows, inner = left.shape
+        shapes = (groups, rows, -(-inner // groups)), (groups, -(-inner // groups), right.shape[1])
+        outputs = Input(made)
+    elif left.dim() == 2:
+        rows = -(-left.shape[0] // groups)
+        shapes = (groups, rows, left.shape[1]), tuple(right.shape)
+        outputs = Input(made, (groups, rows, right.shape[-1]))
+    else:
+        shapes, outputs = (tuple(left.shape), tuple(right.shape)), Input(made)
+    inputs = (Input(left, shapes[0]), Input(right, shapes[1]))
+    return [Kernel("batch_matmul", op_type, inputs, (outputs,))]
+
+
+def _max_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     outputs = tuple(Input(tensor) for tensor in tensors_in(made))
-    return [Kernel("max_pool", (Input(arguments[0]),), outputs, _window(arguments[1]))]
+    window = _window(arguments[1], arguments[0].dim() - 2)
+    return [Kernel("max_pool", op_type, (Input(arguments[0]),), outputs, window)]
 
 
-def _max_pool_backward(arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _max_pool_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images, kernel = arguments[:3]
     inputs = (Input(images), Input(arguments[-1]), Input(gradient))
-    return [Kernel("max_pool_gradient", inputs, (Input(made),), _window(kernel))]
+    window = _window(kernel, images.dim() - 2)
+    return [Kernel("max_pool_gradient", op_type, inputs, (Input(made),), window)]
 
 
-def _average_pool(arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _average_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images = arguments[0]
-    cells = _cells(images, made)
-    return [Kernel("avg_pool", (Input(images),), (Input(made),), _window(cells))]
+    window = _window(_cells(images, made), images.dim() - 2)
+    return [Kernel("avg_pool", op_type, (Input(images),), (Input(made),), window)]
 
 
-def _average_pool_backward(arguments: Sequence[Any], made: Any) -> list[Kernel]:
+def _average_pool_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images = arguments[:2]
-    cells = _cells(images, gradient)
-    return [Kernel("avg_pool_gradient", (_told(), Input(gradient)), (Input(made),), _window(cells))]
+    window = _window(_cells(images, gradient), images.dim() - 2)
+    inputs = (_as_numbers(images.dim()), Input(gradient))
+    return [Kernel("avg_pool_gradient", op_type, inputs, (Input(made),), window)]
 
 
 def _cells(large: Tensor, small: Tensor) -> list[int]:
-    """Height and width of the images' cells, each of which becomes one number."""
-    sides = zip(large.shape[-2:], small.shape[-2:], strict=True)
+    """Sides of the images' cells, each of which becomes one number."""
+    sides = zip(large.shape[2:], small.shape[2:], strict=True)
     return [max(int(many) // int(few), 1) for many, few in sides]
 
 
-def _window(sides: Sequence[int]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    height, width = (*sides, *sides)[:2]
-    return (("ksize", (1, int(height), int(width), 1)),)
+def _window(sides: Sequence[int], rank: int) -> Numbers:
+    """A window over as many dimensions of space; one side may stand for all."""
+    given = [int(side) for side in sides]
+    whole = given * rank if len(given) == 1 else given
+    return (("ksize", (1, *whole, 1)),)
 
 
-# Results that take no kernel: memory that is set aside, numbers for the program.
-_FREE = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided",
-                   "_unsafe_view", "lift_fresh", "_local_scalar_dense"})  # fmt: skip
+def _attention(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """Fused attention, which keeps its result and a number for each row of the scores."""
+    is_flash = "flash" in op_type
+    causal = bool(arguments[4] if is_flash else arguments[6])
+    mask = arguments[5] if op_type.endswith("_for_cpu") else None if is_flash else arguments[3]
+    inputs = [Input(one) for one in (*arguments[:3], mask) if one is not None]
+    outputs = (Input(made[0]), Input(made[1]))
+    return [Kernel("attention", op_type, tuple(inputs), outputs, _causal(causal))]
 
-_SPECIAL: Mapping[str, Callable[[Sequence[Any], Any], list[Kernel]]] = MappingProxyType(
+
+def _attention_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """Gradients by queries, keys and values; the scores are computed again."""
+    gradient, query, key, value = arguments[:4]
+    causal = bool(arguments[7 if "_for_cpu" in op_type else 11])
+    # Result and sums of each row; before them a mask, where the kernel takes one.
+    kept = arguments[4:6] if "flash" in op_type else arguments[4:7]
+    inputs = (query, key, value, gradient, *(one for one in kept if one is not None))
+    outputs = tuple(Input(tensor) for tensor in tensors_in(made))
+    reads = tuple(Input(tensor) for tensor in inputs)
+    return [Kernel("attention_gradient", op_type, reads, outputs, _causal(causal))]
+
+
+def _causal(causal: bool) -> Numbers:
+    return (("causal", (1,)),) if causal else ()
+
+
+_RECURRENT = ("rnn", "rnn", "lstm", "gru")  # by mode of cuDNN
+
+
+def _recurrent(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    values, weights, _, _, hidden, cell, mode = arguments[:7]
+    states = [hidden] if cell is None else [hidden, cell]
+    inputs = (_sequence(values), *map(Input, states), *map(Input, weights))
+    # What it returns last only stands for the buffer of weights.
+    outputs = tuple(Input(one) for one in tensors_in(made[:4]) if one.numel())
+    numbers = _layers(bool(arguments[13]), arguments[8])
+    return [Kernel(_RECURRENT[mode], op_type, inputs, outputs, numbers)]
+
+
+def _recurrent_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    values, weights, _, _, hidden, cell, output, *gradients = arguments[:10]
+    mode, projected, two = arguments[10], arguments[12], bool(arguments[17])
+    states = [hidden] if cell is None else [hidden, cell]
+    read = [*states, *weights, output, *(one for one in gradients if one is not None)]
+    inputs = (_sequence(values), *map(Input, read))
+    outputs = tuple(Input(tensor) for tensor in tensors_in(made))
+    numbers = _layers(two, projected)
+    return [Kernel(f"{_RECURRENT[mode]}_gradient", op_type, inputs, outputs, numbers)]
+
+
+def _sequence(values: Tensor) -> Input:
+    """A batch of sequences; those of different lengths come one after the other."""
+    if values.dim() == 3:
+        return Input(values)
+    return Input(values, (values.shape[0], 1, values.shape[1]))
+
+
+def _layers(two: bool, projected: int) -> Numbers:
+    numbers = []
+    if two:
+        numbers.append(("direction", tuple(b"bidirectional")))
+    if projected:
+        numbers.append(("num_proj", (int(projected),)))
+    return tuple(numbers)
+
+
+Special = Callable[[str, Sequence[Any], Any], list[Kernel]]
+_SPECIAL: Mapping[str, Special] = MappingProxyType(
     {
         "convolution": _convolution,
         "convolution_backward": _convolution_backward,
-        "addmm": _addmm,
-        "baddbmm": _addmm,
-        "max_pool2d_with_indices": _max_pool,
-        "max_pool2d_with_indices_backward": _max_pool_backward,
-        "avg_pool2d": _average_pool,
-        "avg_pool2d_backward": _average_pool_backward,
-        "_adaptive_avg_pool2d": _average_pool,
-        "_adaptive_avg_pool2d_backward": _average_pool_backward,
+        **dict.fromkeys(("addmm", "baddbmm"), _addmm),
+        **dict.fromkeys(("mv", "addmv", "dot", "vdot"), _matrix_vector),
+        **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices"), _max_pool),
+        **dict.fromkeys(
+            ("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),
+            _max_pool_backward,
+        ),
+        **dict.fromkeys(
+            ("avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
+            _average_pool,
+        ),
+        **dict.fromkeys(
+            ("avg_pool2d_backward", "avg_pool3d_backward", "_adaptive_avg_pool2d_backward",
+             "_adaptive_avg_pool3d_backward"),
+            _average_pool_backward,
+        ),
+        **dict.fromkeys(
+            ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+             "_scaled_dot_product_flash_attention_for_cpu"),
+            _attention,
+        ),
+        **dict.fromkeys(
+            ("_scaled_dot_product_flash_attention_backward",
+             "_scaled_dot_product_efficient_attention_backward",
+             "_scaled_dot_product_flash_attention_for_cpu_backward"),
+            _attention_backward,
+        ),
+        "_grouped_mm": _grouped_product,
+        "_cudnn_rnn": _recurrent,
+        "_cudnn_rnn_backward": _recurrent_backward,
     }
-)
-
-_ELEMENTWISE = "elementwise"  # of each element-wise op without a kind of its own
-_OTHER = "other"
-_KINDS = {
-    "mm": "matmul", "bmm": "batch_matmul",
-    "add": "add", "sub": "sub", "rsub": "sub", "mul": "mul", "div": "div", "neg": "neg",
-    "sqrt": "sqrt", "rsqrt": "rsqrt", "exp": "exp", "log": "log", "pow": "pow",
-    "tanh": "tanh", "tanh_backward": "tanh_gradient", "sigmoid": "sigmoid",
-    "sigmoid_backward": "sigmoid_gradient", "relu": "relu", "threshold_backward": "relu_gradient",
-    "hardtanh": "hard_tanh", "hardtanh_backward": "hard_tanh_gradient",
-    "native_batch_norm": "batch_norm", "_native_batch_norm_legit": "batch_norm",
-    "_batch_norm_with_update": "batch_norm", "cudnn_batch_norm": "batch_norm",
-    "native_batch_norm_backward": "batch_norm_gradient",
-    "batch_norm_backward": "batch_norm_gradient",
-    "cudnn_batch_norm_backward": "batch_norm_gradient",
-    "native_layer_norm": "layer_norm", "native_layer_norm_backward": "layer_norm_gradient",
-    "_softmax": "softmax", "_softmax_backward_data": "softmax_gradient",
-    "_log_softmax": "log_softmax", "_log_softmax_backward_data": "log_softmax_gradient",
-    "_safe_softmax": "softmax",
-    "nll_loss_forward": "nll_loss", "nll_loss_backward": "nll_loss_gradient",
-    "embedding": "embedding", "embedding_dense_backward": "embedding_gradient",
-    "sum": "reduce_sum", "mean": "reduce_mean", "cat": "concat", "stack": "stack",
-    "slice_backward": "slice_gradient", "select_backward": "slice_gradient",
-    "copy": "copy", "clone": "copy", "_to_copy": "cast",
-    "zero": "fill", "zeros": "fill", "zeros_like": "fill", "ones": "fill", "ones_like": "fill",
-    "full": "fill", "full_like": "fill", "fill": "fill", "new_zeros": "fill", "new_ones": "fill",
-    "scalar_tensor": "fill", "arange": "arange", "bernoulli": "random",
-    "native_dropout": "dropout", "native_dropout_backward": "dropout_gradient",
-}  # fmt: skip
+)  # fmt: skip

@@ -1,45 +1,161 @@
 """A training step of any PyTorch model as an `OpGraph`, from shapes alone.
 
-model, batch (on the meta device), loss, StepOptions -> OpGraph
+    model, batch (on the meta device), loss, StepOptions -> OpGraph
+
+Nothing is computed and no weight is allocated: forward pass, loss and backward pass run on the
+meta device, as they would on a GPU (`autocast`, `gpu_ops`), under a recorder. With `trace="real"`
+the same recorder follows a step on the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
-from driple.errors import GraphError
+from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.opgraph import OpGraph
+from driple.graph.step_facts import OptimizerUpdate
+from driple.graph.torch.assemble import assembled_graph
 from driple.graph.torch.autocast import gpu_autocast
+from driple.graph.torch.checkpointing import checkpointed
+from driple.graph.torch.data_dependence import error_words
+from driple.graph.torch.fusion import fusion_groups
+from driple.graph.torch.gpu_ops import CAPABILITY
 from driple.graph.torch.options import StepOptions
-from driple.graph.torch.torch_graph import UPDATE, recorded_step
+from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
+from driple.graph.torch.recorder import StepRecorder
+from driple.graph.torch.update import UPDATE_KINDS, update_of
 
-__all__ = ["StepOptions", "traced_step"]
+__all__ = ["StepOptions", "recorded_step", "traced_step"]
+
+Loss = Callable[[Any], Tensor]
 
 
-def traced_step(
-    model: nn.Module, batch: Any, loss: Callable[[Any], Tensor] | None, options: StepOptions
-) -> OpGraph:
+def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions) -> OpGraph:
     """Forward pass, loss, backward pass and update of a model, as a graph of one worker.
 
     Args:
-        model: model to train, on the meta device.
+        model: model to train, on the meta device; for `trace="real"` on the CPU.
         batch: a tensor, a tuple or list of positional arguments, or a dictionary of arguments by
-            name; on the meta device.
+            name; on the same device.
         loss: loss of the model's outputs; None if the model returns its loss: `.loss` of its
             outputs, `["loss"]` of a dictionary, or the first scalar of a tuple.
         options: how it is trained.
 
     Raises:
-        ConfigError: the model or the batch is not on the meta device, or nothing has a gradient.
-        GraphError: the model returns no loss, or decides by values of tensors.
+        ConfigError: the model or the batch is on another device, or nothing has a gradient.
+        GraphError: the model fails, returns no loss, or decides by values of tensors.
     """
-    with gpu_autocast():
-        return recorded_step(
-            lambda given: _called(model, given), batch, loss or _own_loss, UPDATE, model=model
+    whole = getattr(model, "_orig_mod", None)  # what torch.compile wraps
+    if isinstance(whole, nn.Module):
+        model, options = whole, replace(options, compiled=True)
+    trained = [one for one in model.parameters() if one.requires_grad]
+    with cast_model(model, options.precision):
+        update = update_of(trained, options)
+        kind = UPDATE_KINDS[options.optimizer_name]
+        given = cast_batch(batch, options.precision)
+        return recorded_step(model, given, loss, options, update=update, update_kind=kind)
+
+
+def recorded_step(
+    model: nn.Module,
+    batch: Any,
+    loss: Loss | None,
+    options: StepOptions,
+    *,
+    update: OptimizerUpdate,
+    update_kind: str,
+) -> OpGraph:
+    """Do the work of `traced_step` for a model in its final types.
+
+    Args:
+        model: as there.
+        batch: as there.
+        loss: as there.
+        options: as there; the optimizer is not read.
+        update: the optimizer's update.
+        update_kind: its kind in `OpGraph.remote`.
+    """
+    batch = dict(batch) if isinstance(batch, Mapping) else batch
+    tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
+    device = "meta" if options.trace == "meta" else "cpu"
+    _check_device([*model.parameters(), *tensors], device)
+    with gpu_autocast(), _capability(options), _gradients(model, options), _eager():
+        recorder = StepRecorder(model, device=device, tf32=options.precision == "tf32")
+        given = [recorder.before_step(one) for one in tensors]
+        scale = torch.empty((), device=device)
+        recorder.before_step(scale)
+        try:
+            with (
+                checkpointed(model, options.activation_checkpointing, recorder.within),
+                recorder.recording(),
+            ):
+                with autocast_of(options.precision):
+                    found = (loss or _own_loss)(_called(model, batch))
+                if options.precision == "amp-fp16":
+                    found = found * scale
+                found.backward()  # type: ignore[no-untyped-call]
+                del found
+        except DripleError:
+            raise
+        except Exception as error:  # the model and the loss may raise anything
+            raise GraphError(f"the training step fails: {error_words(error)}") from error
+        return assembled_graph(
+            recorder,
+            given=given,
+            update=update,
+            update_kind=update_kind,
+            passes=options.grad_accumulation,
+            fusion_of=fusion_groups(recorder.record) if options.compiled else (),
         )
+
+
+def _check_device(tensors: list[Tensor], device: str) -> None:
+    if any(one.device.type != device for one in tensors):
+        way = (
+            "build both within torch.device('meta')"
+            if device == "meta"
+            else "build both as usual, small"
+        )
+        raise ConfigError(f"the model and its batch must be on the {device} device; {way}")
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """Functions that `torch.compile` wraps run as they are written."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    eager: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return eager
+
+
+@contextmanager
+def _capability(options: StepOptions) -> Iterator[None]:
+    token = CAPABILITY.set(options.compute_capability)
+    try:
+        yield
+    finally:
+        CAPABILITY.reset(token)
+
+
+@contextmanager
+def _gradients(model: nn.Module, options: StepOptions) -> Iterator[None]:
+    """Gradients as before a later pass of accumulation, or none; the old ones after it."""
+    before = [(one, one.grad) for one in model.parameters()]
+    try:
+        for one, _ in before:
+            accumulates = one.requires_grad and options.grad_accumulation > 1
+            one.grad = torch.empty_like(one) if accumulates else None
+        yield
+    finally:
+        for one, grad in before:
+            one.grad = grad
 
 
 def _called(model: nn.Module, batch: Any) -> Any:

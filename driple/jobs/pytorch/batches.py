@@ -25,7 +25,7 @@ __all__ = [
     "batch_size_of",
     "batch_words",
     "loss_function",
-    "on_meta",
+    "on_device",
     "reads_tokens",
     "shaped_batch",
     "split_batch",
@@ -50,18 +50,24 @@ class Arguments:
     labels: Any = None
 
 
-def on_meta(batch: Any) -> Any:
-    """The batch with all tensors and NumPy arrays on the meta device."""
-    plain = dict(batch) if isinstance(batch, Mapping) else batch
-    return tree_map(_on_meta, plain)
+def on_device(batch: Any, device: str) -> Any:
+    """The batch with all tensors and NumPy arrays on a device.
 
+    Args:
+        batch: as a data loader gives it.
+        device: `meta`, or `cpu` to compute with it; values of meta tensors are then zero.
+    """
 
-def _on_meta(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().to("meta")
-    if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
-        return torch.as_tensor(value).to("meta")
-    return value
+    def moved(value: Any) -> Any:
+        if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
+            return torch.as_tensor(value).to(device)
+        if not isinstance(value, Tensor):
+            return value
+        if value.device.type == "meta" != device:
+            return torch.zeros_like(value, device=device)
+        return value.detach().to(device)
+
+    return tree_map(moved, dict(batch) if isinstance(batch, Mapping) else batch)
 
 
 def tensors_of(batch: Any) -> list[Tensor]:
@@ -112,31 +118,37 @@ def split_batch(module: nn.Module, batch: Any, *, has_loss: bool) -> Arguments:
     Raises:
         ConfigError: several entries of a dictionary that the model does not take.
     """
-    known = _parameters(module)
     if isinstance(batch, Mapping):
-        if any(one.kind is one.VAR_KEYWORD for one in known):
-            return Arguments(dict(batch))
-        names = {one.name for one in known}
-        left = [name for name in batch if name not in names]
-        if len(left) > 1:
-            raise ConfigError(
-                f"the batch has {', '.join(map(str, left))}, and forward of "
-                f"{type(module).__name__} takes none of them; leave out all but the labels"
-            )
-        taken = {name: value for name, value in batch.items() if name in names}
-        return Arguments(taken, batch[left[0]] if left else None)
+        return _split_names(module, dict(batch))
     if not isinstance(batch, tuple | list):
         return Arguments(batch)
-    given = tuple(batch)
-    if len(given) == 1:
-        return Arguments(given[0])
-    positional = [one for one in known if one.kind in (one.POSITIONAL_OR_KEYWORD,
-                                                        one.POSITIONAL_ONLY)]  # fmt: skip
+    known, given = _parameters(module), tuple(batch)
+    positional = [
+        one for one in known if one.kind in (one.POSITIONAL_OR_KEYWORD, one.POSITIONAL_ONLY)
+    ]
     takes_last = len(positional) >= len(given) and positional[len(given) - 1].name in _LABELS
     needed = sum(one.default is one.empty for one in positional)
-    if (takes_last and not has_loss) or needed >= len(given):
+    takes_any = any(one.kind is one.VAR_POSITIONAL for one in known)
+    if len(given) > 1 and (takes_any or (takes_last and not has_loss) or needed >= len(given)):
         return Arguments(given)
-    return Arguments(given[0] if len(given) == 2 else given[:-1], given[-1])
+    rest = given[:-1] or given
+    return Arguments(rest[0] if len(rest) == 1 else rest, given[-1] if len(given) > 1 else None)
+
+
+def _split_names(module: nn.Module, batch: dict[str, Any]) -> Arguments:
+    """Entries that forward has parameters for, and the one that is left over: the labels."""
+    known = _parameters(module)
+    if any(one.kind is one.VAR_KEYWORD for one in known):
+        return Arguments(batch)
+    names = {one.name for one in known}
+    left = [name for name in batch if name not in names]
+    if len(left) > 1:
+        raise ConfigError(
+            f"the batch has {', '.join(map(str, left))}, and forward of {type(module).__name__} "
+            "takes none of them; leave out all but the labels"
+        )
+    taken = {name: value for name, value in batch.items() if name in names}
+    return Arguments(taken, batch[left[0]] if left else None)
 
 
 def reads_tokens(module: nn.Module) -> bool:
@@ -261,7 +273,7 @@ def _fitting_labels(logits: Tensor) -> Tensor:
             "--loss FILE.py:FUNCTION of outputs and labels"
         )
     with _disable_current_modes():  # labels come from the data, not from an op of the step
-        return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device="meta")
+        return torch.zeros(shapes[len(sizes)], dtype=torch.int64, device=logits.device)
 
 
 def _usual_loss(outputs: Any, labels: Any) -> Tensor:

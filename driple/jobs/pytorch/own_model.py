@@ -28,7 +28,7 @@ from driple.jobs.pytorch.batches import (
     batch_size_of,
     batch_words,
     loss_function,
-    on_meta,
+    on_device,
     reads_tokens,
     shaped_batch,
     split_batch,
@@ -79,7 +79,7 @@ def step_of_own_model(asked: OwnModel) -> OwnStep:
         check_whole("--batch-size", asked.batch_size, 1)
     declare_torchvision_ops()
     with gpu_autocast():  # from the import on: a decorator may be autocast's
-        module, loss, batch = _built(asked.model)
+        module, loss, batch = _built(asked.model, with_values=_device(asked) != "meta")
         if asked.loss is not None:
             loss = function_named(asked.loss)
         samples = None
@@ -121,7 +121,7 @@ def step_of_model(
         )
     elif asked.data is None and (asked.input_shape or asked.seq_len):
         raise ConfigError(f"{asked.model} returns a batch; leave out --input and --seq-len")
-    batch = on_meta(batch)
+    batch = on_device(batch, _device(asked))
     size = batch_size_of(batch)
     if size is None:
         raise ConfigError(
@@ -162,7 +162,7 @@ def _traced(
     try:
         with whole_sequences():
             return traced_step(
-                module_on_meta(module),
+                module_on_meta(module) if _device(asked) == "meta" else module,
                 arguments.batch,
                 loss_function(loss, arguments.labels),
                 asked.step,
@@ -190,13 +190,20 @@ def module_on_meta(module: nn.Module) -> nn.Module:
     return moved
 
 
-def _built(reference: str) -> tuple[nn.Module, Callable[[Any, Any], Tensor] | None, Any]:
+def _device(asked: OwnModel) -> str:
+    """Where the step is followed: by shapes alone, or with values on the CPU."""
+    return "meta" if asked.step.trace == "meta" else "cpu"
+
+
+def _built(
+    reference: str, *, with_values: bool
+) -> tuple[nn.Module, Callable[[Any, Any], Tensor] | None, Any]:
     """Module, loss and batch that the user's builder returns; None for what it leaves out."""
     build = function_named(reference)
     if isinstance(build, nn.Module):
         return build, None, None
     check_callable(reference, build)
-    made = _run_builder(reference, build)
+    made = _run_builder(reference, build, with_values=with_values)
     parts = tuple(made) if isinstance(made, tuple | list) else (made,)
     module, rest = parts[0] if parts else None, parts[1:]
     if not isinstance(module, nn.Module) or len(rest) > 2:
@@ -244,10 +251,10 @@ def check_callable(reference: str, function: Any) -> None:
         )
 
 
-def _run_builder(reference: str, build: Callable[[], Any]) -> Any:
+def _run_builder(reference: str, build: Callable[[], Any], *, with_values: bool) -> Any:
     """What the builder returns: built on the meta device, or on the CPU if it needs values."""
     try:
-        with torch.device("meta"):
+        with torch.device("cpu" if with_values else "meta"):
             return build()
     except (RuntimeError, NotImplementedError) as error:
         needs_values = "meta" in str(error)

@@ -28,7 +28,7 @@ class Net(nn.Module):
         super().__init__()
         self.context = context
         self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(2))
-        self.attention = nn.TransformerEncoderLayer(36, 2, 16, batch_first=True)
+        self.attention = nn.TransformerEncoderLayer(36, 3, 16, batch_first=True)
         self.head = nn.Linear(36, 5)
 
     def forward(self, images: Tensor) -> Tensor:

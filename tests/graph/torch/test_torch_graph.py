@@ -16,6 +16,7 @@ from driple.graph import read_graph
 from driple.graph.cost import cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import KINDS, PRODUCT_FAMILIES, family_of
+from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.torch_graph import graph_of_step
 from driple.jobs.pytorch.step_graph import graph_of_functions, graph_of_workload
 from driple.jobs.pytorch.workloads import MACRO, WORKLOADS, pytorch_workload_named
@@ -58,7 +59,7 @@ def test_products_are_those_that_torch_counts(name: str) -> None:
             inputs = torch.zeros(2, 3, workload.image_size, workload.image_size)
             labels = torch.zeros(2, dtype=torch.int64)
     counter = FlopCounterMode(display=False)
-    with counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+    with gpu_autocast(), counter:  # which also picks the kernel of attention
         loss(model(inputs), labels).backward()
     forward = counter.get_flop_counts()["Global"].get(torch.ops.aten.convolution, 0)
     assert products(graph, ("conv", "depthwise_conv")) == forward

@@ -1,0 +1,185 @@
+"""The notes of a recorded step as an `OpGraph`.
+
+Record, parameters and their gradients, StepOptions -> OpGraph
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from torch import nn
+
+from driple.errors import ConfigError
+from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.step_facts import (
+    OptimizerUpdate,
+    ParameterTable,
+    Phase,
+    TensorLifetimes,
+    TensorRole,
+)
+from driple.graph.torch.recorder import Allocation, Record, StepRecorder
+
+__all__ = ["assembled_graph"]
+
+_DEVICE = "/job:worker/task:0/device:GPU:0"
+
+
+def assembled_graph(
+    recorder: StepRecorder,
+    *,
+    given: Sequence[Allocation],
+    update: OptimizerUpdate,
+    update_kind: str,
+    passes: int = 1,
+    fusion_of: Sequence[int] = (),
+) -> OpGraph:
+    """The graph of a step that has been recorded.
+
+    Args:
+        recorder: that recorded it; gradients are still with the parameters.
+        given: memory of the batch.
+        update: the optimizer's update.
+        update_kind: kind of the update in `OpGraph.remote`.
+        passes: forward and backward passes for each update.
+        fusion_of: number of each node's fused kernel.
+
+    Raises:
+        ConfigError: no parameter has a gradient.
+    """
+    record = recorder.record
+    count = len(record.op_types)
+    parameters = list(recorder.parameters.items())
+    sent = _gradient_nodes(recorder, parameters)
+    trained = [number for number, (_, one) in enumerate(parameters) if one.requires_grad]
+    place = {number: position for position, number in enumerate(trained)}
+    readers = sorted(record.readers)
+    sizes = np.array([parameters[number][1].nbytes for number in trained], dtype=np.int64)
+    edges = sorted(record.edges)
+    made = np.array(record.outputs, dtype=np.int64).reshape(-1, 2)
+    executions = np.full(count, passes, dtype=np.int64)
+    executions[np.array(record.accumulates, dtype=np.bool_)] -= passes > 1
+    by_node = sorted((node, number) for number, node in sent.items())
+    return OpGraph(
+        names=tuple(f"{op_type}_{i}" for i, op_type in enumerate(record.op_types)),
+        op_types=tuple(record.op_types),
+        devices=(_DEVICE,) * count,
+        edges=np.array(edges, dtype=np.int32).reshape(-1, 2),
+        is_control=np.zeros(len(edges), dtype=np.bool_),
+        tensor_elements=made[:, 0],
+        tensor_bytes=made[:, 1],
+        remote=(
+            RemoteOps(
+                op_type=update_kind,
+                kind=update_kind,
+                num_nodes=len(trained),
+                tensor_bytes=int(sizes.sum()),
+            ),
+        ),
+        traffic=Traffic(
+            received_bytes=sizes,
+            readers=_pairs([(place[n], node) for n, node in readers if n in place]),
+            sent_bytes=np.array([parameters[n][1].nbytes for _, n in by_node], dtype=np.int64),
+            senders=np.array([node for node, _ in by_node], dtype=np.int32),
+        ),
+        report=ReadReport(nodes_in_file=count),
+        signatures=tuple(record.signatures),
+        signature_of=np.array(record.signature_of, dtype=np.int32),
+        executions=executions,
+        layout="one_device",
+        framework="pytorch",
+        parameters=_table(parameters, readers, sent),
+        update=update,
+        phases=np.array(record.phases, dtype=np.int8),
+        modules=tuple(record.modules),
+        module_of=np.array(record.module_of, dtype=np.int32),
+        lifetimes=_lifetimes(recorder, given, update.state_bytes),
+        fusion_of=np.array(fusion_of, dtype=np.int32),
+    )
+
+
+def _pairs(rows: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+    return np.array(rows, dtype=np.int32).reshape(-1, 2)
+
+
+def _gradient_nodes(
+    recorder: StepRecorder, parameters: Sequence[tuple[str, nn.Parameter]]
+) -> Mapping[int, int]:
+    """The node that completes the gradient of each parameter that has one, by position."""
+    found = {}
+    for number, (_, parameter) in enumerate(parameters):
+        if parameter.grad is None or not parameter.requires_grad:
+            continue
+        memory = recorder.allocation_of(parameter.grad)
+        if memory is not None and memory.written_by >= 0:
+            found[number] = memory.written_by
+    if not found:
+        raise ConfigError("no parameter has a gradient; give a model that can be trained")
+    return found
+
+
+def _table(
+    parameters: Sequence[tuple[str, nn.Parameter]],
+    readers: Sequence[tuple[int, int]],
+    sent: Mapping[int, int],
+) -> ParameterTable:
+    return ParameterTable(
+        names=tuple(name for name, _ in parameters),
+        elements=np.array([one.numel() for _, one in parameters], dtype=np.int64),
+        nbytes=np.array([one.nbytes for _, one in parameters], dtype=np.int64),
+        is_trained=np.array([one.requires_grad for _, one in parameters], dtype=np.bool_),
+        readers=_pairs(readers),
+        gradients=_pairs(sorted(sent.items())),
+    )
+
+
+def _lifetimes(
+    recorder: StepRecorder, given: Sequence[Allocation], state_bytes: int
+) -> TensorLifetimes:
+    """Every allocation of the step, and one of the optimizer's states."""
+    record = recorder.record
+    count = len(record.op_types)
+    roles = _roles(recorder, given)
+    rows = [
+        (
+            one.nbytes,
+            min(one.made_by, count - 1),
+            count if one.freed_after is None else max(one.freed_after, one.made_by, 0),
+            roles.get(id(one), _role(record, one)),
+        )
+        for one in record.allocations
+        if one.nbytes
+    ]
+    if state_bytes:
+        rows.append((state_bytes, -1, count, TensorRole.OPTIMIZER_STATE))
+    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    return TensorLifetimes(
+        nbytes=table[:, 0],
+        made_by=table[:, 1].astype(np.int32),
+        freed_after=np.minimum(table[:, 2], count).astype(np.int32),
+        roles=table[:, 3].astype(np.int8),
+    )
+
+
+def _roles(recorder: StepRecorder, given: Sequence[Allocation]) -> Mapping[int, TensorRole]:
+    """Roles of memory that belongs to the model, to its gradients and to the batch."""
+    roles = {id(one): TensorRole.INPUT for one in given}
+    for parameter in recorder.parameters.values():
+        if (memory := recorder.allocation_of(parameter)) is not None:
+            roles[id(memory)] = TensorRole.PARAMETER
+        grad = parameter.grad
+        if grad is not None and (memory := recorder.allocation_of(grad)) is not None:
+            roles[id(memory)] = TensorRole.GRADIENT
+    return roles
+
+
+def _role(record: Record, one: Allocation) -> TensorRole:
+    """Role of a tensor of the step: an activation if it is made forward and freed backward."""
+    if one.made_by < 0:
+        return TensorRole.PARAMETER  # a buffer of the model, such as running averages
+    end = len(record.op_types) - 1
+    made, freed = min(one.made_by, end), end if one.freed_after is None else one.freed_after
+    is_forward = record.phases[made] == Phase.FORWARD
+    backward = record.phases[min(freed, end)] in {Phase.BACKWARD, Phase.RECOMPUTE}
+    return TensorRole.ACTIVATION if is_forward and backward else TensorRole.TEMPORARY

@@ -1,0 +1,245 @@
+"""Ops that PyTorch computes by one kernel on a GPU, and takes apart on any other device.
+
+    attention, dropout, recurrent layers
+
+Each is called as the op that a GPU would run, so that a recorder sees that one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import Library
+from torch.nn.functional import pad
+from torch.utils._pytree import tree_map
+
+from driple.graph.torch.attention import attention_kernel
+from driple.graph.torch.dispatch import below, library
+
+__all__ = ["CAPABILITY", "registered"]
+
+Lowered = Callable[[Any], Any]
+
+# Compute capability of the device that a step is read for; None if it has no fused attention.
+CAPABILITY: ContextVar[tuple[int, int] | None] = ContextVar("CAPABILITY", default=(8, 0))
+_FLASH_SIDE = 8  # the flash kernel fills heads up to a multiple
+_MASK_SIDE = 16  # rows of a mask are filled up to a multiple
+# Modes of cuDNN's recurrent layers (cudnnRNNMode_t), and whether they have a cell state.
+_MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+_aten = torch.ops.aten
+
+
+@contextmanager
+def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
+    """Have these ops run as on a GPU.
+
+    Args:
+        aten: our kernels of aten's ops.
+        lowered: casts a tensor as autocast casts the inputs of products.
+    """
+    with ExitStack() as stack:
+        meta = stack.enter_context(library("aten", "Meta"))
+        meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # On the CPU too, where a step on real inputs runs.
+        host = stack.enter_context(library("aten", "CPU"))
+        host.impl("_cudnn_rnn", _recurrent_on_cpu)  # type: ignore[no-untyped-call]
+        host.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # Without a kernel of the device, autograd takes this norm apart.
+        core: Any = meta.m  # `impl` refuses the op for having a composite kernel as well
+        core.impl("_fused_rms_norm", "Meta", _root_mean_square_norm, False)
+        # PyTorch's own takes bfloat16 alone, as did the first kernels.
+        meta.impl("_grouped_mm", _grouped_product, allow_override=True)  # type: ignore[no-untyped-call]
+        for op, kernel in (
+            (_aten.scaled_dot_product_attention.default, _attention),
+            *((getattr(_aten, name).input, _recurrent(name, packed=False)) for name in _MODES),
+            *((getattr(_aten, name).data, _recurrent(name, packed=True)) for name in _MODES),
+        ):
+            aten.impl(op, _with_casts(op, kernel, lowered))  # type: ignore[no-untyped-call]
+        aten.impl(_aten.dropout.default, _dropout)  # type: ignore[no-untyped-call]
+        yield
+
+
+def _with_casts(op: Any, kernel: Callable[..., Any], lowered: Lowered) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with below():
+            return kernel(op, *tree_map(lowered, args), **tree_map(lowered, kwargs))
+
+    return called
+
+
+def _attention(  # noqa: PLR0917  # as the op has them
+    op: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Attention by the kernel that a GPU would use."""
+    kernel = attention_kernel(
+        query, key, value, attn_mask,
+        is_causal=is_causal, dropout=dropout_p, grouped=enable_gqa, capability=CAPABILITY.get(),
+    )  # fmt: skip
+    if query.device.type != "meta" or kernel == "math":
+        made: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+                          enable_gqa=enable_gqa)  # fmt: skip
+        return made
+    width = value.shape[-1]
+    if kernel == "flash":
+        missing = -query.shape[-1] % _FLASH_SIDE
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        if missing:
+            query, key, value = (pad(one, (0, missing)) for one in (query, key, value))
+        made = _aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout_p, is_causal, False, scale=scale
+        )[0]
+        return made[..., :width] if missing else made
+    trains = torch.is_grad_enabled() and any(one.requires_grad for one in (query, key, value))
+    bias = None if attn_mask is None else _bias(attn_mask, query, key)
+    made = _aten._scaled_dot_product_efficient_attention(
+        query, key, value, bias, trains, dropout_p, is_causal, scale=scale
+    )[0]
+    return made
+
+
+def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """A mask as numbers that are added to the scores, expanded over batch and heads."""
+    if mask.dtype == torch.bool:
+        zeros = torch.zeros_like(mask, dtype=query.dtype)
+        mask = zeros.masked_fill_(mask.logical_not(), float("-inf"))
+    missing = -mask.shape[-1] % _MASK_SIDE
+    if missing:
+        mask = pad(mask, (0, missing))[..., : mask.shape[-1]]
+    return mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+
+
+def _dropout(values: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout by one kernel, which keeps a mask of a byte for each element."""
+    with below():
+        if not train or not 0 < p < 1 or not values.numel():
+            made: Tensor = _aten.dropout(values, p, train)
+            return made
+        kept: Tensor = _aten.native_dropout(values, p, train)[0]
+        return kept
+
+
+def _recurrent(name: str, *, packed: bool) -> Callable[..., Any]:
+    """All layers of an LSTM, a GRU or a plain recurrent network by cuDNN."""
+    has_cell = name == "lstm"
+
+    def kernel(op: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return op(*args, **kwargs)
+        if packed:
+            values, batch_sizes, states, weights, _, layers, dropout, train, two = args
+            batch_first = False
+        else:
+            values, states, weights, _, layers, dropout, train, two, batch_first = args
+            batch_sizes = None
+        hidden, cell = (states[0], states[1]) if has_cell else (states, None)
+        width = hidden.shape[-1] if cell is None else cell.shape[-1]
+        projected = hidden.shape[-1] if hidden.shape[-1] != width else 0
+        each = len(weights) // (layers * (2 if two else 1))
+        lengths = [] if batch_sizes is None else _lengths(batch_sizes, hidden)
+        buffer = weights[0].detach()  # stands for the one that all weights lie in
+        made = _aten._cudnn_rnn(
+            values, list(weights), each, buffer, hidden, cell, _MODES[name], width, projected,
+            layers, batch_first, dropout, train, two, lengths, None,
+        )  # fmt: skip
+        return (made[0], made[1], made[2]) if has_cell else (made[0], made[1])
+
+    return kernel
+
+
+def _lengths(batch_sizes: Tensor, hidden: Tensor) -> list[int]:
+    """Samples of each step of a packed sequence; without their values, as many as the batch."""
+    if batch_sizes.device.type != "meta":
+        return [int(one) for one in batch_sizes.tolist()]
+    steps = int(batch_sizes.shape[0])
+    return [int(hidden.shape[1])] * steps
+
+
+def _recurrent_gradients(  # noqa: PLR0917  # as the op has them
+    values: Tensor,
+    weight: Sequence[Tensor],
+    weight_stride0: int,
+    weight_buf: Tensor | None,
+    hx: Tensor,
+    cx: Tensor | None,
+    *_: Any,
+) -> tuple[Tensor, Tensor, Tensor | None, list[Tensor]]:
+    """Gradients of a recurrent layer in shape; on real inputs they are zero."""
+    of_cell = None if cx is None else torch.zeros_like(cx)
+    of_weights = [torch.zeros_like(one) for one in weight]
+    return torch.zeros_like(values), torch.zeros_like(hx), of_cell, of_weights
+
+
+def _recurrent_on_cpu(  # noqa: PLR0917  # as the op has them
+    values: Tensor,
+    weight: Sequence[Tensor],
+    weight_stride0: int,
+    weight_buf: Tensor | None,
+    hx: Tensor,
+    cx: Tensor | None,
+    mode: int,
+    hidden_size: int,
+    proj_size: int,
+    num_layers: int,
+    batch_first: bool,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_sizes: Sequence[int],
+    dropout_state: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The results of a recurrent layer, by PyTorch's own kernels."""
+    op = getattr(_aten, next(name for name, number in _MODES.items() if number == mode))
+    states: Any = hx if cx is None else [hx, cx]
+    biased = weight_stride0 > (2 + bool(proj_size))
+    rest = (list(weight), biased, num_layers, dropout, train, bidirectional)
+    if batch_sizes:
+        made = op.data(values, torch.tensor(batch_sizes), states, *rest)
+    else:
+        made = op.input(values, states, *rest, batch_first)
+    empty = values.new_empty(0)
+    cell = made[2] if cx is not None else empty
+    return made[0], made[1], cell, values.new_empty(0, dtype=torch.uint8), weight[0].detach()
+
+
+def _root_mean_square_norm(
+    values: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None
+) -> tuple[Tensor, Tensor]:
+    """Shapes of a norm by the root of the mean square: the result, and the root of each row."""
+    rows = values.dim() - len(normalized_shape)
+    kept = (*values.shape[:rows], *(1 for _ in normalized_shape))
+    wide = torch.float32 if values.dtype in {torch.float16, torch.bfloat16} else values.dtype
+    return torch.empty_like(values), values.new_empty(kept, dtype=wide)
+
+
+def _grouped_product(
+    left: Tensor,
+    right: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Shape of products of groups of rows, one group for each expert."""
+    if left.dim() == right.dim() == 2:
+        groups = 1 if offs is None else int(offs.shape[0])
+        shape: tuple[int, ...] = (groups, left.shape[0], right.shape[1])
+    elif left.dim() == 2:
+        shape = (left.shape[0], right.shape[-1])
+    elif right.dim() == 2:
+        shape = (left.shape[1], right.shape[1])
+    else:
+        shape = (left.shape[0], left.shape[1], right.shape[-1])
+    return left.new_empty(shape, dtype=out_dtype or left.dtype)

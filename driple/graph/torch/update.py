@@ -1,0 +1,224 @@
+"""The optimizer's update: kernels that it starts, bytes that it moves and keeps.
+
+    trained parameters, StepOptions -> one step of torch.optim on the meta device -> OptimizerUpdate
+
+PyTorch's default implementations (foreach) apply one op to many tensors by as few kernels as their
+arguments fit in; `multi_tensor_kernels` counts those (aten/src/ATen/native/cuda/
+MultiTensorApply.cuh). Optimizers that torch does not have follow their own implementations: Lion
+(Chen et al., 2023), 8-bit Adam (bitsandbytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from driple.graph.step_facts import OptimizerUpdate
+from driple.graph.torch.aten import kernels_of, tensors_in
+from driple.graph.torch.options import StepOptions
+
+__all__ = ["UPDATE_KINDS", "multi_tensor_kernels", "update_of"]
+
+# Kind of an update in `OpGraph.remote`.
+UPDATE_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        name: f"update_{name}"
+        for name in ("sgd", "momentum", "adam", "adamw", "adam8bit", "rmsprop", "adagrad",
+                     "adafactor", "lion")
+    }
+)  # fmt: skip
+_TENSORS = (110, 64, 48, 36, 30)  # that one kernel takes, by number of lists
+_BLOCKS, _CHUNK = 320, 65_536
+# Lists of tensors of a fused kernel, and how often it reads or writes each: parameters and states
+# are read and written, gradients read.
+_FUSED = {"sgd": (2, 3), "momentum": (3, 5), "adam": (4, 7), "adamw": (4, 7), "adagrad": (3, 5)}
+_RATE = 1e-3
+# Of bitsandbytes: smaller parameters keep full states; a block shares a scale of 4 bytes.
+_LEAST_8BIT, _BLOCK_8BIT = 4096, 256
+
+
+def multi_tensor_kernels(elements: Iterable[int], lists: int) -> int:
+    """Kernels that apply an op to lists of tensors of these sizes.
+
+    Args:
+        elements: of each tensor of one list.
+        lists: how many lists the op reads and writes.
+    """
+    most = _TENSORS[min(max(lists, 1), len(_TENSORS)) - 1]
+    kernels = tensors = blocks = 0
+    for size in elements:
+        if not size:
+            continue
+        tensors += 1
+        left = ceil(size / _CHUNK)
+        while left:
+            taken = min(left, _BLOCKS - blocks)
+            left -= taken
+            blocks += taken
+            if blocks == _BLOCKS or (not left and tensors == most):
+                kernels += 1
+                blocks, tensors = 0, 1 if left else 0
+    return kernels + (blocks > 0)
+
+
+def update_of(parameters: Sequence[nn.Parameter], options: StepOptions) -> OptimizerUpdate:
+    """What one update of these parameters takes, clipping and scaling of gradients included."""
+    name = options.optimizer_name
+    trained = [_with_gradient(one) for one in parameters if one.requires_grad]
+    if name == "adam8bit":
+        state_bytes, moved, kernels = _adam8bit(trained)
+    else:
+        counter = _Counter()
+        state_bytes = _STEPS[name](trained, counter)
+        moved, kernels = counter.moved_bytes, counter.kernels
+        if options.is_fused:
+            lists, accesses = _FUSED[name]
+            moved = accesses * sum(one.nbytes for one in trained)
+            kernels = multi_tensor_kernels([one.numel() for one in trained], lists)
+    extra = _Counter()
+    gradients = [one.grad for one in trained if one.grad is not None]
+    if options.precision == "amp-fp16":
+        extra.multi_tensor([gradients], written=1)  # unscale, and look for infinities
+    if options.clip_gradients:
+        _clip(gradients, extra)
+    return OptimizerUpdate(
+        optimizer=options.optimizer,
+        state_bytes=state_bytes,
+        moved_bytes=moved + extra.moved_bytes,
+        num_kernels=kernels + extra.kernels,
+    )
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
+    """Counts kernels and bytes of ops on the meta device; scalars on the host do not count."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.kernels = self.moved_bytes = 0
+
+    def multi_tensor(self, lists: Sequence[Sequence[Tensor]], written: int) -> None:
+        """Count an op on lists of tensors, the first `written` of which it also writes."""
+        self.kernels += multi_tensor_kernels([one.numel() for one in lists[0]], len(lists))
+        read = {id(one): one.nbytes for part in lists for one in part}  # each once
+        self.moved_bytes += sum(read.values())
+        self.moved_bytes += sum(one.nbytes for part in lists[:written] for one in part)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run the op, and count it."""
+        named = kwargs or {}
+        name = func.name().partition("::")[2].partition(".")[0]
+        if name == "_local_scalar_dense" and args[0].device.type == "meta":
+            return 1.0  # a factor of a later op, whose size it does not change
+        made = func(*args, **named)
+        arguments = (*args, *named.values())
+        if not any(one.device.type == "meta" for one in tensors_in((*arguments, made))):
+            return made
+        if name.startswith("_foreach_"):
+            lists = [one for one in arguments if isinstance(one, list | tuple) and one]
+            lists = [one for one in lists if all(isinstance(each, Tensor) for each in one)]
+            if lists and lists[0][0].device.type == "meta":
+                self._foreach(name, lists, made)
+        else:
+            for kernel in kernels_of(func, args, named, made):
+                self.kernels += 1
+                tensors = (*kernel.inputs, *kernel.outputs)
+                self.moved_bytes += sum(
+                    one.tensor.nbytes for one in tensors if one.tensor is not None
+                )
+        return made
+
+    def _foreach(self, name: str, lists: list[Any], made: Any) -> None:
+        if name in {"_foreach_copy_", "_foreach_zero_"}:
+            self.multi_tensor(lists, written=0)  # what is written alone is in the first list
+        elif name.endswith("_"):
+            self.multi_tensor(lists, written=1)
+        else:
+            self.multi_tensor([*lists, list(tensors_in(made))], written=0)
+
+
+def _with_gradient(parameter: nn.Parameter) -> nn.Parameter:
+    """A parameter of the same shape and type on the meta device, with a gradient."""
+    made = nn.Parameter(torch.empty_like(parameter, device="meta"))
+    made.grad = torch.empty_like(made)
+    return made
+
+
+def _torch_step(
+    make: Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer],
+) -> Callable[[Sequence[nn.Parameter], _Counter], int]:
+    """Count the second step of an optimizer of torch, whose states exist by then."""
+
+    def count(parameters: Sequence[nn.Parameter], counter: _Counter) -> int:
+        optimizer = make(parameters)
+        with _Counter():
+            optimizer.step()
+        with counter:
+            optimizer.step()
+        states = optimizer.state.values()
+        tensors = [one for state in states for one in state.values() if isinstance(one, Tensor)]
+        return sum(one.nbytes for one in tensors if one.device.type == "meta")
+
+    return count
+
+
+def _lion(parameters: Sequence[nn.Parameter], counter: _Counter) -> int:
+    """Sign of an average of gradients; weights decay."""
+    weights = [one.detach() for one in parameters]
+    gradients = [one.grad for one in parameters if one.grad is not None]
+    averages = [torch.empty_like(one) for one in weights]
+    with counter:
+        torch._foreach_mul_(weights, 0.99)
+        steps = torch._foreach_mul(averages, 0.9)
+        torch._foreach_add_(steps, gradients, alpha=0.1)
+        torch._foreach_sign_(steps)
+        torch._foreach_add_(weights, steps, alpha=-_RATE)
+        torch._foreach_lerp_(averages, gradients, 0.01)
+    return sum(one.nbytes for one in averages)
+
+
+def _adam8bit(parameters: Sequence[nn.Parameter]) -> tuple[int, int, int]:
+    """Bytes of states, bytes moved, and kernels: one for each parameter."""
+    state_bytes = 0
+    for one in parameters:
+        if one.numel() < _LEAST_8BIT:
+            state_bytes += 2 * 4 * one.numel()
+        else:
+            state_bytes += 2 * (one.numel() + 4 * ceil(one.numel() / _BLOCK_8BIT))
+    moved = 2 * state_bytes + 3 * sum(one.nbytes for one in parameters)
+    return state_bytes, moved, len(parameters)
+
+
+def _clip(gradients: list[Tensor], counter: _Counter) -> None:
+    """Ops of `torch.nn.utils.clip_grad_norm_`."""
+    with counter:
+        norms = torch._foreach_norm(gradients, 2.0)
+        total = torch.linalg.vector_norm(torch.stack([one.to(norms[0].dtype) for one in norms]))
+        factor = torch.clamp(1.0 / (total + 1e-6), max=1.0)
+        torch._foreach_mul_(gradients, factor)
+    counter.kernels += 1  # the norms of the chunks are added up
+
+
+def _sgd(momentum: float) -> Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]:
+    return lambda given: torch.optim.SGD(given, lr=_RATE, momentum=momentum, foreach=True)
+
+
+_STEPS: Mapping[str, Callable[[Sequence[nn.Parameter], _Counter], int]] = MappingProxyType(
+    {
+        "sgd": _torch_step(_sgd(0.0)),
+        "momentum": _torch_step(_sgd(0.9)),
+        "adam": _torch_step(lambda given: torch.optim.Adam(given, foreach=True)),
+        "adamw": _torch_step(lambda given: torch.optim.AdamW(given, foreach=True)),
+        "adafactor": _torch_step(lambda given: torch.optim.Adafactor(given, foreach=True)),
+        "rmsprop": _torch_step(lambda given: torch.optim.RMSprop(given, foreach=True)),
+        "adagrad": _torch_step(lambda given: torch.optim.Adagrad(given, foreach=True)),
+        "lion": _lion,
+    }
+)

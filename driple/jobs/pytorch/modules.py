@@ -1,0 +1,103 @@
+"""Jobs from Python: any `torch.nn.Module`, or a training-step function.
+
+module, batch or shapes, loss -> Job, which every question takes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from driple.errors import ConfigError
+from driple.extras import require_torch
+from driple.graph.options import ReadOptions
+from driple.jobs.assumed import assumed_words
+from driple.jobs.job import Job, job_of
+from driple.jobs.options import JobOptions
+from driple.jobs.own_request import OwnModel
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = ["job_of_module"]
+
+_OPTIMIZER = "momentum"
+
+
+def job_of_module(
+    module: nn.Module,
+    batch: Any = None,
+    *,
+    loss: Callable[[Any, Any], Tensor] | None = None,
+    step: Callable[[nn.Module, Any], Tensor] | None = None,
+    batch_size: int | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    seq_len: int | None = None,
+    precision: str | None = None,
+    optimizer: str | None = None,
+    grad_accumulation: int | None = None,
+    activation_checkpointing: str | None = None,
+    compiled: bool = False,
+    name: str = "",
+) -> Job:
+    """The job of training a model that is there already. Its weights are moved to the meta device.
+
+    Args:
+        module: model to train.
+        batch: a tensor, a tuple whose last item is the labels, or a dictionary; None if its shape
+            is given.
+        loss: of the model's outputs and labels; the model's own or cross entropy if None.
+        step: in place of a loss, the training step: it gets the model and the batch, and returns
+            the loss.
+        batch_size: samples per device; None if the batch has them.
+        input_shape: one sample of numbers, such as (3, 224, 224).
+        seq_len: tokens of a sample.
+        precision: as `--precision`.
+        optimizer: as `--optimizer`.
+        grad_accumulation: as `--grad-accumulation`.
+        activation_checkpointing: as `--activation-checkpointing`.
+        compiled: whether the model is compiled.
+        name: of the job; the class of the model by default.
+
+    Raises:
+        ConfigError: something is missing or contradicts, or the batch does not fit.
+        GraphError: the step cannot be followed by shapes alone.
+        MissingExtraError: PyTorch is not installed.
+    """
+    require_torch("a PyTorch model's graph")
+    from driple.jobs.pytorch.own_model import step_of_model
+    from driple.jobs.pytorch.stepped import Stepped
+
+    if step is not None and (loss is not None or batch is None):
+        raise ConfigError("a step gets the model and a batch: give batch=, and leave out loss=")
+    options = JobOptions(
+        read=ReadOptions(batch_size=batch_size),
+        input_shape=input_shape,
+        seq_len=seq_len,
+        precision=precision,
+        optimizer=optimizer,
+        grad_accumulation=grad_accumulation,
+        activation_checkpointing=activation_checkpointing,
+        compiled=compiled,
+    )
+    trained = options.step_options(_OPTIMIZER, (8, 0))
+    title = name or type(module).__name__
+    asked = OwnModel(
+        model=title,
+        batch_size=batch_size,
+        input_shape=input_shape,
+        seq_len=seq_len,
+        step=trained,
+    )
+    model = module if step is None else Stepped(module, step)
+    made = step_of_model(model, batch, loss, asked)
+    return job_of(
+        title,
+        "own_model",
+        made.graph,
+        batch_size=made.batch_size,
+        seq_len=made.seq_len,
+        input_shape=made.input_shape,
+        step=trained,
+        assumptions=(*assumed_words(options, optimizer=_OPTIMIZER), *made.assumptions),
+    )

@@ -1,0 +1,75 @@
+"""Time of ops that a compiler fuses: a group is one kernel that moves its own inputs and outputs.
+
+    OpTimes of single ops, groups of the graph -> OpTimes; the kernel is started with its first op
+
+What one member makes for another stays in registers; what several members read comes once. So the
+bytes of a group are those that come from outside of it, and those that are read outside later. Its
+kernel is started once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.graph.cost import GraphCost
+from driple.graph.opgraph import OpGraph
+from driple.step.plan import OpTimes
+
+__all__ = ["fused_bytes", "fused_times"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def fused_bytes(graph: OpGraph, cost: GraphCost) -> FloatArray:
+    """Bytes that each node of a fused graph moves, shape [num_nodes]; its own outside of groups.
+
+    Args:
+        graph: with groups.
+        cost: of this graph.
+    """
+    read, written = cost.bytes_read.copy(), cost.bytes_written.copy()
+    groups = graph.fusion_of
+    needed = groups < 0
+    needed[graph.traffic.senders] = True
+    data = graph.edges[~graph.is_control]
+    made = graph.tensor_bytes.astype(np.float64)
+    seen: set[tuple[int, int]] = set()
+    for source, target in data.tolist():
+        group = int(groups[target])
+        if group >= 0 and groups[source] == group:
+            read[target] -= made[source]
+            continue
+        needed[source] = True
+        if group < 0:
+            continue
+        if (source, group) in seen:
+            read[target] -= made[source]
+        seen.add((source, group))
+    # An op may read less of a tensor than the whole: rows that indices pick.
+    moved: FloatArray = np.maximum(read, 0.0) + np.where(needed, written, 0.0)
+    return moved
+
+
+def fused_times(times: OpTimes, graph: OpGraph, cost: GraphCost) -> OpTimes:
+    """The times of a graph's ops where groups of them are one kernel each.
+
+    Args:
+        times: of the ops as kernels of their own.
+        graph: with groups, or without any.
+        cost: of this graph.
+    """
+    if not len(graph.fusion_of) or not (graph.fusion_of >= 0).any():
+        return times
+    inside = graph.fusion_of >= 0
+    own = cost.bytes_read + cost.bytes_written
+    share = np.ones(graph.num_nodes)
+    some = inside & (own > 0)
+    share[some] = np.minimum(fused_bytes(graph, cost)[some] / own[some], 1.0)
+    busy_s, memory_s = times.busy_s * share, times.memory_s * share
+    start_s = times.duration_s - times.busy_s
+    first = np.zeros(graph.num_nodes, dtype=np.bool_)
+    numbers = graph.fusion_of[inside]
+    first[np.flatnonzero(inside)[np.unique(numbers, return_index=True)[1]]] = True
+    start_s = np.where(inside & ~first, 0.0, start_s)
+    return OpTimes(duration_s=busy_s + start_s, busy_s=busy_s, memory_s=memory_s)

@@ -1,0 +1,100 @@
+"""Fused groups: one kernel, which moves what comes from outside and what is read outside."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from driple.graph.cost import cost_of_graph
+from driple.graph.opgraph import OpGraph
+from driple.graph.torch.step import StepOptions, traced_step
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.fused import fused_bytes
+from driple.simulate.prepared_job import PreparedJob
+
+SIDE = 1024
+
+
+class Chain(nn.Module):
+    """A product, and a chain of four element-wise ops whose gradients need two results of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(SIDE, SIDE, bias=False)
+        self.second = nn.Linear(SIDE, SIDE, bias=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = ((self.first(inputs) + 1.0) * 0.5 - inputs).tanh()
+        return self.second(hidden).sum()
+
+
+def graph_of(model: nn.Module, *, compiled: bool) -> OpGraph:
+    with torch.device("meta"):
+        inputs = torch.zeros(SIDE, SIDE)
+    return traced_step(model.to("meta"), inputs, None, StepOptions(compiled=compiled))
+
+
+def test_a_chain_is_one_kernel_that_reads_and_writes_once() -> None:
+    """add, mul, sub and tanh read the product and the inputs, and write the last result alone."""
+    graph = graph_of(Chain(), compiled=True)
+    kinds = list(graph.kinds)
+    first = kinds.index("add")
+    assert kinds[first : first + 4] == ["add", "mul", "sub", "tanh"]
+    groups = graph.fusion_of[first : first + 4].tolist()
+    assert len(set(groups)) == 1
+    assert groups[0] >= 0
+    moved = fused_bytes(graph, cost_of_graph(graph))[first : first + 4]
+    assert moved.sum() == 3 * 4 * SIDE * SIDE
+    plain = cost_of_graph(graph)
+    own = (plain.bytes_read + plain.bytes_written)[first : first + 4]
+    assert own.sum() == 9 * 4 * SIDE * SIDE
+
+
+def test_products_are_never_fused_and_forward_never_with_backward() -> None:
+    graph = graph_of(Chain(), compiled=True)
+    of = {}
+    for kind, group, phase in zip(
+        graph.kinds, graph.fusion_of.tolist(), graph.phases.tolist(), strict=True
+    ):
+        if kind == "matmul":
+            assert group == -1
+        if group >= 0:
+            assert of.setdefault(group, phase) == phase
+    assert of
+
+
+def test_groups_can_run_one_after_another() -> None:
+    """With each group as one node, the graph has no circle."""
+    model = nn.Sequential(
+        nn.TransformerEncoderLayer(64, 4, 128, batch_first=True),
+        nn.TransformerEncoderLayer(64, 4, 128, batch_first=True),
+    ).to("meta")
+    inputs = torch.zeros(2, 16, 64, device="meta")
+    options = StepOptions(compiled=True, precision="amp-bf16")
+    graph = traced_step(model, inputs, lambda outputs: outputs.sum(), options)
+    assert (graph.fusion_of >= 0).sum() > 40
+    node_of = [
+        ("group", group) if group >= 0 else ("node", node)
+        for node, group in enumerate(graph.fusion_of.tolist())
+    ]
+    waits: dict[tuple[str, int], set[tuple[str, int]]] = {one: set() for one in node_of}
+    for source, target in graph.edges.tolist():
+        if node_of[source] != node_of[target]:
+            waits[node_of[target]].add(node_of[source])
+    done: set[tuple[str, int]] = set()
+    while len(done) < len(waits):
+        ready = {one for one, sources in waits.items() if one not in done and sources <= done}
+        assert ready
+        done |= ready
+
+
+def test_compiling_saves_time_but_none_of_the_products() -> None:
+    device = shipped_calibration().device("A100")
+    plain, compiled = (graph_of(Chain(), compiled=compiled) for compiled in (False, True))
+    times = [PreparedJob(graph).times(device) for graph in (plain, compiled)]
+    products = [kind == "matmul" for kind in plain.kinds]
+    assert times[0].duration_s[products].sum() == pytest.approx(times[1].duration_s[products].sum())
+    rest = [float(one.duration_s.sum() - one.duration_s[products].sum()) for one in times]
+    assert rest[1] < 0.75 * rest[0]
+    assert (times[1].busy_s <= times[1].duration_s + 1e-15).all()
