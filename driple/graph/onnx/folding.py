@@ -88,7 +88,10 @@ def _divide(left: Array, right: Array) -> Array:
 
 
 def _cast(attributes: Attributes, values: Sequence[Array | None]) -> Array:
-    return _known(values, 1)[0].astype(_CASTS.get(int(attributes["to"])))
+    kind = _CASTS.get(int(attributes["to"]))
+    if kind is None:
+        raise ValueError("a type that NumPy does not have")
+    return _known(values, 1)[0].astype(kind)
 
 
 def _gather(attributes: Attributes, values: Sequence[Array | None]) -> Array:
@@ -204,7 +207,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "Not": _each(np.logical_not), "Neg": _each(np.negative), "Abs": _each(np.abs),
         "Floor": _each(np.floor), "Ceil": _each(np.ceil), "Sqrt": _each(np.sqrt),
         "Round": _each(np.round), "Identity": _each(np.asarray),
-        "CastLike": _each(np.asarray), "Min": _many(np.minimum),
+        "Min": _many(np.minimum),
         "Max": _many(np.maximum), "Sum": _many(np.add), "Cast": _cast, "Gather": _gather,
         "Concat": _concat, "Unsqueeze": _unsqueeze, "Squeeze": _squeeze, "Slice": _slice,
         "Reshape": _reshape, "Flatten": lambda a, v: _known(v, 1)[0].reshape(

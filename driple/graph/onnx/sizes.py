@@ -194,9 +194,12 @@ class _Inference:
         if node.op_type in ("Shape", "Size") and read[0].shape is not None:
             value = _size_value(node.op_type, attributes, read[0].shape)
         else:
-            value = fold(node.op_type, attributes,
-                         [facts.value if name else None
-                          for name, facts in zip(node.input, read, strict=True)])  # fmt: skip
+            known = [facts.value if name else None
+                     for name, facts in zip(node.input, read, strict=True)]  # fmt: skip
+            op_type = node.op_type
+            if op_type == "CastLike":
+                op_type, attributes = "Cast", {"to": _ELEM_TYPES.get(read[1].dtype, 0)}
+            value = fold(op_type, attributes, known)
         found = {}
         for i, name in enumerate(node.output):
             if name:
