@@ -83,6 +83,7 @@ EXTRAS = {
     "torch_geometric": ("inspector.", "training."),
     "tensorflow": ("jobs.tensorflow.", "measure.testbed.", "tensorflow."),
     "keras": ("tensorflow.",),
+    "onnx": ("graph.onnx.",),
     "timm": ("jobs.pytorch.",),
     "torchvision": ("jobs.pytorch.",),
     "transformers": ("jobs.pytorch.",),

@@ -1,18 +1,52 @@
-"""`inspect`: what does Driple see of a job: ops, FLOPs, bytes, parameters, unknowns.
+"""`inspect`: what does Driple see of a job: ops, FLOPs, parameters, phases, modules, unknowns.
 
-JOB -> load_job -> InspectResult
+JOB, setting -> load_job -> Breakdown of the step on a device of the setting -> InspectResult
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from driple.api.results import Cell, Result, job_facts
+from driple.api.breakdown import Breakdown, Share, break_down_step
+from driple.api.results import Cell, Result, job_facts, optional_estimate
+from driple.cluster.setting import Setting, parse_setting
 from driple.codec import Json, to_dict
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
-__all__ = ["InspectResult", "inspect"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driple.api.module_tree import ModuleNode
+
+__all__ = ["InspectResult", "ParameterFacts", "inspect"]
+
+_DEPTH = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterFacts:
+    """Parameters, gradients and optimizer of a job.
+
+    Attributes:
+        count: number of parameter tensors.
+        elements: number of parameters; None if the graph does not show it.
+        nbytes: bytes of them.
+        trained_elements: number of parameters that are not frozen; None if not shown.
+        gradient_bytes: bytes of the gradients of a step.
+        optimizer: name; empty if unknown.
+        state_bytes: bytes that the optimizer keeps from step to step.
+    """
+
+    count: int
+    elements: int | None
+    nbytes: int
+    trained_elements: int | None
+    gradient_bytes: int
+    optimizer: str
+    state_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,26 +55,58 @@ class InspectResult(Result):
 
     Attributes:
         job: the job with its graph and the costs of its ops.
+        setting: whose device the times are of.
         counts: nodes of each op type, the most frequent first.
-        flops: FLOPs of a step by op type.
-        moved_bytes: bytes read and written in a step by op type.
+        breakdown: work and time by phase, kind of op and module.
+        parameters: parameters, gradients and optimizer.
+        depth: levels of modules in the JSON.
     """
 
     job: Job
+    setting: Setting
     counts: dict[str, int]
-    flops: dict[str, float]
-    moved_bytes: dict[str, float]
+    breakdown: Breakdown
+    parameters: ParameterFacts
+    depth: int = _DEPTH
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was assumed of the job and of the device, one sentence each."""
+        return (*self.job.assumptions, *self.breakdown.assumptions)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is unknown of the job, one sentence each."""
+        found = [f"{self.job.unknown_words}; they count as 1"] if self.job.has_unknown else []
+        unknown = self.job.op_types_without_cost
+        if unknown:
+            named = ", ".join(f"{name} ({count})" for name, count in unknown.items())
+            found.append(f"FLOPs of {sum(unknown.values())} ops: {named}")
+        if self.job.graph.is_training and not self.parameters.optimizer:
+            found.append("the optimizer")
+        if self.job.batch_size is None:
+            found.append("the batch size (--batch-size states it)")
+        return (*found, *self.breakdown.unknown)
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple inspect --json` prints."""
         from driple.memory.least import least_memory
 
-        graph, cost = self.job.graph, self.job.cost
+        graph, cost, parts = self.job.graph, self.job.cost, self.breakdown
         report = graph.report
         least = to_dict(least_memory(graph)) if graph.is_training else None
         return {
             "question": "inspect",
             "job": job_facts(self.job),
+            "setting": self.setting.name,
+            "device": parts.device,
+            "compute_s": optional_estimate(parts.total_s, "simulator"),
+            "phases": [_share_dict(one) for one in parts.phases],
+            "kinds": [_share_dict(one) for one in parts.kinds],
+            "modules": None if parts.modules is None else parts.modules.to_dict(self.depth),
+            "parameters": to_dict(self.parameters),
+            "assumptions": list(self.assumptions),
+            "unknown": list(self.unknown),
             "nodes": graph.num_nodes,
             "edges": graph.num_edges,
             "nodes_in_file": report.nodes_in_file,
@@ -66,46 +132,114 @@ class InspectResult(Result):
         }
 
     def rows(self) -> list[dict[str, Cell]]:
-        """One row per op type."""
-        return [
-            {
-                "op_type": name,
-                "nodes": count,
-                "flops": self.flops[name],
-                "memory_bytes": self.moved_bytes[name],
-            }
-            for name, count in self.counts.items()
-        ]
+        """One row per phase, per kind of op, and per module; `part` states which."""
+        parts = self.breakdown
+        found = [_share_row("phase", one) for one in parts.phases]
+        found += [_share_row("kind", one) for one in parts.kinds]
+        if parts.modules is not None:
+            found += [
+                {
+                    "part": "module",
+                    "name": node.path,
+                    "ops": node.ops,
+                    "flops": node.flops,
+                    "memory_bytes": node.moved_bytes,
+                    "time_s": node.time_s,
+                    "time_pct": _pct(node.time_s, parts.total_s),
+                    "parameters": node.parameters,
+                    "parameter_bytes": node.parameter_bytes,
+                }
+                for node in _within(parts.modules, self.depth)
+            ]
+        return found
 
 
-def inspect(job: JobSource, *, options: JobOptions | None = None) -> InspectResult:
-    """Read a job and add up its costs by op type; a graph without a training step is read too.
+def _share_dict(share: Share) -> dict[str, Json]:
+    return {
+        "name": share.name,
+        "ops": share.ops,
+        "flops": share.flops,
+        "memory_bytes": share.moved_bytes,
+        "time_s": optional_estimate(share.time_s, "simulator"),
+        "time_pct": optional_estimate(share.time_pct, "simulator"),
+    }
+
+
+def _share_row(part: str, share: Share) -> dict[str, Cell]:
+    return {
+        "part": part,
+        "name": share.name,
+        "ops": share.ops,
+        "flops": share.flops,
+        "memory_bytes": share.moved_bytes,
+        "time_s": share.time_s,
+        "time_pct": share.time_pct,
+    }
+
+
+def _pct(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else 100 * part / whole
+
+
+def _within(node: ModuleNode, depth: int) -> Iterator[ModuleNode]:
+    """A module and those down to `depth` levels below it."""
+    yield node
+    for child in node.children if depth > 0 else ():
+        yield from _within(child, depth - 1)
+
+
+def inspect(
+    job: JobSource,
+    setting: str | Setting | None = None,
+    *,
+    options: JobOptions | None = None,
+    catalogs: Sequence[Path] = (),
+    depth: int = _DEPTH,
+) -> InspectResult:
+    """Read a job and add up its work by phase, kind of op and module.
+
+    A graph without a training step is read too.
 
     Args:
         job: JOB as on the command line, a graph or a `Job`.
+        setting: whose first device the times are of; as for `predict` if None.
         options: batch size, shapes of inputs and the like.
+        catalogs: own devices and links (TOML), which take precedence.
+        depth: levels of modules in the JSON and the table.
 
     Raises:
         ConfigError: no such job.
         GraphError: a job that cannot be read.
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
+        SettingError: an unknown setting.
     """
+    from driple.api.predicting import DEFAULT_SETTING
+
+    named = DEFAULT_SETTING if setting is None else setting
+    place = named if isinstance(named, Setting) else parse_setting(named, catalogs)
     loaded = load_job(job, options, training=False)
-    graph, cost = loaded.graph, loaded.cost
-    flops: Counter[str] = Counter()
-    moved: Counter[str] = Counter()
-    times = cost.executions
-    for name, one, other in zip(
-        graph.op_types,
-        (cost.flops * times).tolist(),
-        ((cost.bytes_read + cost.bytes_written) * times).tolist(),
-        strict=True,
-    ):
-        flops[name] += one
-        moved[name] += other
     return InspectResult(
         job=loaded,
-        counts=dict(graph.op_type_counts().most_common()),
-        flops=dict(flops),
-        moved_bytes=dict(moved),
+        setting=place,
+        counts=dict(loaded.graph.op_type_counts().most_common()),
+        breakdown=break_down_step(loaded, place),
+        parameters=_parameter_facts(loaded),
+        depth=depth,
+    )
+
+
+def _parameter_facts(job: Job) -> ParameterFacts:
+    from driple.memory.least import least_memory
+
+    graph, table = job.graph, job.graph.parameters
+    least = least_memory(graph)
+    is_shown = bool(table.names)
+    return ParameterFacts(
+        count=len(table.names) if is_shown else len(graph.traffic.received_bytes),
+        elements=int(table.elements.sum()) if is_shown else None,
+        nbytes=int(table.nbytes.sum()) if is_shown else least.parameters_bytes,
+        trained_elements=int(table.elements[table.is_trained].sum()) if is_shown else None,
+        gradient_bytes=least.gradients_bytes,
+        optimizer=graph.update.optimizer,
+        state_bytes=graph.update.state_bytes,
     )

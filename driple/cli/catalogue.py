@@ -54,7 +54,7 @@ def list_workloads(
         str,
         typer.Option("--list", help="paper (the 832 of its size), cpu (narrow ones), or all"),
     ] = "all",
-    json: Annotated[bool, typer.Option("--json", help="one JSON array")] = False,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """List the workloads of the catalogue: the paper's, and those measured on CPU settings.
 
@@ -69,7 +69,7 @@ def list_workloads(
     if not names:
         raise ConfigError(_no_such(text, which, listed))
     if json:
-        print_json(names)
+        print_json({"workloads": names}, "jobs")
         return
     for name in names:
         print(name)
@@ -140,7 +140,7 @@ def build(
     else:
         made = _build_one(workload, cluster, output)
     if json:
-        print_json(made)
+        print_json(made, "build")
 
 
 def _build_samples(samples: int, form: _Samples, output: Path | None) -> dict[str, str | int]:

@@ -17,6 +17,7 @@ from driple.cli.show import note, print_json, print_table, print_targets, progre
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.dataset.example import Dataset
+    from driple.estimate import Method
     from driple.graph.options import ReadOptions
     from driple.trace.provenance import Provenance
 
@@ -68,7 +69,7 @@ def _list_folder(folder: Path, *, json: bool) -> None:
 
     found = list_datasets(folder)
     if json:
-        print_json({"data_sets": [to_dict(row) for row in found]})
+        print_json({"data_sets": [to_dict(row) for row in found]}, "data_list")
         return
     rows = [
         [
@@ -103,7 +104,8 @@ def _describe(dataset: Path, *, json: bool) -> None:
                 "examples": len(data.examples),
                 "families": dict(families),
                 "about": to_dict(data.about),
-            }
+            },
+            "data_set",
         )
         return
     print(f"{data.name}: {len(data.examples)} workloads on {data.setting}")
@@ -144,9 +146,11 @@ def show(
 
       driple data show datasets/CPU-P1w2_ho-200M resnet20/cifar10/b24/adam/sync
     """
+    from driple.api.results import estimate
     from driple.dataset.store import read_dataset
     from driple.errors import DatasetError
     from driple.jobs.names import nearest_names
+    from driple.trace.targets import UNITS
 
     by_name = {item.workload: item for item in read_dataset(dataset).examples}
     if workload not in by_name:
@@ -156,16 +160,25 @@ def show(
         )
     item = by_name[workload]
     if json:
+        method: Method = "simulator" if item.label_source == "simulated" else "measured"
         print_json(
             {
                 "workload": item.workload,
                 "family": item.family,
                 "setting": item.setting,
                 "label_source": item.label_source,
-                "targets": item.targets.to_dict(),
-                "iteration_time_s": item.iteration_time_s,
+                "targets": {
+                    resource: {
+                        figure: estimate(value, method, item.label_source)
+                        for figure, value in figures.items()
+                    }
+                    for resource, figures in item.targets.to_dict().items()
+                },
+                "units": dict(UNITS),
+                "iteration_time_s": estimate(item.iteration_time_s, method, item.label_source),
                 "details": item.details,
-            }
+            },
+            "label",
         )
         return
     print(f"{item.workload} on {item.setting}: {item.label_source}")
@@ -260,7 +273,7 @@ def _print_made(folder: Path, data: Dataset, *, json: bool) -> None:
     """How many workloads a new data set has."""
     if json:
         made = {"folder": str(folder), "setting": data.setting, "examples": len(data.examples)}
-        print_json(made | {"runs": data.about.num_runs})
+        print_json(made | {"runs": data.about.num_runs}, "data_made")
     elif data.about.num_runs:
         print(f"{len(data.examples)} workloads, {data.about.num_runs} runs")
     else:

@@ -68,4 +68,5 @@ def simulate(
     for place in made:
         note(f"wrote {place}: {len(store.places)} workloads, simulated")
     if json:
-        print_json({"folders": [str(place) for place in made], "examples": len(store.places)})
+        places = [str(place) for place in made]
+        print_json({"folders": places, "examples": len(store.places)}, "data_simulated")

@@ -87,7 +87,7 @@ def env(
     """
     machine = _look()
     if json:
-        print_json(machine.to_dict())
+        print_json(machine.to_dict(), "env")
         return
     for line in _lines(machine):
         print(line)

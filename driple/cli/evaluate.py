@@ -124,7 +124,9 @@ def evaluate(
     found = break_down(result, chosen.methods[0]) if len(chosen.methods) == 1 else None
     if json:
         where = None if found is None else found.to_json_dict()
-        print_json({**result.to_json_dict(), "left_out": chosen.left_out, "where": where})
+        print_json(
+            {**result.to_json_dict(), "left_out": chosen.left_out, "where": where}, "evaluate"
+        )
         return
     _print(result)
     if found is not None:

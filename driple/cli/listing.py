@@ -56,7 +56,7 @@ def list_(
             metavar="FILE", help="your own devices, links, instances and prices (.toml), which win"
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="one JSON array")] = False,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """List what Driple knows by name: devices, links, instances, settings, checkpoints.
 
@@ -76,7 +76,7 @@ def list_(
     if not rows:
         raise ConfigError(f"none of the {kind} contains '{text}'; driple list {kind} shows all")
     if json:
-        print_json([to_dict(row) for row in rows])
+        print_json({"kind": kind, "rows": [to_dict(row) for row in rows]}, "list")
         return
     print_table(_KINDS[kind].header, [_KINDS[kind].cells(row) for row in rows])
     note(f"{len(rows)} {kind}; sources and dates are in the output of --json")

@@ -117,7 +117,7 @@ def measure(
         summary["dataset"] = str(dataset)
         summary["examples"] = _append(campaign.about, output, dataset)
     if json:
-        print_json(summary)
+        print_json(summary, "measure")
     else:
         print(f"{len(jobs) - len(failed)} of {len(jobs)} workloads measured, runs in {output}")
     if failed:

@@ -39,7 +39,7 @@ __all__ = [
 Values = TypeVar("Values", bound="DataclassInstance")
 _RULE = "driple"
 _LONGEST_SHOWN = 40
-_HELP_WIDTH = 54  # columns beside the names of the options in a terminal of 80
+_HELP_WIDTH = 45  # columns beside the names of the options in a terminal of 80
 _WRAP: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 

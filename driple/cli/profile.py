@@ -179,7 +179,7 @@ def show(
 
 def _show(profile: StallProfile, *, json: bool) -> None:
     if json:
-        print_json(profile.to_dict())
+        print_json(profile.to_dict(), "profile")
     else:
         _print(profile)
     for warning in profile.warnings():

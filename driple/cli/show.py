@@ -55,9 +55,15 @@ def print_assumptions(assumed: Iterable[str]) -> None:
         print(f"assumed: {words}")
 
 
-def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout."""
-    print(json.dumps(value, allow_nan=False))
+def print_json(value: Mapping[str, Any], question: str = "") -> None:
+    """One JSON object on one line of stdout, as driple/api/schema.json describes it.
+
+    Args:
+        value: the object.
+        question: which part of the schema it is; empty if the object states it.
+    """
+    whole = {"question": question, **value} if question else dict(value)
+    print(json.dumps(whole, allow_nan=False))
 
 
 def print_table(

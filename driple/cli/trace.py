@@ -171,7 +171,7 @@ def link(
     with TurnCluster(1, 1) as cluster:
         found = measure_platform(cluster, bits_per_s, values.share).record()
     if json:
-        print_json(to_dict(found))
+        print_json(to_dict(found), "platform")
     else:
         line = found.overhead
         print(
@@ -193,6 +193,7 @@ def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path, *, js
     """Write a trace, with what is known of its platform."""
     from dataclasses import replace
 
+    from driple.api.results import estimate
     from driple.async_sgd.jobtrace import write_job_trace
 
     if platform is not None:
@@ -211,10 +212,11 @@ def _write(trace: JobTrace, platform: PlatformRecord | None, output: Path, *, js
                 "trace": str(output),
                 "steps": trace.num_steps,
                 "ops": len(trace.names),
-                "step_s": float(trace.step_s.mean()),
+                "iteration_time_s": estimate(float(trace.step_s.mean()), "measured", "measured"),
                 "servers": trace.num_servers,
                 "left_out_steps": left_out,
-            }
+            },
+            "trace",
         )
 
 

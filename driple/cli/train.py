@@ -118,7 +118,7 @@ def train(
     if json:
         file = str(folder / "checkpoint.safetensors")
         impossible = None if test is None else test.num_impossible
-        print_json({"checkpoint": file, "metrics": metrics, "test_impossible": impossible})
+        print_json({"checkpoint": file, "metrics": metrics, "test_impossible": impossible}, "train")
     else:
         print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
 

@@ -335,7 +335,7 @@ def _show(
             "no_learning_curve": None if line else reason,
             "source_knows": None if leakage is None else to_dict(leakage),
         }
-        print_json(found)
+        print_json(found, "transfer")
         return
     print_table(["", "error"], [[key, f"{value:.4f}"] for key, value in metrics.items()])
     if line is None:

@@ -205,6 +205,9 @@ def graph_hash(graph: AnyGraph) -> str:
     digest.update(signatures_to_json(graph.signatures).encode())
     if graph.layout != "servers":  # so that graphs of earlier versions keep their hash
         digest.update(graph.layout.encode())
+    if graph.framework != "tensorflow":
+        kinds = [ops.kind for ops in graph.remote]
+        digest.update(json.dumps([graph.framework, kinds]).encode())
     return digest.hexdigest()
 
 

@@ -8,14 +8,15 @@ both terms of a difference and cancels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from driple.codec import Json
+from driple.codec import Json, to_dict
 from driple.errors import MissingExtraError, install_hint
+from driple.estimate import Estimate, Interval
 from driple.profiler.steps import DIFFERENCES, Difference
 
 __all__ = ["Stall", "Times", "stalls_of", "warnings_of"]
@@ -54,14 +55,21 @@ class Stall:
     def to_dict(self, batches_per_epoch: int | None) -> dict[str, Json]:
         """The stall as plain values for JSON."""
         return {
-            "seconds": self.seconds,
-            "interval_s": None if self.interval_s is None else list(self.interval_s),
-            "pct": self.pct,
+            "stall_s": measured(self.seconds, self.interval_s),
+            "stall_pct": measured(self.pct),
             "of_step": self.base_step,
             "repeats": self.repeats,
             "in_noise": self.in_noise,
-            "epoch_s": None if batches_per_epoch is None else self.seconds * batches_per_epoch,
+            "epoch_s": None
+            if batches_per_epoch is None
+            else measured(self.seconds * batches_per_epoch),
         }
+
+
+def measured(value: float, ends: Sequence[float] | None = None) -> dict[str, Json]:
+    """A measured number as every JSON holds it, with its 95 % interval if it has one."""
+    interval = Interval.of(ends, _CONFIDENCE)
+    return to_dict(Estimate(value=value, interval=interval, method="measured", source="measured"))
 
 
 def stalls_of(times: Times) -> dict[str, Stall]:

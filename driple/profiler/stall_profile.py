@@ -11,7 +11,7 @@ from pathlib import Path
 
 from driple.codec import Json, from_json, to_dict
 from driple.errors import MeasureError
-from driple.profiler.estimate import Stall, Times, stalls_of, warnings_of
+from driple.profiler.estimate import Stall, Times, measured, stalls_of, warnings_of
 from driple.profiler.profile_records import FORMAT, LaunchRecord, ProfileRecord, SeenGradients
 from driple.profiler.steps import STEPS
 from driple.storedfiles import read_json
@@ -107,11 +107,11 @@ class StallProfile:
             "steps": {
                 str(step): {
                     "title": STEPS[step].title,
-                    "iteration_s": sum(values.values()) / len(values),
+                    "iteration_time_s": measured(sum(values.values()) / len(values)),
                     "repeats": len(values),
                     "epoch_s": None
                     if per_epoch is None
-                    else per_epoch * sum(values.values()) / len(values),
+                    else measured(per_epoch * sum(values.values()) / len(values)),
                 }
                 for step, values in self.times.items()
             },

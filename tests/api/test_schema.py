@@ -1,5 +1,9 @@
-"""Every JSON of the commands about a job is as driple/api/schema.json describes it."""
+"""The JSON of every command is as driple/api/schema.json describes it.
 
+Commands that need a machine of their own, or minutes, are checked where their tests run them.
+"""
+
+import ast
 import json
 from functools import cache
 from pathlib import Path
@@ -12,6 +16,7 @@ import driple
 from driple.api.results import schema_text
 from driple.calibration.paper_figures import Fact
 from driple.calibration.validate import ErrorRow
+from driple.codec import to_dict
 from tests.cli.test_main import driple as command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +38,44 @@ LINES = (
     ("sweep", TRACE, "--workers", "1-2", "--set", "steps=20", "--set", "price=1,0.5"),
     ("inspect", GRAPH),
     ("inspect", OPEN),
+    ("inspect", GRAPH, "--setting", RING, "--depth", "3"),
+    ("inspect", "mobilenet_v2", "--setting", "1xA100"),
+    ("inspect", "tests/data/cases/08_inference_only.pbtxt"),
+    ("list", "devices"),
+    ("list", "links"),
+    ("list", "instances", "p3"),
+    ("list", "settings"),
+    ("list", "checkpoints", "V100"),
+    ("jobs", "list", "lenet"),
+    ("data", "list"),
+    ("data", "list", "datasets/CPU-P1w2_ho-200M"),
+    ("data", "show", "datasets/CPU-P1w2_ho-200M", "resnet20/cifar10/b24/adam/sync"),
+    ("profile", "links", GRAPH, "--bandwidth", "10G"),
+    ("env",),
 )
+
+
+# The question of a command with two words; otherwise it is the command.
+QUESTIONS = {
+    ("jobs", "list"): "jobs",
+    ("data", "list"): "data_list",
+    ("data", "show"): "label",
+    ("profile", "links"): "stalls",
+}
+# Questions that other tests check, with the file.
+ELSEWHERE = {
+    "build": "cli/test_stalls.py",
+    "links": "cli/test_stalls.py",
+    "profile": "cli/test_stalls.py",
+    "train": "cli/test_training.py",
+    "evaluate": "cli/test_training.py",
+    "transfer": "cli/test_transfer.py",
+    "trace": "cli/test_throughput.py",
+    "platform": "api/test_schema.py",
+    "measure": "cli/test_measure.py",
+    "data_made": "cli/test_import.py",
+    "data_simulated": "cli/test_data_simulate.py",
+}
 
 
 @cache
@@ -58,14 +100,32 @@ def test_a_command_prints_what_the_schema_describes(
     done = command(*line, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["question"] == line[0]
+    if found["question"] == "data_set":
+        assert line[:2] == ("data", "list")
+    else:
+        assert found["question"] == QUESTIONS.get(line[:2], line[0])
     assert errors_of(found) == []
+    assert Draft202012Validator(schema()).is_valid(found)
 
 
 def test_every_question_is_in_the_schema() -> None:
-    parts = [one["$ref"].rpartition("/")[2] for one in schema()["oneOf"]]
-    assert parts == ["predict", "plan", "sweep", "inspect", "validate"]
-    assert {line[0] for line in LINES} == {*parts} - {"validate"}
+    """Each is printed above, or where its name stands beside `errors_of` in another test."""
+    parts = {one["$ref"].rpartition("/")[2] for one in schema()["oneOf"]}
+    printed = {QUESTIONS.get(line[:2], line[0]) for line in LINES} | {"data_set"}
+    assert printed | {"validate", *ELSEWHERE} == parts
+    for file in ELSEWHERE.values():
+        assert "errors_of" in (ROOT / "tests" / file).read_text()
+
+
+def test_every_command_that_prints_json_is_checked() -> None:
+    """`print_json` is given a question that the schema has."""
+    given = set()
+    for file in (ROOT / "driple" / "cli").glob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print_json":
+                given |= {one.value for one in call.args[1:] if isinstance(one, ast.Constant)}
+    assert given <= {one["$ref"].rpartition("/")[2] for one in schema()["oneOf"]}
+    assert len(given) > 15
 
 
 def test_a_validation_is_as_described() -> None:
@@ -80,6 +140,18 @@ def test_a_validation_is_as_described() -> None:
     result = ValidateResult(errors=(row,), facts=(fact,))
     assert errors_of(result.to_dict()) == []
     assert result.to_frame()["median_pct"].tolist() == [5.0]
+
+
+def test_the_record_of_a_link_is_as_described() -> None:
+    """What `driple trace link` measures needs root; here is one of its records."""
+    from driple.async_sgd.origin import PlatformRecord
+    from driple.async_sgd.overhead import Overhead
+
+    record = PlatformRecord(
+        bits_per_s=2e8, bytes_per_s=2.4e7, overhead=Overhead(1e-9, 1e-4), r_squared=0.9,
+        sizes=(1, 2), overhead_s=(1e-4, 1e-4), measured="2026-11-20",
+    )  # fmt: skip
+    assert errors_of({"question": "platform", **to_dict(record)}) == []  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("wrong", ["iteration_s", "iteration_time_s"])

@@ -12,6 +12,7 @@ from driple.dataset.store import read_dataset
 from driple.inspector.checkpoint import load_checkpoint
 from driple.training.authors import read_authors_weights
 from driple.training.config import preset_named
+from tests.api.test_schema import errors_of
 from tests.cli.test_main import ROOT, driple, refused
 from tests.dataset import test_perftable, test_released
 from tests.training import test_authors
@@ -29,6 +30,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = driple("data", "import", file, "--setting", "V100", "-o", folder / "set")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "12 workloads\n"
+    again = driple("data", "import", file, "--setting", "V100", "-o", folder / "set", "--json")
+    assert errors_of(json.loads(again.stdout)) == []
     assert f"driple train --setting {SETTING} --dataset {folder / 'set'}" in done.stderr
     return folder / "set"
 

@@ -20,27 +20,28 @@ def test_every_kind_is_listed_for_people_and_machines() -> None:
         ("instances", "p5.48xlarge"),
         ("settings", "V100-P1w2/ho-PCIe"),
     ):
-        rows = json.loads(driple("list", kind, "--json").stdout)
+        rows = json.loads(driple("list", kind, "--json").stdout)["rows"]
         assert name in {row["name"] for row in rows}
         assert name in driple("list", kind).stdout
 
 
 def test_rows_are_filtered() -> None:
-    rows = json.loads(driple("list", "devices", "amd", "--json").stdout)
+    rows = json.loads(driple("list", "devices", "amd", "--json").stdout)["rows"]
     assert {row["maker"] for row in rows} == {"AMD"}
-    rows = json.loads(driple("list", "instances", "h100", "--json").stdout)
+    rows = json.loads(driple("list", "instances", "h100", "--json").stdout)["rows"]
     assert rows
     assert all("H100" in row["device"] for row in rows)
 
 
 def test_a_setting_names_its_inspectors() -> None:
-    rows = json.loads(driple("list", "settings", "CPU25-P1w2/ho", "--json").stdout)
+    rows = json.loads(driple("list", "settings", "CPU25-P1w2/ho", "--json").stdout)["rows"]
     assert [row["inspectors"] for row in rows] == [["default", "paper"]]
 
 
 def test_checkpoints_are_listed_from_their_headers(tmp_path: Path) -> None:
     """The same as what their files hold; a file cut off after its header is still listed."""
-    rows = json.loads(driple("list", "checkpoints", "CPU-P1w2/ho-200M", "--json").stdout)
+    found = driple("list", "checkpoints", "CPU-P1w2/ho-200M", "--json").stdout
+    rows = json.loads(found)["rows"]
     for row in rows:
         file = ROOT / "checkpoints" / row["file"]
         whole = load_checkpoint(file)

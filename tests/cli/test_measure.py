@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests.api.test_schema import errors_of
 from tests.cli.test_main import driple, refused
 from tests.measure.testbed.test_cluster import needs_cluster
 
@@ -20,6 +21,7 @@ def test_measure_fills_a_data_set_and_does_nothing_twice(tmp_path: Path) -> None
     first = driple(*command, "--dataset", tmp_path / "data", "--json")
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["examples"] == 1
+    assert errors_of(json.loads(first.stdout)) == []
     run = next((tmp_path / "runs").glob("*.r0")) / "run.json"
     measured = run.read_bytes()
     again = driple(*command, "--dataset", tmp_path / "data", "--json")

@@ -26,7 +26,7 @@ from driple.errors import ConfigError
 from tests.cli.test_main import EXAMPLE, refused
 
 # Options for which zero is a value of its own: no seed is special.
-ZERO_IS_FINE = {"--top"}
+ZERO_IS_FINE = {"--top", "--depth"}
 NEVER = ("nan", "inf", "-inf", "-1", "1e20", str(10**20), "-1e300", "few")
 
 

@@ -16,8 +16,11 @@ import typer.main
 from driple.cli.main import app
 from tests.cli.test_numbers import commands
 
-# The numbers today; lower them when an option goes. The goal is 24, 120 and 70.
-MOST_COMMANDS, MOST_OPTIONS, MOST_NAMES = 24, 168, 70
+# The numbers today; lower them when an option goes. The goal is 24, 120 and 70. The options of a
+# JOB are defined once (driple/cli/joboptions.py) and given to every command that takes one: they
+# count once, and have a limit of their own.
+MOST_COMMANDS, MOST_OPTIONS, MOST_JOB_OPTIONS, MOST_NAMES = 24, 113, 25, 70
+JOB_COMMANDS = ("predict", "plan", "sweep", "inspect", "profile links")
 
 # Each name with what every help text of it contains: words of its one meaning.
 MEANING = {
@@ -71,6 +74,21 @@ def by_name() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def job_options() -> set[str]:
+    """Names of the options of a JOB: those that all commands with a JOB share."""
+    given: dict[str, set[str]] = defaultdict(set)
+    for command, name, _ in options():
+        given[command].add(name)
+    everywhere = set.intersection(*(given[command] for command in JOB_COMMANDS))
+    return everywhere - {"--json", "--setting", "--catalog", "--set"}
+
+
+def num_options() -> int:
+    """Options of all commands; those of a JOB once."""
+    shared = job_options()
+    return sum(name not in shared for _, name, _ in options()) + len(shared)
+
+
 def table() -> str:
     """A line for each command, then the sums."""
     counts: dict[str, int] = defaultdict(int)
@@ -80,12 +98,16 @@ def table() -> str:
         counts[command] += 1
     lines = [f"{name:15} {number:3}" for name, number in counts.items()]
     total = sum(counts.values())
-    return "\n".join([*lines, f"{len(counts)} commands, {total} options, {len(by_name())} names"])
+    lines.append(f"{len(counts)} commands, {total} options, {len(by_name())} names")
+    return "\n".join(
+        [*lines, f"{num_options()} options with the {len(job_options())} of a JOB once"]
+    )
 
 
 def test_the_numbers_do_not_grow() -> None:
     assert len(list(commands(typer.main.get_command(app)))) <= MOST_COMMANDS, table()
-    assert len(list(options())) <= MOST_OPTIONS, table()
+    assert num_options() - len(job_options()) <= MOST_OPTIONS, table()
+    assert len(job_options()) <= MOST_JOB_OPTIONS, table()
     assert len(by_name()) <= MOST_NAMES, table()
 
 

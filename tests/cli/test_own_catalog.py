@@ -76,6 +76,20 @@ def test_plan_takes_a_device_and_an_instance_of_own_rows(catalog: Path) -> None:
     assert offer["price_per_hour"] == 4.0  # type: ignore[index]
 
 
+def test_inspect_takes_a_device_of_an_own_row(catalog: Path) -> None:
+    found = answer("inspect", EXAMPLE, "--catalog", catalog, "--setting", "1xMyGPU")
+    assert (found["setting"], found["device"]) == ("1xMyGPU", "MyGPU")
+    assert found["compute_s"]["value"] > 0  # type: ignore[index, call-overload]
+    assert any("MyGPU" in words for words in found["assumptions"])  # type: ignore[attr-defined]
+
+
+def test_profile_links_takes_a_device_of_an_own_row(catalog: Path) -> None:
+    options = ("--catalog", catalog, "--setting", "8xMyGPU", "--bandwidth", "10G")
+    found = answer("profile", "links", EXAMPLE, *options)
+    assert found["setting"] == "8xMyGPU/PCIe"
+    assert [one["name"] for one in found["channels"]][1] == "10G"  # type: ignore[index]
+
+
 def test_a_missing_fact_is_named_with_the_device(tmp_path: Path) -> None:
     file = tmp_path / "short.toml"
     file.write_text(ROW.replace("pcie_generation = 5\n", "").replace("multiprocessors = 130\n", ""))

@@ -48,7 +48,7 @@ def test_the_order_of_options_changes_no_error() -> None:
     assert stated[0]["p2.8xlarge"]["checked"] is False
     shown = driple(*cost[:-1], "--instance", "p2").stdout
     assert "not checked" in shown
-    assert "assumed: products in float32; optimizer Momentum; batches of 32 samples" in shown
+    assert "assumed: products in float32; optimizer momentum; batches of 32 samples" in shown
 
 
 def test_a_transformer_carries_no_error_of_convolutional_networks() -> None:

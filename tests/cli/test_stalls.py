@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from driple.plot.stalls import bars_of
+from tests.api.test_schema import errors_of
 from tests.cli.test_main import ROOT, driple, refused
 from tests.profiler.profiles import write_profile
 
@@ -37,7 +38,8 @@ def test_run_profiles_a_script_and_a_second_run_shows_it_again(tmp_path: Path) -
     found = json.loads(done.stdout)
     assert set(found["steps"]) == {"2"}
     assert set(found["left_out"]) == {"1", "5"}
-    assert found["steps"]["2"]["iteration_s"] > 0
+    assert found["steps"]["2"]["iteration_time_s"]["value"] > 0
+    assert errors_of(found) == []
     assert found["overhead_pct"] < 5
     again = driple(*command)
     assert json.loads(again.stdout)["steps"] == found["steps"]
@@ -90,6 +92,7 @@ def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
     done = driple("profile", "links", *folders, "--links", links, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert errors_of(found) == []
     assert found["links"]["800M"]["bytes_per_s"] == pytest.approx(1e8, rel=0.05)
     assert found["links"]["800M"]["left_out_error_pct"] < 5
     table = driple("profile", "links", *folders)
@@ -113,8 +116,10 @@ def test_fit_and_predict_with_what_was_fitted(tmp_path: Path) -> None:
 
 def test_data_is_made(tmp_path: Path) -> None:
     done = driple(
-        *("jobs", "build", "-o", tmp_path / "images", "--samples", 4, "--set", "image_size=16")
+        *("jobs", "build", "-o", tmp_path / "images", "--samples", 4, "--set", "image_size=16"),
+        "--json",
     )
+    assert errors_of(json.loads(done.stdout)) == []
     assert done.returncode == 0, done.stderr
     assert len([*(tmp_path / "images").rglob("*.jpg")]) == 4
     assert driple("jobs", "build", "-o", tmp_path / "t.npy", "--samples", 4).returncode == 0

@@ -9,6 +9,7 @@ import pytest
 from driple.api import sweeping
 from driple.async_sgd.jobtrace import read_job_trace
 from driple.async_sgd.overhead import Overhead
+from tests.api.test_schema import errors_of
 from tests.cli.test_main import ROOT, driple, refused
 
 RECORDS = sorted((ROOT / "tests/data/throughput").glob("*.pb.gz"))
@@ -23,9 +24,11 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         files[-1].write_bytes(gzip.decompress(record.read_bytes()))
     made = folder / "job.npz"
     done = driple(
-        *("trace", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G")
+        *("trace", "import", *files, "-o", made, "--batch-size", 64, "--bandwidth", "10G"),
+        "--json",
     )
     assert done.returncode == 0, done.stderr
+    assert errors_of(json.loads(done.stdout)) == []
     assert "3 steps" in done.stderr
     return made
 

@@ -8,6 +8,7 @@ import pytest
 
 from driple.dataset.store import read_dataset
 from driple.inspector.checkpoint import load_checkpoint
+from tests.api.test_schema import errors_of
 from tests.cli.test_main import ROOT, driple, refused
 
 DATASET = ROOT / "datasets/CPU-P1w2_ho-200M"
@@ -31,6 +32,7 @@ def test_train_resumes_and_its_checkpoint_predicts(trained: tuple[tuple[object, 
     command, printed = trained
     assert driple(*command).stdout == printed
     found = json.loads(printed)
+    assert errors_of(found) == []
     assert set(found["metrics"]) >= {"test_nrmse", "test_smape_pct", "validation_nrmse"}
     shown = driple(
         "predict", ROOT / "datasets/examples/resnet20.pbtxt", "--checkpoint", found["checkpoint"]
@@ -55,6 +57,7 @@ def test_evaluate_compares_methods(tmp_path: Path) -> None:
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert errors_of(found) == []
     assert set(found["methods"]) == {"mean", "default", "simulator"}
     assert found["overrides"]["max_epochs"] == 2
     table = driple(*command)
@@ -72,7 +75,9 @@ def test_evaluate_shows_where_the_error_is(tmp_path: Path) -> None:
     command = ("evaluate", "--setting", SMALL, "-o", tmp_path, "--against", "forest")
     done = driple(*command, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["where"]
+    whole = json.loads(done.stdout)
+    assert errors_of(whole) == []
+    found = whole["where"]
     assert len(found["worst"]) == 10
     assert found["over_floor"]["all 12"]["ratio"] > 0.7
     assert found["num_repeated_workloads"] == 12

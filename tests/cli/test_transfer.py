@@ -14,6 +14,7 @@ from driple.dataset.split import random_split
 from driple.errors import CheckpointError
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.trace.targets import Targets
+from tests.api.test_schema import errors_of
 from tests.cli.test_main import ROOT, driple, refused
 
 SETTING = "CPU25-P1w2/ho-200M"
@@ -51,6 +52,7 @@ def test_transfer_writes_a_checkpoint_and_tells_what_more_labels_would_bring(
     assert "twice the workloads: about" in shown.stdout
     assert "four times of five between" in shown.stdout
     found = json.loads(driple(*command, "--json").stdout)
+    assert errors_of(found) == []
     assert [item["workloads"] for item in found["learning_curve"]["points"]] == [20, 40]
     assert found["no_learning_curve"] is None
     assert found["metrics"]["test_nrmse"] < 0.5
@@ -72,6 +74,7 @@ def test_too_few_workloads_for_a_curve_are_told(folder: Path, tmp_path: Path) ->
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[-1].startswith(reason)
     found = json.loads(driple(*command, "--json").stdout)
+    assert errors_of(found) == []
     assert found["learning_curve"] is None
     assert found["no_learning_curve"].startswith(reason)
     asked = json.loads(driple(*command, "--set", "curve=off", "--json").stdout)

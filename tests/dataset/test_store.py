@@ -19,7 +19,16 @@ from driple.dataset import Dataset, graph_hash, merge_examples, read_dataset, wr
 from driple.dataset.tables import read_table, write_table
 from driple.errors import DatasetError
 from driple.graph import READER_VERSION
-from driple.graph.opgraph import LAYOUTS, Layout, OpGraph, ReadReport, RemoteOps, Traffic
+from driple.graph.opgraph import (
+    FRAMEWORKS,
+    LAYOUTS,
+    Layout,
+    OpGraph,
+    ReadReport,
+    RemoteOps,
+    Traffic,
+)
+from driple.graph.opkind import KINDS
 from driple.graph.signature import OpSignature, Tensor
 from driple.trace.provenance import Provenance
 from tests.dataset.examples import SETTING, chain_graph, example, synthetic_dataset
@@ -35,7 +44,7 @@ def assert_same_graph(found: OpGraph, wanted: OpGraph) -> None:
     pairs += [(getattr(found.traffic, name), getattr(wanted.traffic, name)) for name in crossing]
     for a, b in pairs:
         assert (a.dtype, a.shape, a.tolist()) == (b.dtype, b.shape, b.tolist())
-    plain = ("names", "op_types", "devices", "signatures", "remote", "report")
+    plain = ("names", "op_types", "devices", "signatures", "remote", "report", "framework")
     for name in plain:
         assert getattr(found, name) == getattr(wanted, name)
 
@@ -76,6 +85,7 @@ def test_reading_gives_back_what_was_written(folder: Path) -> None:
 
 
 TEXT = st.text(max_size=8)
+KIND = st.sampled_from(sorted(KINDS))
 
 
 def _traffic(nbytes: list[int], readers: list[tuple[int, int]]) -> Traffic:
@@ -103,6 +113,17 @@ def _described(signature_of: list[int], executions: list[int]) -> dict[str, Any]
     }
 
 
+def _updated(framework: str, rows: list[tuple[str, str, int, int]]) -> dict[str, Any]:
+    """Remote ops, of kinds of their own where they are not TensorFlow's."""
+    remote = tuple(
+        RemoteOps.of_op_type(op_type, num_nodes=n, tensor_bytes=b)
+        if framework == "tensorflow"
+        else RemoteOps(op_type=op_type, kind=kind, num_nodes=n, tensor_bytes=b)
+        for op_type, kind, n, b in rows
+    )
+    return {"framework": framework, "remote": remote}
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> OpGraph:
     """Any graph, also without nodes, edges or remote ops, with any text in its names."""
@@ -110,6 +131,8 @@ def graphs(draw: st.DrawFn) -> OpGraph:
     num_edges = draw(st.integers(0, 8)) if num_nodes else 0
     node = st.integers(0, max(0, num_nodes - 1))
     big = st.integers(0, 2**62)
+
+    framework = draw(st.sampled_from(FRAMEWORKS))
 
     def many(of: st.SearchStrategy[Any], count: int) -> list[Any]:
         return draw(st.lists(of, min_size=count, max_size=count))
@@ -126,10 +149,7 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         if num_nodes
         else Traffic(),
         **_described(many(node, num_nodes), many(big, num_nodes)),
-        remote=tuple(
-            RemoteOps.of_op_type(t, num_nodes=n, tensor_bytes=b)
-            for t, n, b in draw(st.lists(st.tuples(TEXT, big, big), max_size=3))
-        ),
+        **_updated(framework, draw(st.lists(st.tuples(TEXT, KIND, big, big), max_size=3))),
         report=ReadReport(
             nodes_in_file=draw(st.integers(0, 99)), notes=tuple(draw(st.lists(TEXT, max_size=2)))
         ),

@@ -87,6 +87,7 @@ def assembled_graph(
         signatures=tuple(record.signatures),
         signature_of=np.array(record.signature_of, dtype=np.int32),
         executions=executions,
+        layout="one_device",
         framework="pytorch",
         parameters=_table(parameters, readers, sent),
         update=update,

@@ -8,6 +8,7 @@ products, convolutions and attention. Calls of `torch.utils.checkpoint` in the m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -74,12 +75,14 @@ def checkpointed(model: nn.Module, mode: ActivationCheckpointing, within: Within
             create_selective_checkpoint_contexts, list(_KEPT), allow_cache_entry_mutation=True
         )
     if getattr(model, "supports_gradient_checkpointing", False):  # of transformers
-        own: Any = model
-        own.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
-        try:
-            yield
-        finally:
-            own.gradient_checkpointing_disable()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # names of its next version
+            own: Any = model
+            own.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+            try:
+                yield
+            finally:
+                own.gradient_checkpointing_disable()
         return
     blocks = repeated_blocks(model)
     if not blocks:
