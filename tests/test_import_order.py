@@ -87,7 +87,6 @@ EXTRAS = {
     "timm": ("jobs.pytorch.",),
     "torchvision": ("jobs.pytorch.",),
     "transformers": ("jobs.pytorch.",),
-    "onnx": ("graph.onnx.",),
     "pynvml": ("measure.counters.nvml.",),
 }
 
