@@ -20,6 +20,7 @@ from driple.graph.datatypes import NUMBER_OF
 from driple.graph.onnx.fusion import fused_nodes
 from driple.graph.onnx.modules import module_of
 from driple.graph.onnx.rules import Call, Rule, few_numbers
+from driple.graph.onnx.rules_attention import ATTENTION_RULES
 from driple.graph.onnx.rules_elementwise import ELEMENTWISE_RULES
 from driple.graph.onnx.rules_linear import LINEAR_RULES
 from driple.graph.onnx.rules_moves import MOVE_RULES
@@ -33,7 +34,14 @@ from driple.graph.step_facts import Phase, TensorRole
 __all__ = ["DerivedStep", "derive_step"]
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
-    {**ELEMENTWISE_RULES, **LINEAR_RULES, **MOVE_RULES, **NORM_RULES, **RECURRENT_RULES}
+    {
+        **ATTENTION_RULES,
+        **ELEMENTWISE_RULES,
+        **LINEAR_RULES,
+        **MOVE_RULES,
+        **NORM_RULES,
+        **RECURRENT_RULES,
+    }
 )
 _INT64, _FLOAT = NUMBER_OF["DT_INT64"], NUMBER_OF["DT_FLOAT"]
 _LOSS = "SoftmaxCrossEntropyLoss"
@@ -69,7 +77,7 @@ def derive_step(model: Any, sizes: Sizes, parameters: Sequence[str]) -> DerivedS
         parameters: names of the tensors that are trained.
 
     Raises:
-        GraphError: no parameter leads to an output.
+        GraphError: no parameter leads to an output, or an operator has no gradient.
     """
     derivation = _Derivation(model, sizes, parameters)
     derivation.forward()
@@ -101,6 +109,7 @@ class _Derivation:
         self.tensors: dict[str, StepTensor | None] = {"": None}
         self.done: list[_Done] = []
         self.without_rule: Counter[str] = Counter()
+        self.cutting: Counter[str] = Counter()  # of these, on the way of a gradient
         self.gradients: dict[str, StepTensor] = {}
         wanted = set(parameters)
         outputs = [one.name for one in self.graph.output]
@@ -140,6 +149,12 @@ class _Derivation:
                     self.tensors[name] = self._constant(known.shape, known.dtype)
                 continue
             self._run(node, inputs)
+        if self.cutting:
+            listed = ", ".join(f"{n} {name}" for name, n in self.cutting.most_common(_FEW))
+            raise GraphError(
+                f"Driple has no gradient of these operators: {listed}; export the model without "
+                "them"
+            )
 
     def _is_fixed(self, node: Any, inputs: Sequence[StepTensor | None]) -> bool:
         """Whether a node gives the same in every step: a size, or what follows from constants."""
@@ -158,6 +173,8 @@ class _Derivation:
         if rule is None:
             rule = Rule(lambda call: call.tape.run("other", call.inputs, call.results))
             self.without_rule[node.op_type] += 1
+            if any(one is not None and one.needs_gradient for one in inputs):
+                self.cutting[node.op_type] += 1
         facts = [self.sizes.tensors[name] for name in node.output]
         known = [self.sizes.tensors[name].value if tensor is not None and tensor.is_constant
                  else None for name, tensor in zip(node.input, inputs, strict=True)]  # fmt: skip
@@ -274,10 +291,7 @@ class _Derivation:
                 self.found.gradients[name] = gradient
         if self.without_rule:
             listed = ", ".join(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
-            self.found.notes.append(
-                f"no gradient passes through operators without a rule: {listed}; their own cost is "
-                "not known either"
-            )
+            self.found.notes.append(f"the cost of these operators is not known: {listed}")
 
     def _add(self, name: str, gradient: StepTensor) -> None:
         """Add a gradient to what is there of the same tensor."""
