@@ -83,10 +83,10 @@ EXTRAS = {
     "torch_geometric": ("inspector.", "training."),
     "tensorflow": ("jobs.tensorflow.", "measure.testbed.", "tensorflow."),
     "keras": ("tensorflow.",),
+    "onnx": ("graph.onnx.",),
     "timm": ("jobs.pytorch.",),
     "torchvision": ("jobs.pytorch.",),
     "transformers": ("jobs.pytorch.",),
-    "onnx": ("graph.onnx.",),
     "pynvml": ("measure.counters.nvml.",),
 }
 

@@ -89,6 +89,9 @@ def _context(command: Any, parent: Any, name: str) -> Any:
 
 
 def _plain(text: str) -> str:
+    """Text on one line; the lines of a `--set`, a value each, are joined by semicolons."""
+    if "\b" in text:
+        text = re.sub(r"\n(?=\S)", "; ", text.replace("\b\n", "")).replace(":; ", ": ")
     return " ".join(text.split())
 
 

@@ -3,7 +3,9 @@
     predict(job, settings) -> PredictResult       how will this job use this setting?
     plan(job)              -> PlanResult          which instance, at what price?
     sweep(job or trace)    -> SweepResult         what would another cluster bring?
-    inspect(job)           -> InspectResult       what does Driple see of the job?
+    inspect(job, setting)  -> InspectResult       what does Driple see of the job?
+    fit_links(profiles)    -> LinksResult         what do links cost a PyTorch script?
+    predict_stalls(job)    -> StallResult         how long does a job wait for them?
     validate(folder)       -> ValidateResult      how far is the simulator from published runs?
 
 Every result has `to_dict()` (the JSON of the command line, described by `driple/api/schema.json`),
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions
     from driple.api.inspecting import InspectResult, inspect
+    from driple.api.linking import LinksResult, StallResult, fit_links, predict_stalls
     from driple.api.planning import PlanResult, plan
     from driple.api.predicting import Answer, PredictResult, predict
     from driple.api.sweeping import SweepResult, sweep
@@ -28,14 +31,18 @@ __all__ = [
     "Answer",
     "GridOptions",
     "InspectResult",
+    "LinksResult",
     "PlanResult",
     "PredictResult",
+    "StallResult",
     "SweepResult",
     "TraceOptions",
     "ValidateResult",
+    "fit_links",
     "inspect",
     "plan",
     "predict",
+    "predict_stalls",
     "sweep",
     "validate",
 ]
@@ -47,6 +54,7 @@ _MODULES = {
     "driple.api.sweeping": ("SweepResult", "sweep"),
     "driple.api.sweeping_traces": ("TraceOptions",),
     "driple.api.inspecting": ("InspectResult", "inspect"),
+    "driple.api.linking": ("LinksResult", "StallResult", "fit_links", "predict_stalls"),
     "driple.api.validating": ("ValidateResult", "validate"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_inspected"]
 
-_NAME_CHARS = 30  # of a module in a table of 80 columns
+_NAME_CHARS = 36  # of a module in a table of 80 columns
 _GB = 1e9
 _LEAST_SHARE = 0.0005  # of a step's time, from which on a module is shown
 _COLUMNS, _LABEL = 80, 12
@@ -188,11 +189,16 @@ def _alike_joined(nodes: Sequence[ModuleNode]) -> list[ModuleNode]:
     joined = []
     for group in groups.values():
         names = sorted((one.name for one in group), key=lambda name: (len(name), name))
-        many = len(group) > 1
-        joined.append(
-            _sum(f"{names[0]} … {names[-1]} ({len(group)} alike)", group) if many else group[0]
-        )
+        joined.append(group[0] if len(group) == 1 else _sum(_name_of_alike(names), group))
     return sorted(joined, key=lambda one: (-(one.time_s or 0.0), -one.flops))
+
+
+def _name_of_alike(names: Sequence[str]) -> str:
+    """`0 … 11 (12 alike)` of numbered modules, else the first name and how many are like it."""
+    forms = {re.sub(r"\d+", "", name) for name in names}
+    if len(forms) == 1:
+        return f"{names[0]} … {names[-1]} ({len(names)} alike)"
+    return f"{names[0]} + {len(names) - 1} alike"
 
 
 def _sum(name: str, nodes: Sequence[ModuleNode]) -> ModuleNode:

@@ -33,7 +33,7 @@ _PLACEMENT = "variables on servers: in turn, or greedy by bytes"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _JobValues:
-    """Of a JOB."""
+    """For a sweep of a JOB."""
 
     placement: str = text("round_robin", _PLACEMENT)
     compress_cost: float = number(
@@ -55,7 +55,7 @@ class _JobValues:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _TraceValues:
-    """Of a TRACE."""
+    """For a sweep of a TRACE."""
 
     placement: str = text("round_robin", _PLACEMENT)
     order: str = text("recorded", "of parameters: recorded, layer, tic, reverse or random")

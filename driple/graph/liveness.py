@@ -32,7 +32,13 @@ _ACTS = frozenset(
 
 
 def executed_nodes(graph: OpGraph) -> npt.NDArray[np.bool_]:
-    """Whether each node runs, shape [num_nodes]; all do in a graph without updates and traffic."""
+    """Whether each node runs, shape [num_nodes].
+
+    All do in a graph without updates and traffic, and in one of PyTorch, which runs each op as the
+    program comes to it.
+    """
+    if graph.framework == "pytorch":
+        return np.ones(graph.num_nodes, dtype=np.bool_)
     step = graph.nodes_of(_UPDATES)
     step[graph.traffic.senders] = True
     if not step.any():

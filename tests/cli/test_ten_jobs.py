@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from driple.jobs.readers import registered_readers
@@ -21,7 +22,7 @@ from tests.jobs.test_hugging_face import SIZES, written
 OWN = f"{ROOT / 'tests/jobs/own.py'}:"
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "predict": (("predict",), ("--setting", "V100-P1w2")),
-    "plan": (("plan",), ("--instance", "p3.2xlarge")),
+    "plan": (("plan",), ("--instance", "p4d.24xlarge")),
     "sweep": (("sweep",), ("--setting", "V100-P1w2", "--workers", "1,2")),
     "inspect": (("inspect",), ()),
     "profile links": (("profile", "links"), ("--setting", "V100-R2/ho-PCIe")),
@@ -35,6 +36,31 @@ def gpt(folder: Path) -> str:
 
 def bert(folder: Path) -> str:
     return f"hf:{written(folder, 'BertConfig', SIZES, 'BertForSequenceClassification')}"
+
+
+def perceptron(folder: Path) -> str:
+    """An ONNX file with two layers and an open batch."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    weights = [
+        numpy_helper.from_array(np.zeros(shape, np.float32), name)
+        for name, shape in (("w1", (16, 32)), ("b1", (32,)), ("w2", (32, 10)), ("b2", (10,)))
+    ]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "perceptron",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 10])],
+        weights,
+    )
+    opset = [helper.make_opsetid("", 17)]
+    save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "model.onnx")
+    return str(folder / "model.onnx")
 
 
 # Name -> (what a user types, from a folder; options; facts that all commands state).
@@ -66,6 +92,10 @@ JOBS: dict[str, tuple[Given, tuple[str, ...], dict[str, Any]]] = {
     "LSTM": (
         lambda _: f"{OWN}words", ("--batch-size", "2", "--seq-len", "8"),
         {"kind": "own_model", "batch_size": 2, "seq_len": 8},
+    ),
+    "ONNX": (
+        perceptron, ("--batch-size", "8", "--optimizer", "adam"),
+        {"kind": "onnx", "batch_size": 8, "optimizer": "adam"},
     ),
     "workload": (
         lambda _: "lenet/mnist/b32/sgd/sync", (),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,7 +38,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (config,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     (place / "gpt/config.json").write_text(config)
     shutil.copy(EXAMPLE, place / "graph.pbtxt")
+    with contextlib.chdir(place):
+        exec(compile(_python_with("torch.onnx.export("), "docs/job.md", "exec"), {})  # noqa: S102  # the page's own example
     return place
+
+
+def _python_with(words: str) -> str:
+    """The one block of Python on the page that holds some words."""
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if words in one]
+    return code
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -45,7 +56,7 @@ def test_the_commands_of_the_page_run(line: str, folder: Path) -> None:
 
 
 def test_every_kind_of_job_has_a_command() -> None:
-    kinds = ("train.py:", "hf:", "timm:", "graph.pbtxt", "lenet/mnist")
+    kinds = ("train.py:", "hf:", "timm:", "graph.pbtxt", "lenet/mnist", "model.onnx")
     assert all(any(kind in line for line in COMMANDS) for kind in kinds)
 
 
@@ -57,7 +68,15 @@ def test_what_the_page_shows_is_printed(line: str, output: str) -> None:
 
 def test_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """A linear layer of 784 x 10 on 64 samples: 2 FLOPs each, forward and for the weights."""
-    (code,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-               if "import driple\n" in one]  # fmt: skip
+    code = _python_with("import driple\n")
     exec(compile(code, "docs/job.md", "exec"), {})  # noqa: S102  # the page's own example
     assert float(capsys.readouterr().out) > 2 * 2 * 64 * 784 * 10
+
+
+def test_the_keras_model_of_the_page_is_written_and_read(tmp_path: Path) -> None:
+    """MobileNet-v2 has 3.5 million trained parameters in 158 tensors."""
+    code = f"import os; os.chdir({str(tmp_path)!r})\n{_python_with('training_graph(model')}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    read = driple("inspect", str(tmp_path / "step.pb"))
+    assert "3.5 M in 158 tensors" in read.stdout

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import nn
 
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph, Traffic
 from driple.graph.signature import OpSignature
+from driple.graph.torch.step import StepOptions, traced_step
 from tests.dataset.examples import chain_graph
 
 
@@ -51,3 +54,17 @@ def test_updates_on_the_worker_run_whoever_waits_for_them() -> None:
 
 def test_a_graph_without_updates_and_traffic_runs_as_a_whole() -> None:
     assert executed_nodes(replace(chain_graph(3), traffic=Traffic())).all()
+
+
+def test_pytorch_runs_what_nobody_reads() -> None:
+    """The count of batches of a batch norm is kept in every step."""
+    with torch.device("meta"):
+        model, images = (
+            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)),
+            torch.zeros(2, 3, 8, 8),
+        )
+    graph = traced_step(model, images, lambda outputs: outputs.sum(), StepOptions())
+    read = set(graph.edges[:, 0].tolist()) | set(graph.traffic.senders.tolist())
+    unread = set(range(graph.num_nodes)) - read
+    assert "add" in {graph.kinds[node] for node in unread}
+    assert executed_nodes(graph).all()

@@ -62,7 +62,7 @@ def test_a_reader_refuses_by_name_what_it_has_no_use_for(reader: JobReader) -> N
     text = {
         "a Hugging Face model": "hf:x", "a model of timm": "timm:x", "a workload of the catalogue":
         "a/b/c", "a built-in PyTorch model": "resnet50", "a TensorFlow graph file": str(EXAMPLE),
-        "an ONNX model": "x.onnx",
+        "an ONNX file": "x.onnx",
     }.get(reader.name, "own.py:f")  # fmt: skip
     odd = [flag for flag in ALL.given if flag not in reader.flags]
     assert odd, "no reader takes both files' and models' options"

@@ -7,24 +7,19 @@ Entry points: `read_graph` for files, `graph_from_graphdef_bytes` for bytes in m
 
 from __future__ import annotations
 
-import zlib
 from itertools import islice
 from pathlib import Path
 
 from driple.errors import GraphError
+from driple.graph.filebytes import DEFAULT_MAX_BYTES, unpacked_bytes
 from driple.graph.opgraph import OpGraph
 from driple.graph.options import GRAPH_FORMATS, GRAPH_SUFFIXES, ReadOptions
 from driple.graph.tf.build import graph_of
-from driple.storedfiles import is_lfs_pointer, lfs_advice, read_bytes
+from driple.storedfiles import is_lfs_pointer, lfs_advice
 
 __all__ = ["DEFAULT_MAX_BYTES", "graph_from_graphdef_bytes", "graph_from_text", "read_graph"]
 
-DEFAULT_MAX_BYTES = 512 * 2**20
 _NO_OPTIONS = ReadOptions()
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WINDOW = 31  # zlib's number for a gzip header
-_GZIP_CHUNK_BYTES = 65_536
-_MOST_GZIP_MEMBERS = 100_000
 _SNIFFED_BYTES = 4096
 _SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 _MOST_LOOKED_AT, _MOST_NAMED = 10_000, 5  # files of a folder
@@ -56,7 +51,7 @@ def read_graph(
     try:
         if file.is_dir():
             file = _graph_in(file)
-        return _graph_from_bytes(_read(file, max_bytes), options)
+        return _graph_from_bytes(unpacked_bytes(file, max_bytes), options)
     except OSError as error:
         raise GraphError(f"{path}: {error.strerror or error}; give a graph file") from error
     except GraphError as error:
@@ -106,49 +101,6 @@ def _graph_in(folder: Path) -> Path:
         )
     named = ", ".join(found[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
     raise GraphError(f"it is a directory without a SavedModel; give a graph file in it: {named}")
-
-
-def _read(file: Path, max_bytes: int) -> bytes:
-    size = file.stat().st_size
-    if size > max_bytes:
-        raise GraphError(_too_large(f"{size} bytes", max_bytes))
-    data = read_bytes(file, max_bytes)
-    if len(data) > max_bytes:
-        raise GraphError(_too_large(f"over {max_bytes} bytes", max_bytes))
-    return _gunzip(data, max_bytes) if data.startswith(_GZIP_MAGIC) else data
-
-
-def _too_large(size: str, max_bytes: int) -> str:
-    return f"file has {size}, at most {max_bytes} are read; raise the limit with --set max_mib=N"
-
-
-def _gunzip(data: bytes, max_bytes: int) -> bytes:
-    """Unpack all members, in chunks, never more than `max_bytes`."""
-    pieces, left, num_members = [], max_bytes, 0
-    member = zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        for start in range(0, len(data), _GZIP_CHUNK_BYTES):
-            chunk = data[start : start + _GZIP_CHUNK_BYTES]
-            while chunk:
-                if member.eof:
-                    chunk = chunk.lstrip(b"\0")  # padding between members
-                    if not chunk:
-                        break
-                    member = zlib.decompressobj(_GZIP_WINDOW)
-                    num_members += 1
-                piece = member.decompress(chunk, left + 1)
-                if len(piece) > left:
-                    raise GraphError(_too_large(f"over {max_bytes} bytes when unpacked", max_bytes))
-                if num_members > _MOST_GZIP_MEMBERS:
-                    raise GraphError(f"gzip has over {_MOST_GZIP_MEMBERS} members; pack it again")
-                pieces.append(piece)
-                left -= len(piece)
-                chunk = member.unused_data
-    except zlib.error as error:
-        raise GraphError(f"gzip file is corrupt ({error}); copy it again") from error
-    if not member.eof:
-        raise GraphError("gzip file is cut off; copy it again")
-    return b"".join(pieces)
 
 
 def _graph_from_bytes(data: bytes, options: ReadOptions) -> OpGraph:

@@ -82,8 +82,7 @@ def test_results_are_read_after_they_are_made() -> None:
     assert (graph.edges[:, 0] < graph.edges[:, 1]).all()
     job = PreparedJob(graph)
     assert job.order.tolist() == sorted(job.order.tolist())
-    # Only running sums and the loss itself are read by nobody.
-    assert job.executions.mean() > 0.75
+    assert (job.executions == 1).all()
 
 
 def test_twice_the_batch_is_twice_the_products_and_the_same_gradients() -> None:

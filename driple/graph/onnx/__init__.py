@@ -1,0 +1,1 @@
+"""READ: an ONNX file -> OpGraph, its backward pass and update derived op by op."""

@@ -1,0 +1,149 @@
+"""READ: an ONNX file -> OpGraph of the training step that follows from it. Nothing is executed.
+
+    file --parse, check--> model --sizes--> forward pass --rules--> loss, backward pass --> OpGraph
+
+Entry point: `read_onnx`. External data is never opened: the shapes of weights are in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from driple.errors import GraphError
+from driple.extras import require_onnx
+from driple.graph.filebytes import DEFAULT_MAX_BYTES, unpacked_bytes
+from driple.graph.onnx.assemble import assembled_graph
+from driple.graph.onnx.inputs import BoundInputs, bind_inputs
+from driple.graph.onnx.model import parse_model
+from driple.graph.onnx.parameters import find_parameters
+from driple.graph.onnx.sizes import Sizes, infer_sizes
+from driple.graph.onnx.step import DerivedStep, derive_step
+from driple.graph.onnx.update import DEFAULT_OPTIMIZER, update_of
+from driple.graph.opgraph import OpGraph, ReadReport
+from driple.graph.options import ReadOptions
+
+__all__ = ["ONNX_SUFFIXES", "read_onnx", "read_onnx_step"]
+
+ONNX_SUFFIXES = (".onnx", ".onnx.gz")
+_NO_OPTIONS = ReadOptions()
+_FEW = 3
+_FOLDED = "FuseBatchNormIntoConv"
+
+
+def read_onnx(
+    path: str | Path,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    options: ReadOptions = _NO_OPTIONS,
+    optimizer: str = DEFAULT_OPTIMIZER,
+) -> OpGraph:
+    """The training step of an ONNX model: its forward pass, and what follows from it.
+
+    The loss is the cross entropy of the first output by labels. Floating-point weights are trained;
+    batch norms and dropout work as in training. The optimizer is not in the file.
+
+    Args:
+        path: the file, gzipped or not.
+        max_bytes: largest file that is read, and largest size after gunzip.
+        options: batch size, and shapes of inputs by their names.
+        optimizer: of the update, such as `adamw`.
+
+    Raises:
+        GraphError: no such file, too large, cut off, no ONNX model, an opset that is too new,
+            operators that are not ONNX's own, quantised, loops, or options that contradict it.
+        ConfigError: no such optimizer.
+        MissingExtraError: the package onnx is not installed.
+    """
+    return read_onnx_step(path, max_bytes=max_bytes, options=options, optimizer=optimizer)[0]
+
+
+def read_onnx_step(
+    path: str | Path,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    options: ReadOptions = _NO_OPTIONS,
+    optimizer: str = DEFAULT_OPTIMIZER,
+) -> tuple[OpGraph, int | None]:
+    """What `read_onnx` gives, and the samples of a batch, None if open or unknown."""
+    file = Path(path)
+    try:
+        return _step_of(unpacked_bytes(file, max_bytes), options, optimizer)
+    except OSError as error:
+        raise GraphError(f"{path}: {error.strerror or error}; give an ONNX file") from error
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from error
+
+
+def _step_of(data: bytes, options: ReadOptions, optimizer: str) -> tuple[OpGraph, int | None]:
+    require_onnx("reading an ONNX model")
+    model = parse_model(data)
+    stored = {one.name for one in model.graph.initializer}
+    inputs = bind_inputs([one for one in model.graph.input if one.name not in stored], options)
+    sizes = infer_sizes(model, inputs)
+    step = derive_step(model, sizes, find_parameters(model, sizes))
+    update = update_of([step.parameters[name] for name in step.gradients], optimizer)
+    graph = assembled_graph(step, update, _report(model, step, inputs, sizes))
+    return graph, inputs.batch_size()
+
+
+def _report(model: Any, step: DerivedStep, inputs: BoundInputs, sizes: Sizes) -> ReadReport:
+    nodes = step.tape.nodes
+    num_open = sum(node.is_open for node in nodes)
+    shapes = [[read.shape for read in node.outputs] for node in nodes]
+    shapeless = sum(bool(each) and all(shape is None for shape in each) for each in shapes)
+    by_data = sum(any(shape is None or -1 in shape for shape in each) for each in shapes)
+    said = []
+    if num_open:
+        said.append(_open_words(num_open, len(nodes), inputs))
+    if by_data:
+        said.append(
+            f"{by_data} of {len(nodes)} ops have sizes that only the data decide (of NonZero, "
+            "Unique and the like); each counts as 1"
+        )
+    if _has_folded_norms(model):
+        said.append(
+            "the exporter folded batch norms into convolutions, so the step lacks them; export "
+            "with torch.onnx.export(..., optimize=False)"
+        )
+    frozen = [name for name in step.parameters if name not in step.gradients]
+    if frozen:
+        said.append(
+            f"{len(frozen)} of {len(step.parameters)} parameter(s) get no gradient from the loss "
+            f"({_listed(frozen)})"
+        )
+    if sizes.guessed:
+        said.append(
+            f"{len(sizes.guessed)} branch(es) depend on data ({_listed(sizes.guessed)}); the "
+            "larger side counts"
+        )
+    return ReadReport(
+        nodes_in_file=len(model.graph.node),
+        nodes_without_shape=shapeless,
+        unknown_dimensions=num_open,
+        unknown_share=num_open / len(nodes) if nodes else 0.0,
+        notes=(*said, *step.notes),
+    )
+
+
+def _open_words(count: int, total: int, inputs: BoundInputs) -> str:
+    """Sentence about open sizes, with the options that set them."""
+    forms = inputs.open_forms()
+    names = [form.partition("=")[0] for form in forms]
+    options = " ".join(f"--input {form}" for form in forms[:_FEW])
+    batch = any(inputs.is_batch_open(name) for name in names)
+    return (
+        f"{count} of {total} ops have unknown sizes, which count as 1, since the model does not "
+        f"fix the sizes of {_listed(names)}; set them with {'--batch-size N or ' if batch else ''}"
+        f"{options}{' ...' if len(forms) > _FEW else ''}, with a number for each ?"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:60] for name in names[:_FEW]) + (", ..." if len(names) > _FEW else "")
+
+
+def _has_folded_norms(model: Any) -> bool:
+    """Whether PyTorch's exporter says that it merged batch norms into other ops."""
+    return any(_FOLDED in entry.value for node in model.graph.node for entry in node.metadata_props)

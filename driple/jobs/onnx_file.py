@@ -1,0 +1,54 @@
+"""Reader of ONNX files: a forward pass, from which the rest of the training step is derived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from driple.errors import GraphError
+from driple.jobs.job import Job, job_of
+from driple.jobs.readers import JobReader, JobRequest
+
+__all__ = ["ONNX_FILE"]
+
+_SUFFIXES = (".onnx", ".onnx.gz")
+_OPTIMIZER = "momentum"
+
+
+def _claims(text: str) -> bool:
+    return text.endswith(_SUFFIXES) and ":" not in text.rpartition("/")[2]
+
+
+def _read(request: JobRequest) -> Job:
+    from driple.graph.onnx.reader import read_onnx_step
+
+    path, options = Path(request.text), request.options
+    if not path.exists():
+        raise GraphError(f"there is no ONNX file {path}; give one, or a workload")
+    graph, batch_size = read_onnx_step(
+        path,
+        max_bytes=options.max_bytes,
+        options=options.read,
+        optimizer=options.optimizer or _OPTIMIZER,
+    )
+    assumed = [
+        "an ONNX file is a forward pass: the loss, the backward pass and the update are derived "
+        "from it, and all floating-point weights are trained"
+    ]
+    if options.optimizer is None:
+        assumed.append(f"optimizer {_OPTIMIZER}; set it with --optimizer")
+    return job_of(
+        str(path),
+        "onnx",
+        graph,
+        batch_size=batch_size,
+        assumptions=(*assumed, *options.config.assumptions),
+    )
+
+
+ONNX_FILE = JobReader(
+    name="an ONNX file",
+    form="an ONNX file (.onnx, also .gz)",
+    claims=_claims,
+    flags=frozenset({"--batch-size", "--input NAME=SHAPE", "--optimizer"}),
+    read=_read,
+)

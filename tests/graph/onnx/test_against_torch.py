@@ -1,0 +1,158 @@
+"""Derived steps against traced ones: the same products, parameters and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from driple.graph.cost import cost_of_graph
+from tests.graph.onnx.exports import exported, product_flops, read_model, traced
+
+BATCH = 3
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.words, self.layer, self.head = nn.Embedding(50, 8), layer, nn.Linear(12, 5)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.layer(self.words(words))[0]
+        return self.head(states[:, -1])
+
+
+class Attention(nn.Module):
+    """A block of a transformer with positions, a residual and a broadcast mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(40, 16), nn.Parameter(torch.zeros(1, 10, 16))
+        self.query, self.key, self.value = (nn.Linear(16, 16) for _ in range(3))
+        self.norm, self.wide, self.narrow = nn.LayerNorm(16), nn.Linear(16, 32), nn.Linear(32, 16)
+        self.head = nn.Linear(16, 40, bias=False)
+        self.register_buffer("mask", torch.triu(torch.full((10, 10), -1e9), 1))
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        x = self.words(words) + self.places
+        q, k, v = (f(x).unflatten(-1, (2, 8)).transpose(1, 2)
+                   for f in (self.query, self.key, self.value))  # fmt: skip
+        scores = torch.softmax(q @ k.transpose(-1, -2) / 8**0.5 + self.mask, -1)
+        x = self.norm(x + (scores @ v).transpose(1, 2).flatten(2))
+        return self.head(x + self.narrow(nn.functional.gelu(self.wide(x))))
+
+
+class Branches(nn.Module):
+    """Concatenation, channels that are split, a broadcast product and a strided slice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, 2, 1), nn.Conv2d(4, 8, 1)
+        self.gate, self.head = nn.Linear(12, 12), nn.Linear(12, 4)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        left, right = self.first(images).chunk(2, 1)
+        joined = torch.cat([left, self.second(right)], 1)
+        gate = torch.sigmoid(self.gate(joined.mean((2, 3))))[:, :, None, None]
+        return self.head((joined * gate)[:, :, ::2].amax((2, 3)))
+
+
+def images(size: int = 16) -> list[torch.Tensor]:
+    return [torch.zeros(BATCH, 3, size, size)]
+
+
+def tokens(length: int = 10) -> list[torch.Tensor]:
+    return [torch.zeros(BATCH, length, dtype=torch.int64)]
+
+
+def conv(*layers: nn.Module) -> nn.Module:
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LazyLinear(7))
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Sequence[torch.Tensor]]]] = {
+    "linear": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 9), nn.ReLU(), nn.Linear(9, 5)),
+               images),
+    "convolution": (lambda: conv(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8),
+                                 nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 12, 5, stride=2)),
+                    images),
+    "depthwise": (lambda: conv(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 3, groups=8), nn.Hardswish(),
+                               nn.Conv2d(8, 12, 3, groups=4)), images),
+    "transposed": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 5, 4, 2, 1)),
+                   images),
+    "norms": (lambda: conv(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.SiLU(), nn.Conv2d(8, 8, 3),
+                           nn.InstanceNorm2d(8, affine=True), nn.PReLU(8), nn.AvgPool2d(2)),
+              images),
+    "lstm": (lambda: Recurrent(nn.LSTM(8, 6, batch_first=True, bidirectional=True)), tokens),
+    "gru": (lambda: Recurrent(nn.GRU(8, 12, num_layers=2, batch_first=True)), tokens),
+    "attention": (Attention, tokens),
+    "branches": (Branches, images),
+}  # fmt: skip
+
+
+def built(name: str) -> tuple[nn.Module, Sequence[torch.Tensor]]:
+    make, inputs = MODELS[name]
+    model = make()
+    model(*inputs())  # sizes that layers take from their first batch
+    return model, inputs()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_derived_step_is_that_of_the_traced_model(name: str, tmp_path: Path) -> None:
+    """The same products and parameters; cuDNN's formula counts the state before the first step."""
+    model, inputs = built(name)
+    graph = read_model(exported(model, inputs, tmp_path / "model.onnx"), batch_size=BATCH)
+    expected = traced(model, inputs)
+    assert int(graph.parameters.elements.sum()) == sum(one.numel() for one in model.parameters())
+    assert graph.parameters.is_trained.all()
+    assert sorted(graph.traffic.sent_bytes) == sorted(expected.traffic.sent_bytes)
+    assert not cost_of_graph(graph).unknown
+    assert not graph.report.unknown_share
+    if name == "transposed":
+        return  # by hand, below
+    ours, theirs = product_flops(graph), product_flops(expected)
+    is_recurrent = name in {"lstm", "gru"}
+    assert sum(ours.values()) == pytest.approx(sum(theirs.values()), rel=0.02 * is_recurrent)
+    if not is_recurrent:
+        assert ours == theirs
+
+
+def test_products_of_a_transposed_convolution_by_hand(tmp_path: Path) -> None:
+    """8 channels of 14 x 14 with a window of 4 x 4 to 5 channels; before it 27 weights a point."""
+    model, inputs = built("transposed")
+    graph = read_model(exported(model, inputs, tmp_path / "model.onnx"), batch_size=BATCH)
+    before, after = 8 * 14 * 14 * 27, 8 * 14 * 14 * 16 * 5
+    assert sum(product_flops(graph).values()) == 2 * BATCH * (2 * before + 3 * after)
+
+
+@pytest.mark.parametrize("name", ["convolution", "attention"])
+def test_both_exporters_of_pytorch_give_the_same_step(name: str, tmp_path: Path) -> None:
+    model, inputs = built(name)
+    old = read_model(exported(model, inputs, tmp_path / "old.onnx"), batch_size=BATCH)
+    new = read_model(exported(model, inputs, tmp_path / "new.onnx", dynamo=True), batch_size=BATCH)
+    assert sorted(new.parameters.elements) == sorted(old.parameters.elements)
+    assert product_flops(new) == product_flops(old)
+    assert set(new.parameters.names) == {name for name, _ in model.named_parameters()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_gradient_has_the_size_of_its_parameter(name: str, tmp_path: Path) -> None:
+    model, inputs = built(name)
+    graph = read_model(exported(model, inputs, tmp_path / "model.onnx"), batch_size=BATCH)
+    table = graph.parameters
+    for parameter, node in table.gradients.tolist():
+        made = {one.elements for one in graph.signatures[graph.signature_of[node]].outputs}
+        assert table.elements[parameter] in made, table.names[parameter]
+    assert len(table.gradients) == len(table.names)
+    assert (graph.edges[:, 0] < graph.edges[:, 1]).all()
+
+
+def test_modules_are_those_of_the_model(tmp_path: Path) -> None:
+    model, inputs = built("attention")
+    graph = read_model(exported(model, inputs, tmp_path / "m.onnx"), batch_size=BATCH)
+    assert {"query", "norm", "wide", "head"} <= set(graph.modules)
+    of_head = [kind for kind, module in zip(graph.kinds, graph.module_of.tolist(), strict=True)
+               if module >= 0 and graph.modules[module] == "head"]  # fmt: skip
+    assert of_head.count("matmul") == 3
