@@ -17,6 +17,7 @@ from typing import Any
 
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
+from driple.graph.onnx.fusion import fused_nodes
 from driple.graph.onnx.modules import module_of
 from driple.graph.onnx.rules import Call, Rule, few_numbers
 from driple.graph.onnx.rules_elementwise import ELEMENTWISE_RULES
@@ -102,6 +103,8 @@ class _Derivation:
         self.without_rule: Counter[str] = Counter()
         self.gradients: dict[str, StepTensor] = {}
         wanted = set(parameters)
+        outputs = [one.name for one in self.graph.output]
+        self.nodes = fused_nodes(sizes, wanted, outputs)
         for number, name in enumerate(parameters):
             facts = sizes.tensors[name]
             storage = Storage(0, -1, TensorRole.PARAMETER, number)
@@ -127,7 +130,7 @@ class _Derivation:
 
     def forward(self) -> None:
         """Add the ops of the forward pass."""
-        for node in self.sizes.nodes:
+        for node in self.nodes:
             facts = [self.sizes.tensors[name] for name in node.output]
             if node.output and node.output[0] in self.found.parameters:
                 continue  # a copy of a stored tensor

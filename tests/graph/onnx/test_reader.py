@@ -177,6 +177,15 @@ def _custom(model: onnx.ModelProto) -> None:
     model.opset_import.append(helper.make_opsetid("my.ops", 1))
 
 
+def _trees(model: onnx.ModelProto) -> None:
+    _custom(model)
+    del model.opset_import[0]
+
+
+def _no_opset(model: onnx.ModelProto) -> None:
+    del model.opset_import[:]
+
+
 def _unknown(model: onnx.ModelProto) -> None:
     model.graph.node[1].op_type = "Swirl"
 
@@ -232,6 +241,8 @@ BAD = {
     "zeros": (bytes(500), "cut off, or no ONNX model"),
     "opset": (_with(_opset), r"opset 1000, and the installed onnx .* knows up to"),
     "custom": (_with(_custom), r"operators that are not ONNX's own \(1 my.ops.Swirl\)"),
+    "no opset": (_with(_no_opset), "names no version of ONNX's operators"),
+    "other domain only": (_with(_trees), r"1 my.ops.Swirl"),
     "unknown": (_with(_unknown), r"not ONNX's own \(1 Swirl\)"),
     "microsoft": (_with(_microsoft), r"optimised for inference by ONNX Runtime \(1 com.microsoft"),
     "quantised": (_with(_quantised), r"quantised \(1 QLinearConv\).* export the float model"),
