@@ -213,11 +213,9 @@ def inspect(
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
     """
-    from driple.api.predicting import DEFAULT_SETTING
-
-    named = DEFAULT_SETTING if setting is None else setting
-    place = named if isinstance(named, Setting) else parse_setting(named, catalogs)
+    given = setting if isinstance(setting, Setting | None) else parse_setting(setting, catalogs)
     loaded = load_job(job, options, training=False)
+    place = parse_setting(loaded.usual_setting, catalogs) if given is None else given
     return InspectResult(
         job=loaded,
         setting=place,

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
 
-__all__ = ["DEFAULT_SETTING", "METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
+__all__ = ["METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
 
-DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 AnswerMethod = Literal["auto", "inspector", "simulator", "analytic", "all"]
 METHODS: tuple[str, ...] = get_args(AnswerMethod)
 _STEPS, _STEPS_OF_ALL = 100, 50
@@ -116,7 +115,7 @@ def predict(
 
     Args:
         jobs: JOB as on the command line, a graph or a `Job`; or several of these.
-        settings: names of cluster settings; V100-P1w2/ho-PCIe if None.
+        settings: names of cluster settings; if None, each job's own (`Job.usual_setting`).
         method: `auto`, `inspector`, `simulator`, `analytic` (closed forms) or `all`.
         options: batch size, shapes of inputs and the like.
         preset: which inspector of the setting: `default` or `paper`.
@@ -140,17 +139,20 @@ def predict(
     )
     if checkpoint is not None:
         plans = [_with_checkpoint(checkpoint, method, settings)]
+    elif settings is None:
+        plans = []
     else:
         wanted = dict.fromkeys(_settings_of(settings))
         plans = [_plan(setting, method, preset) for setting in wanted]
     sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
     answers = []
     for source in sources:
-        job = load_job(source, options, setting=plans[0].setting)
+        job = load_job(source, options, setting=plans[0].setting if plans else None)
         from driple.simulate.prepared_job import PreparedJob
 
         prepared = PreparedJob(job.graph, cost=job.cost)
-        answers += [_answer(plan, job, prepared, asked) for plan in plans]
+        for plan in plans or [_plan(Setting.parse(job.usual_setting), method, preset)]:
+            answers.append(_answer(plan, job, prepared, asked))
     return PredictResult(answers=tuple(answers))
 
 
@@ -178,10 +180,9 @@ class _Plan:
 
 
 def _settings_of(settings: object) -> list[Setting]:
-    given = DEFAULT_SETTING if settings is None else settings
-    names: Sequence[object] = [given]
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        names = given
+    names: Sequence[object] = [settings]
+    if isinstance(settings, Sequence) and not isinstance(settings, str):
+        names = settings
     found = []
     for one in names:
         if not isinstance(one, str | Setting):

@@ -50,11 +50,10 @@ def inspect(
       driple inspect graph.pb --setting 2080Ti-P2w2/ho-40G --json
     """
     from driple.api.inspecting import inspect as ask
-    from driple.api.predicting import DEFAULT_SETTING
 
-    if setting is None:
-        note(f"no --setting given; times are of {DEFAULT_SETTING}")
     result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth)
+    if setting is None:
+        note(f"no --setting given; times are of {result.setting.name}")
     show_job(result.job, json=json)
     if json:
         print_json(result.to_dict())

@@ -82,7 +82,6 @@ def predict(
 
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
-    from driple.api.predicting import DEFAULT_SETTING
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
@@ -91,8 +90,6 @@ def predict(
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    if checkpoint is None and not setting:
-        note(f"no --setting given; predicting for {DEFAULT_SETTING}")
     wanted = [parse_setting(name, catalog or ()) for name in setting or ()]
     result = ask(
         job,
@@ -107,6 +104,8 @@ def predict(
         datasets=None if values.datasets is None else Path(values.datasets),
     )
     answers = result.answers
+    if checkpoint is None and not setting:
+        note(f"no --setting given; predicting for {answers[0].setting.name}")
     show_job(answers[0].job, json=json)
     for answer in answers:
         if answer.method == "inspector" and answer.prediction is not None:

@@ -10,13 +10,12 @@ from driple.extras import require_tensorflow, require_torch
 from driple.graph import graph_from_graphdef_bytes
 from driple.jobs.assumed import assumed_words
 from driple.jobs.graph_file import kept_batch
-from driple.jobs.job import Job, job_of
+from driple.jobs.job import ON_SERVERS, Job, job_of
 from driple.jobs.options import MODEL_FLAGS
 from driple.jobs.readers import JobReader, JobRequest
 
 __all__ = ["CATALOGUE", "PYTORCH"]
 
-_USUAL_SETTING = "V100-P1w2/ho-PCIe"
 _OPTIMIZER = "momentum"
 _IMAGE_RANK = 3
 
@@ -90,7 +89,7 @@ def _read_catalogue(request: JobRequest) -> Job:
     begin_graph_mode()
     from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
-    setting = request.setting or Setting.parse(_USUAL_SETTING)
+    setting = request.setting or Setting.parse(ON_SERVERS)
     step = build_training_step(workload, ClusterShape.of(setting), task=0)
     graph = graph_from_graphdef_bytes(graphdef_of(step))
     data = workload.data
