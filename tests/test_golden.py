@@ -133,9 +133,11 @@ PATHS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
         JOB_FACTS,
         (r"(.*)$", r"\1"),
     ),
-    **dict.fromkeys(
-        (("dataset", "info"), ("dataset", "show"), ("zoo", "list")), ((r"(.*)$", r"\1"),)
+    ("dataset", "show"): (
+        (r"(targets/\w+/\w+|iteration_time_s)$", r"\1/value"),
+        (r"(.*)$", r"\1"),
     ),
+    **dict.fromkeys((("dataset", "info"), ("zoo", "list")), ((r"(.*)$", r"\1"),)),
 }
 PATHS[("model", "zeng")] = PATHS[("model", "zhang")] = PATHS.pop(("model",))
 

@@ -257,7 +257,7 @@ def test_a_graph_without_a_training_step_is_refused(name: str, case: str) -> Non
 def test_inspect_describes_it_all_the_same(case: str) -> None:
     done = driple("inspect", CASES / f"{case}.pbtxt")
     assert done.returncode == 0, done.stderr
-    assert "op type" in done.stdout
+    assert "kind of op" in done.stdout
 
 
 def test_one_limit_on_the_size_of_files_in_all_commands() -> None:
