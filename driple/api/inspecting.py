@@ -14,7 +14,7 @@ from driple.api.breakdown import Breakdown, Share, break_down_step
 from driple.api.results import Cell, Result, job_facts, optional_estimate
 from driple.cluster.setting import Setting, parse_setting
 from driple.codec import Json, to_dict
-from driple.jobs.load import Job, JobOptions, JobSource, load_job
+from driple.jobs.load import Job, JobOptions, JobSource, load_job, usual_setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,9 +213,7 @@ def inspect(
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
     """
-    from driple.api.predicting import DEFAULT_SETTING
-
-    named = DEFAULT_SETTING if setting is None else setting
+    named = usual_setting(job) if setting is None else setting
     place = named if isinstance(named, Setting) else parse_setting(named, catalogs)
     loaded = load_job(job, options, training=False)
     return InspectResult(

@@ -21,7 +21,7 @@ from driple.errors import CheckpointError, ConfigError, PredictionError
 from driple.estimate import Estimate, Interval
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import STRATEGIES
-from driple.jobs.load import Job, JobOptions, JobSource, load_job
+from driple.jobs.load import Job, JobOptions, JobSource, load_job, usual_setting
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
 
-__all__ = ["DEFAULT_SETTING", "METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
+__all__ = ["METHODS", "Answer", "AnswerMethod", "PredictResult", "predict"]
 
-DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 AnswerMethod = Literal["auto", "inspector", "simulator", "analytic", "all"]
 METHODS: tuple[str, ...] = get_args(AnswerMethod)
 _STEPS, _STEPS_OF_ALL = 100, 50
@@ -116,7 +115,8 @@ def predict(
 
     Args:
         jobs: JOB as on the command line, a graph or a `Job`; or several of these.
-        settings: names of cluster settings; V100-P1w2/ho-PCIe if None.
+        settings: names of cluster settings; if None, V100-P1w2/ho-PCIe for a graph or workload of
+            TensorFlow, 1xA100 for any other job.
         method: `auto`, `inspector`, `simulator`, `analytic` (closed forms) or `all`.
         options: batch size, shapes of inputs and the like.
         preset: which inspector of the setting: `default` or `paper`.
@@ -138,14 +138,19 @@ def predict(
     asked = _Asked(
         preset=preset, num_steps=num_steps, seed=seed, placement=placement, datasets=datasets
     )
-    if checkpoint is not None:
-        plans = [_with_checkpoint(checkpoint, method, settings)]
-    else:
-        wanted = dict.fromkeys(_settings_of(settings))
-        plans = [_plan(setting, method, preset) for setting in wanted]
     sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
+    known: dict[str, list[_Plan]] = {}
+    if checkpoint is not None:
+        known[""] = [_with_checkpoint(checkpoint, method, settings)]
+    elif settings is not None:
+        wanted = dict.fromkeys(_settings_of(settings))
+        known[""] = [_plan(setting, method, preset) for setting in wanted]
     answers = []
     for source in sources:
+        name = "" if known.get("") else usual_setting(source, servers=method == "analytic")
+        if name not in known:
+            known[name] = [_plan(Setting.parse(name), method, preset)]
+        plans = known[name]
         job = load_job(source, options, setting=plans[0].setting)
         from driple.simulate.prepared_job import PreparedJob
 
@@ -178,10 +183,9 @@ class _Plan:
 
 
 def _settings_of(settings: object) -> list[Setting]:
-    given = DEFAULT_SETTING if settings is None else settings
-    names: Sequence[object] = [given]
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        names = given
+    names: Sequence[object] = [settings]
+    if isinstance(settings, Sequence) and not isinstance(settings, str):
+        names = settings
     found = []
     for one in names:
         if not isinstance(one, str | Setting):

@@ -10,7 +10,7 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, job_options
 from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json
-from driple.jobs.load import JobOptions
+from driple.jobs.load import JobOptions, usual_setting
 
 __all__ = ["inspect"]
 
@@ -50,10 +50,9 @@ def inspect(
       driple inspect graph.pb --setting 2080Ti-P2w2/ho-40G --json
     """
     from driple.api.inspecting import inspect as ask
-    from driple.api.predicting import DEFAULT_SETTING
 
     if setting is None:
-        note(f"no --setting given; times are of {DEFAULT_SETTING}")
+        note(f"no --setting given; times are of {usual_setting(job)}")
     result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth)
     show_job(result.job, json=json)
     if json:

@@ -14,7 +14,7 @@ from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json
-from driple.jobs.load import JobOptions
+from driple.jobs.load import JobOptions, usual_setting
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer, AnswerMethod
@@ -82,7 +82,6 @@ def predict(
 
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
-    from driple.api.predicting import DEFAULT_SETTING
     from driple.api.predicting import predict as ask
     from driple.cluster.setting import parse_setting
 
@@ -92,7 +91,9 @@ def predict(
 
         check_picture(plot)
     if checkpoint is None and not setting:
-        note(f"no --setting given; predicting for {DEFAULT_SETTING}")
+        note(
+            f"no --setting given; predicting for {usual_setting(job, servers=method == 'analytic')}"
+        )
     wanted = [parse_setting(name, catalog or ()) for name in setting or ()]
     result = ask(
         job,

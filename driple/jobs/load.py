@@ -12,22 +12,55 @@ from pathlib import Path
 
 from driple.cluster.setting import Setting
 from driple.graph import OpGraph, require_training
-from driple.jobs.graph_file import GRAPH_FILE
+from driple.jobs.graph_file import GRAPH_FILE, PLACED_SETTING
 from driple.jobs.job import Job, JobKindName, job_of
 from driple.jobs.model_names import HUGGING_FACE, TIMM
 from driple.jobs.named_workloads import CATALOGUE, PYTORCH
 from driple.jobs.onnx_file import ONNX_FILE
 from driple.jobs.options import MAX_MIB, JobOptions
 from driple.jobs.own_model import OWN_MODEL
-from driple.jobs.readers import JobRequest, reader_of, register_reader, registered_readers
+from driple.jobs.readers import (
+    JobRequest,
+    claiming_reader,
+    reader_of,
+    register_reader,
+    registered_readers,
+)
 
-__all__ = ["JOB_HELP", "MAX_MIB", "Job", "JobKindName", "JobOptions", "JobSource", "load_job"]
+__all__ = [
+    "JOB_HELP",
+    "MAX_MIB",
+    "Job",
+    "JobKindName",
+    "JobOptions",
+    "JobSource",
+    "load_job",
+    "usual_setting",
+]
 
 for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, ONNX_FILE, GRAPH_FILE, PYTORCH, CATALOGUE):
     register_reader(_reader)
 
 JOB_HELP = f"{'; '.join(reader.form for reader in registered_readers())}. The FILE.py is executed"
 JobSource = str | Path | OpGraph | Job
+
+
+def usual_setting(source: JobSource, *, servers: bool = False) -> str:
+    """Name of the cluster that a question about a job is for if the user names none.
+
+    Graphs of TensorFlow are placed on parameter servers; all other jobs run on one device.
+
+    Args:
+        source: JOB as for `load_job`.
+        servers: whether the question is about parameter servers, as those of closed forms are.
+    """
+    if servers:
+        return PLACED_SETTING
+    if isinstance(source, str | Path):
+        return claiming_reader(str(source)).usual_setting
+    if isinstance(source, OpGraph) or source.kind in ("file", "graph", "workload"):
+        return PLACED_SETTING
+    return "1xA100"
 
 
 def load_job(

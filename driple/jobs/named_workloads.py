@@ -9,14 +9,13 @@ from driple.errors import ConfigError
 from driple.extras import require_tensorflow, require_torch
 from driple.graph import graph_from_graphdef_bytes
 from driple.jobs.assumed import assumed_words
-from driple.jobs.graph_file import kept_batch
+from driple.jobs.graph_file import PLACED_SETTING, kept_batch
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import MODEL_FLAGS
 from driple.jobs.readers import JobReader, JobRequest
 
 __all__ = ["CATALOGUE", "PYTORCH"]
 
-_USUAL_SETTING = "V100-P1w2/ho-PCIe"
 _OPTIMIZER = "momentum"
 _IMAGE_RANK = 3
 
@@ -71,10 +70,18 @@ def _side(text: str, shape: tuple[int, ...] | None, least: int) -> int | None:
     return shape[1]
 
 
+_FILES = (
+    ".pt", ".pth", ".bin", ".safetensors", ".gguf", ".keras", ".h5", ".py", ".json", ".npz", ".zip",
+    ".pkl", ".tflite",
+)  # fmt: skip
+
+
 def _read_catalogue(request: JobRequest) -> Job:
     from driple.jobs.names import workload_named
 
     text, options = request.text, request.options
+    if Path(text).suffix in _FILES:
+        raise ConfigError(f"there is no file {text}; give a graph file, a model or a workload")
     try:
         workload = workload_named(text)
     except ConfigError as error:
@@ -90,7 +97,7 @@ def _read_catalogue(request: JobRequest) -> Job:
     begin_graph_mode()
     from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
-    setting = request.setting or Setting.parse(_USUAL_SETTING)
+    setting = request.setting or Setting.parse(PLACED_SETTING)
     step = build_training_step(workload, ClusterShape.of(setting), task=0)
     graph = graph_from_graphdef_bytes(graphdef_of(step))
     data = workload.data
@@ -117,4 +124,5 @@ CATALOGUE = JobReader(
     claims=lambda text: True,
     flags=frozenset({"--batch-size"}),
     read=_read_catalogue,
+    usual_setting=PLACED_SETTING,
 )
