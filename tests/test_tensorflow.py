@@ -156,7 +156,13 @@ def test_parameters_and_gradients_are_those_that_keras_counts(
     assert graph.report.state_bytes == 4 * slots * counted["trainable"]
     assert graph.report.unknown_share == 0
     assert graph.report.nodes_without_shape == 0
-    assert set(cost_of_graph(graph).unknown) <= {"If", "StatelessWhile", "While"}
+    assert not cost_of_graph(graph).unknown
+    optimizers = {"adamw": "adamw", "own": "momentum"}
+    assert graph.update.optimizer == optimizers.get(name, "adam")
+    assert graph.update.state_bytes == 4 * slots * counted["trainable"]
+    trained = int(graph.parameters.elements[graph.parameters.is_trained].sum())
+    assert 0 <= trained - counted["trainable"] <= 2  # sums of losses
+    assert graph.update.moved_bytes == 4 * (3 * trained + 2 * slots * counted["trainable"])
 
 
 def test_flops_of_mobilenet_are_three_times_its_published_multiply_adds(

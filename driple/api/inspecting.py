@@ -14,7 +14,7 @@ from driple.api.breakdown import Breakdown, Share, break_down_step
 from driple.api.results import Cell, Result, job_facts, optional_estimate
 from driple.cluster.setting import Setting, parse_setting
 from driple.codec import Json, to_dict
-from driple.jobs.load import Job, JobOptions, JobSource, load_job, usual_setting
+from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,9 +213,9 @@ def inspect(
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
     """
-    named = usual_setting(job) if setting is None else setting
-    place = named if isinstance(named, Setting) else parse_setting(named, catalogs)
+    given = setting if isinstance(setting, Setting | None) else parse_setting(setting, catalogs)
     loaded = load_job(job, options, training=False)
+    place = parse_setting(loaded.usual_setting, catalogs) if given is None else given
     return InspectResult(
         job=loaded,
         setting=place,

@@ -21,7 +21,7 @@ from driple.errors import CheckpointError, ConfigError, PredictionError
 from driple.estimate import Estimate, Interval
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import STRATEGIES
-from driple.jobs.load import Job, JobOptions, JobSource, load_job, usual_setting
+from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
@@ -115,8 +115,7 @@ def predict(
 
     Args:
         jobs: JOB as on the command line, a graph or a `Job`; or several of these.
-        settings: names of cluster settings; if None, V100-P1w2/ho-PCIe for a graph or workload of
-            TensorFlow, 1xA100 for any other job.
+        settings: names of cluster settings; if None, each job's own (`Job.usual_setting`).
         method: `auto`, `inspector`, `simulator`, `analytic` (closed forms) or `all`.
         options: batch size, shapes of inputs and the like.
         preset: which inspector of the setting: `default` or `paper`.
@@ -138,24 +137,22 @@ def predict(
     asked = _Asked(
         preset=preset, num_steps=num_steps, seed=seed, placement=placement, datasets=datasets
     )
-    sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
-    known: dict[str, list[_Plan]] = {}
     if checkpoint is not None:
-        known[""] = [_with_checkpoint(checkpoint, method, settings)]
-    elif settings is not None:
+        plans = [_with_checkpoint(checkpoint, method, settings)]
+    elif settings is None:
+        plans = []
+    else:
         wanted = dict.fromkeys(_settings_of(settings))
-        known[""] = [_plan(setting, method, preset) for setting in wanted]
+        plans = [_plan(setting, method, preset) for setting in wanted]
+    sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
     answers = []
     for source in sources:
-        name = "" if known.get("") else usual_setting(source, servers=method == "analytic")
-        if name not in known:
-            known[name] = [_plan(Setting.parse(name), method, preset)]
-        plans = known[name]
-        job = load_job(source, options, setting=plans[0].setting)
+        job = load_job(source, options, setting=plans[0].setting if plans else None)
         from driple.simulate.prepared_job import PreparedJob
 
         prepared = PreparedJob(job.graph, cost=job.cost)
-        answers += [_answer(plan, job, prepared, asked) for plan in plans]
+        for plan in plans or [_plan(Setting.parse(job.usual_setting), method, preset)]:
+            answers.append(_answer(plan, job, prepared, asked))
     return PredictResult(answers=tuple(answers))
 
 

@@ -15,6 +15,7 @@ from driple.api.results import Cell, Result, job_facts
 from driple.cluster.setting import Setting
 from driple.codec import Json
 from driple.errors import ConfigError
+from driple.jobs.job import ON_SERVERS
 from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["TRACE_SUFFIX", "Column", "SweepResult", "is_trace", "sweep"]
 
 TRACE_SUFFIX = ".npz"
-DEFAULT_SETTING = "V100-P1w2/ho-PCIe"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +167,7 @@ def sweep(
         )
     from driple.analytic.whatif import GridOptions
 
-    wanted = setting if isinstance(setting, Setting) else Setting.parse(setting or DEFAULT_SETTING)
+    wanted = setting if isinstance(setting, Setting) else Setting.parse(setting or ON_SERVERS)
     return _sweep_job(source, wanted, grid or GridOptions(), options)
 
 

@@ -10,7 +10,7 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, job_options
 from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json
-from driple.jobs.load import JobOptions, usual_setting
+from driple.jobs.load import JobOptions
 
 __all__ = ["inspect"]
 
@@ -51,9 +51,9 @@ def inspect(
     """
     from driple.api.inspecting import inspect as ask
 
-    if setting is None:
-        note(f"no --setting given; times are of {usual_setting(job)}")
     result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth)
+    if setting is None:
+        note(f"no --setting given; times are of {result.setting.name}")
     show_job(result.job, json=json)
     if json:
         print_json(result.to_dict())

@@ -39,7 +39,8 @@ def print_inspected(result: InspectResult, top: int) -> None:
     print(f"{job.name}: {step}{samples}, on one {parts.device} ({result.setting.name})")
     _fact(
         "ops",
-        f"{graph.num_nodes} of {report.nodes_in_file} nodes in the graph, {graph.num_edges} edges",
+        f"{graph.num_nodes} on the device with {graph.num_edges} edges; the graph has "
+        f"{report.nodes_in_file} nodes",
     )
     seconds = "" if parts.total_s is None else f", {_ms(parts.total_s)} on this device (simulated)"
     _fact(
@@ -77,7 +78,8 @@ def _fact(label: str, words: str) -> None:
 def _print_parameters(facts: ParameterFacts, *, trains: bool) -> None:
     amount = _size(facts.nbytes)
     if facts.elements is not None:
-        amount = f"{_count(facts.elements)} in {facts.count} tensors, {amount}"
+        tensors = "1 tensor" if facts.count == 1 else f"{facts.count} tensors"
+        amount = f"{_count(facts.elements)} in {tensors}, {amount}"
     _fact("parameters", f"{amount}")
     if facts.trained_elements is not None and facts.trained_elements != facts.elements:
         _fact("trained", f"{_count(facts.trained_elements)} of them; the others are frozen")

@@ -14,7 +14,7 @@ from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
 from driple.cli.overrides import override, set_option, text, whole
 from driple.cli.show import note, print_json
-from driple.jobs.load import JobOptions, usual_setting
+from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer, AnswerMethod
@@ -90,10 +90,6 @@ def predict(
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    if checkpoint is None and not setting:
-        note(
-            f"no --setting given; predicting for {usual_setting(job, servers=method == 'analytic')}"
-        )
     wanted = [parse_setting(name, catalog or ()) for name in setting or ()]
     result = ask(
         job,
@@ -108,6 +104,8 @@ def predict(
         datasets=None if values.datasets is None else Path(values.datasets),
     )
     answers = result.answers
+    if checkpoint is None and not setting:
+        note(f"no --setting given; predicting for {answers[0].setting.name}")
     show_job(answers[0].job, json=json)
     for answer in answers:
         if answer.method == "inspector" and answer.prediction is not None:

@@ -12,10 +12,7 @@ from driple.jobs.options import FILE_FLAGS
 from driple.jobs.readers import JobReader, JobRequest
 from driple.jobs.unreadable import refuse_foreign
 
-__all__ = ["GRAPH_FILE", "PLACED_SETTING", "kept_batch"]
-
-
-PLACED_SETTING = "V100-P1w2/ho-PCIe"  # graphs of TensorFlow are placed on parameter servers
+__all__ = ["GRAPH_FILE", "kept_batch"]
 
 
 def _claims(text: str) -> bool:
@@ -56,5 +53,4 @@ GRAPH_FILE = JobReader(
     claims=_claims,
     flags=frozenset({"--batch-size", *FILE_FLAGS}),
     read=_read,
-    usual_setting=PLACED_SETTING,
 )

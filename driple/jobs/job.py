@@ -11,7 +11,9 @@ from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import StepOptions
 
-__all__ = ["Job", "JobKindName", "job_of"]
+__all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of"]
+
+ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
 JobKindName = Literal[
     "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
@@ -59,6 +61,11 @@ class Job:
     def name(self) -> str:
         """Short name for titles: the file's name, or what the user typed."""
         return Path(self.source).name if self.kind in ("file", "onnx") else self.source
+
+    @property
+    def usual_setting(self) -> str:
+        """Setting that is asked for if the user names none: the one that the graph is made for."""
+        return ON_SERVERS if self.graph.layout == "servers" else _ON_ONE_DEVICE
 
     @property
     def has_unknown(self) -> bool:

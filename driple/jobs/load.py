@@ -12,7 +12,7 @@ from pathlib import Path
 
 from driple.cluster.setting import Setting
 from driple.graph import OpGraph, require_training
-from driple.jobs.graph_file import GRAPH_FILE, PLACED_SETTING
+from driple.jobs.graph_file import GRAPH_FILE
 from driple.jobs.job import Job, JobKindName, job_of
 from driple.jobs.model_names import HUGGING_FACE, TIMM
 from driple.jobs.named_workloads import CATALOGUE, PYTORCH
@@ -21,7 +21,6 @@ from driple.jobs.options import MAX_MIB, JobOptions
 from driple.jobs.own_model import OWN_MODEL
 from driple.jobs.readers import (
     JobRequest,
-    claiming_reader,
     reader_of,
     register_reader,
     registered_readers,
@@ -35,7 +34,6 @@ __all__ = [
     "JobOptions",
     "JobSource",
     "load_job",
-    "usual_setting",
 ]
 
 for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, ONNX_FILE, GRAPH_FILE, PYTORCH, CATALOGUE):
@@ -43,24 +41,6 @@ for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, ONNX_FILE, GRAPH_FILE, PYTORCH, C
 
 JOB_HELP = f"{'; '.join(reader.form for reader in registered_readers())}. The FILE.py is executed"
 JobSource = str | Path | OpGraph | Job
-
-
-def usual_setting(source: JobSource, *, servers: bool = False) -> str:
-    """Name of the cluster that a question about a job is for if the user names none.
-
-    Graphs of TensorFlow are placed on parameter servers; all other jobs run on one device.
-
-    Args:
-        source: JOB as for `load_job`.
-        servers: whether the question is about parameter servers, as those of closed forms are.
-    """
-    if servers:
-        return PLACED_SETTING
-    if isinstance(source, str | Path):
-        return claiming_reader(str(source)).usual_setting
-    if isinstance(source, OpGraph) or source.kind in ("file", "graph", "workload"):
-        return PLACED_SETTING
-    return "1xA100"
 
 
 def load_job(

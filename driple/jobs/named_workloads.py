@@ -9,8 +9,8 @@ from driple.errors import ConfigError
 from driple.extras import require_tensorflow, require_torch
 from driple.graph import graph_from_graphdef_bytes
 from driple.jobs.assumed import assumed_words
-from driple.jobs.graph_file import PLACED_SETTING, kept_batch
-from driple.jobs.job import Job, job_of
+from driple.jobs.graph_file import kept_batch
+from driple.jobs.job import ON_SERVERS, Job, job_of
 from driple.jobs.options import MODEL_FLAGS
 from driple.jobs.readers import JobReader, JobRequest
 
@@ -97,7 +97,7 @@ def _read_catalogue(request: JobRequest) -> Job:
     begin_graph_mode()
     from driple.jobs.tensorflow.training import ClusterShape, build_training_step, graphdef_of
 
-    setting = request.setting or Setting.parse(PLACED_SETTING)
+    setting = request.setting or Setting.parse(ON_SERVERS)
     step = build_training_step(workload, ClusterShape.of(setting), task=0)
     graph = graph_from_graphdef_bytes(graphdef_of(step))
     data = workload.data
@@ -124,5 +124,4 @@ CATALOGUE = JobReader(
     claims=lambda text: True,
     flags=frozenset({"--batch-size"}),
     read=_read_catalogue,
-    usual_setting=PLACED_SETTING,
 )

@@ -21,7 +21,6 @@ __all__ = [
     "JobReader",
     "JobRequest",
     "added_reader",
-    "claiming_reader",
     "reader_of",
     "register_reader",
     "registered_readers",
@@ -64,7 +63,6 @@ class JobReader:
         claims: whether a text is of this kind; it reads no more than the begin of a file.
         flags: of the options that it takes, as `JobOptions.given` names them.
         read: makes the job.
-        usual_setting: cluster that a question is about if the user names none.
     """
 
     name: str
@@ -72,7 +70,6 @@ class JobReader:
     claims: Callable[[str], bool]
     flags: frozenset[str]
     read: Callable[[JobRequest], Job]
-    usual_setting: str = "1xA100"
 
 
 _READERS: list[JobReader] = []
@@ -114,21 +111,11 @@ def reader_of(text: str, options: JobOptions) -> JobReader:
     Raises:
         ConfigError: no reader claims it, or it has no use for one of the options.
     """
-    reader = claiming_reader(text)
-    odd = [flag for flag in options.given if flag not in reader.flags]
-    if odd:
-        raise ConfigError(_odd_words(odd, text, reader))
-    return reader
-
-
-def claiming_reader(text: str) -> JobReader:
-    """The first reader that claims a JOB, whatever the options.
-
-    Raises:
-        ConfigError: none does.
-    """
     for reader in _READERS:
         if reader.claims(text):
+            odd = [flag for flag in options.given if flag not in reader.flags]
+            if odd:
+                raise ConfigError(_odd_words(odd, text, reader))
             return reader
     raise ConfigError(
         f"'{text[:200]}' names no job; give {', '.join(one.form for one in _READERS)}"

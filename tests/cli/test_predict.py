@@ -214,14 +214,23 @@ def test_auto_answers_by_the_simulator_where_no_inspector_is_trained() -> None:
     ring = ("--setting", "V100-R8/ho-NVLink")
     done = driple("predict", MEASURED, *ring, *QUICK)
     assert done.returncode == 0, done.stderr
-    reason = "no inspector is trained for V100-R8/ho-NVLink: the simulator answers"
-    assert reason in done.stdout.splitlines()
+    lines = done.stdout.splitlines()
+    assert "no inspector is trained for V100-R8/ho-NVLink: the simulator answers" in lines
     named = ("--setting", "V100-P1w2", *ring, *QUICK, "--json")
     by_inspector, by_simulator = json.loads(driple("predict", MEASURED, *named).stdout)["answers"]
     assert by_inspector["method"] == "inspector"
     assert by_inspector["reason"] == ""
     assert by_simulator["method"] == by_simulator["iteration_time_s"]["method"] == "simulator"
     assert "CPU-P1w2/ho-200M" in refused("predict", MEASURED, *ring, "--method", "inspector")
+
+
+def test_without_a_setting_a_job_gets_the_one_it_is_made_for() -> None:
+    """A graph on parameter servers the paper's setting, a PyTorch model one device."""
+    settings = [
+        json.loads(driple("predict", job, "--json").stdout)["answers"][0]["setting"]
+        for job in (MEASURED, "mobilenet_v2")
+    ]
+    assert settings == ["V100-P1w2/ho-PCIe", "1xA100"]
 
 
 def test_auto_and_the_method_that_it_takes_agree() -> None:

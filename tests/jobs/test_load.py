@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from driple.api.predicting import predict
 from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
 from driple.graph.options import ReadOptions
 from driple.jobs.job import Job, job_of
-from driple.jobs.load import JOB_HELP, JobOptions, load_job, usual_setting
+from driple.jobs.load import JOB_HELP, JobOptions, load_job
 from driple.jobs.options import MODEL_FLAGS
 from driple.jobs.readers import (
     JobReader,
@@ -158,15 +157,6 @@ def test_verbose_shows_the_traceback_and_may_stand_anywhere() -> None:
         assert "Traceback" in done.stderr
         assert done.stderr.splitlines()[-1].startswith("driple: there is no graph file")
     assert "Traceback" not in driple("inspect", "none.pb").stderr
-
-
-def test_a_question_without_a_setting_is_about_one_device_but_for_graphs_of_tensorflow() -> None:
-    assert usual_setting("timm:resnet50") == usual_setting("a.py:f") == "1xA100"
-    assert usual_setting(str(EXAMPLE)) == usual_setting("a/b/b8/sgd/sync") == "V100-P1w2/ho-PCIe"
-    job = load_job("mobilenet_v2", JobOptions(read=ReadOptions(batch_size=2)))
-    assert usual_setting(job) == "1xA100"
-    both = predict([job, EXAMPLE]).answers
-    assert [one.setting.name for one in both] == ["1xA100", "V100-P1w2/ho-PCIe"]
 
 
 def test_a_file_that_is_missing_is_no_workload() -> None:

@@ -24,6 +24,7 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 # Values of a tensor are kept up to this number: sizes, axes, permutations.
 MOST_VALUES = 4096
 _MOST_NODES, _MOST_TENSORS = 500_000, 200_000
+_FIRST_WITH_OPSETS = 3  # IR version
 _MOST_RANK, _LARGEST_SIZE = 64, 2**31 - 1
 _SNIFFED_BYTES = 4096
 _FEW = 4
@@ -119,7 +120,11 @@ def _check_versions(model: Any) -> None:
     newest = onnx.defs.onnx_opset_version()
     version = max((one.version for one in model.opset_import if one.domain in DEFAULT_DOMAINS),
                   default=0)  # fmt: skip
+    if not version and model.ir_version < _FIRST_WITH_OPSETS:
+        model.opset_import.add(version=1)
+        return
     if not version:
+        _check_operators(model)  # of other domains alone, most likely
         raise GraphError("file names no version of ONNX's operators; export the model again")
     if version > newest:
         raise GraphError(

@@ -172,6 +172,26 @@ def _length_norm_gradient(call: Call, gradients: Gradients) -> Gradients:
     return (call.like("div", [part, norm], call.x()),)
 
 
+def _loss(call: Call) -> Tensors:
+    """A loss that is part of the model: the logarithm of a softmax, and the picked classes."""
+    scores, labels = call.x(), call.input(1)
+    if call.op_type == "SoftmaxCrossEntropyLoss":
+        (scores,) = call.tape.run("log_softmax", [scores], [(scores.shape, scores.dtype)])
+    call.saved = (scores,)
+    return call.made("nll_loss", [scores, labels, few_numbers(1)])
+
+
+def _loss_gradient(call: Call, gradients: Gradients) -> Gradients:
+    given = first_gradient(gradients)
+    if given is None:
+        return ()
+    reads = [call.input(1), few_numbers(1), given]
+    found = call.like("nll_loss_gradient", reads, call.x())
+    if call.op_type == "SoftmaxCrossEntropyLoss":
+        found = call.like("log_softmax_gradient", [found, *call.saved], call.x())
+    return (found,)
+
+
 NORM_RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "BatchNormalization": _norm("batch_norm", _per_channel),
@@ -180,6 +200,8 @@ NORM_RULES: Mapping[str, Rule] = MappingProxyType(
         "LayerNormalization": _norm("layer_norm", _per_row),
         "RMSNormalization": _norm("rms_norm", _per_row),
         "GroupNormalization": _norm("group_norm", _per_group),
+        "SoftmaxCrossEntropyLoss": Rule(_loss, _loss_gradient),
+        "NegativeLogLikelihoodLoss": Rule(_loss, _loss_gradient),
         "LRN": Rule(_response_norm, _response_norm_gradient),
         "LpNormalization": Rule(_length_norm, _length_norm_gradient),
         "Softmax": _softmax("softmax"),

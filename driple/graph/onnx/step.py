@@ -17,8 +17,10 @@ from typing import Any
 
 from driple.errors import GraphError
 from driple.graph.datatypes import NUMBER_OF
+from driple.graph.onnx.fusion import fused_nodes
 from driple.graph.onnx.modules import module_of
 from driple.graph.onnx.rules import Call, Rule, few_numbers
+from driple.graph.onnx.rules_attention import ATTENTION_RULES
 from driple.graph.onnx.rules_elementwise import ELEMENTWISE_RULES
 from driple.graph.onnx.rules_linear import LINEAR_RULES
 from driple.graph.onnx.rules_moves import MOVE_RULES
@@ -32,7 +34,14 @@ from driple.graph.step_facts import Phase, TensorRole
 __all__ = ["DerivedStep", "derive_step"]
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
-    {**ELEMENTWISE_RULES, **LINEAR_RULES, **MOVE_RULES, **NORM_RULES, **RECURRENT_RULES}
+    {
+        **ATTENTION_RULES,
+        **ELEMENTWISE_RULES,
+        **LINEAR_RULES,
+        **MOVE_RULES,
+        **NORM_RULES,
+        **RECURRENT_RULES,
+    }
 )
 _INT64, _FLOAT = NUMBER_OF["DT_INT64"], NUMBER_OF["DT_FLOAT"]
 _LOSS = "SoftmaxCrossEntropyLoss"
@@ -68,7 +77,7 @@ def derive_step(model: Any, sizes: Sizes, parameters: Sequence[str]) -> DerivedS
         parameters: names of the tensors that are trained.
 
     Raises:
-        GraphError: no parameter leads to an output.
+        GraphError: no parameter leads to an output, or an operator has no gradient.
     """
     derivation = _Derivation(model, sizes, parameters)
     derivation.forward()
@@ -100,8 +109,11 @@ class _Derivation:
         self.tensors: dict[str, StepTensor | None] = {"": None}
         self.done: list[_Done] = []
         self.without_rule: Counter[str] = Counter()
+        self.cutting: Counter[str] = Counter()  # of these, on the way of a gradient
         self.gradients: dict[str, StepTensor] = {}
         wanted = set(parameters)
+        outputs = [one.name for one in self.graph.output]
+        self.nodes = fused_nodes(sizes, wanted, outputs)
         for number, name in enumerate(parameters):
             facts = sizes.tensors[name]
             storage = Storage(0, -1, TensorRole.PARAMETER, number)
@@ -127,7 +139,7 @@ class _Derivation:
 
     def forward(self) -> None:
         """Add the ops of the forward pass."""
-        for node in self.sizes.nodes:
+        for node in self.nodes:
             facts = [self.sizes.tensors[name] for name in node.output]
             if node.output and node.output[0] in self.found.parameters:
                 continue  # a copy of a stored tensor
@@ -137,6 +149,12 @@ class _Derivation:
                     self.tensors[name] = self._constant(known.shape, known.dtype)
                 continue
             self._run(node, inputs)
+        if self.cutting:
+            listed = ", ".join(f"{n} {name}" for name, n in self.cutting.most_common(_FEW))
+            raise GraphError(
+                f"Driple has no gradient of these operators: {listed}; export the model without "
+                "them"
+            )
 
     def _is_fixed(self, node: Any, inputs: Sequence[StepTensor | None]) -> bool:
         """Whether a node gives the same in every step: a size, or what follows from constants."""
@@ -155,6 +173,8 @@ class _Derivation:
         if rule is None:
             rule = Rule(lambda call: call.tape.run("other", call.inputs, call.results))
             self.without_rule[node.op_type] += 1
+            if any(one is not None and one.needs_gradient for one in inputs):
+                self.cutting[node.op_type] += 1
         facts = [self.sizes.tensors[name] for name in node.output]
         known = [self.sizes.tensors[name].value if tensor is not None and tensor.is_constant
                  else None for name, tensor in zip(node.input, inputs, strict=True)]  # fmt: skip
@@ -271,10 +291,7 @@ class _Derivation:
                 self.found.gradients[name] = gradient
         if self.without_rule:
             listed = ", ".join(f"{n} {name}" for name, n in self.without_rule.most_common(_FEW))
-            self.found.notes.append(
-                f"no gradient passes through operators without a rule: {listed}; their own cost is "
-                "not known either"
-            )
+            self.found.notes.append(f"the cost of these operators is not known: {listed}")
 
     def _add(self, name: str, gradient: StepTensor) -> None:
         """Add a gradient to what is there of the same tensor."""

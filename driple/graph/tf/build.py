@@ -22,6 +22,7 @@ from driple.graph.tf.describe import DataInputs, describe_nodes
 from driple.graph.tf.functions import Inlined, inline_functions
 from driple.graph.tf.holders import holders_of
 from driple.graph.tf.infer import Inferred, infer_shapes
+from driple.graph.tf.keras_optimizer import named_update
 from driple.graph.tf.links import GraphLinks, edges_of, in_order
 from driple.graph.tf.loops import Executions, count_executions
 from driple.graph.tf.names import check_names
@@ -148,7 +149,11 @@ def graph_of(raw: RawGraph, notes: tuple[str, ...], options: ReadOptions) -> OpG
         is_training=step.is_training,
         layout=places.layout,
         parameters=roles.parameters,
-        update=update_of_remote(remote, traffic, state_bytes),
+        update=named_update(
+            update_of_remote(remote, traffic, state_bytes),
+            (node.name for node in nodes if node.op == "VarHandleOp"),
+            roles.parameters,
+        ),
         phases=roles.phases,
     )
 

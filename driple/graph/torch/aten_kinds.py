@@ -37,8 +37,9 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "threshold_backward", "relu6": "hardtanh", "relu6_gradient": "hardtanh_backward",
         "leaky_relu": "leaky_relu rrelu_with_noise", "leaky_relu_gradient":
         "leaky_relu_backward rrelu_with_noise_backward", "elu": "elu", "elu_gradient":
-        "elu_backward", "gelu": "gelu", "gelu_gradient": "gelu_backward", "silu": "silu",
-        "silu_gradient": "silu_backward", "mish": "mish", "mish_gradient": "mish_backward",
+        "elu_backward", "gelu": "gelu", "gelu_gradient": "gelu_backward", "silu": "silu glu",
+        "silu_gradient": "silu_backward glu_backward", "mish": "mish",
+        "mish_gradient": "mish_backward",
         "prelu": "_prelu_kernel", "prelu_gradient": "_prelu_kernel_backward",
         "hard_swish": "hardswish", "hard_swish_gradient": "hardswish_backward",
         "hard_sigmoid": "hardsigmoid", "hard_sigmoid_gradient": "hardsigmoid_backward",
@@ -70,9 +71,10 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "binary_cross_entropy_gradient": "binary_cross_entropy_backward",
         "nll_loss": "nll_loss_forward nll_loss2d_forward",
         "nll_loss_gradient": "nll_loss_backward nll_loss2d_backward",
-        "ctc_loss": "_ctc_loss _cudnn_ctc_loss _ctc_loss_backward",
+        "ctc_loss": "_ctc_loss _cudnn_ctc_loss",
         "softmax": "_softmax _safe_softmax", "softmax_gradient": "_softmax_backward_data",
-        "log_softmax": "_log_softmax", "log_softmax_gradient": "_log_softmax_backward_data",
+        "log_softmax": "_log_softmax", "log_softmax_gradient":
+        "_log_softmax_backward_data _ctc_loss_backward",
         # Norms.
         "batch_norm": "native_batch_norm _native_batch_norm_legit cudnn_batch_norm "
         "_batch_norm_with_update _native_batch_norm_legit_no_training",
@@ -80,7 +82,8 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "native_batch_norm_backward batch_norm_backward cudnn_batch_norm_backward",
         "layer_norm": "native_layer_norm", "layer_norm_gradient": "native_layer_norm_backward",
         "group_norm": "native_group_norm", "group_norm_gradient": "native_group_norm_backward",
-        "rms_norm": "_fused_rms_norm", "rms_norm_gradient": "_fused_rms_norm_backward",
+        "rms_norm": "_fused_rms_norm _weight_norm_interface",
+        "rms_norm_gradient": "_fused_rms_norm_backward _weight_norm_interface_backward",
         # Copies and moves.
         "copy": "copy clone contiguous _to_copy view_copy", "concat": "cat", "stack": "stack",
         "fill": "zero zeros ones full fill new_zeros new_ones new_full scalar_tensor eye",
@@ -96,7 +99,9 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "pixel_shuffle pixel_unshuffle channel_shuffle", "extract_patches": "im2col col2im",
         # Rows that indices pick.
         "gather": "index_select index gather take _unsafe_index", "embedding": "embedding",
-        "embedding_gradient": "embedding_dense_backward",
+        "embedding_gradient": "embedding_dense_backward _embedding_bag_dense_backward "
+        "_embedding_bag_backward",
+        "sparse_segment_reduce": "_embedding_bag _embedding_bag_forward_only",
         "scatter_add": "scatter_add index_add index_put_accumulate _index_put_impl scatter_reduce",
         "scatter_write": "scatter index_put index_copy index_fill masked_scatter _unsafe_index_put",
         "histogram": "histc bincount",

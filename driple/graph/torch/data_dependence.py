@@ -48,8 +48,8 @@ def refuse_values(func: Any, arguments: Sequence[Any]) -> Iterator[None]:
         raise GraphError(
             f"{_place_of_frame(sys._getframe())} needs values of tensors "
             f"({func.name().partition('::')[2]}), and a step is read from shapes alone; use "
-            "torch.cond, torch.where or results of fixed shape there, or trace the step on small "
-            "real inputs on the CPU"
+            "torch.cond, torch.where or results of fixed shape there, or run it once on small real "
+            "inputs on the CPU (--set trace=real)"
         ) from error
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -45,6 +46,10 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
     with ExitStack() as stack:
         meta = stack.enter_context(library("aten", "Meta"))
         meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        for op in ("_ctc_loss", "_ctc_loss.Tensor"):
+            meta.impl(op, _ctc_loss)  # type: ignore[no-untyped-call]
+        for op in ("_ctc_loss_backward", "_ctc_loss_backward.Tensor"):
+            meta.impl(op, _ctc_loss_gradient)  # type: ignore[no-untyped-call]
         # On the CPU too, where a step on real inputs runs.
         host = stack.enter_context(library("aten", "CPU"))
         host.impl("_cudnn_rnn", _recurrent_on_cpu)  # type: ignore[no-untyped-call]
@@ -61,6 +66,7 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
         ):
             aten.impl(op, _with_casts(op, kernel, lowered))  # type: ignore[no-untyped-call]
         aten.impl(_aten.dropout.default, _dropout)  # type: ignore[no-untyped-call]
+        stack.enter_context(patch.object(torch, "cond", _branch))
         yield
 
 
@@ -213,6 +219,27 @@ def _recurrent_on_cpu(  # noqa: PLR0917  # as the op has them
     empty = values.new_empty(0)
     cell = made[2] if cx is not None else empty
     return made[0], made[1], cell, values.new_empty(0, dtype=torch.uint8), weight[0].detach()
+
+
+def _branch(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
+) -> Any:
+    """`torch.cond` without its value takes the first branch: both have results of one shape."""
+    unknown = isinstance(pred, Tensor) and pred.device.type == "meta"
+    return true_fn(*operands) if unknown or pred else false_fn(*operands)
+
+
+def _ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, *_: Any
+) -> tuple[Tensor, Tensor]:
+    """Shapes of the loss of each sample, and of the probabilities of its prefixes."""
+    steps, batch = log_probs.shape[:2]
+    longest = targets.shape[1] if targets.dim() == 2 else -(-targets.shape[0] // batch)
+    return log_probs.new_empty(batch), log_probs.new_empty(batch, steps, 2 * longest + 1)
+
+
+def _ctc_loss_gradient(grad: Tensor, log_probs: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(log_probs)
 
 
 def _root_mean_square_norm(

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves
 
 from driple.errors import ConfigError, DripleError, GraphError
@@ -36,6 +37,7 @@ from driple.graph.torch.update import UPDATE_KINDS, update_of
 __all__ = ["StepOptions", "recorded_step", "traced_step"]
 
 Loss = Callable[[Any], Tensor]
+_NOTHING_TRAINED = "no parameter has a gradient; give a model that can be trained"
 
 
 def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions) -> OpGraph:
@@ -57,6 +59,13 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     if isinstance(whole, nn.Module):
         model, options = whole, replace(options, compiled=True)
     trained = [one for one in model.parameters() if one.requires_grad]
+    if any(is_lazy(one) for one in model.parameters()):
+        raise ConfigError(
+            "the model has parameters without a shape (LazyModule); call it once on a batch before "
+            "it is traced"
+        )
+    if not trained:
+        raise ConfigError(_NOTHING_TRAINED)
     with cast_model(model, options.precision):
         update = update_of(trained, options)
         kind = UPDATE_KINDS[options.optimizer_name]
@@ -98,7 +107,7 @@ def recorded_step(
                 recorder.recording(),
             ):
                 with autocast_of(options.precision):
-                    found = (loss or _own_loss)(_called(model, batch))
+                    found = _checked((loss or _own_loss)(_called(model, batch)))
                 if options.precision == "amp-fp16":
                     found = found * scale
                 found.backward()  # type: ignore[no-untyped-call]
@@ -115,6 +124,16 @@ def recorded_step(
             passes=options.grad_accumulation,
             fusion_of=fusion_groups(recorder.record) if options.compiled else (),
         )
+
+
+def _checked(loss: Any) -> Tensor:
+    """The loss, which must be one number that depends on a parameter."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        what = list(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise GraphError(f"the loss must be one number, got {what}; take its mean or its sum")
+    if not loss.requires_grad:
+        raise ConfigError("no parameter has a gradient: the loss depends on none that is trained")
+    return loss
 
 
 def _check_device(tensors: list[Tensor], device: str) -> None:

@@ -149,6 +149,22 @@ def test_every_gradient_has_the_size_of_its_parameter(name: str, tmp_path: Path)
     assert (graph.edges[:, 0] < graph.edges[:, 1]).all()
 
 
+def test_a_gate_and_a_bias_are_part_of_one_kernel(tmp_path: Path) -> None:
+    """As in PyTorch: SiLU is one op, and a linear layer adds its bias in its product."""
+    gated, inputs = built("norms")
+    kinds = read_model(exported(gated, inputs, tmp_path / "n.onnx"), batch_size=BATCH).kinds
+    assert kinds.count("silu") == kinds.count("silu_gradient") == 1
+    assert "sigmoid" not in kinds
+    model, inputs = built("attention")
+    graph = read_model(exported(model, inputs, tmp_path / "a.onnx"), batch_size=BATCH)
+    linear = [op for op in graph.signatures if op.kind == "matmul" and len(op.inputs) == 3]
+    assert linear
+    assert all(op.inputs[2].is_parameter for op in linear)
+    # Only positions, the scores' mask and both residuals are added.
+    forward = [kind for kind, phase in zip(graph.kinds, graph.phases, strict=True) if phase == 0]
+    assert forward.count("add") == 4
+
+
 def test_modules_are_those_of_the_model(tmp_path: Path) -> None:
     model, inputs = built("attention")
     graph = read_model(exported(model, inputs, tmp_path / "m.onnx"), batch_size=BATCH)

@@ -177,6 +177,15 @@ def _custom(model: onnx.ModelProto) -> None:
     model.opset_import.append(helper.make_opsetid("my.ops", 1))
 
 
+def _trees(model: onnx.ModelProto) -> None:
+    _custom(model)
+    del model.opset_import[0]
+
+
+def _no_opset(model: onnx.ModelProto) -> None:
+    del model.opset_import[:]
+
+
 def _unknown(model: onnx.ModelProto) -> None:
     model.graph.node[1].op_type = "Swirl"
 
@@ -232,6 +241,8 @@ BAD = {
     "zeros": (bytes(500), "cut off, or no ONNX model"),
     "opset": (_with(_opset), r"opset 1000, and the installed onnx .* knows up to"),
     "custom": (_with(_custom), r"operators that are not ONNX's own \(1 my.ops.Swirl\)"),
+    "no opset": (_with(_no_opset), "names no version of ONNX's operators"),
+    "other domain only": (_with(_trees), r"1 my.ops.Swirl"),
     "unknown": (_with(_unknown), r"not ONNX's own \(1 Swirl\)"),
     "microsoft": (_with(_microsoft), r"optimised for inference by ONNX Runtime \(1 com.microsoft"),
     "quantised": (_with(_quantised), r"quantised \(1 QLinearConv\).* export the float model"),
@@ -298,6 +309,52 @@ def test_a_branch_with_a_known_condition_is_taken(tmp_path: Path) -> None:
     kinds = read_onnx(written(model, tmp_path)).kinds
     assert "sigmoid_gradient" in kinds
     assert "tanh" not in kinds
+
+
+def test_a_loss_in_the_file_is_the_loss(tmp_path: Path) -> None:
+    model = small()
+    loss = helper.make_node("SoftmaxCrossEntropyLoss", ["y", "t"], ["loss"])
+    model.graph.node.append(loss)
+    model.graph.input.append(helper.make_tensor_value_info("t", TensorProto.INT64, ["batch"]))
+    model.graph.output[0].name = "loss"
+    graph = read_onnx(written(model, tmp_path), options=ReadOptions(batch_size=4))
+    without = read_onnx(written(small(), tmp_path), options=ReadOptions(batch_size=4))
+    assert "the output loss is one number and counts as the loss" in graph.report.notes
+    assert sorted(graph.kinds) == sorted([*without.kinds, "fill"])
+
+
+def test_attention_as_one_op(tmp_path: Path) -> None:
+    """Two products forward and five backward, of [2 heads, 4 x 4 scores, 3 wide] in 5 samples."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["q"]),
+        helper.make_node("Attention", ["q", "q", "q"], ["y"], q_num_heads=2, kv_num_heads=2),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "attention",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [weight("w", 6, 6)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)])
+    step = read_onnx(written(model, tmp_path), options=ReadOptions(batch_size=5))
+    flops = cost_of_graph(step).flops
+    scores = 5 * 2 * 4 * 4 * 3
+    assert flops[step.nodes_of({"attention"})].tolist() == [2 * 2 * scores]
+    assert flops[step.nodes_of({"attention_gradient"})].tolist() == [2 * 5 * scores]
+    # The gradients by queries, keys and values are those of one tensor.
+    assert step.kinds.count("add") == 2
+
+
+def test_an_operator_without_a_gradient_is_refused_where_one_must_pass(tmp_path: Path) -> None:
+    model = small()
+    model.graph.node[1].CopyFrom(helper.make_node("Det", ["square"], ["r"]))
+    model.graph.node.insert(1, helper.make_node("MatMul", ["a", "w3"], ["square"]))
+    model.graph.initializer.append(weight("w3", 5, 4))
+    del model.graph.node[3]
+    model.graph.output[0].name = "r"
+    with pytest.raises(GraphError, match="no gradient of these operators: 1 Det"):
+        read_onnx(written(model, tmp_path), options=ReadOptions(batch_size=4))
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
