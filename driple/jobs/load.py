@@ -19,9 +19,22 @@ from driple.jobs.named_workloads import CATALOGUE, PYTORCH
 from driple.jobs.onnx_file import ONNX_FILE
 from driple.jobs.options import MAX_MIB, JobOptions
 from driple.jobs.own_model import OWN_MODEL
-from driple.jobs.readers import JobRequest, reader_of, register_reader, registered_readers
+from driple.jobs.readers import (
+    JobRequest,
+    reader_of,
+    register_reader,
+    registered_readers,
+)
 
-__all__ = ["JOB_HELP", "MAX_MIB", "Job", "JobKindName", "JobOptions", "JobSource", "load_job"]
+__all__ = [
+    "JOB_HELP",
+    "MAX_MIB",
+    "Job",
+    "JobKindName",
+    "JobOptions",
+    "JobSource",
+    "load_job",
+]
 
 for _reader in (HUGGING_FACE, TIMM, OWN_MODEL, ONNX_FILE, GRAPH_FILE, PYTORCH, CATALOGUE):
     register_reader(_reader)

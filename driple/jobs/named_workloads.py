@@ -70,10 +70,18 @@ def _side(text: str, shape: tuple[int, ...] | None, least: int) -> int | None:
     return shape[1]
 
 
+_FILES = (
+    ".pt", ".pth", ".bin", ".safetensors", ".gguf", ".keras", ".h5", ".py", ".json", ".npz", ".zip",
+    ".pkl", ".tflite",
+)  # fmt: skip
+
+
 def _read_catalogue(request: JobRequest) -> Job:
     from driple.jobs.names import workload_named
 
     text, options = request.text, request.options
+    if Path(text).suffix in _FILES:
+        raise ConfigError(f"there is no file {text}; give a graph file, a model or a workload")
     try:
         workload = workload_named(text)
     except ConfigError as error:

@@ -136,7 +136,7 @@ def test_a_model_of_the_users_own_is_read_from_its_file(tmp_path: Path) -> None:
     assert "give --input SHAPE" in refused(*cost, f"{own}:build_model", "--batch-size", 5)
     assert "has no 'other'" in refused(*cost, f"{own}:other", *ends)
     assert "not there" in refused(*cost, f"{tmp_path}/none.py:build_model", *ends)
-    assert "must not decide by values" in refused(*cost, f"{own}:build_decider", *ends)
+    assert "torch.where or results of fixed shape" in refused(*cost, f"{own}:build_decider", *ends)
 
 
 def test_what_cannot_fit_is_refused(tmp_path: Path) -> None:

@@ -157,3 +157,8 @@ def test_verbose_shows_the_traceback_and_may_stand_anywhere() -> None:
         assert "Traceback" in done.stderr
         assert done.stderr.splitlines()[-1].startswith("driple: there is no graph file")
     assert "Traceback" not in driple("inspect", "none.pb").stderr
+
+
+def test_a_file_that_is_missing_is_no_workload() -> None:
+    with pytest.raises(ConfigError, match=r"there is no file model\.pt"):
+        load_job("model.pt")

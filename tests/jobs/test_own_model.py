@@ -11,6 +11,7 @@ import pytest
 
 from driple.errors import ConfigError, GraphError
 from driple.graph.options import ReadOptions
+from driple.graph.torch.options import StepOptions
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.own_model import step_of_own_model
@@ -108,6 +109,18 @@ def test_a_step_that_cannot_be_followed_names_the_line(
     with pytest.raises(GraphError, match=words) as raised:
         read(name, **values)
     assert "own.py" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["decides", "build_model"])
+def test_a_step_with_values_is_followed_on_the_cpu(name: str) -> None:
+    """A model that decides by values needs it; for another, the products are the same."""
+    shape = (4,) if name == "decides" else IMAGE
+    real = read(name, batch_size=2, input_shape=shape, step=StepOptions(trace="real"))
+    assert real.graph.sent_bytes > 0
+    if name == "build_model":
+        shapes = read(name, batch_size=2, input_shape=shape)
+        kinds = [sorted(k for k in one.graph.kinds if "conv" in k) for one in (real, shapes)]
+        assert kinds[0] == kinds[1] != []
 
 
 def job(name: str, **values: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -170,3 +172,31 @@ def test_a_model_of_70_billion_parameters_is_read_without_its_memory() -> None:
                                             + 2 * 8192) + 8192  # fmt: skip
     assert graph.update.state_bytes == 2 * 2 * count
     assert products(graph) == pytest.approx(6 * 2048 * (count - 32000 * 8192), rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "values", "limit_s"),
+    [
+        ("GPT2LMHeadModel", {}, 3.0),
+        (
+            "LlamaForCausalLM",
+            {"hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
+             "num_attention_heads": 64, "num_key_value_heads": 8},
+            20.0,
+        ),
+    ],
+)  # fmt: skip
+def test_large_models_are_read_in_seconds_of_one_core(
+    name: str, values: dict[str, Any], limit_s: float
+) -> None:
+    """Build and trace together, in time of the processor."""
+    begin = time.process_time()
+    made = getattr(transformers, name)
+    with torch.device("meta"):
+        model = made(made.config_class(**values)).train()
+        tokens = torch.zeros(1, 1024, dtype=torch.int64)
+    batch = {"input_ids": tokens, "labels": tokens}
+    traced_step(model, batch, None, StepOptions(precision="amp-bf16", optimizer="adamw"))
+    assert time.process_time() - begin < limit_s
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2e6  # KB
