@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -117,6 +118,17 @@ def test_a_derived_step_is_that_of_the_traced_model(name: str, tmp_path: Path) -
     assert sum(ours.values()) == pytest.approx(sum(theirs.values()), rel=0.02 * is_recurrent)
     if not is_recurrent:
         assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["linear", "convolution", "depthwise"])
+def test_gradients_are_those_kernels_that_pytorch_runs(name: str, tmp_path: Path) -> None:
+    model, inputs = built(name)
+    graph = read_model(exported(model, inputs, tmp_path / "model.onnx"), batch_size=BATCH)
+    ours, theirs = (
+        Counter(kind for kind in one.kinds if kind.endswith("_gradient") and "pool" not in kind)
+        for one in (graph, traced(model, inputs))
+    )
+    assert ours == theirs
 
 
 def test_products_of_a_transposed_convolution_by_hand(tmp_path: Path) -> None:
