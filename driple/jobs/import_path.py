@@ -17,7 +17,7 @@ from typing import Any
 
 from driple.errors import ConfigError, DripleError
 
-__all__ = ["exception_words", "function_named", "own_code", "reference_of"]
+__all__ = ["advice_on", "exception_words", "function_named", "own_code", "reference_of"]
 
 _HERE = Path(__file__).resolve().parent.parent
 
@@ -56,7 +56,7 @@ def function_named(reference: str) -> Any:
         found: Any = _module_of_file(Path(place)) if place.endswith(".py") else _module(place)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ConfigError(f"{place} has no '{name}'; give a function at its top")
+            raise ConfigError(_unknown_name(place, name, found))
         found = getattr(found, part)
     return found
 
@@ -79,7 +79,7 @@ def own_code(reference: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:  # user code may raise anything
         raise ConfigError(
-            f"{reference} failed: {exception_words(error)}; correct it, and run again"
+            f"{reference} failed: {exception_words(error)}; {advice_on(error)}"
         ) from error
 
 
@@ -95,6 +95,62 @@ def exception_words(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if _is_own(frame.filename)]
     return f"{words} ({own[-1].filename}, line {own[-1].lineno})" if own else words
+
+
+def advice_on(error: BaseException) -> str:
+    """What to do about an exception of the user's code; the usual causes have their own advice."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    if {type(one).__name__ for one in chain} & _DOWNLOADS:
+        return _NO_DOWNLOAD
+    if isinstance(error, SystemExit):
+        return (
+            "it must only define and build the model: put what trains, and what reads the command "
+            'line, under if __name__ == "__main__":'
+        )
+    return next((advice for part, advice in _ADVICE if part in str(error)), _CORRECT)
+
+
+_CORRECT = "correct it, and run again"
+_NO_DOWNLOAD = (
+    "nothing need be downloaded: build the model without its weights (weights=None, "
+    "pretrained=False, or from its config)"
+)
+_DOWNLOADS = frozenset(
+    {"URLError", "HTTPError", "ConnectionError", "ConnectError", "ConnectTimeout", "gaierror",
+     "MaxRetryError", "LocalEntryNotFoundError", "OfflineModeIsEnabled"}
+)  # fmt: skip
+_ADVICE = (
+    ("CUDA", "Driple uses no GPU: leave out calls of torch.cuda there"),
+    ("NVIDIA", "Driple uses no GPU: leave out calls of torch.cuda there"),
+    (
+        "process group",
+        "build the model alone: --setting states how many devices train it",
+    ),
+)
+
+
+def _unknown_name(place: str, name: str, module: Any) -> str:
+    """Which functions and classes a file has in place of the one that it does not have."""
+    own = [
+        known
+        for known, value in vars(module).items()
+        if callable(value)
+        and not known.startswith("_")
+        and getattr(value, "__module__", "") == getattr(module, "__name__", None)
+    ]
+    has = f"; it has {', '.join(own[:_SHOWN])}" if own else ""
+    if len(own) > _SHOWN:
+        has += f" and {len(own) - _SHOWN} more"
+    what = f"no '{name}'" if name else "to be followed by the name of a function"
+    verb = "has" if name else "is"
+    return f"{place} {verb} {what}{has}; give a function at its top"
+
+
+_SHOWN = 8
 
 
 def _is_own(file: str) -> bool:

@@ -141,3 +141,32 @@ def wrong_batch():
 
 def squared(outputs, labels):
     return outputs.square().mean()
+
+
+def on_gpu():
+    return Net().cuda()
+
+
+def downloads():
+    from urllib.error import URLError
+
+    try:
+        raise OSError("Name or service not known")
+    except OSError as error:
+        raise RuntimeError("weights") from URLError(error)
+
+
+def reads_arguments():
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.parse_args([])
+
+
+def distributed():
+    return nn.parallel.DistributedDataParallel(Net())
+
+
+def compiled():
+    return torch.compile(Net())

@@ -42,6 +42,7 @@ def read(name: str, **values: Any) -> Any:
         ("words", {"batch_size": 2, "seq_len": 8}, 2, None, 8),
         ("lora", {"batch_size": 8, "input_shape": (64,)}, 8, (64,), None),
         ("dict_batch", {}, 4, None, 16),
+        ("on_gpu", {"batch_size": 2, "input_shape": IMAGE}, 2, IMAGE, None),
     ],
 )
 def test_a_builder_returns_a_module_with_a_loss_or_a_batch(
@@ -64,6 +65,13 @@ def test_the_same_model_has_the_same_step_however_its_batch_is_given() -> None:
     assert read("build_model", batch_size=4, data="data").samples == 50
 
 
+def test_a_model_that_its_code_compiles_is_said_to_be() -> None:
+    assert read("compiled", batch_size=2, input_shape=IMAGE).assumptions == (
+        "compiled by torch.compile, as the code says",
+    )
+    assert read("build_model", batch_size=2, input_shape=IMAGE).assumptions == ()
+
+
 def test_frozen_parameters_send_no_gradient() -> None:
     """LoRA: two matrices of 64 x 4 are trained, and 64 x 64 are not."""
     assert read("lora", batch_size=8, input_shape=(64,)).graph.sent_bytes == 2 * 64 * 4 * 4
@@ -83,7 +91,11 @@ def test_frozen_parameters_send_no_gradient() -> None:
         ("needs", {}, "needs the argument config"),
         ("fails", {}, r"ValueError: no such thing \(.*own.py, line \d+\)"),
         ("no_model", {}, r"returns dict; it must return a torch.nn.Module, \(module, loss\)"),
-        ("nothing", {}, "has no 'nothing'"),
+        ("nothing", {}, r"has no 'nothing'; it has Net, Words, .* and \d+ more; give a function"),
+        ("", {}, "is to be followed by the name of a function; it has Net, Words"),
+        ("downloads", {}, r"nothing need be downloaded: .*weights=None"),
+        ("reads_arguments", {}, 'under if __name__ == "__main__":'),
+        ("distributed", {}, "--setting states how many devices"),
         ("build_model", {"data": "fails", "batch_size": 2}, "data|no such thing"),
     ],
 )
@@ -109,6 +121,7 @@ def test_a_step_that_cannot_be_followed_names_the_line(
     with pytest.raises(GraphError, match=words) as raised:
         read(name, **values)
     assert "own.py" in str(raised.value)
+    assert ("--set trace=real" in str(raised.value)) == (name == "decides")
 
 
 @pytest.mark.parametrize("name", ["decides", "build_model"])

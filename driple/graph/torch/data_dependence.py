@@ -19,7 +19,12 @@ from torch import Tensor
 
 from driple.errors import GraphError
 
-__all__ = ["error_words", "refuse_values"]
+__all__ = ["NeedsValuesError", "error_words", "refuse_values"]
+
+
+class NeedsValuesError(GraphError):
+    """A step needs values of tensors that only have shapes; on real inputs it can be followed."""
+
 
 # Ops whose result, or whose result's shape, depends on values; by name without overload.
 _BY_VALUE = frozenset(
@@ -38,18 +43,17 @@ def refuse_values(func: Any, arguments: Sequence[Any]) -> Iterator[None]:
     """Turn the failure of an op that needs values into one line.
 
     Raises:
-        GraphError: the op needs the values of tensors that only have shapes.
+        NeedsValuesError: the op needs the values of tensors that only have shapes.
     """
     try:
         yield
     except (RuntimeError, NotImplementedError) as error:
         if not _needs_values(func, arguments):
             raise
-        raise GraphError(
+        raise NeedsValuesError(
             f"{_place_of_frame(sys._getframe())} needs values of tensors "
             f"({func.name().partition('::')[2]}), and a step is read from shapes alone; use "
-            "torch.cond, torch.where or results of fixed shape there, or run it once on small real "
-            "inputs on the CPU (--set trace=real)"
+            "torch.cond, torch.where or results of fixed shape there"
         ) from error
 
 

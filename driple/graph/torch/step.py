@@ -29,6 +29,7 @@ from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import error_words
 from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY
+from driple.graph.torch.one_device import OneDevice
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
@@ -105,6 +106,7 @@ def recorded_step(
             with (
                 checkpointed(model, options.activation_checkpointing, recorder.within),
                 recorder.recording(),
+                OneDevice(device),
             ):
                 with autocast_of(options.precision):
                     found = _checked((loss or _own_loss)(_called(model, batch)))

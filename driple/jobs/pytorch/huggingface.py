@@ -16,13 +16,14 @@ from unittest.mock import patch
 import torch
 
 from driple.errors import ConfigError, DripleError, GraphError
+from driple.graph.torch.data_dependence import NeedsValuesError
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
 from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
 from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of
-from driple.jobs.pytorch.own_model import OwnStep, module_on_meta
+from driple.jobs.pytorch.own_model import REAL_INPUTS, OwnStep, module_on_meta
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
     EVEN_EXPERTS,
@@ -76,7 +77,9 @@ def hugging_face_step(
             with whole_sequences():
                 graph = traced_step(model, batch, None, step)
         except DripleError as error:
-            raise type(error)(f"{config.source}: {error}") from error
+            needs = isinstance(error, NeedsValuesError)
+            other = f"; build it in FILE.py:FUNCTION, and {REAL_INPUTS}" if needs else ""
+            raise type(error)(f"{config.source}: {error}{other}") from error
         except Exception as error:  # the model's code may raise anything
             raise GraphError(
                 f"the training step of {config.source} ({type(model).__name__}) fails on a batch "
@@ -182,6 +185,8 @@ def _offline() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """No log lines of transformers within the block."""
+    import transformers  # noqa: F401  # its import sets the level, and must not do so later
+
     logger = logging.getLogger("transformers")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -21,8 +21,10 @@ from driple.checks import check_whole
 from driple.errors import ConfigError, DripleError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.autocast import gpu_autocast
+from driple.graph.torch.data_dependence import NeedsValuesError
+from driple.graph.torch.one_device import OneDevice
 from driple.graph.torch.step import traced_step
-from driple.jobs.import_path import exception_words, function_named, own_code
+from driple.jobs.import_path import advice_on, exception_words, function_named, own_code
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.batches import (
     batch_size_of,
@@ -42,8 +44,9 @@ from driple.jobs.pytorch.whole_sequences import (
     whole_sequences,
 )
 
-__all__ = ["OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
+__all__ = ["REAL_INPUTS", "OwnStep", "module_on_meta", "step_of_model", "step_of_own_model"]
 
+REAL_INPUTS = "run it once on small real inputs on the CPU (--set trace=real)"
 _FORMS = "a torch.nn.Module, (module, loss) or (module, batch)"
 
 
@@ -78,7 +81,8 @@ def step_of_own_model(asked: OwnModel) -> OwnStep:
     if asked.batch_size is not None:
         check_whole("--batch-size", asked.batch_size, 1)
     declare_torchvision_ops()
-    with gpu_autocast():  # from the import on: a decorator may be autocast's
+    # From the import on: a decorator may be autocast's, and a model may be moved to a GPU.
+    with gpu_autocast(), OneDevice("cpu"):
         module, loss, batch = _built(asked.model, with_values=_device(asked) != "meta")
         if asked.loss is not None:
             loss = function_named(asked.loss)
@@ -147,6 +151,15 @@ def step_of_model(
 
 
 def _assumptions(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
+    compiled = ("compiled by torch.compile, as the code says",) if _is_compiled(module) else ()
+    return (*compiled, *_assumptions_of_transformers(module, tokens=tokens))
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    return isinstance(getattr(module, "_orig_mod", None), nn.Module)
+
+
+def _assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
     owners = {type(one).__module__.partition(".")[0] for one in module.modules()}
     if "transformers" not in owners:
         return ()
@@ -168,7 +181,8 @@ def _traced(
                 asked.step,
             )
     except DripleError as error:
-        raise type(error)(f"{asked.model}: {error}") from error
+        other = f", or {REAL_INPUTS}" if isinstance(error, NeedsValuesError) else ""
+        raise type(error)(f"{asked.model}: {error}{other}") from error
     except (Exception, SystemExit) as error:  # the model and the loss may raise anything
         raise GraphError(
             f"the training step of {asked.model} fails on a batch of {batch_words(batch)}: "
@@ -254,7 +268,8 @@ def check_callable(reference: str, function: Any) -> None:
 def _run_builder(reference: str, build: Callable[[], Any], *, with_values: bool) -> Any:
     """What the builder returns: built on the meta device, or on the CPU if it needs values."""
     try:
-        with torch.device("cpu" if with_values else "meta"):
+        device = "cpu" if with_values else "meta"
+        with OneDevice(device), torch.device(device):
             return build()
     except (RuntimeError, NotImplementedError) as error:
         needs_values = "meta" in str(error)
@@ -276,7 +291,7 @@ def _failed(reference: str, error: BaseException) -> ConfigError:
             "meta device, where weights take none: leave out device= and .to(), or raise the limit "
             "with --set memory_gib=N"
         )
-    return ConfigError(f"{reference} failed: {words}; correct it, and run again")
+    return ConfigError(f"{reference} failed: {words}; {advice_on(error)}")
 
 
 def _batch_of_data(reference: str, batch_size: int | None) -> tuple[Any, int | None]:

@@ -10,10 +10,11 @@ import torch
 from torch import nn
 
 from driple.errors import ConfigError, DripleError, GraphError
+from driple.graph.torch.data_dependence import NeedsValuesError
 from driple.graph.torch.options import StepOptions
 from driple.graph.torch.step import traced_step
 from driple.jobs.import_path import exception_words
-from driple.jobs.pytorch.own_model import OwnStep
+from driple.jobs.pytorch.own_model import REAL_INPUTS, OwnStep
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 
 __all__ = ["built_model", "timm_step"]
@@ -48,7 +49,9 @@ def timm_step(
     try:
         graph = traced_step(model, images, loss, step)
     except DripleError as error:
-        raise type(error)(f"timm:{name}: {error}") from error
+        needs = isinstance(error, NeedsValuesError)
+        other = f"; build it in FILE.py:FUNCTION, and {REAL_INPUTS}" if needs else ""
+        raise type(error)(f"timm:{name}: {error}{other}") from error
     except Exception as error:  # the model's code may raise anything
         raise GraphError(
             f"the training step of timm:{name} fails on images of "

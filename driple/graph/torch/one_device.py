@@ -1,0 +1,75 @@
+"""Let a model that names GPUs run where there is none.
+
+x.cuda(), model.to("cuda:1"), torch.zeros(3, device=0)  ->  all on the device of the trace
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["OneDevice"]
+
+_HERE = ("cpu", "meta")
+_TO_GPU = (torch.Tensor.cuda, torch.Tensor.xpu)
+
+
+class OneDevice(TorchFunctionMode):
+    """Within it, GPUs that code names are one device, and tensors of shapes alone stay there.
+
+    Tensors that the code makes on the CPU stay on the CPU, since it may need their values. A tensor
+    without values cannot get there, so `x.cpu()` of one is the tensor itself.
+
+    Args:
+        device: `meta` or `cpu`.
+    """
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call the function with its devices replaced."""
+        named = dict(kwargs or {})
+        if func in _TO_GPU:
+            return args[0].to(self.device)
+        moves = func is torch.Tensor.to
+        if func is torch.Tensor.cpu and args[0].is_meta:
+            return args[0]
+        if moves and len(args) > 1:
+            args = (args[0], self._replaced(args[1], args[0]), *args[2:])
+        if named.get("device") is not None:
+            named["device"] = self._replaced(named["device"], args[0] if moves else None)
+        return func(*args, **named)
+
+    def _replaced(self, device: Any, moved: Any) -> Any:
+        """The device to use in place of a GPU; a value that is no device as it is.
+
+        Args:
+            device: as the code gives it.
+            moved: the tensor that is moved there; None if one is made.
+        """
+        kind = _kind(device)
+        if kind not in ("", *_HERE):
+            return self.device
+        stays = kind == "cpu" and isinstance(moved, Tensor) and moved.is_meta
+        return "meta" if stays else device
+
+
+def _kind(device: Any) -> str:
+    """Type of a device, such as `cuda`; empty for what names none."""
+    if isinstance(device, torch.device):
+        return device.type
+    if isinstance(device, str):
+        return device.partition(":")[0]
+    return "cuda" if isinstance(device, int) and not isinstance(device, bool) else ""
