@@ -106,6 +106,11 @@ def read_hf_config(name: str) -> HfConfig:
 
 def _place(name: str) -> Path:
     path = Path(name)
+    if not name:  # the path of nothing is this folder
+        raise ConfigError(
+            f"hf: names no model; give hf:FOLDER with a {CONFIG_FILE}, or hf:ORG/NAME of a model in "
+            "the local cache"
+        )
     if path.is_file():
         return path
     if path.is_dir():
@@ -117,7 +122,7 @@ def _place(name: str) -> Path:
                 "model's folder, or build both in FILE.py:FUNCTION"
             )
         raise ConfigError(f"{name} has no {CONFIG_FILE}; give the folder of a Hugging Face model")
-    if not name or not _REPOSITORY.fullmatch(name) or name.startswith("."):
+    if not _REPOSITORY.fullmatch(name) or name.startswith("."):
         raise ConfigError(
             f"there is no folder or config '{name[:200]}'; give hf:FOLDER with a {CONFIG_FILE}, or "
             "hf:ORG/NAME of a model in the local cache"

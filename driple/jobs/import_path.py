@@ -86,11 +86,14 @@ def own_code(reference: str) -> Iterator[None]:
 def exception_words(error: BaseException) -> str:
     """Type and first line of an exception, and the line of the user's code that it comes from.
 
-    That is the last line outside of Driple and of installed packages.
+    That is the last line outside of Driple and of installed packages. A first line that announces
+    the next one, as it ends in a colon, stands with it.
     """
-    message = (str(error).strip().splitlines() or [""])[0]
+    first, *others = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    message = f"{first} {others[0]}" if first.endswith(":") and others else first
     words = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, SyntaxError):  # the file that cannot be read is not on the stack
+        words = f"{type(error).__name__}: {error.msg}"
         return f"{words} ({error.filename}, line {error.lineno})" if error.filename else words
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if _is_own(frame.filename)]
@@ -126,6 +129,10 @@ _DOWNLOADS = frozenset(
 _ADVICE = (
     ("CUDA", "Driple uses no GPU: leave out calls of torch.cuda there"),
     ("NVIDIA", "Driple uses no GPU: leave out calls of torch.cuda there"),
+    (
+        "attempted relative import",
+        "name it as a module of its package: PACKAGE.MODULE:FUNCTION, from the folder above",
+    ),
     (
         "process group",
         "build the model alone: --setting states how many devices train it",

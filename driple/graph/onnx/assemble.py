@@ -71,7 +71,6 @@ def assembled_graph(step: DerivedStep, update: OptimizerUpdate, report: ReadRepo
             senders=np.array([node for node, _ in senders], dtype=np.int32),
         ),
         report=report,
-        layout="one_device",
         signatures=tuple(signatures),
         signature_of=np.array(signature_of, dtype=np.int32),
         layout="one_device",
