@@ -170,3 +170,31 @@ def distributed():
 
 def compiled():
     return torch.compile(Net())
+
+
+class Packed(Words):
+    def forward(self, idx, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.words(idx), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        hidden, _ = nn.utils.rnn.pad_packed_sequence(self.layer(packed)[0], batch_first=True)
+        return self.out(hidden[:, -1])
+
+
+def packed():
+    tokens, lengths = torch.zeros(4, 16, dtype=torch.long), torch.full((4,), 9)
+    return Packed(), (tokens, lengths, torch.zeros(4, dtype=torch.long))
+
+
+class LateWords(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(16, 100)
+        self.words = nn.Embedding(100, 16)
+
+    def forward(self, idx):
+        return self.head(self.words(idx))
+
+
+def late_words():
+    return LateWords()

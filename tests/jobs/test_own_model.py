@@ -42,6 +42,7 @@ def read(name: str, **values: Any) -> Any:
         ("words", {"batch_size": 2, "seq_len": 8}, 2, None, 8),
         ("lora", {"batch_size": 8, "input_shape": (64,)}, 8, (64,), None),
         ("dict_batch", {}, 4, None, 16),
+        ("late_words", {"batch_size": 2, "seq_len": 8}, 2, None, 8),
         ("on_gpu", {"batch_size": 2, "input_shape": IMAGE}, 2, IMAGE, None),
     ],
 )
@@ -70,6 +71,20 @@ def test_a_model_that_its_code_compiles_is_said_to_be() -> None:
         "compiled by torch.compile, as the code says",
     )
     assert read("build_model", batch_size=2, input_shape=IMAGE).assumptions == ()
+
+
+def test_packed_sequences_are_read_at_their_full_length() -> None:
+    """An LSTM over 4 x 16 packed tokens has the FLOPs of one over 4 x 16 padded ones."""
+    made = read("packed")
+    assert made.assumptions == (WHOLE_SEQUENCES,)
+    kinds = list(made.graph.kinds)
+    assert (kinds.count("lstm"), kinds.count("lstm_gradient")) == (1, 1)
+    plain = read("words", batch_size=4, seq_len=16)
+    flops = [
+        float(cost_of(one.graph).flops[list(one.graph.kinds).index("lstm")])
+        for one in (made, plain)
+    ]
+    assert flops[0] == pytest.approx(flops[1], rel=0.01)
 
 
 def test_frozen_parameters_send_no_gradient() -> None:

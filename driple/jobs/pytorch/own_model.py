@@ -137,8 +137,8 @@ def step_of_model(
             f"the batch of {asked.model} has {size} samples, got --batch-size {asked.batch_size}; "
             "leave the option out, or return a batch of that size"
         )
-    graph = _traced(module, batch, loss, asked)
-    tokens = reads_tokens(module)
+    graph, packed = _traced(module, batch, loss, asked)
+    tokens = reads_tokens(module) or asked.seq_len is not None
     first = tensors_of(batch)[0]
     return OwnStep(
         graph=graph,
@@ -146,7 +146,7 @@ def step_of_model(
         seq_len=int(first.shape[1]) if tokens and first.dim() > 1 else None,
         input_shape=None if tokens else tuple(first.shape[1:]),
         samples=samples,
-        assumptions=_assumptions(module, tokens=tokens),
+        assumptions=tuple(dict.fromkeys((*_assumptions(module, tokens=tokens), *packed))),
     )
 
 
@@ -169,19 +169,22 @@ def _assumptions_of_transformers(module: nn.Module, *, tokens: bool) -> tuple[st
 
 def _traced(
     module: nn.Module, batch: Any, loss: Callable[[Any, Any], Tensor] | None, asked: OwnModel
-) -> OpGraph:
+) -> tuple[OpGraph, list[str]]:
+    """The step, and what was assumed of packed sequences."""
     arguments = split_batch(module, batch, has_loss=loss is not None)
     module.train()
     try:
-        with whole_sequences():
-            return traced_step(
+        with whole_sequences() as packed:
+            graph = traced_step(
                 module_on_meta(module) if _device(asked) == "meta" else module,
                 arguments.batch,
                 loss_function(loss, arguments.labels),
                 asked.step,
             )
     except DripleError as error:
-        other = f", or {REAL_INPUTS}" if isinstance(error, NeedsValuesError) else ""
+        other = f"; the batch is {batch_words(batch)}" if error.__cause__ else ""
+        if isinstance(error, NeedsValuesError):
+            other = f", or {REAL_INPUTS}"
         raise type(error)(f"{asked.model}: {error}{other}") from error
     except (Exception, SystemExit) as error:  # the model and the loss may raise anything
         raise GraphError(
@@ -189,6 +192,7 @@ def _traced(
             f"{exception_words(error)}; it must fit that batch, and must not decide by values of "
             "tensors"
         ) from error
+    return graph, packed
 
 
 def module_on_meta(module: nn.Module) -> nn.Module:

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import _VF as functions  # noqa: N811  # a module that calls kernels
 
 __all__ = ["EVEN_EXPERTS", "WHOLE_SEQUENCES", "has_experts", "whole_sequences"]
 
@@ -25,13 +26,24 @@ _MODULE, _EXPERTS = "transformers.masking_utils", "transformers.integrations.moe
 
 
 @contextmanager
-def whole_sequences() -> Iterator[None]:
-    """Within the block, transformers skips masks as for whole sequences, on the meta device only.
+def whole_sequences() -> Iterator[list[str]]:
+    """Within the block, sequences are whole, on the meta device only.
 
-    Nothing changes if transformers is not imported.
+    transformers skips masks, and sequences of PyTorch are packed at their full length.
+
+    Yields:
+        What was assumed of packed sequences: empty until one is packed.
     """
     module = sys.modules.get(_MODULE)
+    packed_once: list[str] = []
     with ExitStack() as stack:
+        known_pack = functions._pack_padded_sequence
+        stack.enter_context(
+            patch.object(
+                functions, "_pack_padded_sequence", _at_full_length(known_pack, packed_once),
+                create=True,
+            )
+        )  # fmt: skip
         if module is not None:
             for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
                 known = getattr(module, name, None)
@@ -46,7 +58,7 @@ def whole_sequences() -> Iterator[None]:
         grouped = getattr(experts, "_grouped_mm", None)
         if grouped is not None:
             stack.enter_context(patch.object(experts, "_grouped_mm", _evenly(grouped)))
-        yield
+        yield packed_once
 
 
 def has_experts(module: nn.Module) -> bool:
@@ -66,6 +78,23 @@ def _without_padding(known: Callable[..., bool]) -> Callable[..., bool]:
         return known(mask, *args, **kwargs)
 
     return asked
+
+
+def _at_full_length(known: Callable[..., Any], assumed: list[str]) -> Callable[..., Any]:
+    """Packing of padded sequences whose lengths have no values: each is as long as the longest."""
+
+    def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:  # noqa: FBT001
+        if not _is_meta(lengths):
+            return known(values, lengths, batch_first)
+        if not assumed:
+            assumed.append(WHOLE_SEQUENCES)
+        first, second = values.shape[:2]
+        samples, steps = (first, second) if batch_first else (second, first)
+        rows = values.transpose(0, 1) if batch_first else values
+        whole = rows.reshape(samples * steps, *values.shape[2:])
+        return whole, torch.full((steps,), samples, dtype=torch.int64, device="cpu")
+
+    return packed
 
 
 def _unpacked(known: Callable[..., Any]) -> Callable[..., Any]:
