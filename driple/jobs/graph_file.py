@@ -20,11 +20,15 @@ def _claims(text: str) -> bool:
     return path.exists() or path.suffix in (*GRAPH_SUFFIXES, ".gz")
 
 
+def _refuse(text: str) -> None:
+    if Path(text).exists():
+        refuse_foreign(Path(text))
+
+
 def _read(request: JobRequest) -> Job:
     path, options = Path(request.text), request.options
     if not path.exists():
         raise GraphError(f"there is no graph file {path}; give one, or a workload")
-    refuse_foreign(path)
     graph = read_graph(path, max_bytes=options.max_bytes, options=options.read)
     if request.training:
         try:
@@ -53,4 +57,5 @@ GRAPH_FILE = JobReader(
     claims=_claims,
     flags=frozenset({"--batch-size", *FILE_FLAGS}),
     read=_read,
+    refuse=_refuse,
 )

@@ -108,8 +108,8 @@ def _place(name: str) -> Path:
     path = Path(name)
     if not name:  # the path of nothing is this folder
         raise ConfigError(
-            f"hf: names no model; give hf:FOLDER with a {CONFIG_FILE}, or hf:ORG/NAME of a model in "
-            "the local cache"
+            f"hf: names no model; give hf:FOLDER with a {CONFIG_FILE}, or hf:ORG/NAME of a model "
+            "in the local cache"
         )
     if path.is_file():
         return path

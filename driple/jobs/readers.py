@@ -8,6 +8,7 @@ readers of prefixes such as `hf:` come before those of files, and names come las
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ class JobReader:
         claims: whether a text is of this kind; it reads no more than the begin of a file.
         flags: of the options that it takes, as `JobOptions.given` names them.
         read: makes the job.
+        refuse: raises an error for what it claims but cannot be read with any option; it comes
+            before options are looked at.
     """
 
     name: str
@@ -70,8 +73,10 @@ class JobReader:
     claims: Callable[[str], bool]
     flags: frozenset[str]
     read: Callable[[JobRequest], Job]
+    refuse: Callable[[str], None] | None = None
 
 
+_LONGEST_PART, _LONGEST_PATH = 255, 4095  # bytes, NAME_MAX and PATH_MAX of Linux
 _READERS: list[JobReader] = []
 
 
@@ -111,8 +116,11 @@ def reader_of(text: str, options: JobOptions) -> JobReader:
     Raises:
         ConfigError: no reader claims it, or it has no use for one of the options.
     """
+    _check_text(text)
     for reader in _READERS:
         if reader.claims(text):
+            if reader.refuse is not None:
+                reader.refuse(text)
             odd = [flag for flag in options.given if flag not in reader.flags]
             if odd:
                 raise ConfigError(_odd_words(odd, text, reader))
@@ -120,6 +128,28 @@ def reader_of(text: str, options: JobOptions) -> JobReader:
     raise ConfigError(
         f"'{text[:200]}' names no job; give {', '.join(one.form for one in _READERS)}"
     )
+
+
+def _check_text(text: str) -> None:
+    """Refuse what names nothing on this machine, and paths that no system can look up.
+
+    Raises:
+        ConfigError: which.
+    """
+    forms = ", ".join(one.form for one in _READERS)
+    if not text.strip():
+        raise ConfigError(f"JOB is empty; give {forms}")
+    if "://" in text:
+        raise ConfigError(
+            f"'{text[:200]}' is an address, and Driple downloads nothing; save the file, and give "
+            "its path"
+        )
+    if any(len(os.fsencode(part)) > _LONGEST_PART for part in text.split("/")) or (
+        len(os.fsencode(text)) > _LONGEST_PATH
+    ):
+        raise ConfigError(
+            f"'{text[:60]}...' has {len(text)} characters, which no file's path has; give {forms}"
+        )
 
 
 def _odd_words(odd: list[str], text: str, reader: JobReader) -> str:

@@ -50,20 +50,35 @@ def refuse_foreign(path: Path) -> None:
 
 
 def _folder_words(folder: Path) -> str:
-    names = [item.name for item in islice(folder.iterdir(), _MOST_NAMES)]
-    if "saved_model.pb" in names or "saved_model.pbtxt" in names:
-        return ""
-    if "config.json" in names and _is_model_config(folder / "config.json"):
-        return f"a folder of a Hugging Face model; give hf:{folder}"
+    names = {item.name for item in islice(folder.iterdir(), _MOST_NAMES)}
     weights = sorted(name for name in names if name.endswith(_WEIGHT_FILES))
-    if weights:
-        return f"a folder with weights ({weights[0]}) and no model; {_BUILDER}"
-    if any(name.endswith(".index") for name in names) and "checkpoint" in names:
-        return (
+    checkpoint = "checkpoint" in names and any(name.endswith(".index") for name in names)
+    kinds = (
+        (bool(names & {"saved_model.pb", "saved_model.pbtxt"}), ""),
+        (
+            "model_index.json" in names,
+            f"a folder of a diffusers pipeline, whose models Driple does not read; {_BUILDER}",
+        ),
+        (
+            "adapter_config.json" in names,
+            "an adapter without its base model; write a function that builds the base model with "
+            "the adapter, and give FILE.py:FUNCTION",
+        ),
+        (
+            "config.json" in names and _is_model_config(folder / "config.json"),
+            f"a folder of a Hugging Face model; give hf:{folder}",
+        ),
+        (
+            bool(weights),
+            f"a folder with weights ({', '.join(weights[:1])}) and no model; {_BUILDER}",
+        ),
+        (
+            checkpoint,
             "a folder of TensorFlow checkpoints, which hold weights; give its .meta file, or the "
-            "graph of the train step"
-        )
-    return ""
+            "graph of the train step",
+        ),
+    )
+    return next((words for fits, words in kinds if fits), "")
 
 
 def _file_words(file: Path) -> str:
@@ -75,7 +90,9 @@ def _file_words(file: Path) -> str:
         return _archive_words(file)
     words = next((words for magic, words in _MAGIC if begin.startswith(magic)), "")
     suffix = file.suffix.lower()
-    if not words and _is_safetensors(begin):
+    if not words and suffix in _TEXTS and not _is_model_config(file):
+        words = _TEXTS[suffix]
+    elif not words and _is_safetensors(begin):
         words = f"weights (safetensors) and no model; {_BUILDER}"
     elif not words and begin[4:8] == b"TFL3":
         words = (
@@ -91,6 +108,19 @@ def _file_words(file: Path) -> str:
     return words
 
 
+_SETTINGS = (
+    "a file of settings and no model; name the model, and give the settings of its training with "
+    "--training-config"
+)
+_TEXTS = {
+    ".ipynb": (
+        "a notebook; save the function that builds its model in FILE.py, and give FILE.py:FUNCTION"
+    ),
+    ".json": f"JSON and no model's config, as it has no model_type; {_JOB}",
+    **dict.fromkeys((".yaml", ".yml", ".toml", ".cfg", ".ini"), _SETTINGS),
+    **dict.fromkeys((".md", ".csv", ".tsv", ".log", ".html"), f"a text and no model; {_JOB}"),
+    ".prototxt": f"a network of Caffe, which Driple does not read; {_BUILDER}",
+}
 _PICKLE = f"a Python pickle, such as a checkpoint of PyTorch; no pickle is read: {_BUILDER}"
 _MAGIC = (
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file, such as a Keras model or its weights; {_KERAS}"),

@@ -162,3 +162,27 @@ def test_verbose_shows_the_traceback_and_may_stand_anywhere() -> None:
 def test_a_file_that_is_missing_is_no_workload() -> None:
     with pytest.raises(ConfigError, match=r"there is no file model\.pt"):
         load_job("model.pt")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "JOB is empty; give hf:PATH"),
+        (" ", "JOB is empty"),
+        ("a" * 300, "has 300 characters, which no file's path has"),
+        ("a/" * 3000, "has 6000 characters"),
+        ("https://huggingface.co/gpt2", "Driple downloads nothing"),
+    ],
+)
+def test_what_names_nothing_here_is_one_line(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as raised:
+        load_job(text)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_no_graph_says_so_whatever_its_options(tmp_path: Path) -> None:
+    """The function of a file is easily forgotten; options of models do not make it a graph."""
+    file = tmp_path / "train.py"
+    file.write_text("def build_model():\n    pass\n")
+    with pytest.raises(GraphError, match=r"is Python: name the function .*train.py:build_model"):
+        load_job(str(file), JobOptions(input_shape=(3, 32, 32)))

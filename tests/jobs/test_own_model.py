@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from driple.errors import ConfigError, GraphError
+from driple.graph.cost import cost_of_graph
 from driple.graph.options import ReadOptions
 from driple.graph.torch.options import StepOptions
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
 from driple.jobs.pytorch.own_model import step_of_own_model
+from driple.jobs.pytorch.whole_sequences import WHOLE_SEQUENCES
 
 OWN = f"{Path(__file__).with_name('own.py')}:"
 IMAGE = (3, 32, 32)
@@ -81,7 +83,7 @@ def test_packed_sequences_are_read_at_their_full_length() -> None:
     assert (kinds.count("lstm"), kinds.count("lstm_gradient")) == (1, 1)
     plain = read("words", batch_size=4, seq_len=16)
     flops = [
-        float(cost_of(one.graph).flops[list(one.graph.kinds).index("lstm")])
+        float(cost_of_graph(one.graph).flops[list(one.graph.kinds).index("lstm")])
         for one in (made, plain)
     ]
     assert flops[0] == pytest.approx(flops[1], rel=0.01)

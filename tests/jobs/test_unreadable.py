@@ -109,3 +109,33 @@ def test_folders_that_are_none_of_these(tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(GraphError, match="directory without a SavedModel"):
         load_job(str(empty))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("train.ipynb", '{"cells": [], "nbformat": 4}', "a notebook"),
+        ("package.json", '{"name": "x"}', "no model's config"),
+        ("sft.yaml", "model: gpt2\n", "--training-config"),
+        ("torchtitan.toml", "[model]\nname = 'x'\n", "--training-config"),
+        ("README.md", "# A model\n", "a text and no model"),
+        ("net.prototxt", 'name: "AlexNet"\n', "Caffe"),
+    ],
+)
+def test_texts_that_are_no_graph_are_not_asked_to_be_one(
+    tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert words in refused(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("adapter_config.json", "an adapter without its base"), ("model_index.json", "diffusers")],
+)
+def test_folders_of_other_libraries_say_what_they_are(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    (tmp_path / name).write_text("{}")
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    assert words in refused(tmp_path)

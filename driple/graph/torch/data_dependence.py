@@ -19,7 +19,7 @@ from torch import Tensor
 
 from driple.errors import GraphError
 
-__all__ = ["NeedsValuesError", "error_words", "refuse_values"]
+__all__ = ["NeedsValuesError", "refuse_values", "step_error"]
 
 
 class NeedsValuesError(GraphError):
@@ -36,6 +36,16 @@ _BY_COUNTS = ("aten::repeat_interleave.Tensor", "aten::repeat_interleave.self_Te
 _OUR_FOLDERS = tuple(str(Path(path).resolve().parent) + "/" for path in (torch.__file__, __file__))
 _MASK_TYPES = (torch.bool, torch.uint8)
 _LONGEST_LINE = 80
+
+
+# What PyTorch says of a tensor without values that goes to NumPy, to Python, or to the CPU.
+_WITHOUT_VALUES = ("copy out of meta tensor", "convert meta", "on meta tensors", "of meta tensor")
+_UNREAD = {
+    "SparseTensorImpl": "; sparse gradients are not read: build the model with sparse=False",
+    "FlexAttention is only": (
+        "; flex_attention is not read: use torch.nn.functional.scaled_dot_product_attention"
+    ),
+}
 
 
 @contextmanager
@@ -76,7 +86,18 @@ def _place_of_frame(frame: FrameType | None) -> str:
     return _place(frame.f_code.co_filename, frame.f_lineno)
 
 
-def error_words(error: BaseException) -> str:
+def step_error(error: Exception) -> GraphError:
+    """What to raise for an exception of a model or a loss within its step."""
+    words = _error_words(error)
+    if any(part in str(error) for part in _WITHOUT_VALUES):
+        return NeedsValuesError(
+            f"the training step needs values of tensors, and it is read from shapes alone: {words}"
+        )
+    advice = next((advice for part, advice in _UNREAD.items() if part in str(error)), "")
+    return GraphError(f"the training step fails: {words}{advice}")
+
+
+def _error_words(error: BaseException) -> str:
     """Type, first line of the message, and the innermost line outside of PyTorch and Driple."""
     message = str(error).partition("\n")[0].strip()
     words = f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -26,7 +26,7 @@ from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.assemble import assembled_graph
 from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.checkpointing import checkpointed
-from driple.graph.torch.data_dependence import error_words
+from driple.graph.torch.data_dependence import step_error
 from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY
 from driple.graph.torch.one_device import OneDevice
@@ -117,7 +117,7 @@ def recorded_step(
         except DripleError:
             raise
         except Exception as error:  # the model and the loss may raise anything
-            raise GraphError(f"the training step fails: {error_words(error)}") from error
+            raise step_error(error) from error
         return assembled_graph(
             recorder,
             given=given,

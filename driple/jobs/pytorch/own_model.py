@@ -152,7 +152,13 @@ def step_of_model(
 
 def _assumptions(module: nn.Module, *, tokens: bool) -> tuple[str, ...]:
     compiled = ("compiled by torch.compile, as the code says",) if _is_compiled(module) else ()
-    return (*compiled, *_assumptions_of_transformers(module, tokens=tokens))
+    return (*compiled, *_types(module), *_assumptions_of_transformers(module, tokens=tokens))
+
+
+def _types(module: nn.Module) -> tuple[str, ...]:
+    """Types of parameters that the code chose, as --precision does not show them."""
+    known = {str(one.dtype).removeprefix("torch.") for one in module.parameters()} - {"float32"}
+    return (f"parameters of type {' and '.join(sorted(known))}, as the code says",) if known else ()
 
 
 def _is_compiled(module: nn.Module) -> bool:

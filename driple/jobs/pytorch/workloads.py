@@ -141,5 +141,8 @@ def pytorch_workload_named(name: str) -> PyTorchWorkload:
     """
     if name not in WORKLOADS:
         near = difflib.get_close_matches(name, WORKLOADS, n=3, cutoff=0.3) or list(MACRO)
-        raise ConfigError(f"no workload is called '{name}'; did you mean {', '.join(near)}?")
+        raise ConfigError(
+            f"no workload is called '{name}'; did you mean {', '.join(near)}? A model of Hugging "
+            "Face is hf:FOLDER or hf:ORG/NAME, one of timm is timm:NAME"
+        )
     return WORKLOADS[name]

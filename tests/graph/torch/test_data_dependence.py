@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from driple.errors import GraphError
+from driple.graph.torch.data_dependence import NeedsValuesError
 from driple.graph.torch.step import StepOptions, traced_step
 
 HEAD = """import torch
@@ -85,3 +86,21 @@ def test_an_exception_of_the_model_is_one_line_with_its_place(tmp_path: Path) ->
     with pytest.raises(GraphError) as raised:
         traced_step(model, inputs, None, StepOptions())
     assert str(raised.value) == f"the training step fails: ValueError: odd ({path}, line 11)"
+
+
+@pytest.mark.parametrize("values", ["y.detach().cpu().numpy().mean()", "y.detach().numpy().max()"])
+def test_values_for_numpy_are_refused_as_values(tmp_path: Path, values: str) -> None:
+    made, path = net(
+        tmp_path, f"        scale = {values}\n        return (y * float(scale)).sum()\n"
+    )
+    with torch.device("meta"):
+        model, inputs = made(), torch.zeros(3, 4)
+    with pytest.raises(NeedsValuesError, match=f"{path}, line 11"):
+        traced_step(model, inputs, None, StepOptions())
+
+
+def test_sparse_gradients_are_refused_with_the_way_out() -> None:
+    with torch.device("meta"):
+        model, inputs = nn.Embedding(10, 4, sparse=True), torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(GraphError, match="sparse=False"):
+        traced_step(model, inputs, lambda outputs: outputs.sum(), StepOptions())
