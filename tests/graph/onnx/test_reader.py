@@ -75,6 +75,7 @@ def test_a_small_model_by_hand(tmp_path: Path) -> None:
     assert phases == sorted(phases)
     assert phases.count(Phase.FORWARD) == 5
     assert graph.framework == "onnx"
+    assert graph.layout == "one_device"
 
 
 def test_lifetimes_of_a_small_model(tmp_path: Path) -> None:
