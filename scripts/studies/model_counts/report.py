@@ -74,7 +74,7 @@ def is_another(row: Row) -> bool:
 def reason_of(error: str) -> str:
     """The reason of a refusal without the model's name."""
     words = re.sub(r"'[^']*'", "...", error.partition(": ")[2]).partition("; did you")[0]
-    return re.sub(r"timm:\S+", "it", words)[:120]
+    return re.sub(r"^timm:\S+:? ", "", words).partition(" (")[0][:120]
 
 
 def error_table(rows: Sequence[Row]) -> list[str]:
