@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driple.errors import ConfigError
+from driple.errors import ConfigError, GraphError
 from driple.graph.options import ReadOptions
 from driple.jobs.load import JobOptions, load_job
 
@@ -35,6 +35,11 @@ def test_images_of_another_size() -> None:
     assert usual.cost.total_flops > 3.5 * small.cost.total_flops
     vit = load_job("timm:vit_tiny_patch16_224", options(input_shape=(3, 112, 112)))
     assert vit.input_shape == (3, 112, 112)
+
+
+def test_a_model_without_classes_needs_a_loss() -> None:
+    with pytest.raises(GraphError, match=r"timm:mobilenetv5_300m_enc: it has no classes"):
+        load_job("timm:mobilenetv5_300m_enc", options(input_shape=(3, 256, 256)))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,11 @@ def timm_step(
 
     def loss(outputs: Any) -> torch.Tensor:
         logits = outputs[0] if isinstance(outputs, tuple | list) else outputs  # distilled: a pair
+        if logits.dim() != 2:
+            raise GraphError(
+                f"it has no classes: it returns {'x'.join(map(str, logits.shape))}; build it with "
+                "a loss in FILE.py:FUNCTION"
+            )
         return nn.functional.cross_entropy(logits, labels)
 
     try:

@@ -38,6 +38,16 @@ def same_parameters(row: Row) -> bool:
     return bool(abs(row["parameters"] / 1e6 - row["parameters_millions"]) <= _MILLIONS_ROUNDING)
 
 
+def more_words(rows: Sequence[Row]) -> str:
+    """Range of what models have more than timm states; other models of today are left out."""
+    more = [
+        100 * (row["parameters"] / 1e6 / row["parameters_millions"] - 1)
+        for row in rows
+        if not is_another(row)
+    ]
+    return f"{min(more):.1f} to {max(more):.1f} %"
+
+
 def family(name: str) -> str:
     """Begin of a model's name: `vit`, `swinv2`, ..."""
     return name.split("_", maxsplit=1)[0].rstrip("0123456789")
@@ -64,7 +74,7 @@ def is_another(row: Row) -> bool:
 def reason_of(error: str) -> str:
     """The reason of a refusal without the model's name."""
     words = re.sub(r"'[^']*'", "...", error.partition(": ")[2]).partition("; did you")[0]
-    return re.sub(r"timm:\S+", "it", words)[:120]
+    return re.sub(r"^timm:\S+:? ", "", words).partition(" (")[0][:120]
 
 
 def error_table(rows: Sequence[Row]) -> list[str]:
@@ -132,6 +142,7 @@ def parts() -> Parts:
         "errors": error_table(failed),
         "num_other": str(len(other)),
         "num_same": str(len(read) - len(other)),
+        "more_range": more_words(other),
         "others": ", ".join(row["model"] for row in other[:8]) or "none",
         "step_median": f"{steps[len(steps) // 2]:.2f}",
         "step_range": f"{steps[len(steps) // 20]:.2f} to {steps[-len(steps) // 20]:.2f}",
