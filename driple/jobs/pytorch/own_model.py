@@ -298,7 +298,7 @@ def _failed(reference: str, error: BaseException) -> ConfigError:
     if "allocate" in words or isinstance(error, MemoryError):
         return ConfigError(
             f"{reference} allocates more memory than it may: {words}; the model is built on the "
-            "meta device, where weights take none: leave out device= and .to(), or raise the limit "
+            "meta device, where weights take none: leave out device='cpu', or raise the limit "
             "with --set memory_gib=N"
         )
     return ConfigError(f"{reference} failed: {words}; {advice_on(error)}")
