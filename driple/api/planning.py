@@ -184,7 +184,7 @@ def _check_job(
         raise ConfigError(
             f"{' and '.join(options.given)}: for JOB, and none is given; leave them out"
         )
-    batch_size = None if options is None else options.read.batch_size
+    batch_size = None if options is None else options.batch_size
     if isinstance(job, str | Path) and batch_size is None and Path(job).exists():
         raise ConfigError("a graph file does not state its batch size; give --batch-size")
 

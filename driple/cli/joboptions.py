@@ -271,7 +271,10 @@ def options_of(
     read, max_bytes = _read_options(batch_size, shapes, chosen)
     config = TrainingConfig() if training_config is None else read_training_config(training_config)
     return JobOptions(
-        read=read,
+        batch_size=read.batch_size,
+        inputs=read.inputs,
+        target=read.target,
+        loop_turns=read.loop_turns,
         max_bytes=max_bytes,
         input_shape=shape,
         seq_len=seq_len,

@@ -15,6 +15,7 @@ __all__ = [
     "LARGEST_DIMENSION",
     "MOST_LOOP_TURNS",
     "ReadOptions",
+    "no_inputs",
 ]
 
 GRAPH_SUFFIXES = (".pb", ".pbtxt", ".meta")
@@ -25,7 +26,8 @@ _MAX_RANK = 16
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*(?::\d{1,3})?")
 
 
-def _no_inputs() -> Mapping[str, tuple[int, ...]]:
+def no_inputs() -> Mapping[str, tuple[int, ...]]:
+    """The shapes of inputs where none is given."""
     return MappingProxyType({})
 
 
@@ -45,7 +47,7 @@ class ReadOptions:
     """
 
     batch_size: int | None = None
-    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=_no_inputs)
+    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=no_inputs)
     target: str | None = None
     loop_turns: int | None = None
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from driple.checks import check_choice, check_whole
 from driple.errors import ConfigError
-from driple.graph.options import LARGEST_DIMENSION, ReadOptions
+from driple.graph.options import LARGEST_DIMENSION, ReadOptions, no_inputs
 from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
     OPTIMIZERS,
@@ -46,7 +46,10 @@ class JobOptions:
     """What a user adds to a job; None is left to the job, and what it assumes is stated.
 
     Attributes:
-        read: batch size, shapes of named inputs, train op and loop turns of a graph file.
+        batch_size: samples of a device in a forward pass.
+        inputs: shapes of named inputs of a graph file, such as {"images": (32, 224, 224, 3)}.
+        target: train op of a graph file.
+        loop_turns: turns of each loop whose length a graph file does not fix.
         max_bytes: largest graph file that is read.
         input_shape: one sample of a model's input, such as (3, 224, 224).
         seq_len: tokens of a sample.
@@ -61,9 +64,16 @@ class JobOptions:
         own_code_s: seconds that the user's own code may take.
         own_code_gib: memory that it may take, GiB.
         config: what a file of training arguments says.
+
+    Raises:
+        ConfigError: a value that is none of these choices, or out of range.
+        GraphError: batch size, inputs or loop turns out of range, see `ReadOptions`.
     """
 
-    read: ReadOptions = field(default_factory=ReadOptions)
+    batch_size: int | None = None
+    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=no_inputs)
+    target: str | None = None
+    loop_turns: int | None = None
     max_bytes: int = int(MAX_MIB * _MIB_BYTES)
     input_shape: tuple[int, ...] | None = None
     seq_len: int | None = None
@@ -80,6 +90,7 @@ class JobOptions:
     config: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
+        _ = self.read  # checks its values
         for flag, value, choices in (
             ("--precision", self.precision, PRECISIONS),
             ("--optimizer", self.optimizer, OPTIMIZERS),
@@ -104,19 +115,24 @@ class JobOptions:
             )
 
     @property
-    def batch_size(self) -> int | None:
-        """Samples of a device in a forward pass."""
-        return self.read.batch_size
+    def read(self) -> ReadOptions:
+        """What the reader of a graph file takes of these options."""
+        return ReadOptions(
+            batch_size=self.batch_size,
+            inputs=self.inputs,
+            target=self.target,
+            loop_turns=self.loop_turns,
+        )
 
     @property
     def given(self) -> tuple[str, ...]:
         """Flags that were given, but those that limit what is read."""
         values: Mapping[str, Any] = MappingProxyType(
             {
-                "--batch-size": self.read.batch_size,
-                "--input NAME=SHAPE": self.read.inputs,
-                "--set target": self.read.target,
-                "--set loop_turns": self.read.loop_turns,
+                "--batch-size": self.batch_size,
+                "--input NAME=SHAPE": self.inputs,
+                "--set target": self.target,
+                "--set loop_turns": self.loop_turns,
                 "--input SHAPE": self.input_shape,
                 "--seq-len": self.seq_len,
                 "--precision": self.precision,
@@ -134,17 +150,14 @@ class JobOptions:
     def with_config(self) -> JobOptions:
         """These options, with what the training config says where a flag was not given."""
         said = self.config
-        names = ("seq_len", "precision", "optimizer", "grad_accumulation",
+        names = ("batch_size", "seq_len", "precision", "optimizer", "grad_accumulation",
                  "activation_checkpointing")  # fmt: skip
         values = {
             name: getattr(said, name)
             for name in names
             if getattr(self, name) is None and getattr(said, name) is not None
         }
-        read = self.read
-        if read.batch_size is None and said.batch_size is not None:
-            read = replace(read, batch_size=said.batch_size)
-        return replace(self, read=read, compiled=self.compiled or bool(said.compiled), **values)
+        return replace(self, compiled=self.compiled or bool(said.compiled), **values)
 
     def step_options(
         self, optimizer: str, compute_capability: tuple[int, int] | None

@@ -66,9 +66,9 @@ def test_every_command_with_a_graph_has_the_same_options() -> None:
 def test_options_become_those_of_the_reader() -> None:
     values = JobValues(target="train_op", loop_turns=35, max_mib=1.5)
     options = options_of(8, ["images=8x3x3x1", "a/b:0=4"], values=values)
-    assert options.read.batch_size == 8
-    assert dict(options.read.inputs) == {"images": (8, 3, 3, 1), "a/b:0": (4,)}
-    assert (options.read.target, options.read.loop_turns) == ("train_op", 35)
+    assert options.batch_size == 8
+    assert dict(options.inputs) == {"images": (8, 3, 3, 1), "a/b:0": (4,)}
+    assert (options.target, options.loop_turns) == ("train_op", 35)
     assert options.max_bytes == 3 * 2**19
     assert options.given == (
         "--batch-size", "--input NAME=SHAPE", "--set target", "--set loop_turns"
@@ -96,7 +96,7 @@ def test_inputs_out_of_range_or_given_twice_are_refused() -> None:
 
 
 def test_a_train_op_may_be_named_as_its_first_output() -> None:
-    assert options_of(values=JobValues(target="train:0")).read.target == "train"
+    assert options_of(values=JobValues(target="train:0")).target == "train"
     assert "NAME:OUTPUT=SHAPE" in " ".join(driple("predict", "--help").stdout.split())
 
 

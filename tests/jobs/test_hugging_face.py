@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from driple.errors import ConfigError
-from driple.graph.options import ReadOptions
 from driple.jobs.hf_config import read_hf_config
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
@@ -54,7 +53,7 @@ def written(folder: Path, kind: str, values: dict[str, Any], architecture: str =
 
 
 def options(size: int | None = 2, **values: Any) -> JobOptions:
-    return JobOptions(read=ReadOptions(batch_size=size), **values)
+    return JobOptions(batch_size=size, **values)
 
 
 @pytest.mark.parametrize("row", MODELS, ids=[row[2] for row in MODELS])

@@ -9,7 +9,6 @@ import pytest
 
 from driple.errors import ConfigError, GraphError
 from driple.graph import read_graph
-from driple.graph.options import ReadOptions
 from driple.jobs.job import Job, job_of
 from driple.jobs.load import JOB_HELP, JobOptions, load_job
 from driple.jobs.options import MODEL_FLAGS
@@ -24,7 +23,10 @@ from driple.jobs.readers import (
 from tests.cli.test_main import EXAMPLE, driple
 
 ALL = JobOptions(
-    read=ReadOptions(batch_size=2, inputs={"x": (1,)}, target="t", loop_turns=3),
+    batch_size=2,
+    inputs={"x": (1,)},
+    target="t",
+    loop_turns=3,
     input_shape=(3, 4, 4),
     seq_len=8,
     precision="bf16",
@@ -96,7 +98,7 @@ def test_a_reader_is_one_object_and_its_registration(
     from driple.cli.main import run
 
     with added_reader(reader):
-        assert load_job("test:x", JobOptions(read=ReadOptions(batch_size=3))).batch_size == 3
+        assert load_job("test:x", JobOptions(batch_size=3)).batch_size == 3
         with pytest.raises(ConfigError, match="registered already"):
             register_reader(reader)
         with pytest.raises(ConfigError, match=r"^--seq-len: "):
@@ -128,14 +130,12 @@ def test_options_are_checked_once_for_all_jobs(values: dict[str, object], words:
 
 
 def test_built_in_models_take_the_options_of_models() -> None:
-    job = load_job("mobilenet_v2", JobOptions(read=ReadOptions(batch_size=2), precision="bf16"))
+    job = load_job("mobilenet_v2", JobOptions(batch_size=2, precision="bf16"))
     assert job.facts_words == "2 samples per device, input 3x224x224, bf16, momentum"
     assert job.assumptions == (
         "input 3x224x224, optimizer momentum; set them with --input, --optimizer",
     )
-    smaller = load_job(
-        "mobilenet_v2", JobOptions(read=ReadOptions(batch_size=2), input_shape=(3, 64, 64))
-    )
+    smaller = load_job("mobilenet_v2", JobOptions(batch_size=2, input_shape=(3, 64, 64)))
     assert smaller.cost.total_flops < job.cost.total_flops / 8
     with pytest.raises(ConfigError, match="give --input 3xHEIGHTxWIDTH"):
         load_job("mobilenet_v2", JobOptions(seq_len=3))

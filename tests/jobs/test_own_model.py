@@ -11,7 +11,6 @@ import pytest
 
 from driple.errors import ConfigError, GraphError
 from driple.graph.cost import cost_of_graph
-from driple.graph.options import ReadOptions
 from driple.graph.torch.options import StepOptions
 from driple.jobs.load import JobOptions, load_job
 from driple.jobs.own_request import OwnModel
@@ -156,7 +155,7 @@ def test_a_step_with_values_is_followed_on_the_cpu(name: str) -> None:
 def job(name: str, **values: Any) -> Any:
     """The same through a process of its own."""
     size = values.pop("batch_size", None)
-    options = JobOptions(read=ReadOptions(batch_size=size))
+    options = JobOptions(batch_size=size)
     return load_job(OWN + name, replace(options, **values))
 
 

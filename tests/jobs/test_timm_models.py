@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from driple.errors import ConfigError, GraphError
-from driple.graph.options import ReadOptions
 from driple.jobs.load import JobOptions, load_job
 
 
 def options(**values: object) -> JobOptions:
-    return JobOptions(read=ReadOptions(batch_size=2), **values)  # type: ignore[arg-type]
+    return JobOptions(batch_size=2, **values)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

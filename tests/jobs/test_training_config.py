@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from driple.errors import ConfigError
-from driple.graph.options import ReadOptions
 from driple.jobs.options import JobOptions
 from driple.jobs.training_config import TrainingConfig, read_training_config
 
@@ -123,7 +122,7 @@ def test_fields_that_were_not_used_are_listed(tmp_path: Path) -> None:
 
 def test_options_of_the_command_line_come_first() -> None:
     config = TrainingConfig(batch_size=4, seq_len=64, precision="bf16", optimizer="sgd")
-    options = JobOptions(read=ReadOptions(batch_size=8), precision="fp16", config=config)
+    options = JobOptions(batch_size=8, precision="fp16", config=config)
     merged = options.with_config()
     assert (merged.batch_size, merged.seq_len) == (8, 64)
     assert (merged.precision, merged.optimizer) == ("fp16", "sgd")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from driple.errors import ConfigError
 from driple.extras import require_torch
-from driple.graph.options import ReadOptions
 from driple.jobs.assumed import assumed_words
 from driple.jobs.job import Job, job_of
 from driple.jobs.options import JobOptions
@@ -71,7 +70,7 @@ def job_of_module(
     if step is not None and (loss is not None or batch is None):
         raise ConfigError("a step gets the model and a batch: give batch=, and leave out loss=")
     options = JobOptions(
-        read=ReadOptions(batch_size=batch_size),
+        batch_size=batch_size,
         input_shape=input_shape,
         seq_len=seq_len,
         precision=precision,

@@ -22,7 +22,6 @@ import numpy as np
 from driple.errors import DripleError
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
-from driple.graph.options import ReadOptions
 from driple.graph.step_facts import Phase
 from driple.jobs.job import Job
 from driple.jobs.load import JobOptions, load_job
@@ -105,7 +104,7 @@ def timm_row(entry: dict[str, str]) -> Row:
     name, size = entry["model"], int(entry["image_size"])
     row: Row = {"kind": "timm", "model": name, "image_size": size, "gmacs": float(entry["gmacs"]),
                 "parameters_millions": float(entry["parameters_millions"])}  # fmt: skip
-    options = JobOptions(read=ReadOptions(batch_size=BATCH), input_shape=(3, size, size))
+    options = JobOptions(batch_size=BATCH, input_shape=(3, size, size))
     started_s = time.process_time()
     try:
         found = counted(load_job(f"timm:{name}", options))
@@ -127,7 +126,7 @@ def transformers_row(name: str, folder: Path) -> Row:
     config = getattr(transformers, kind)(**values, architectures=[trained])
     config.save_pretrained(folder)
     images = "image_size" in config.to_dict()
-    options = JobOptions(read=ReadOptions(batch_size=BATCH), seq_len=None if images else SEQ_LEN)
+    options = JobOptions(batch_size=BATCH, seq_len=None if images else SEQ_LEN)
     found = counted(load_job(f"hf:{folder}", options))
     config.use_cache = False
     with torch.device("meta"):

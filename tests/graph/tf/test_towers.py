@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.graph import ReadOptions, graph_from_text, read_graph
+from driple.graph import graph_from_text, read_graph
 from driple.graph.cost import cost_of_graph
 from driple.jobs.load import JobOptions, load_job
 from tests.graph.graphs import node_text
@@ -61,7 +61,7 @@ def test_a_price_is_of_the_batch_of_the_kept_tower(tmp_path: Path) -> None:
     """The inputs have 64 samples, each of two devices computes 32."""
     file = tmp_path / "towers.pbtxt"
     file.write_text(towers((32, 32)))
-    given = load_job(str(file), JobOptions(read=ReadOptions(batch_size=64)))
+    given = load_job(str(file), JobOptions(batch_size=64))
     assert given.batch_size == 32
 
 
