@@ -41,7 +41,7 @@ def unseen_families() -> str:
 
     smape, time = "smape_pct", "iteration_time_median_pct"
     return (
-        "**On model families that the inspector has not seen** the median error of the iteration "
+        "**On model families that the inspector has not seen** the median error of the step "
         f"time is {span('shipped', time)}, and the error of the twelve numbers "
         f"{span('shipped', smape)} (SMAPE), on {len(found)} settings that we measured, each family "
         "held out in turn. "

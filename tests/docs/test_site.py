@@ -71,6 +71,14 @@ def test_pages_name_commands_and_flags_that_exist(file: str, line: str) -> None:
     assert flags <= command.flags | {"--help"}, f"{file}: {line}"
 
 
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_links_work_where_the_site_is_not_built(file: Path) -> None:
+    """A code host shows the pages as they are: no link leads into what the site generates."""
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", file.read_text(encoding="utf-8")):
+        assert "://" in target or (file.parent / target).exists(), target
+        assert "_generated" not in target
+
+
 def test_every_command_and_option_has_its_place() -> None:
     """Each leaf command stands on the page of its first word, with all of its options."""
     assert len(LEAVES) > 10
