@@ -141,6 +141,8 @@ class JobOptions:
             for name in names
             if getattr(self, name) is None and getattr(said, name) is not None
         }
+        if self.input_shape is not None:  # of numbers, which have no tokens
+            values.pop("seq_len", None)
         read = self.read
         if read.batch_size is None and said.batch_size is not None:
             read = replace(read, batch_size=said.batch_size)
