@@ -134,7 +134,8 @@ def plan(
     Args:
         job: JOB as on the command line, a graph or a `Job`; None with profiles alone.
         options: batch size, shapes of inputs and the like.
-        samples: of an epoch; ImageNet, SQuAD for BERT, or the profile's data if None.
+        samples: of an epoch; if None, those of the job's or the profile's data set, and ImageNet
+            for models of images.
         instances: names; `p3` is all of P3; all known if empty.
         machines: numbers of instances of a kind.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
@@ -143,7 +144,8 @@ def plan(
         deadline_h: hours that an epoch may take at most.
 
     Raises:
-        ConfigError: neither job nor profile, no batch size, or no instance that can run the job.
+        ConfigError: neither job nor profile, no batch size, no samples of a job that is not of
+            images, or no instance that can run the job.
         GraphError: a job that cannot be read, or contains no training step.
         MeasureError: a profile that does not contain what a cost needs.
     """
@@ -317,13 +319,19 @@ def _add_simulated(
 
 
 def _samples(job: Job, samples: int | None) -> tuple[int, str]:
-    """Samples of an epoch, and where the number comes from."""
+    """Samples of an epoch, and where the number comes from.
+
+    Raises:
+        ConfigError: neither option nor data set states them, and the job is not of images.
+    """
     from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
 
     if samples is not None:
         return samples, "--samples"
     if job.samples is not None:
         return job.samples, "its data set"
+    if not job.reads_images:
+        raise ConfigError(f"the samples of an epoch of {job.name} are not known; give --samples N")
     return IMAGENET_SAMPLES, "ImageNet, since --samples is not given"
 
 

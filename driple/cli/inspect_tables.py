@@ -35,7 +35,8 @@ def print_inspected(result: InspectResult, top: int) -> None:
     job, parts = result.job, result.breakdown
     graph, cost, report = job.graph, job.cost, job.graph.report
     step = "one training step" if graph.is_training else "one forward pass"
-    samples = "" if job.batch_size is None else f" of {job.batch_size} samples"
+    batch = "1 sample" if job.batch_size == 1 else f"{job.batch_size} samples"
+    samples = "" if job.batch_size is None else f" of {batch}"
     print(f"{job.name}: {step}{samples}, on one {parts.device} ({result.setting.name})")
     _fact(
         "ops",

@@ -43,7 +43,8 @@ def plan(
     samples: Annotated[
         int | None,
         typer.Option(
-            help="samples of an epoch; default: ImageNet, SQuAD for BERT, or the profile's data",
+            help="samples of an epoch; default: those of the data set of JOB or of the profile, "
+            "and ImageNet for models of images",
             callback=whole_number(1, 10**12),
         ),
     ] = None,

@@ -13,6 +13,7 @@ from driple.graph.torch.options import StepOptions
 
 __all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of"]
 
+_IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
 JobKindName = Literal[
@@ -66,6 +67,19 @@ class Job:
     def usual_setting(self) -> str:
         """Setting that is asked for if the user names none: the one that the graph is made for."""
         return ON_SERVERS if self.graph.layout == "servers" else _ON_ONE_DEVICE
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether a sample is an image: three sizes, one of them 1, 3 or 4 channels.
+
+        A graph that does not state its input reads images if it has 2-D convolutions.
+        """
+        if self.seq_len is not None:
+            return False
+        shape = self.input_shape
+        if shape is not None:
+            return len(shape) == _IMAGE_RANK and bool({shape[0], shape[-1]} & _CHANNELS)
+        return any(op.kind == "conv" for op in self.graph.signatures)
 
     @property
     def has_unknown(self) -> bool:

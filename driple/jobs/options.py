@@ -157,6 +157,8 @@ class JobOptions:
             for name in names
             if getattr(self, name) is None and getattr(said, name) is not None
         }
+        if self.input_shape is not None:  # of numbers, which have no tokens
+            values.pop("seq_len", None)
         return replace(self, compiled=self.compiled or bool(said.compiled), **values)
 
     def step_options(

@@ -41,6 +41,7 @@ class TrainingConfig:
         sharding: scheme that it trains with: `ddp`, `fsdp`, `zero1` or `zero2`; empty if none.
         used: its keys that were understood.
         unused: its keys that were not.
+        defaults: what its program does where the file says nothing, one sentence each.
     """
 
     file: str = ""
@@ -54,11 +55,12 @@ class TrainingConfig:
     sharding: str = ""
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What it does not settle, one sentence each."""
-        found = []
+        found = list(self.defaults)
         if self.sharding:
             found.append(
                 f"{self.file} trains with {self.sharding}; the setting decides how work is "
@@ -116,7 +118,18 @@ def read_training_config(file: Path) -> TrainingConfig:
             "Accelerate, DeepSpeed, TRL, axolotl, torchtune or torchtitan"
         )
     unused = [key for key in values if key not in used and not _is_silent(key)]
-    return TrainingConfig(file=file.name, used=tuple(used), unused=tuple(unused), **said)
+    defaults = []
+    mixed = "training.mixed_precision_param"
+    if "training.seq_len" in values and said.get("sharding") == "fsdp" and mixed not in values:
+        said.setdefault("precision", "amp-bf16")
+        defaults.append(f"{file.name} leaves out {mixed}, which is bfloat16 in torchtitan")
+    return TrainingConfig(
+        file=file.name,
+        used=tuple(used),
+        unused=tuple(unused),
+        defaults=tuple(defaults),
+        **said,
+    )
 
 
 def _parsed(data: bytes, file: Path) -> Mapping[str, Any]:
@@ -133,6 +146,8 @@ def _parsed(data: bytes, file: Path) -> Mapping[str, Any]:
             raise ConfigError(f"{file} is no TOML: {' '.join(str(error).split())[:200]}") from error
     else:
         found = read_plain_yaml(text, str(file))
+    if not text.strip():
+        raise ConfigError(f"{file} is empty; give a file of training arguments")
     if not isinstance(found, Mapping):
         raise ConfigError(f"{file} holds {type(found).__name__}, and fields were expected")
     return found
@@ -179,6 +194,16 @@ def _autocast(precision: str) -> _Rule:
         if value in ("auto", "full"):  # axolotl: what the device has; without autocast
             return {"precision": precision if value == "auto" else precision[4:]}
         return {"precision": precision} if _is_on(value) else {}
+
+    return read
+
+
+def _enabled(precision: str) -> _Rule:
+    """`bf16.enabled` of DeepSpeed; `auto` leaves it to the trainer's own field."""
+    switch = _autocast(precision)
+
+    def read(value: Any, values: _Values) -> Mapping[str, Any]:
+        return {} if value == "auto" else switch(value, values)
 
     return read
 
@@ -281,8 +306,8 @@ _RULES: Mapping[str, _Rule] = {
     "training.mixed_precision_param": _named("precision", _MIXED),
     "bf16": _autocast("amp-bf16"),
     "fp16": _autocast("amp-fp16"),
-    "bf16.enabled": _autocast("amp-bf16"),
-    "fp16.enabled": _autocast("amp-fp16"),
+    "bf16.enabled": _enabled("amp-bf16"),
+    "fp16.enabled": _enabled("amp-fp16"),
     "tf32": _tf32,
     "dtype": _named("precision", _WHOLE_MODEL),
     # memory for time

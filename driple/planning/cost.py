@@ -24,7 +24,7 @@ from driple.planning.instances import device_alone, instance_setting
 from driple.profiler.stall_profile import StallProfile
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
-from driple.simulate.run import simulate
+from driple.simulate.run import simulated_step_s
 from driple.units import HOUR_S, format_duration, format_size
 
 __all__ = [
@@ -190,11 +190,11 @@ def simulated_offer(
     check_whole("--machines", machines, 1)
     setting = instance_setting(instance, machines, catalog)
     alone = device_alone(instance, catalog)
-    one_s = simulate(job, alone, calibration, num_steps=_STEPS).iteration_time_s
+    one_s = simulated_step_s(job, alone, calibration, num_steps=_STEPS)
     all_s = one_s
     if setting.num_workers > 1:  # an exchange never shortens a step, except by jitter
-        found = simulate(job, setting, calibration, num_steps=_STEPS)
-        all_s = max(one_s, found.iteration_time_s)
+        found_s = simulated_step_s(job, setting, calibration, num_steps=_STEPS)
+        all_s = max(one_s, found_s)
     return _offer(
         instance,
         machines,

@@ -24,6 +24,7 @@ from driple.comm.links import ReachedLink
 from driple.comm.records import WorkerRecord
 from driple.comm.registry import scheme_named
 from driple.comm.scheme import SchemeStep, ServerRates
+from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.simulate.calibration import CalibratedDevice, Calibration
@@ -38,6 +39,7 @@ __all__ = [
     "iteration_time_s",
     "simulate",
     "simulate_steps",
+    "simulated_step_s",
     "targets_of_record",
 ]
 
@@ -138,6 +140,37 @@ def simulate(
             *calibration_assumptions(topology, calibration),
         ),
     )
+
+
+def simulated_step_s(
+    job: PreparedJob, setting: Setting, calibration: Calibration, *, num_steps: int
+) -> float:
+    """Iteration time of `simulate`, seconds, without its counters, which take most of its time.
+
+    Args:
+        job: the training job.
+        setting: cluster and scheme.
+        calibration: efficiency of devices and links.
+        num_steps: see `simulate_steps`.
+
+    Raises:
+        ConfigError: fewer than two steps.
+        GraphError: the graph lacks the input shapes of its ops, or its steps take no time.
+        SettingError: an unknown device, or an undescribed set of workers.
+        CatalogError: the catalogue lacks a field of the device.
+    """
+    check_whole("num_steps", num_steps, _LEAST_STEPS)
+    topology = topology_of(setting)
+    records = simulate_steps(
+        job, topology, calibration, num_steps=num_steps, seed=0, placement="round_robin"
+    )
+    found = iteration_time_s(topology, records)
+    if found <= 0:
+        raise GraphError(
+            "the simulated steps take no time; give the graph of a training step with the shapes "
+            "of its tensors"
+        )
+    return found
 
 
 def calibration_assumptions(topology: Topology, calibration: Calibration) -> tuple[str, ...]:

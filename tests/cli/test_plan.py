@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from tests.cli.test_main import ROOT, driple, refused
 from tests.profiler.profiles import write_profile
 
@@ -88,6 +89,26 @@ def test_a_pytorch_model_needs_only_its_name() -> None:
     assert larger["iteration_time_s"]["value"] > offer["iteration_time_s"]["value"]
     done = driple("profile", "links", "vgg11", "--setting", "V100-R4/ho-NVLink", "--json")
     assert json.loads(done.stdout)["gradient_bytes"] == pytest.approx(4 * 132.86e6, rel=1e-3)
+
+
+def test_only_models_of_images_have_an_epoch_without_samples(tmp_path: Path) -> None:
+    """ImageNet is no epoch of a language model, of speech, or of a table."""
+    declare_torchvision_ops()
+    import transformers
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    transformers.GPT2Config(n_layer=1, n_embd=32, n_head=2).save_pretrained(tmp_path / "gpt2")
+    transformers.ViTConfig(**sizes, intermediate_size=64).save_pretrained(tmp_path / "vit")
+    table = tmp_path / "table.py"
+    table.write_text("from torch import nn\n\ndef build_model():\n    return nn.Linear(8, 2)\n")
+    cheap = ("--batch-size", 2, "--instance", "p3.2xlarge")
+    tokens = ("plan", f"hf:{tmp_path}/gpt2", "--seq-len", 16, *cheap)
+    assert "not known; give --samples N" in refused(*tokens)
+    assert "give --samples N" in refused("plan", f"{table}:build_model", "--input", "8", *cheap)
+    stated = driple(*tokens, "--samples", 1000)
+    assert "1,000 samples per epoch (--samples)" in stated.stdout, stated.stderr
+    images = driple("plan", f"hf:{tmp_path}/vit", *cheap)
+    assert "1,281,167 samples per epoch (ImageNet" in images.stdout, images.stderr
 
 
 OWN = """

@@ -186,3 +186,26 @@ def test_a_file_that_is_no_graph_says_so_whatever_its_options(tmp_path: Path) ->
     file.write_text("def build_model():\n    pass\n")
     with pytest.raises(GraphError, match=r"is Python: name the function .*train.py:build_model"):
         load_job(str(file), JobOptions(input_shape=(3, 32, 32)))
+
+
+def test_a_models_config_without_hf_says_so_whatever_its_options(tmp_path: Path) -> None:
+    """Options of models are not judged first: they are right, and the prefix is what is missing."""
+    file = tmp_path / "config.json"
+    for values in ({"model_type": "gpt2"}, {"architectures": ["GPT2LMHeadModel"]}):
+        file.write_text(json.dumps(values))
+        for options in (
+            JobOptions(seq_len=128),
+            JobOptions(precision="amp-bf16", compiled=True, batch_size=8),
+        ):
+            with pytest.raises(GraphError, match=f"give hf:{file}$"):
+                load_job(str(file), options)
+            with pytest.raises(GraphError, match=f"give hf:{tmp_path}$"):
+                load_job(str(tmp_path), options)
+
+
+def test_a_batch_that_a_graph_does_not_have_is_a_doubt() -> None:
+    """The convolutions of this file take 32 images."""
+    graph = EXAMPLE.with_name("resnet50.pbtxt")
+    of_two, of_32 = (load_job(graph, JobOptions(batch_size=size)).assumptions for size in (2, 32))
+    assert "32 images at once" in of_two[0]
+    assert of_32 == ()

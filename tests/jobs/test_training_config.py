@@ -92,7 +92,8 @@ READ = {
     "torchtune.yaml": {"batch_size": 2, "grad_accumulation": 1, "precision": "bf16",
                        "seq_len": 1024, "optimizer": "adamw-fused"},
     "torchtitan.toml": {"batch_size": 1, "seq_len": 8192, "activation_checkpointing": "selective",
-                        "compiled": True, "sharding": "fsdp", "optimizer": "adamw"},
+                        "compiled": True, "sharding": "fsdp", "optimizer": "adamw",
+                        "precision": "amp-bf16"},
     "deepspeed.json": {"batch_size": 16, "grad_accumulation": 2, "precision": "amp-fp16",
                        "sharding": "zero2", "optimizer": "adamw"},
 }  # fmt: skip
@@ -120,6 +121,27 @@ def test_fields_that_were_not_used_are_listed(tmp_path: Path) -> None:
     assert read_training_config(file).unused == ("model_name_or_path", "packing")
 
 
+def test_what_a_file_leaves_to_its_program_is_as_there(tmp_path: Path) -> None:
+    """Under FSDP torchtitan takes bfloat16; `auto` of DeepSpeed is the trainer's field."""
+    file = tmp_path / "torchtitan.toml"
+    file.write_text(FILES[file.name])
+    assert "mixed_precision_param, which is bfloat16" in read_training_config(file).assumptions[0]
+    named = FILES[file.name].replace(
+        "seq_len = 8192", 'seq_len = 8192\nmixed_precision_param = "float32"'
+    )
+    file.write_text(named)
+    assert read_training_config(file).precision is None
+    deepspeed = tmp_path / "ds.json"
+    deepspeed.write_text('{"fp16": {"enabled": "auto"}, "bf16": {"enabled": true}}')
+    assert read_training_config(deepspeed).precision == "amp-bf16"
+
+
+def test_tokens_of_a_config_do_not_contradict_the_shape_of_an_input() -> None:
+    config = TrainingConfig(seq_len=64)
+    assert JobOptions(input_shape=(16,), config=config).with_config().seq_len is None
+    assert JobOptions(config=config).with_config().seq_len == 64
+
+
 def test_options_of_the_command_line_come_first() -> None:
     config = TrainingConfig(batch_size=4, seq_len=64, precision="bf16", optimizer="sgd")
     options = JobOptions(batch_size=8, precision="fp16", config=config)
@@ -138,6 +160,7 @@ def test_options_of_the_command_line_come_first() -> None:
         ("a.yaml", "mixed_precision: fp8", "field mixed_precision must be one of no, fp32"),
         ("a.yaml", "optim: my_own", "field optim must be an optimizer that Driple knows"),
         ("a.yaml", "a: 1", "has no field of a training config"),
+        ("a.yaml", "\n", "is empty"),
         ("a.yaml", "- 1", "fields were expected"),
         ("a.yaml", "a: [", "is no YAML"),
         ("a.yaml", "a: &b [1]\nc: *b", "anchor or alias"),

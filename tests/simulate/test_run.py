@@ -24,7 +24,7 @@ from driple.simulate.calibration import (
     shipped_calibration,
 )
 from driple.simulate.prepared_job import PreparedJob
-from driple.simulate.run import Simulation, simulate
+from driple.simulate.run import Simulation, simulate, simulated_step_s
 from driple.trace.provenance import TimeError
 from driple.trace.targets import TARGET_NAMES
 from tests.simulate.jobs import CALIBRATION, net
@@ -338,3 +338,10 @@ def test_a_link_that_reaches_nothing_is_refused() -> None:
     for numbers in ((0.0, 0.0, 0.0), (0.5, -1.0, 0.0), (0.5, 0.0, float("nan"))):
         with pytest.raises(ConfigError, match="of a link"):
             LinkEfficiency(*numbers)
+
+
+@pytest.mark.parametrize("name", ["V100-P1w2/ho-PCIe", "V100-R4/ho-NVLink", "1xA100"])
+def test_the_time_of_a_step_alone_is_that_of_the_whole_simulation(name: str) -> None:
+    job, setting, calibration = PreparedJob(net(32)), Setting.parse(name), CALIBRATION
+    whole = simulate(job, setting, calibration, num_steps=20)
+    assert simulated_step_s(job, setting, calibration, num_steps=20) == whole.iteration_time_s

@@ -73,6 +73,7 @@ def assembled_graph(step: DerivedStep, update: OptimizerUpdate, report: ReadRepo
         report=report,
         signatures=tuple(signatures),
         signature_of=np.array(signature_of, dtype=np.int32),
+        layout="one_device",
         framework="onnx",
         executions=np.array([node.executions for node in nodes], dtype=np.int64),
         parameters=_table(step, readers),

@@ -7,7 +7,6 @@ No weights are read or allocated, nothing is downloaded, and code that a config 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +23,7 @@ from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
 from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of
 from driple.jobs.pytorch.own_model import REAL_INPUTS, OwnStep, module_on_meta
+from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
     EVEN_EXPERTS,
@@ -68,7 +68,9 @@ def hugging_face_step(
         GraphError: the step cannot be followed by shapes alone.
     """
     declare_torchvision_ops()
-    with _quiet(), _offline():
+    import transformers  # noqa: F401  # its import sets the level of its log, so it comes first
+
+    with quiet_transformers(), _offline():
         model = _built(config)
         task = task_of(type(model).__name__, model.config, config.source)
         sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
@@ -180,17 +182,3 @@ def _offline() -> Iterator[None]:
 
     with patch.object(constants, "HF_HUB_OFFLINE", True):
         yield
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No log lines of transformers within the block."""
-    import transformers  # noqa: F401  # its import sets the level, and must not do so later
-
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -36,6 +36,7 @@ from driple.jobs.pytorch.batches import (
     split_batch,
     tensors_of,
 )
+from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.jobs.pytorch.whole_sequences import (
     EVEN_EXPERTS,
@@ -137,7 +138,8 @@ def step_of_model(
             f"the batch of {asked.model} has {size} samples, got --batch-size {asked.batch_size}; "
             "leave the option out, or return a batch of that size"
         )
-    graph, packed = _traced(module, batch, loss, asked)
+    with quiet_transformers():
+        graph, packed = _traced(module, batch, loss, asked)
     tokens = reads_tokens(module) or asked.seq_len is not None
     first = tensors_of(batch)[0]
     return OwnStep(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -39,3 +41,26 @@ def test_a_training_step_is_a_loss_of_model_and_batch() -> None:
     assert stepped.graph.op_types == job_of_module(model(), batch).graph.op_types
     with pytest.raises(ConfigError, match="give batch="):
         job_of_module(model(), step=step, batch_size=8)
+
+
+_WITH_TRANSFORMERS = """
+from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+declare_torchvision_ops()
+import driple, torch, transformers
+config = transformers.GPT2Config(n_layer=1, n_embd=32, n_head=2, vocab_size=64)
+ids = torch.zeros(2, 8, dtype=torch.long)
+model = transformers.GPT2LMHeadModel(config)
+batch = {"input_ids": ids, "labels": ids}
+"""
+
+
+def test_transformers_prints_nothing_while_driple_reads_its_model() -> None:
+    """A call of the model itself prints a line about its loss; reading it prints none."""
+
+    def printed(line: str) -> str:
+        code = f"{_WITH_TRANSFORMERS}{line}"
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+    assert "loss_type" in printed("model(**batch)")
+    assert "loss_type" not in printed("driple.job_of_module(model, batch)")
