@@ -29,6 +29,7 @@ __all__ = [
     "parse_shares",
     "parse_size",
     "parse_whole_numbers",
+    "three_digits",
 ]
 
 MOST_BITS_PER_S = 1e15
@@ -36,6 +37,7 @@ MOST_BYTES = 1e18
 LONGEST_S = 1e9  # 32 years
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 _BITS_PER_BYTE = 8
+_MOST_DECIMALS = 6  # of seconds: microseconds
 _LONGEST_SHOWN = 40  # characters of a refused text that an error repeats
 
 _FACTORS = {
@@ -162,6 +164,17 @@ def parse_duration(name: str, text: str) -> float:
             f"2h, got {_shown(text)}"
         )
     return seconds
+
+
+def three_digits(value: float) -> str:
+    """A number of 0 or more in three significant digits, without an exponent: 0.0143, 3.21, 1234.
+
+    At most six decimals: of seconds, microseconds.
+    """
+    if not value > 0:
+        return f"{value:g}"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return f"{value:.{min(max(2 - exponent, 0), _MOST_DECIMALS)}f}"
 
 
 def format_duration(seconds: float) -> str:
