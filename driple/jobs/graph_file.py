@@ -14,6 +14,8 @@ from driple.jobs.unreadable import refuse_foreign
 
 __all__ = ["GRAPH_FILE", "kept_batch"]
 
+_CONVOLUTIONS = ("conv", "depthwise_conv")
+
 
 def _claims(text: str) -> bool:
     path = Path(text)
@@ -35,12 +37,31 @@ def _read(request: JobRequest) -> Job:
             require_training(graph)
         except GraphError as error:
             raise GraphError(f"{path}: {error}") from error
+    batch_size = kept_batch(options.batch_size, graph)
     return job_of(
         str(path),
         "file",
         graph,
-        batch_size=kept_batch(options.batch_size, graph),
-        assumptions=options.config.assumptions,
+        batch_size=batch_size,
+        assumptions=(*_other_batch(batch_size, graph), *options.config.assumptions),
+    )
+
+
+def _other_batch(batch_size: int | None, graph: OpGraph) -> tuple[str, ...]:
+    """A sentence if all convolutions take another number of images than the batch has.
+
+    It is no error: frames of a video, and patches of an image, are images of their own.
+    """
+    sizes = {
+        op.inputs[0].shape[0]
+        for op in graph.signatures
+        if op.kind in _CONVOLUTIONS and op.inputs and op.inputs[0].shape
+    }
+    if batch_size is None or len(sizes) != 1 or sizes <= {batch_size, -1}:
+        return ()
+    return (
+        f"the graph's convolutions take {sizes.pop()} images at once, whatever --batch-size says: "
+        f"its work is theirs, and figures per sample count {batch_size}",
     )
 
 

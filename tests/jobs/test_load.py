@@ -201,3 +201,14 @@ def test_a_models_config_without_hf_says_so_whatever_its_options(tmp_path: Path)
                 load_job(str(file), options)
             with pytest.raises(GraphError, match=f"give hf:{tmp_path}$"):
                 load_job(str(tmp_path), options)
+
+
+def test_a_batch_that_a_graph_does_not_have_is_a_doubt() -> None:
+    """The convolutions of this file take 32 images."""
+    graph = EXAMPLE.with_name("resnet50.pbtxt")
+    of_two, of_32 = (
+        load_job(graph, JobOptions(read=ReadOptions(batch_size=size))).assumptions
+        for size in (2, 32)
+    )
+    assert "32 images at once" in of_two[0]
+    assert of_32 == ()
