@@ -13,6 +13,7 @@ k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in eithe
 from __future__ import annotations
 
 import re
+from math import inf
 
 from driple.checks import check_number
 from driple.errors import ConfigError
@@ -169,10 +170,13 @@ def parse_duration(name: str, text: str) -> float:
 def three_digits(value: float) -> str:
     """A number of 0 or more in three significant digits, without an exponent: 0.0143, 3.21, 1234.
 
-    At most six decimals: of seconds, microseconds.
+    At most six decimals: of seconds, microseconds. Less than that is `<0.000001`.
     """
-    if not value > 0:
+    if not 0 < value < inf:
         return f"{value:g}"
+    least = 10.0**-_MOST_DECIMALS
+    if value < least:
+        return f"<{least:.{_MOST_DECIMALS}f}"
     exponent = int(f"{value:.2e}".partition("e")[2])
     return f"{value:.{min(max(2 - exponent, 0), _MOST_DECIMALS)}f}"
 

@@ -209,9 +209,10 @@ def _print_doubts(item: MethodAnswers) -> None:
 
 def _cell(one: MethodTime) -> str:
     """The time and its range."""
-    interval = one.interval_s
+    interval, text = one.interval_s, three_digits(one.iteration_time_s)
     if one.method == "measured":
-        return f"{one.iteration_time_s:.4g}"
+        return text
     if interval is None:
-        return f"{one.iteration_time_s:.4g} (error not known)"
-    return f"{one.iteration_time_s:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"
+        return f"{text} (error not known)"
+    low, high = (three_digits(end) for end in interval)
+    return f"{text} ({low} to {high})"
