@@ -13,6 +13,7 @@ k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in eithe
 from __future__ import annotations
 
 import re
+from math import inf
 
 from driple.checks import check_number
 from driple.errors import ConfigError
@@ -29,6 +30,7 @@ __all__ = [
     "parse_shares",
     "parse_size",
     "parse_whole_numbers",
+    "three_digits",
 ]
 
 MOST_BITS_PER_S = 1e15
@@ -36,6 +38,7 @@ MOST_BYTES = 1e18
 LONGEST_S = 1e9  # 32 years
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 _BITS_PER_BYTE = 8
+_MOST_DECIMALS = 6  # of seconds: microseconds
 _LONGEST_SHOWN = 40  # characters of a refused text that an error repeats
 
 _FACTORS = {
@@ -162,6 +165,20 @@ def parse_duration(name: str, text: str) -> float:
             f"2h, got {_shown(text)}"
         )
     return seconds
+
+
+def three_digits(value: float) -> str:
+    """A number of 0 or more in three significant digits, without an exponent: 0.0143, 3.21, 1234.
+
+    At most six decimals: of seconds, microseconds. Less than that is `<0.000001`.
+    """
+    if not 0 < value < inf:
+        return f"{value:g}"
+    least = 10.0**-_MOST_DECIMALS
+    if value < least:
+        return f"<{least:.{_MOST_DECIMALS}f}"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return f"{value:.{min(max(2 - exponent, 0), _MOST_DECIMALS)}f}"
 
 
 def format_duration(seconds: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from driple.errors import ConfigError
@@ -16,6 +18,7 @@ from driple.units import (
     parse_shares,
     parse_size,
     parse_whole_numbers,
+    three_digits,
 )
 
 
@@ -145,3 +148,14 @@ def test_shares_come_in_tenths_or_as_listed(text: str, shares: list[float]) -> N
 def test_other_texts_are_no_shares(text: str) -> None:
     with pytest.raises(ConfigError, match="--compress "):
         parse_shares("--compress", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.014_32, "0.0143"), (3.2096, "3.21"), (0.5, "0.500"), (0.999_9, "1.00"), (12.34, "12.3"),
+        (1234.5, "1234"), (0.000_012_34, "0.000012"), (1e-9, "<0.000001"), (0.0, "0"), (inf, "inf"),
+    ],
+)  # fmt: skip
+def test_times_have_three_significant_digits_and_no_exponent(value: float, text: str) -> None:
+    assert three_digits(value) == text

@@ -306,7 +306,7 @@ def _add_simulated(
             prepared,
             item,
             calibration,
-            batch_size=batch_size,
+            batch_size=batch_size * job.grad_accumulation,
             samples=epoch,
             machines=count,
             date=day,

@@ -53,6 +53,7 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "method": answer.method,
         "reason": answer.reason,
         "iteration_time_s": to_dict(answer.iteration_time_s),
+        "throughput": _throughput(answer),
         "targets": _targets(answer),
         "units": dict(UNITS),
         "methods": _methods(answer),
@@ -90,6 +91,18 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
             "unknown_op_types": dict(made.unknown_op_types),
         },
         "checkpoint": _checkpoint(answer),
+    }
+
+
+def _throughput(answer: Answer) -> dict[str, Json] | None:
+    from driple.api.throughput import throughput_of
+
+    found = throughput_of(answer)
+    if found is None:
+        return None
+    return {
+        "samples_per_s": to_dict(found.samples_per_s),
+        "tokens_per_s": None if found.tokens_per_s is None else to_dict(found.tokens_per_s),
     }
 
 

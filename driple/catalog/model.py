@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from driple.catalog.fields import FORMATS
+from driple.catalog.fields import FORMATS, SIMULATION_FACTS
 from driple.errors import CatalogError
 
 __all__ = ["Device", "Fact", "Generation", "Instance", "Link", "Price"]
@@ -92,11 +92,19 @@ class Device:
         return tuple(name for name in names if name not in self.facts)
 
     def _lacks(self, name: str) -> CatalogError:
-        reason = "no source states it" if name in self.unknown else f"its row in {self.origin}"
-        reason += "" if name in self.unknown else " does not state it"
+        """The error of a fact that is not known; it names all others that a simulation needs."""
+        others = () if self.is_cpu else self.missing(SIMULATION_FACTS)
+        if "host_link" in self.facts:
+            others = tuple(one for one in others if not one.startswith("pcie_"))
+        names = list(dict.fromkeys((name, *others)))
+        it = "it" if len(names) == 1 else "them"
+        reason = f"its row in {self.origin} does not state {it}"
+        if self.unknown.issuperset(names):
+            reason = f"no source states {it}"
+        row = ", ".join([f"name = '{self.name}'", *(f"{one} = ..." for one in names)])
         return CatalogError(
-            f"{self.name} has no {name} in the catalogue ({reason}); add it in a catalogue file of "
-            f"your own: [[devices]] name = '{self.name}', {name} = ..."
+            f"{self.name} has no {', '.join(names)} in the catalogue ({reason}); add {it} in a "
+            f"catalogue file of your own: [[devices]] {row}"
         )
 
     def _number(self, name: str) -> float:

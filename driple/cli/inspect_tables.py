@@ -15,6 +15,7 @@ from driple.cli.terminal import escaped
 if TYPE_CHECKING:
     from driple.api.breakdown import Share
     from driple.api.inspecting import InspectResult, ParameterFacts
+    from driple.cluster.setting import Setting
     from driple.graph.opgraph import OpGraph
 
 __all__ = ["print_inspected"]
@@ -50,7 +51,7 @@ def print_inspected(result: InspectResult, top: int) -> None:
         f"{_number(cost.total_bytes / _GB)} GB of memory read and written{seconds}",
     )
     _print_parameters(result.parameters, trains=graph.is_training)
-    _fact("network", f"{_traffic_words(graph)}")
+    _fact("network", _traffic_words(graph, result.setting))
     if report.left_out:
         listed = ", ".join(f"{number} {reason}" for reason, number in report.left_out.items())
         _fact("left out", f"{listed}")
@@ -228,18 +229,21 @@ def _takes_time(node: ModuleNode, total_s: float) -> bool:
     return node.time_s is None or node.time_s >= _LEAST_SHARE * total_s
 
 
-def _traffic_words(graph: OpGraph) -> str:
-    """What crosses the network, as the graph places its ops and with servers."""
-    amount = f"{_size(graph.sent_bytes)} sent, {_size(graph.received_bytes)} received in a step"
-    if graph.layout == "servers":
-        return f"parameter servers: {amount}"
-    layout = {
-        "one_machine": "one machine, nothing is sent",
-        "one_device": "one device, nothing is sent",
-        "all_reduce": "all-reduce of gradients",
-        "unplaced": "no device is named",
-    }[graph.layout]
-    return f"{layout}; with parameter servers {amount}"
+def _traffic_words(graph: OpGraph, setting: Setting) -> str:
+    """What a worker of the setting sends and receives in a step."""
+    from driple.comm.registry import scheme_named
+
+    if not graph.is_training:
+        return "a forward pass exchanges nothing"
+    if scheme_named(setting.scheme.name).uses_servers:
+        sent, received = _size(graph.sent_bytes), _size(graph.received_bytes)
+        return f"parameter servers: {sent} sent, {received} received in a step"
+    if setting.num_workers == 1:
+        return "one device, nothing is sent"
+    return (
+        f"gradients of {_size(graph.sent_bytes)} are all-reduced over {setting.num_workers} "
+        "devices in a step"
+    )
 
 
 def _short(name: str) -> str:

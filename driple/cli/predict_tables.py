@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from driple.cli.show import note, print_assumptions, print_table, print_targets
+from driple.units import three_digits
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer
+    from driple.estimate import Estimate
     from driple.estimation.compare import MethodTime
     from driple.estimation.methods import MethodAnswers
     from driple.inspector.predict import Prediction
@@ -39,6 +42,7 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
         print(made.outdated)
     ends = None if made.ends is None else made.ends.tolist()
     print_targets(made.targets, made.iteration_time_s, ends)
+    _print_throughput(answer)
     if made.level is not None:
         kind = f"{made.provenance} " if made.provenance == "simulated" else ""
         print(f"in brackets: where {made.level:.0%} of such {kind}values are expected")
@@ -75,17 +79,57 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     print_assumptions(answer.assumptions)
     print_targets(made.targets, made.iteration_time_s)
     times = [record.iteration_time_s for record in made.records]
-    rows = [
-        [f"worker {i}", device, f"{seconds:.3f} s"]
-        for i, (device, seconds) in enumerate(zip(made.topology.devices, times, strict=True))
+    _print_throughput(answer)
+    workers = [
+        (device, f"{three_digits(seconds)} s")
+        for device, seconds in zip(made.topology.devices, times, strict=True)
     ]
-    print_table(["", "device", "iteration"], rows)
+    print_table(["", "device", "iteration"], list(_rows_of_workers(workers)))
     kinds = made.topology.labelled_workers()
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.topology.devices[0]}"
         note(f"targets and iteration time are the mean over the {own}")
     if answer.stated is not None:
         print(answer.stated.sentence())
+
+
+def _rows_of_workers(workers: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
+    """A row for workers that follow each other and show the same device and iteration time."""
+    first = 0
+    for (device, seconds), alike in groupby(workers):
+        last = first + len([*alike]) - 1
+        name = f"worker {first}" if first == last else f"workers {first} to {last}, alike"
+        yield [name, device, seconds]
+        first = last + 1
+
+
+def _print_throughput(answer: Answer) -> None:
+    """One line; nothing if the batch size is unknown."""
+    from driple.api.throughput import throughput_of
+
+    found = throughput_of(answer)
+    if found is None:
+        return
+    number = answer.setting.num_workers
+    rates = [_rate(found.samples_per_s, "samples/s")]
+    if found.tokens_per_s is not None:
+        rates.append(_rate(found.tokens_per_s, "tokens/s"))
+    workers = "1 worker" if number == 1 else f"{number} workers together"
+    print(f"throughput {', '.join(rates)}, {workers}")
+
+
+def _rate(rate: Estimate, unit: str) -> str:
+    text, ends = f"{_large(rate.value)} {unit}", rate.interval
+    if ends is None:
+        return text
+    if ends.high is None:
+        return f"{text} ({_large(ends.low)} or more)"
+    return f"{text} ({_large(ends.low)} to {_large(ends.high)})"
+
+
+def _large(value: float) -> str:
+    """Three significant digits, with commas between thousands."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else three_digits(value)
 
 
 def _print_closed_forms(answer: Answer) -> None:
@@ -101,9 +145,10 @@ def _print_closed_forms(answer: Answer) -> None:
         )
     print(f"{answer.job.name} on {answer.setting.name}, a synchronous iteration")
     print_assumptions(answer.assumptions)
-    rows = [[part, *(f"{form.parts_s[part]:.4f} s" for form in forms)] for part in PARTS]
-    rows.append(["iteration", *(f"{form.iteration_time_s:.4f} s" for form in forms)])
+    rows = [[part, *(f"{three_digits(form.parts_s[part])} s" for form in forms)] for part in PARTS]
+    rows.append(["iteration", *(f"{three_digits(form.iteration_time_s)} s" for form in forms)])
     print_table(["", *(METHOD_WORDS[form.method] for form in forms)], rows)
+    _print_throughput(answer)
     for form, error in zip(forms, answer.errors, strict=True):
         words = METHOD_WORDS[form.method]
         if error is None:
@@ -164,9 +209,10 @@ def _print_doubts(item: MethodAnswers) -> None:
 
 def _cell(one: MethodTime) -> str:
     """The time and its range."""
-    interval = one.interval_s
+    interval, text = one.interval_s, three_digits(one.iteration_time_s)
     if one.method == "measured":
-        return f"{one.iteration_time_s:.4g}"
+        return text
     if interval is None:
-        return f"{one.iteration_time_s:.4g} (error not known)"
-    return f"{one.iteration_time_s:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"
+        return f"{text} (error not known)"
+    low, high = (three_digits(end) for end in interval)
+    return f"{text} ({low} to {high})"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from driple.cli.terminal import escaped, one_line, unescaped
 from driple.trace.targets import UNITS
+from driple.units import three_digits
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -102,24 +103,26 @@ def print_targets(
     """
     pairs = iter(ends) if ends is not None else None
 
-    def cell(value: float, digits: int, unit: str) -> str:
-        text = f"{value:.{digits}f} {unit}"
+    def cell(value: float, unit: str) -> str:
+        def text(number: float) -> str:
+            return three_digits(number) if unit == "s" else f"{number:.1f}"
+
         if pairs is None:
-            return text
+            return f"{text(value)} {unit}"
         low, high = next(pairs)
-        return f"{text} ({low:.{digits}f} to {high:.{digits}f})"
+        return f"{text(value)} {unit} ({text(low)} to {text(high)})"
 
     rows = [
         [
             resource,
-            cell(figures["burst_amount"], 1, UNITS[resource]),
-            cell(figures["burst_duration"], 3, "s"),
-            cell(figures["idle_duration"], 3, "s"),
+            cell(figures["burst_amount"], UNITS[resource]),
+            cell(figures["burst_duration"], "s"),
+            cell(figures["idle_duration"], "s"),
         ]
         for resource, figures in targets.to_dict().items()
     ]
     print_table(["", "burst amount", "burst duration", "idle duration"], rows)
-    print(f"iteration time {cell(iteration_time_s, 3, 's')}")
+    print(f"iteration time {cell(iteration_time_s, 's')}")
     _print_long_bursts(targets, iteration_time_s)
 
 

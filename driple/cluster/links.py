@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from driple.catalog.catalog import Catalog
+from driple.catalog.catalog import Catalog, shipped_hardware
 from driple.catalog.model import Device, Link
 from driple.errors import SettingError
 
@@ -35,10 +35,22 @@ def named_link(catalog: Catalog, device: Device, name: str, *, peers: bool) -> L
         return catalog.link(name)
     own = device.nvlink
     if own is None:
-        raise SettingError(f"{device.name} has no NVLink; give another network, such as PCIe")
+        advice = "give another network, such as PCIe"
+        if device.name not in shipped_hardware().devices:  # a row of the user's, who can add it
+            known = _nvlink_like(catalog, device)
+            advice = f"add nvlink = '{known}', or another link, to its row in {device.origin}"
+        raise SettingError(f"{device.name} has no NVLink; {advice}")
     if name not in {NVLINK, own}:
         raise SettingError(f"{device.name} has no {name}; give NVLink, which is {own}")
     return catalog.link(own)
+
+
+def _nvlink_like(catalog: Catalog, device: Device) -> str:
+    """The NVLink of the device whose generation is nearest, as an example."""
+    others = [other for other in catalog.devices.values() if other.nvlink is not None]
+    order = device.architecture.order
+    nearest = min(others, key=lambda other: abs(other.architecture.order - order))
+    return str(nearest.nvlink)
 
 
 def link_spelling(catalog: Catalog, name: str) -> str:

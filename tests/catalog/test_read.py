@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from driple.catalog import Catalog, read_catalog, shipped_catalog
+from driple.catalog.fields import SIMULATION_FACTS
 from driple.catalog.rows import MAX_BYTES
 from driple.errors import CatalogError, ConfigError
 
@@ -38,9 +39,22 @@ def test_one_row_adds_a_device(tmp_path: Path) -> None:
         _ = item.memory_bytes
     message = str(refused.value)
     assert "X1 has no memory_bytes" in message
-    assert "mine0.toml does not state it" in message
-    assert "[[devices]] name = 'X1', memory_bytes = ..." in message
+    assert "mine0.toml does not state them" in message
+    assert "[[devices]] name = 'X1', memory_bytes = ..., " in message
     assert "X1" not in shipped_catalog().devices
+
+
+def test_one_error_names_all_that_a_simulation_lacks(tmp_path: Path) -> None:
+    """A row with what the error asks for is complete; a link of the host stands for PCIe."""
+    item = read(tmp_path, ONE_ROW).device("X1")
+    with pytest.raises(CatalogError) as refused:
+        _ = item.counter_window_s
+    for name in item.missing(SIMULATION_FACTS):
+        assert f"{name} = ..." in str(refused.value)
+    linked = read(tmp_path, f'{ONE_ROW}host_link = "NVLink-C2C"\n').device("X1")
+    with pytest.raises(CatalogError, match="X1 has no counter_window_s") as fewer:
+        _ = linked.counter_window_s
+    assert "pcie_" not in str(fewer.value)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +64,7 @@ def test_one_row_adds_a_device(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_no_fact_has_a_default(tmp_path: Path, name: str) -> None:
     item = read(tmp_path, ONE_ROW).device("X1")
-    with pytest.raises(CatalogError, match=f"X1 has no {name} "):
+    with pytest.raises(CatalogError, match=f"X1 has no {name}[ ,]"):
         getattr(item, name)
 
 

@@ -21,6 +21,7 @@ from driple.graph import READER_VERSION
 from driple.inspector.checkpoint import load_checkpoint, save_checkpoint
 from driple.inspector.predict import Prediction
 from driple.trace.targets import RESOURCES, Targets
+from driple.units import three_digits
 from tests.inspector.examples import checkpoint_of, constant_inspector
 
 ROOT = Path(__file__).parents[2]
@@ -374,7 +375,8 @@ def test_dataset_info_shows_the_shipped_data() -> None:
     assert label["label_source"] == "measured"
     assert label["details"]["optimizer"] == "adam"
     assert (
-        f"{label['iteration_time_s']['value']:.3f} s" in driple("data", "show", folder, name).stdout
+        f"{three_digits(label['iteration_time_s']['value'])} s"
+        in driple("data", "show", folder, name).stdout
     )
     assert "did you mean resnet" in refused("data", "show", folder, "resnet20")
 

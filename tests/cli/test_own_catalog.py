@@ -97,4 +97,12 @@ def test_a_missing_fact_is_named_with_the_device(tmp_path: Path) -> None:
         app, ["predict", str(EXAMPLE), "--catalog", str(file), "--setting", "1xMyGPU"]
     )
     assert done.exit_code != 0
-    assert "MyGPU has no" in str(done.exception)
+    assert "MyGPU has no multiprocessors, pcie_generation in" in str(done.exception)
+
+
+def test_nvlink_of_an_own_row_names_the_field_to_add(catalog: Path) -> None:
+    command = ["predict", str(EXAMPLE), "--catalog", str(catalog), "--setting", "8xMyGPU/NVLink"]
+    done = CliRunner().invoke(app, command)
+    assert "add nvlink = 'NVLink-H100', or another link, to its row in" in str(done.exception)
+    catalog.write_text(ROW.replace('name = "MyGPU"', 'name = "MyGPU"\nnvlink = "NVLink-H100"', 1))
+    assert CliRunner().invoke(app, command).exit_code == 0

@@ -111,6 +111,17 @@ def test_only_models_of_images_have_an_epoch_without_samples(tmp_path: Path) -> 
     assert "1,281,167 samples per epoch (ImageNet" in images.stdout, images.stderr
 
 
+def test_an_update_takes_the_samples_of_all_its_passes() -> None:
+    """Four passes per update: a quarter of the updates, each of about four times the time."""
+    cost = ("plan", "bert-tiny", "--instance", "p3.2xlarge", "--json")
+    (one,) = json.loads(driple(*cost).stdout)["offers"]
+    (four,) = json.loads(driple(*cost, "--grad-accumulation", 4).stdout)["offers"]
+    assert four["epoch_s"]["value"] == pytest.approx(
+        130_319 / (4 * 4) * four["iteration_time_s"]["value"]
+    )
+    assert four["epoch_s"]["value"] < 1.5 * one["epoch_s"]["value"]
+
+
 OWN = """
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """`driple predict` by simulator, closed forms and all methods; auto takes what answers best."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,39 @@ def test_a_pytorch_job_has_no_servers_that_a_ring_lacks() -> None:
 def test_unlike_workers_of_one_device_are_told_with_what_is_their_mean() -> None:
     done = driple(*SIMULATE, EXAMPLE, "--setting", "2080Ti-P5w5/he-1G", *QUICK)
     assert "mean over the 3 workers on 2080Ti" in done.stderr
+
+
+def test_workers_that_are_alike_are_one_row() -> None:
+    ring = driple("predict", "mobilenet_v2", "--setting", "V100-R8/ho-NVLink", *QUICK).stdout
+    (row,) = [line.split() for line in ring.splitlines() if line.startswith("worker")]
+    assert row[:5] == ["workers", "0", "to", "7,", "alike"]
+    unlike = driple(*SIMULATE, EXAMPLE, "--setting", "2080Ti-P5w5/he-1G", *QUICK).stdout
+    rows = [line for line in unlike.splitlines() if line.startswith("worker")]
+    assert len(rows) > 1
+    assert all(len(row.split()) >= 5 for row in rows)
+
+
+def test_throughput_is_of_all_workers() -> None:
+    """Samples per second, of tokens too; none for a graph without a batch size."""
+    tokens = ("predict", "bert-tiny", "--batch-size", 6, "--seq-len", 64, "--grad-accumulation", 2)
+    done = driple(*tokens, "--setting", "V100-R8/ho-NVLink", *QUICK, "--json")
+    (answer,) = json.loads(done.stdout)["answers"]
+    rate = 8 * 6 * 2 / answer["iteration_time_s"]["value"]
+    assert answer["throughput"]["samples_per_s"]["value"] == pytest.approx(rate, rel=1e-3)
+    assert answer["throughput"]["tokens_per_s"]["value"] == pytest.approx(64 * rate, rel=1e-3)
+    shown = driple(*tokens, "--setting", "V100-R8/ho-NVLink", *QUICK).stdout
+    assert re.search(
+        r"^throughput [\d,]+ samples/s, [\d,]+ tokens/s, 8 workers", shown, re.MULTILINE
+    )
+    graph = ("predict", EXAMPLE, "--setting", "V100-P1w2")
+    (unknown,) = json.loads(driple(*graph, "--json").stdout)["answers"]
+    assert unknown["throughput"] is None
+    assert "throughput" not in driple(*graph).stdout
+    (known,) = json.loads(driple(*graph, "--batch-size", 32, "--json").stdout)["answers"]
+    time, found = known["iteration_time_s"], known["throughput"]["samples_per_s"]
+    assert found["value"] == pytest.approx(2 * 32 / time["value"])
+    assert found["interval"]["low"] == pytest.approx(2 * 32 / time["interval"]["high"])
+    assert found["interval"]["high"] == pytest.approx(2 * 32 / time["interval"]["low"])
 
 
 def test_the_simulator_draws_every_worker(tmp_path: Path) -> None:
