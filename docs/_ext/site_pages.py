@@ -76,6 +76,8 @@ def _reference_pages() -> set[Path]:
             whole = f".. automodule:: {member}\n"
             if not modules[member] or member == "driple":
                 whole += "   :members:\n"
+            if member != "driple":  # what it exports of other modules is described there
+                whole += "   :ignore-module-all:\n"
             heading = "" if member == name else f"{member}\n{'-' * len(member)}\n\n"
             parts.append(heading + whole)
         file = GENERATED / "reference" / f"{name}.rst"

@@ -182,7 +182,8 @@ def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
     name: str, open_loop: Path
 ) -> None:
     words, others = ANSWERS.get(name, (("inspect",), ()))
-    options = (*others, *(["--batch-size", "50"] if name == "plan" else []))
+    sizes = ["--batch-size", "50", "--samples", "1000"] if name == "plan" else []
+    options = (*others, *sizes)
     first = driple(*words, open_loop, *options).stdout.splitlines()[0]
     assert "while" in first
     assert "--set loop_turns=N" in first
@@ -194,7 +195,8 @@ def test_unknown_turns_come_first_and_with_the_flag_that_sets_them(
 
 
 def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Path) -> None:
-    priced = json.loads(answer("plan", open_loop, "--batch-size", 50, "--json").stdout)
+    sizes = ("--batch-size", 50, "--samples", 1000)
+    priced = json.loads(answer("plan", open_loop, *sizes, "--json").stdout)
     assert "--set loop_turns" in priced["no_price"]
     assert "--input" not in priced["no_price"]
     assert priced["recommendation"] is None
@@ -208,7 +210,7 @@ def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Pa
     assert "no advice: the turns of" in answer("sweep", open_loop).stdout
     assert intervals_of("all", open_loop) == [None] * 5
     assert "not known, the turns of" in answer("analytic", open_loop).stdout
-    given = answer("plan", open_loop, "--batch-size", 50, "--set", "loop_turns=25", "--json")
+    given = answer("plan", open_loop, *sizes, "--set", "loop_turns=25", "--json")
     assert json.loads(given.stdout)["recommendation"]
 
 
