@@ -16,7 +16,16 @@ from typing import Annotated, Any
 import typer
 
 from driple.cli.numbers import whole_number
-from driple.cli.overrides import choice, number, override, set_names, set_option, text, whole
+from driple.cli.overrides import (
+    choice,
+    number,
+    override,
+    set_names,
+    set_option,
+    switch,
+    text,
+    whole,
+)
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
 from driple.graph.torch.options import ACTIVATION_CHECKPOINTING, OPTIMIZERS, PRECISIONS
@@ -74,6 +83,7 @@ class FileValues:
 class JobValues(FileValues):
     """Of a JOB."""
 
+    clip_gradients: bool = switch(False, "the norm of a model's gradients is clipped")
     trace: str = choice(
         "meta",
         "meta follows a model of your own by shapes alone, real runs it once, on the CPU",
@@ -283,6 +293,7 @@ def options_of(
         grad_accumulation=grad_accumulation,
         activation_checkpointing=activation_checkpointing,
         compiled=compiled,
+        clip_gradients=chosen.clip_gradients,
         data=data,
         loss=loss,
         trace=chosen.trace,

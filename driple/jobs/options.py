@@ -36,7 +36,7 @@ MOST_ACCUMULATION = 100_000
 FILE_FLAGS = ("--input NAME=SHAPE", "--set target", "--set loop_turns")
 MODEL_FLAGS = (
     "--input SHAPE", "--seq-len", "--precision", "--optimizer", "--grad-accumulation",
-    "--activation-checkpointing", "--compile",
+    "--activation-checkpointing", "--compile", "--set clip_gradients",
 )  # fmt: skip
 OWN_FLAGS = ("--data", "--loss", "--set trace")
 
@@ -58,6 +58,7 @@ class JobOptions:
         grad_accumulation: forward and backward passes per update.
         activation_checkpointing: one of `ACTIVATION_CHECKPOINTING`.
         compiled: whether the model is compiled by `torch.compile`.
+        clip_gradients: whether the norm of all gradients is clipped before the update.
         data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
         loss: FILE.py:FUNCTION of the model's outputs and labels.
         trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
@@ -82,6 +83,7 @@ class JobOptions:
     grad_accumulation: int | None = None
     activation_checkpointing: str | None = None
     compiled: bool = False
+    clip_gradients: bool = False
     data: str | None = None
     loss: str | None = None
     trace: str = "meta"
@@ -140,6 +142,7 @@ class JobOptions:
                 "--grad-accumulation": self.grad_accumulation,
                 "--activation-checkpointing": self.activation_checkpointing,
                 "--compile": self.compiled,
+                "--set clip_gradients": self.clip_gradients,
                 "--data": self.data,
                 "--loss": self.loss,
                 "--set trace": None if self.trace == "meta" else self.trace,
@@ -179,6 +182,7 @@ class JobOptions:
             grad_accumulation=self.grad_accumulation or 1,
             activation_checkpointing=checkpointing,
             compiled=self.compiled,
+            clip_gradients=self.clip_gradients,
             compute_capability=compute_capability,
             trace=trace,
         )

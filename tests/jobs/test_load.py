@@ -34,6 +34,7 @@ ALL = JobOptions(
     grad_accumulation=2,
     activation_checkpointing="full",
     compiled=True,
+    clip_gradients=True,
     data="a.py:f",
     loss="a.py:g",
     trace="real",
@@ -209,3 +210,13 @@ def test_a_batch_that_a_graph_does_not_have_is_a_doubt() -> None:
     of_two, of_32 = (load_job(graph, JobOptions(batch_size=size)).assumptions for size in (2, 32))
     assert "32 images at once" in of_two[0]
     assert of_32 == ()
+
+
+def test_clipping_reads_all_gradients_again() -> None:
+    """For their norm, and to scale them."""
+    usual, clipped = (
+        load_job("mobilenet_v2", JobOptions(batch_size=2, clip_gradients=on)).graph
+        for on in (False, True)
+    )
+    gradients = usual.sent_bytes
+    assert clipped.update.moved_bytes - usual.update.moved_bytes >= 3 * gradients
