@@ -20,6 +20,7 @@ ON_THE_MACHINE = (
 )  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Group tests for `pytest -n 2 --dist loadgroup`: by file, and all of ON_THE_MACHINE."""
     if not config.pluginmanager.hasplugin("xdist"):

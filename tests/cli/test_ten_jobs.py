@@ -22,7 +22,7 @@ from tests.jobs.test_hugging_face import SIZES, written
 OWN = f"{ROOT / 'tests/jobs/own.py'}:"
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "predict": (("predict",), ("--setting", "V100-P1w2")),
-    "plan": (("plan",), ("--instance", "p4d.24xlarge")),
+    "plan": (("plan",), ("--instance", "p4d.24xlarge", "--samples", "1000")),
     "sweep": (("sweep",), ("--setting", "V100-P1w2", "--workers", "1,2")),
     "inspect": (("inspect",), ()),
     "profile links": (("profile", "links"), ("--setting", "V100-R2/ho-PCIe")),

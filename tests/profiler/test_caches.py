@@ -32,7 +32,7 @@ def test_without_permission_the_data_files_are_cleared(
     """Not root, or a container that refuses: file by file, if they are named; else it is said."""
     monkeypatch.setattr(caches, "drop_caches", refuse)
     assert choose_clearer([tmp_path]) == "fadvise"
-    with pytest.raises(MeasureError, match="--reads"):
+    with pytest.raises(MeasureError, match="--set reads=PATH"):
         choose_clearer([])
 
 

@@ -224,7 +224,7 @@ def test_the_profile_tells_what_it_is(profile: StallProfile) -> None:
     assert profile.overhead_pct() <= 1.0
     told = profile.to_dict()
     assert json.loads(json.dumps(told)) == told
-    assert told["stalls"]["prep"]["epoch_s"] == pytest.approx(
+    assert told["stalls"]["prep"]["epoch_s"]["value"] == pytest.approx(
         profile.stalls()["prep"].seconds * profile.batches_per_epoch
     )
     assert all("one repetition" in line for line in told["warnings"] if "other" not in line)

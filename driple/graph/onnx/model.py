@@ -129,12 +129,12 @@ def _check_versions(model: Any) -> None:
     if version > newest:
         raise GraphError(
             f"file uses opset {version}, and the installed onnx {onnx.__version__} knows up to "
-            f"{newest}; export with opset_version={newest}, or pip install -U onnx"
+            f"{newest}; export with opset_version={newest}, or install a newer onnx"
         )
     if model.ir_version > onnx.IR_VERSION:
         raise GraphError(
             f"file has IR version {model.ir_version}, and the installed onnx {onnx.__version__} "
-            f"knows up to {onnx.IR_VERSION}; pip install -U onnx"
+            f"knows up to {onnx.IR_VERSION}; install a newer onnx"
         )
 
 
