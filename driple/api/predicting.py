@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
@@ -146,13 +147,14 @@ def predict(
         plans = [_plan(setting, method, preset) for setting in wanted]
     sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
     answers = []
+    usual = cache(lambda name: [_plan(Setting.parse(name), method, preset)])
     for source in sources:
         job = load_job(source, options, setting=plans[0].setting if plans else None)
         from driple.simulate.prepared_job import PreparedJob
 
         prepared = PreparedJob(job.graph, cost=job.cost)
-        for plan in plans or [_plan(Setting.parse(job.usual_setting), method, preset)]:
-            answers.append(_answer(plan, job, prepared, asked))
+        chosen = plans or usual(job.usual_setting)
+        answers += [_answer(plan, job, prepared, asked) for plan in chosen]
     return PredictResult(answers=tuple(answers))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -152,21 +152,7 @@ def job_of(
     """
     from driple.jobs.graph_facts import precision_of
 
-    if step is None:
-        return Job(
-            source=source,
-            kind=kind,
-            graph=graph,
-            cost=cost_of_graph(graph),
-            batch_size=batch_size,
-            seq_len=seq_len,
-            input_shape=input_shape,
-            precision=precision_of(graph),
-            optimizer=graph.update.optimizer,
-            samples=samples,
-            assumptions=assumptions,
-        )
-    return Job(
+    job = Job(
         source=source,
         kind=kind,
         graph=graph,
@@ -174,11 +160,16 @@ def job_of(
         batch_size=batch_size,
         seq_len=seq_len,
         input_shape=input_shape,
-        precision=step.precision,
-        optimizer=step.optimizer,
+        precision=precision_of(graph) if step is None else step.precision,
+        optimizer=graph.update.optimizer if step is None else step.optimizer,
+        samples=samples,
+        assumptions=assumptions,
+    )
+    if step is None:
+        return job
+    return replace(
+        job,
         grad_accumulation=step.grad_accumulation,
         activation_checkpointing=step.activation_checkpointing,
         compiled=step.compiled,
-        samples=samples,
-        assumptions=assumptions,
     )

@@ -7,6 +7,7 @@ Y = A B (MatMul)     dA = dY B^T                                 dB = A^T dY
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from types import MappingProxyType
 
@@ -51,7 +52,8 @@ def _conv(call: Call) -> Tensors:
     return (made,)
 
 
-def _conv_gradient(call: Call, gradients: Gradients) -> Gradients:
+def _conv_gradients(call: Call, gradients: Gradients, *, transposed: bool) -> Gradients:
+    """By images, filter and bias; a transposed convolution swaps what it takes and makes."""
     given = first_gradient(gradients)
     if given is None:
         return ()
@@ -62,8 +64,11 @@ def _conv_gradient(call: Call, gradients: Gradients) -> Gradients:
     if bias is not None and call.needs(2):
         by_bias = call.like("bias_gradient", [given], bias)
     if call.needs(1):
-        by_weight = _filter_gradient(call, kind, images, given, window)
-    if call.needs(0):
+        taken, made = (given, images) if transposed else (images, given)
+        by_weight = _filter_gradient(call, kind, taken, made, window)
+    if call.needs(0) and transposed:
+        by_images = call.like(kind, [given, window], images, numbers=numbers)
+    elif call.needs(0):
         by_images = call.like(
             f"{kind}_input_gradient", [few_numbers(images.rank), window, given], images,
             numbers=numbers,
@@ -98,23 +103,6 @@ def _transposed_conv(call: Call) -> Tensors:
     if bias is not None and not bias.is_constant:
         (made,) = call.made("bias_add", [made, bias])
     return (made,)
-
-
-def _transposed_conv_gradient(call: Call, gradients: Gradients) -> Gradients:
-    given = first_gradient(gradients)
-    if given is None:
-        return ()
-    images, weight, bias = call.x(), call.needed(1), call.input(2)
-    kind, window = _filter(weight, call.attributes.get("group", 1))
-    numbers = _strides(call, images.rank)
-    by_images = by_weight = by_bias = None
-    if bias is not None and call.needs(2):
-        by_bias = call.like("bias_gradient", [given], bias)
-    if call.needs(1):
-        by_weight = _filter_gradient(call, kind, given, images, window)
-    if call.needs(0):
-        by_images = call.like(kind, [given, window], images, numbers=numbers)
-    return by_images, by_weight, by_bias
 
 
 def _product(
@@ -271,8 +259,8 @@ def _einsum_gradient(call: Call, gradients: Gradients) -> Gradients:
 
 LINEAR_RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "Conv": Rule(_conv, _conv_gradient),
-        "ConvTranspose": Rule(_transposed_conv, _transposed_conv_gradient),
+        "Conv": Rule(_conv, partial(_conv_gradients, transposed=False)),
+        "ConvTranspose": Rule(_transposed_conv, partial(_conv_gradients, transposed=True)),
         "MatMul": Rule(_matmul, _matmul_gradient),
         "Gemm": Rule(_gemm, _gemm_gradient),
         "Einsum": Rule(_einsum, _einsum_gradient),

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
-from driple.graph.datatypes import BYTES_OF
+from driple.graph.signature import Tensor
 from driple.graph.step_facts import Phase, TensorRole
 
 __all__ = ["Read", "Shape", "StepNode", "StepTensor", "Storage", "Tape"]
 
 Shape = tuple[int, ...]
-_DEFAULT_BYTES = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -69,12 +67,12 @@ class StepTensor:
     @property
     def elements(self) -> int:
         """Number of elements; an unknown size counts as 1, an unknown rank as none."""
-        return 0 if self.shape is None else prod(1 if n == -1 else n for n in self.shape)
+        return Tensor(self.shape, self.dtype).elements
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return self.elements * BYTES_OF.get(self.dtype, _DEFAULT_BYTES)
+        return Tensor(self.shape, self.dtype).nbytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
 from driple.graph.torch.update import UPDATE_KINDS, update_of
 
-__all__ = ["StepOptions", "recorded_step", "traced_step"]
+__all__ = ["StepOptions", "own_loss", "recorded_step", "traced_step"]
 
 Loss = Callable[[Any], Tensor]
 _NOTHING_TRAINED = "no parameter has a gradient; give a model that can be trained"
@@ -109,7 +109,7 @@ def recorded_step(
                 OneDevice(device),
             ):
                 with autocast_of(options.precision):
-                    found = _checked((loss or _own_loss)(_called(model, batch)))
+                    found = _checked((loss or _returned_loss)(_called(model, batch)))
                 if options.precision == "amp-fp16":
                     found = found * scale
                 found.backward()  # type: ignore[no-untyped-call]
@@ -186,8 +186,8 @@ def _called(model: nn.Module, batch: Any) -> Any:
     return model(*batch) if isinstance(batch, tuple | list) else model(batch)
 
 
-def _own_loss(outputs: Any) -> Tensor:
-    """The loss that a model returned itself."""
+def own_loss(outputs: Any) -> Tensor | None:
+    """The loss that a model returned, in any of the usual forms; None if it returned none."""
     loss = getattr(outputs, "loss", None)
     if loss is None and isinstance(outputs, Mapping):
         loss = outputs.get("loss")
@@ -196,7 +196,13 @@ def _own_loss(outputs: Any) -> Tensor:
         loss = next(scalars, None)
     if loss is None and isinstance(outputs, Tensor) and outputs.dim() == 0:
         loss = outputs
-    if not isinstance(loss, Tensor):
+    return loss if isinstance(loss, Tensor) else None
+
+
+def _returned_loss(outputs: Any) -> Tensor:
+    """The loss that a model must return if no function computes it."""
+    loss = own_loss(outputs)
+    if loss is None:
         raise GraphError(
             f"the model returns no loss but {type(outputs).__name__}; give its labels in the batch "
             "or a function of the outputs that computes the loss"

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 from driple.errors import ConfigError, GraphError
+from driple.graph.torch.step import own_loss
 
 __all__ = [
     "Arguments",
@@ -233,19 +234,6 @@ def _num_positional(function: Callable[..., Any]) -> int | None:
     )
 
 
-def _own_loss(outputs: Any) -> Tensor | None:
-    """The loss that a model returned, in any of the usual forms."""
-    found = getattr(outputs, "loss", None)
-    if found is None and isinstance(outputs, Mapping):
-        found = outputs.get("loss")
-    if found is None and isinstance(outputs, tuple | list):
-        scalars = (one for one in outputs if isinstance(one, Tensor) and one.dim() == 0)
-        found = next(scalars, None)
-    if found is None and isinstance(outputs, Tensor) and outputs.dim() == 0:
-        found = outputs
-    return found if isinstance(found, Tensor) else None
-
-
 def _logits(outputs: Any) -> Tensor:
     """The tensor of a model's outputs that a loss compares with labels."""
     found = outputs
@@ -277,7 +265,7 @@ def _fitting_labels(logits: Tensor) -> Tensor:
 
 
 def _usual_loss(outputs: Any, labels: Any) -> Tensor:
-    own = _own_loss(outputs)
+    own = own_loss(outputs)
     if own is not None and (labels is None or not isinstance(outputs, Tensor)):
         return own
     logits = _logits(outputs)
