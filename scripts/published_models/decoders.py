@@ -101,10 +101,12 @@ _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
         4096, 235_093_634_560,
     ),
     "gpt-oss-20b": (
-        {"model_type": "gpt_oss", "num_hidden_layers": 24, "num_local_experts": 32}, 4096, None
+        {"model_type": "gpt_oss", "num_hidden_layers": 24, "num_local_experts": 32}, 4096,
+        20_914_757_184,
     ),
     "gpt-oss-120b": (
-        {"model_type": "gpt_oss", "num_hidden_layers": 36, "num_local_experts": 128}, 4096, None
+        {"model_type": "gpt_oss", "num_hidden_layers": 36, "num_local_experts": 128}, 4096,
+        116_829_156_672,
     ),
     "deepseek-v3": ({"model_type": "deepseek_v3"}, 4096, 671_026_404_352),
     "deepseek-v3-l4": (
