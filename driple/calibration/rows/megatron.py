@@ -15,7 +15,7 @@ from types import MappingProxyType
 from driple.calibration.published_rows import PublishedRow
 from driple.calibration.rows.cells import Raw, number, whole, whole_or
 from driple.calibration.rows.draft import Draft, checkpointing
-from driple.calibration.rows.machines import canonical_device, link_within
+from driple.calibration.rows.machines import canonical_device, devices_of_machine, link_within
 
 __all__ = ["READERS"]
 
@@ -46,7 +46,7 @@ def _first(text: str) -> int:
 def _start(row: Raw, prefix: str) -> Draft:
     device = canonical_device(row["gpu_canonical"])
     devices = whole_or(row["gpus"], 1)
-    machine = min(whole_or(row["gpus_per_node"], 4 if device == "GB200" else 8), devices)
+    machine = devices_of_machine(device, devices, whole_or(row["gpus_per_node"], 8))
     return Draft(
         raw=row,
         prefix=prefix,
