@@ -70,8 +70,13 @@ _SQUAD_SAMPLES, _SQUAD_EPOCHS, _SQUAD_STEPS = 88_641, 2, 100
 _MANY, _FAR = 10, 1.2  # identical rows, and how far one may be from their median
 _NOT_HALF_IN_LATER_RELEASES = frozenset({"tacotron2", "waveglow"})
 _DEVICES_OF_INSTANCES = MappingProxyType({"p3.2xlarge": 1, "p3.8xlarge": 4, "p3.16xlarge": 8})
-# V100 without further words: p3 instances, LambdaCloud and 8x machines have SXM2 boards.
-_BOARDS = re.compile(r"p3\.|LambdaCloud|^8x")
+# NVIDIA's containers, by the version of PyTorch that each system printed (`sys_pytorch.txt`).
+_CONTAINERS = (
+    ("2020-10", "ngc20.01"),  # PyTorch 1.4.0a0+a5b4d78
+    ("2021-05", "ngc20.10"),  # 1.7.0a0+7036e91
+    ("2022-01", "ngc21.03"),  # 1.9.0a0+df837d0
+    ("9999", "ngc21.07"),  # 1.10.0a0+ecc3718
+)
 
 Batches = Mapping[tuple[str, str, int, str, str], Raw]
 
@@ -157,7 +162,6 @@ def _tabled(row: Raw, batches: Batches) -> PublishedRow:
         memory = "192GB" if device == "B200" else "80GB"
         found = [batches.get((release, memory, devices, model, name)) for name in names]
         batch = next((int(config["global_batch"]) for config in found if config), None)
-    newer = release == "v2" or device == "B200"
     half = half_named and model not in _NOT_HALF_IN_LATER_RELEASES
     if model == "ncf" and device and device_named(device).memory_bytes >= 80e9:
         half = False  # the configuration for 80 GB lacks the flag
@@ -166,10 +170,20 @@ def _tabled(row: Raw, batches: Batches) -> PublishedRow:
         row, spec, device=device, devices=devices, batch=batch,
         precision=spec.half if half else _full(device),
         within=link_within(device, devices, pcie=card),
-        library="ngc24" if newer else "ngc22.09",
+        library=_container(row["gpu"], device, release),
         data="synthetic" if model == "resnet50" else "real",
         apex=half and spec.half == "fp16" and model != "gnmt",
     )  # fmt: skip
+
+
+def _container(gpu: str, device: str, release: str) -> str:
+    """Container of a tabled row: of its release, but for machines that were added later."""
+    if device == "B200":
+        return "ngc25.06"
+    later = re.match(r"Dell|SMC|1CC|RAIDZ1|LambdaCloud [124]x H100|LambdaCloud 1x H100", gpu)
+    if release == "v2" or later:
+        return "ngc24.03"
+    return "ngc23.06" if gpu == "LambdaCloud 8x H100 80GB SXM5" else "ngc22.09"
 
 
 def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> PublishedRow:
@@ -181,8 +195,8 @@ def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> Publish
         device = ""  # a laptop's GPU of the same name
     devices = _DEVICES_OF_INSTANCES.get(name) or whole_or(row["gpus"], 1)
     config = batches.get(("v0", system, devices, model, row["precision"]))
-    if device == "V100" and _BOARDS.search(system):
-        device = "V100-SXM2"
+    if device == "V100":
+        device = "V100-SXM2"  # all of them are boards, by the logs of the systems
     half = config is not None and config["half"] == "1"
     spec = _MODELS[model]
     day, month, year = row["date"][:2], row["date"][3:5], row["date"][6:10]
@@ -193,7 +207,7 @@ def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> Publish
         batch=int(config["global_batch"]) if config else None,
         precision=("amp-fp16" if autocast else spec.old_half) if half else _full(device),
         within=link_within(device, devices, bridged="NVlink" in name, pcie="PCIe" in name),
-        library="ngc20.01" if date < "2020-10" else "ngc20.10",
+        library=next(library for until, library in _CONTAINERS if date < until),
         data=config["data"] if config else "",
         apex=half,
         date=date,

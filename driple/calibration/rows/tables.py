@@ -71,7 +71,9 @@ def training_rows(raw: Sequence[Raw], facts: Facts) -> list[PublishedRow]:
     """
     by_source: dict[str, list[Raw]] = defaultdict(list)
     for row in raw:
-        by_source[row["source"]].append(row)
+        # A result that was submitted again to a later round of MLPerf is found as a duplicate.
+        rounds = row["source"].startswith(mlperf.SOURCE)
+        by_source[mlperf.SOURCE if rounds else row["source"]].append(row)
     rows: list[PublishedRow] = []
     for source, items in by_source.items():
         rows += _without_duplicates(_read(source, items, facts))
@@ -87,7 +89,10 @@ def _without_duplicates(rows: Iterable[PublishedRow]) -> list[PublishedRow]:
     kept = []
     for row in rows:
         if row.usable and row.source not in (lambda_runs.SOURCE, timm_runs.SOURCE):
-            first = seen.setdefault(replace(row, id="-", source_file="", date=""), row.id)
+            bare = replace(
+                row, id="-", source="-", source_file="", date="", library="-", framework=""
+            )
+            first = seen.setdefault(bare, row.id)
             if first != row.id:
                 row = replace(row, unused_why=f"duplicate: of {first}")  # noqa: PLW2901
         kept.append(row)

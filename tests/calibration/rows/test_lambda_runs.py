@@ -40,7 +40,7 @@ def test_the_batch_of_eight_devices_is_divided() -> None:
 def test_a_row_without_a_batch_takes_that_of_the_configuration() -> None:
     cells = {"gpu": "H100 80GB SXM5", "gpu_canonical": "H100 SXM", "batch_per_gpu": ""}
     (row,) = read(tabled(source_file="pytorch/pytorch-train-throughput-v2-fp16.csv", **cells))
-    assert (row.batch, row.library) == (1280, "ngc24")
+    assert (row.batch, row.library) == (1280, "ngc24.03")
     (row,) = read(tabled(gpus="2", **cells))
     assert row.unused_why == "no batch size"
 
