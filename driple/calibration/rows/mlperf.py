@@ -64,8 +64,8 @@ _NO_MODEL = MappingProxyType({
     "llama2_70b_lora": "tensor, pipeline, context or expert parallelism is not simulated",
 })  # fmt: skip
 _FP8_FROM, _FP8_DEVICES = "v3.0", frozenset({"H100", "H100-PCIe", "H200", "B200", "GB200"})
-# Gbit/s of a node's adapters by the name of the system: `host_networking` of its JSON file (storage and
-# management left out).
+# Gbit/s of a node's adapters by the name of the system: `host_networking` of its JSON file, without
+# those of storage and management.
 _NETWORKS = (
     (r"dgx-?_?h100|\beos|coreweave_hgxh100|nd_?h100|xe9680|bm\.gpu\.[hb]\d00|nbr-lcc", 3200),
     (r"dgx-?_?a100|nd96a|xd670|8_node_64_a100|\btyche|\bcarina|nbo_\d", 1600),
