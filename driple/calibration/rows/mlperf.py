@@ -37,17 +37,20 @@ class _Benchmark:
     optimizer: str
     framework: str
     images: bool = True
+    half: str = "amp-fp16"  # `fp16`: weights in half precision, a copy in single
 
 
 _BENCHMARKS: Mapping[str, _Benchmark] = MappingProxyType({
-    "resnet": _Benchmark(job="timm:resnet50", size=224, optimizer="lars", framework="mxnet"),
+    "resnet": _Benchmark(
+        job="timm:resnet50", size=224, optimizer="lars", framework="mxnet", half="fp16"),
     "ssd": _Benchmark(job="own:retinanet", size=800, optimizer="adam-fused", framework="torch"),
     "retinanet": _Benchmark(
         job="own:retinanet", size=800, optimizer="adam-fused", framework="torch"),
     "maskrcnn": _Benchmark(job="own:maskrcnn", size=800, optimizer="momentum", framework="torch"),
     "bert": _Benchmark(job="own:bert-large-mlperf", size=232, optimizer="lamb",
-                       framework="torch", images=False),
-    "unet3d": _Benchmark(job="own:unet3d", size=128, optimizer="momentum", framework="mxnet"),
+                       framework="torch", images=False, half="fp16"),
+    "unet3d": _Benchmark(
+        job="own:unet3d", size=128, optimizer="momentum", framework="mxnet", half="fp16"),
     "rnnt": _Benchmark(job="own:rnnt", size=None, optimizer="lamb", framework="torch",
                        images=False),
 })  # fmt: skip
@@ -109,7 +112,7 @@ def _row(row: Raw) -> PublishedRow:
         job=benchmark.job if benchmark else "",
         batch=batch,
         size=benchmark.size if benchmark else None,
-        precision="fp8" if fp8 else "amp-fp16",
+        precision="fp8" if fp8 else benchmark.half if benchmark else "amp-fp16",
         optimizer=benchmark.optimizer if benchmark else "",
         accumulation=passes,
         channels_last=benchmark is not None and benchmark.images,
