@@ -188,7 +188,8 @@ def _ops_of(row: StepRow, kinds: dict[str, int]) -> tuple[npt.NDArray[Any], ...]
         count = len(graph.runs)
         weights = graph.executions * graph.fused.bytes_share
         memory_s = peaks.memory_s * np.bincount(graph.kind_of, weights, count)[some]
-        launches = np.bincount(graph.kind_of, graph.executions * graph.fused.starts, count)[some]
+        starts = graph.executions * graph.fused.starts.astype(np.float64)
+        launches = np.bincount(graph.kind_of, starts, count)[some].astype(np.float64)
     numbers = np.array([kinds.setdefault(kind, len(kinds)) for kind in table.facts.kinds])
     inputs = np.concatenate([kernel_inputs(table.facts, row.runtime), numbers[:, None]], axis=1)
     return launches, runs, peaks.compute_s * runs, memory_s, peaks.pipes, inputs
