@@ -1,6 +1,6 @@
 """Fit of the GPU model to published times of whole steps; needs torch.
 
-    StepRow, ... -> FitTable (seconds at the peaks of every kind of op of every step) -> GpuModel
+    OpKinds, StepRow, ... -> FitTable (seconds at the peaks of each kind of op) -> GpuModel
 
 All devices, models and frameworks are fitted together: that a grouped convolution falls further
 short of the peak than a dense one holds on every device, so few rows tell of a new one. What a
@@ -11,14 +11,13 @@ which predictions leave out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.calibration.batched import BatchedGraph
 from driple.catalog import Device
 from driple.graph.step_facts import OptimizerUpdate
 from driple.simulate.calibration import GpuModel
@@ -31,8 +30,16 @@ from driple.simulate.gpu_kernels import (
     log_shares,
     smooth_max,
 )
-from driple.simulate.gpu_rates import GpuReached, GpuShares, HostPace, balance_factor
+from driple.simulate.gpu_rates import (
+    GpuReached,
+    GpuShares,
+    HostPace,
+    balance_factor,
+    is_better,
+    peaks,
+)
 from driple.simulate.gpu_times import peak_seconds
+from driple.simulate.prepared_job import OpKinds
 
 __all__ = ["FitOptions", "FitTable", "StepRow", "fit_devices", "fit_table"]
 
@@ -40,6 +47,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 SHARES = ("half", "tf32", "plain", "memory")
 PACES = ("op_s", "torch1_op_s", "tensorflow_op_s", "compiled_s", "update_s", "step_s")
+_MOST_ROUNDS, _ROUNDING = 200, 1e-9
 _MS = 1e3  # the fit computes in milliseconds, in single precision
 
 
@@ -48,8 +56,6 @@ class StepRow:
     """One published step on one device.
 
     Attributes:
-        graph: of the job at every batch size.
-        batch_size: samples of a pass.
         device: that ran it.
         runtime: software that ran it.
         update: of the optimizer.
@@ -58,8 +64,6 @@ class StepRow:
         weight: in the fit.
     """
 
-    graph: BatchedGraph
-    batch_size: int
     device: Device
     runtime: Runtime
     update: OptimizerUpdate
@@ -137,62 +141,89 @@ class FitTable:
         )
 
 
-def fit_table(rows: Sequence[StepRow]) -> FitTable:
+def fit_table(steps: Iterable[tuple[OpKinds, StepRow]]) -> FitTable:
     """The ops of published steps.
 
     Args:
-        rows: the steps; those of one graph, batch size, device and runtime share their ops.
+        steps: kinds of ops and facts of each step; steps of the same kinds on the same device in
+            the same runtime are worked out once if they follow each other.
     """
-    parts: dict[Any, tuple[npt.NDArray[Any], ...]] = {}
     kinds: dict[str, int] = {}
-    columns: list[tuple[npt.NDArray[Any], ...]] = []
-    for number, row in enumerate(rows):
-        key = (id(row.graph), row.batch_size, row.device.name, row.runtime)
-        if key not in parts:
-            parts[key] = _ops_of(row, kinds)
-        found = parts[key]
-        columns.append((np.full(len(found[0]), number), *found))
-    joined = [np.concatenate(one) for one in zip(*columns, strict=True)]
-    inputs = np.ascontiguousarray(joined[6].astype(np.float32))
-    distinct, first, input_of = np.unique(
-        inputs.view(np.dtype((np.void, inputs.dtype.itemsize * inputs.shape[1]))).ravel(),
-        return_index=True,
-        return_inverse=True,
-    )
-    del distinct
+    rows: list[StepRow] = []
+    parts: list[_Ops] = []
+    inputs: list[npt.NDArray[np.float32]] = []
+    part_of: list[int] = []
+    last: tuple[Any, ...] = ()
+    for found, row in steps:
+        if not last or last[0] is not found or last[1:] != (row.device.name, row.runtime):
+            made = _ops_of(found, row, kinds)
+            distinct, place = np.unique(made.inputs, axis=0, return_inverse=True)
+            parts.append(replace(made, inputs=place.ravel()))
+            inputs.append(distinct)
+            last = (found, row.device.name, row.runtime)
+        rows.append(row)
+        part_of.append(len(parts) - 1)
+    begins = np.cumsum([0, *(len(one) for one in inputs)])
+    joined, place = np.unique(np.concatenate(inputs), axis=0, return_inverse=True)
+    place = place.ravel()
+    some = [parts[number] for number in part_of]
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(one, name) for one in some])
+
     return FitTable(
         rows=tuple(rows),
-        row_of=joined[0].astype(np.int64),
-        launches=joined[1],
-        runs=joined[2],
-        compute_s=joined[3],
-        memory_s=joined[4],
-        pipes=joined[5].astype(np.int64),
-        inputs=inputs[first][:, :-1].astype(np.float64),
-        input_of=input_of.ravel().astype(np.int64),
+        row_of=np.repeat(np.arange(len(rows)), [len(one.runs) for one in some]),
+        launches=all_of("launches"),
+        runs=all_of("runs"),
+        compute_s=all_of("compute_s"),
+        memory_s=all_of("memory_s"),
+        pipes=all_of("pipes"),
+        inputs=joined[:, :-1].astype(np.float64),
+        input_of=np.concatenate(
+            [place[one.inputs + begins[number]] for one, number in zip(some, part_of, strict=True)]
+        ),
         kinds=tuple(kinds),
-        kind_of=inputs[first][:, -1].astype(np.int64),
+        kind_of=joined[:, -1].astype(np.int64),
     )
 
 
-def _ops_of(row: StepRow, kinds: dict[str, int]) -> tuple[npt.NDArray[Any], ...]:
-    """Launches, runs, compute and memory seconds, pipes, and inputs with the kind last."""
-    graph, table = row.graph, row.graph.table(row.batch_size)
-    some = np.flatnonzero((table.moved > 0) & (graph.runs > 0))
-    table = table.take(some)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ops:
+    """Kinds of ops of one step; see `FitTable`. The kind is the last column of the inputs."""
+
+    launches: FloatArray
+    runs: FloatArray
+    compute_s: FloatArray
+    memory_s: FloatArray
+    pipes: IntArray
+    inputs: Any
+
+
+def _ops_of(kinds: OpKinds, row: StepRow, numbers: dict[str, int]) -> _Ops:
+    count = len(kinds.table.moved)
+    runs = np.bincount(kinds.kind_of, kinds.executions, count).astype(np.float64)
+    some = np.flatnonzero((kinds.table.moved > 0) & (runs > 0))
+    table = kinds.table.take(some)
     peaks = peak_seconds(table, row.device)
-    runs = graph.runs[some]
+    runs = runs[some]
     memory_s = peaks.memory_s * runs
     launches: FloatArray = runs
-    if row.runtime.compiled and graph.fused is not None:
-        count = len(graph.runs)
-        weights = graph.executions * graph.fused.bytes_share
-        memory_s = peaks.memory_s * np.bincount(graph.kind_of, weights, count)[some]
-        starts = graph.executions * graph.fused.starts.astype(np.float64)
-        launches = np.bincount(graph.kind_of, starts, count)[some].astype(np.float64)
-    numbers = np.array([kinds.setdefault(kind, len(kinds)) for kind in table.facts.kinds])
-    inputs = np.concatenate([kernel_inputs(table.facts, row.runtime), numbers[:, None]], axis=1)
-    return launches, runs, peaks.compute_s * runs, memory_s, peaks.pipes, inputs
+    if kinds.fused is not None:
+        shares = kinds.executions * kinds.fused.bytes_share
+        starts = kinds.executions * kinds.fused.starts
+        memory_s = peaks.memory_s * np.bincount(kinds.kind_of, shares, count)[some]
+        launches = np.bincount(kinds.kind_of, starts, count)[some].astype(np.float64)
+    number = np.array([numbers.setdefault(kind, len(numbers)) for kind in table.facts.kinds])
+    inputs = np.concatenate([kernel_inputs(table.facts, row.runtime), number[:, None]], axis=1)
+    return _Ops(
+        launches=launches,
+        runs=runs,
+        compute_s=peaks.compute_s * runs,
+        memory_s=memory_s,
+        pipes=peaks.pipes,
+        inputs=inputs.astype(np.float32),
+    )
 
 
 def fit_devices(
@@ -392,13 +423,45 @@ class _Parameters:
         return GpuModel(
             kernels=kernels,
             devices=GpuReached(
-                measured=_shares(self._names, self._log_device_shares().detach()),
+                measured=_in_order(
+                    _shares(self._names, self._log_device_shares().detach()), self._devices
+                ),
                 generations=_shares(self._generations, generations),
                 usual=_shares([""], usual[None])[""],
                 tensor_fall=float(self.fall.detach()),
             ),
             host=HostPace(sharpness=self.host_sharpness, **paces),
         )
+
+
+def _in_order(
+    found: Mapping[str, GpuShares], devices: Mapping[str, Device]
+) -> Mapping[str, GpuShares]:
+    """Shares such that no device is slower than one that is worse in every field.
+
+    Where measurements contradict that, both get the mean of their rates.
+    """
+    made = {name: dict(asdict(shares)) for name, shares in found.items()}
+    pairs = [
+        (better, worse)
+        for better in made
+        for worse in made
+        if is_better(devices[better], devices[worse])
+    ]
+    for share in SHARES:
+        rates = {name: made[name][share] * peaks(devices[name])[share] for name in made}
+        for _ in range(_MOST_ROUNDS):
+            wrong = [pair for pair in pairs if rates[pair[0]] < rates[pair[1]] * (1 - _ROUNDING)]
+            for better, worse in wrong:
+                if rates[better] < rates[worse]:
+                    rates[better] = rates[worse] = (rates[better] * rates[worse]) ** 0.5
+            if not wrong:
+                break
+        for better, worse in pairs:  # what rounds left
+            rates[better] = max(rates[better], rates[worse])
+        for name, rate in rates.items():
+            made[name][share] = rate / peaks(devices[name])[share]
+    return {name: GpuShares(**shares) for name, shares in made.items()}
 
 
 def _shares(names: Sequence[str], logs: Any) -> Mapping[str, GpuShares]:

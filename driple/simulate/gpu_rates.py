@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from driple.catalog import Device
+from driple.catalog import DEVICES, Device
 from driple.checks import check_number
 from driple.simulate.gpu_kernels import Runtime
 
-__all__ = ["GpuReached", "GpuShares", "HostPace", "balance_factor"]
+__all__ = ["GpuReached", "GpuShares", "HostPace", "balance_factor", "is_better", "peaks"]
 
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 
@@ -71,7 +71,41 @@ class GpuReached:
         found = self.generations.get(device.generation, self.usual)
         factor = balance_factor(device, self.tensor_fall)
         found = replace(found, half=found.half * factor, tf32=found.tf32 * factor)
-        return found, device.generation if known else ""
+        return self._between(device, found), device.generation if known else ""
+
+    def _between(self, device: Device, shares: GpuShares) -> GpuShares:
+        """Rates no lower than a measured device's that is worse in every field, and no higher
+        than those of one that is better.
+        """
+        kept = {}
+        known = [(DEVICES[name], own) for name, own in self.measured.items() if name in DEVICES]
+        for field in fields(GpuShares):
+            share, peak = getattr(shares, field.name), peaks(device)[field.name]
+            for other, own in known:
+                rate = getattr(own, field.name) * peaks(other)[field.name] / peak
+                if is_better(device, other):
+                    share = max(share, rate)
+                elif is_better(other, device):
+                    share = min(share, rate)
+            kept[field.name] = share
+        return GpuShares(**kept)
+
+
+def peaks(device: Device) -> Mapping[str, float]:
+    """Peaks that each of `GpuShares` is a share of."""
+    return {
+        "half": device.half_flops,
+        "tf32": device.matrix_flops,
+        "plain": device.fp32_flops,
+        "memory": device.bytes_per_s,
+    }
+
+
+def is_better(one: Device, other: Device) -> bool:
+    """Whether a device has at least the other's rates, and more of one."""
+    mine, its = peaks(one), peaks(other)
+    at_least = all(mine[name] >= its[name] for name in mine)
+    return at_least and mine != its
 
 
 def balance_factor(device: Device, fall: Any) -> Any:

@@ -76,7 +76,7 @@ def gpu_op_times(  # noqa: PLR0917
     kind_of: npt.NDArray[np.integer],
     executions: npt.NDArray[np.int64],
     fused: FusedOps | None,
-    update: OptimizerUpdate,
+    update: OptimizerUpdate | None,
     device: Device,
     efficiency: GpuEfficiency,
     runtime: Runtime,
@@ -88,7 +88,8 @@ def gpu_op_times(  # noqa: PLR0917
         kind_of: shape [num_nodes], row of each node in the table.
         executions: shape [num_nodes], turns of each node in a step.
         fused: which ops a compiler fuses.
-        update: of the optimizer, during which the host also runs ahead.
+        update: of the optimizer, during which the host also runs ahead; None if the device makes
+            none.
         device: that runs them.
         efficiency: what it reaches of its peaks.
         runtime: software that runs them.
@@ -108,10 +109,11 @@ def gpu_op_times(  # noqa: PLR0917
     )
     launches = runs * starts
     host = efficiency.host
-    host_s = (
-        launches.sum() * host.each_s(runtime) + update.num_kernels * host.update_s + host.step_s
-    )
-    device_s = busy_s.sum() + update_seconds(update, device, efficiency)
+    host_s = launches.sum() * host.each_s(runtime) + host.step_s
+    device_s = busy_s.sum()
+    if update is not None:
+        host_s += update.num_kernels * host.update_s
+        device_s += update_seconds(update, device, efficiency)
     idle_s = float(smooth_max(device_s, host_s, host.sharpness, np)) - device_s
     waits_s = max(idle_s, 0.0) * launches / max(launches.sum(), 1.0)
     active_s = np.minimum(runs * memory_s * efficiency.memory_activity, busy_s)

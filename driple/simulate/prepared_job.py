@@ -123,7 +123,7 @@ class PreparedJob:
     ) -> None:
         self.graph, self.program, self._cost = graph, program, cost
         self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
-        self._times: dict[CalibratedDevice, OpTimes] = {}
+        self._times: dict[tuple[CalibratedDevice, bool], OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
 
     @property
@@ -154,17 +154,20 @@ class PreparedJob:
             return self.graph.is_synchronous
         return self.program.synchronous
 
-    def times(self, device: CalibratedDevice) -> OpTimes:
+    def times(self, device: CalibratedDevice, *, updates: bool = True) -> OpTimes:
         """Times of its ops on a device, worked out once for each calibrated device.
+
+        With `updates` the device also applies the gradients, which `update_seconds` adds: the host
+        runs ahead in both. Without, parameter servers do.
 
         A `CalibratedDevice` is a value: one with the same name and another efficiency is another
         device, whose times are worked out anew.
         """
-        if device not in self._times:
-            self._times[device] = self._priced(device)
-        return self._times[device]
+        if (device, updates) not in self._times:
+            self._times[device, updates] = self._priced(device, updates=updates)
+        return self._times[device, updates]
 
-    def _priced(self, device: CalibratedDevice) -> OpTimes:
+    def _priced(self, device: CalibratedDevice, *, updates: bool) -> OpTimes:
         kinds, efficiency = self.kinds, device.efficiency
         if isinstance(efficiency, GpuEfficiency):
             return gpu_op_times(
@@ -172,7 +175,7 @@ class PreparedJob:
                 kinds.kind_of,
                 kinds.executions,
                 kinds.fused,
-                self.graph.update,
+                self.graph.update if updates else None,
                 device.spec,
                 efficiency,
                 self.runtime,
@@ -202,7 +205,11 @@ class PreparedJob:
             holders = place_variables(traffic.received_bytes, max(num_servers, 1), placement)
             takers = gradients_to(traffic.sent_bytes, traffic.received_bytes, holders)
             plan = plan_step(
-                graph, self.times(device), holders.tolist(), takers.tolist(), self.kinds.order
+                graph,
+                self.times(device, updates=not num_servers),
+                holders.tolist(),
+                takers.tolist(),
+                self.kinds.order,
             )
             _check_length(plan.compute_s, device.spec.name)
             self._plans[key] = plan

@@ -1,0 +1,118 @@
+"""Times of ops on GPUs: laws that hold whatever weights a fit finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.catalog import DEVICES, Device
+from driple.graph.opgraph import OpGraph
+from driple.simulate.calibration import CalibratedDevice, GpuModel
+from driple.simulate.gpu_kernels import Runtime, smooth_max
+from driple.simulate.gpu_rates import is_better
+from driple.simulate.prepared_job import PreparedJob, Program
+from tests.simulate.gpu_models import gpu_model
+from tests.simulate.jobs import CALIBRATION, net
+
+SEEDS = range(4)
+PLAIN = Program()
+
+
+def step_s(graph: OpGraph, device: Device, model: GpuModel, program: Program = PLAIN) -> float:
+    """Seconds of the ops of a step."""
+    efficiency, origin = model.of(device, 1.0)
+    job = PreparedJob(graph, program=program)
+    known = CalibratedDevice(device, efficiency, origin)
+    return float(job.times(known).duration_s.sum()) + job.update_seconds(known)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_larger_batch_never_takes_less_time(seed: int) -> None:
+    model = gpu_model(seed)
+    times = [step_s(net(batch), DEVICES["V100"], model) for batch in (1, 2, 3, 8, 17, 64, 65, 256)]
+    assert (np.diff(times) >= 0).all()
+    assert times[-1] > 2 * times[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("batch", [1, 64])
+def test_a_device_that_is_better_in_every_field_is_never_slower(seed: int, batch: int) -> None:
+    """Better by a tenth, and as the catalogue's devices are, measured or not."""
+    model = gpu_model(seed)
+    rates = {"fp32_flops", "fp16_flops", "bf16_flops", "tf32_flops", "bytes_per_s"}
+    for name in ("V100", "A100", "H100", "2080Ti"):
+        device = DEVICES[name]
+        facts = {
+            key: 1.1 * float(value) if key in rates else value
+            for key, value in device.facts.items()
+        }
+        better = replace(device, name="mine", facts=facts)
+        assert step_s(net(batch), better, model) <= step_s(net(batch), device, model) * (1 + 1e-9)
+
+
+def test_what_a_device_reaches_lies_between_those_of_measured_ones() -> None:
+    """A device without rows that is better than a measured one has no lower rate."""
+    model = gpu_model(3)
+    known, found = DEVICES["V100"], 0
+    for device in DEVICES.values():
+        if device.is_cpu or device.missing(
+            ("fp16_flops", "fp32_flops", "tf32_flops", "bytes_per_s")
+        ):
+            continue
+        shares, rate = model.devices.of(device)[0], model.devices.measured["V100"].memory
+        if is_better(device, known):
+            found += 1
+            mine = shares.memory * device.bytes_per_s
+            assert mine >= rate * known.bytes_per_s * (1 - 1e-9)
+    assert found > 5
+
+
+def test_a_step_takes_the_time_of_the_slower_of_host_and_device() -> None:
+    """With a slow host the device idles; with a fast one kernels run all the time."""
+    graph = net(8)
+    host_s = (len(graph.names) + graph.update.num_kernels / 2) * 1e-2
+    slow, fast = gpu_model(0, op_s=1e-2), gpu_model(0, op_s=1e-12)
+    device = DEVICES["V100"]
+    assert step_s(graph, device, slow) == pytest.approx(host_s, rel=0.05)
+    efficiency, origin = fast.of(device, 1.0)
+    times = PreparedJob(graph).times(CalibratedDevice(device, efficiency, origin))
+    assert times.duration_s.sum() == pytest.approx(times.busy_s.sum(), rel=0.05)
+    assert (times.memory_s <= times.busy_s).all()
+    assert (times.busy_s <= times.duration_s).all()
+
+
+def test_a_library_and_a_compiler_change_only_what_they_are_fitted_for() -> None:
+    """Weights of zero: all runtimes alike; the pace of the host is the compiler's."""
+    model = gpu_model(1)
+    flat = replace(model.kernels, linear=0 * model.kernels.linear, out=0 * model.kernels.out)
+    plain = replace(model, kernels=flat)
+    device = DEVICES["V100"]
+    first, second = (
+        step_s(net(512), device, plain, Program(library=name)) for name in ("torch1", "torch2")
+    )
+    assert first == second
+    assert step_s(net(512), device, plain, Program(fused=True)) <= first
+
+
+def test_smooth_max_is_near_the_larger_and_above_both() -> None:
+    one, other = np.array([1.0, 2.0, 0.0, 0.0]), np.array([1.0, 0.5, 3.0, 0.0])
+    found = smooth_max(one, other, 4.0, np)
+    assert (found >= np.maximum(one, other)).all()
+    assert found[2] == pytest.approx(3.0)
+    assert found[3] == 0
+    assert found[0] == pytest.approx(2**0.25)
+
+
+def test_an_unknown_library_is_refused() -> None:
+    with pytest.raises(Exception, match="library"):
+        Runtime("torch0")  # type: ignore[arg-type]
+
+
+def test_simulations_take_either_form() -> None:
+    """The same job by cores and by GPUs: both give times."""
+    gpu = replace(CALIBRATION, model=gpu_model())
+    job = PreparedJob(net(4))
+    for calibration in (CALIBRATION, gpu):
+        assert job.times(calibration.device("V100")).duration_s.sum() > 0
