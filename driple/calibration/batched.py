@@ -94,6 +94,7 @@ class BatchedGraph:
             moved=_on_line(one.moved, other.moved, share),
             sides=_on_line(one.sides, other.sides, share),
             saved_sides=_on_line(one.saved_sides, other.saved_sides, share),
+            flops=_on_line(one.flops, other.flops, share),
         )
 
     def job(self, batch_size: int, program: Program) -> PreparedJob:

@@ -19,7 +19,7 @@ from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.simulate.calibration import CalibratedDevice
-from driple.simulate.fused import fused_times
+from driple.simulate.fused import FusedOps, fused_times
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
@@ -63,12 +63,14 @@ class OpKinds:
         kind_of: shape [num_nodes], row of each node in the table.
         executions: shape [num_nodes], turns of each node in a step; 0 for what does not run.
         order: shape [num_nodes], order of execution.
+        fused: which ops a compiler fuses; None if it fuses none.
     """
 
     table: OpTable
     kind_of: npt.NDArray[np.integer]
     executions: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
+    fused: FusedOps | None = None
 
     @classmethod
     def of(cls, graph: OpGraph, cost: GraphCost) -> OpKinds:
@@ -83,6 +85,7 @@ class OpKinds:
             kind_of=graph.signature_of,
             executions=graph.executions * executed_nodes(graph),
             order=execution_order(graph),
+            fused=FusedOps.of(graph, cost),
         )
 
 
@@ -159,8 +162,8 @@ class PreparedJob:
                 device.spec,
                 device.efficiency,
             )
-            if len(self.graph.fusion_of):
-                times = fused_times(times, self.graph, self.cost)
+            if self.kinds.fused is not None:
+                times = fused_times(times, self.kinds.fused)
             self._times[device] = times
         return self._times[device]
 

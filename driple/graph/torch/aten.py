@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from driple.graph.cost.convolutions import TRANSPOSED
 from driple.graph.torch.aten_kinds import FREE, KIND_OF
 
 __all__ = ["Input", "Kernel", "kernels_of", "tensors_in"]
@@ -107,29 +108,51 @@ def _as_numbers(length: int = 4) -> Input:
     return Input(None, (length,))
 
 
-def _filter(
-    weight: Tensor, groups: int, channels: int, *, transposed: bool
-) -> tuple[str, tuple[int, ...]]:
+def _filter(weight: Tensor, groups: int) -> tuple[str, tuple[int, ...]]:
     """Prefix of the kind of a convolution, and its filter as [window..., in / groups, out].
 
     The filter of a transposed convolution is that of the convolution whose gradient it is.
     """
     outer, inner, *window = weight.shape
-    if groups > 1 and groups == channels:
-        each = inner if transposed else outer // channels
-        return "depthwise_conv", (*window, channels, each)
+    if groups > 1 and inner == 1:  # each output channel reads one channel
+        return "depthwise_conv", (*window, groups, outer // groups)
     return "conv", (*window, inner, outer)
+
+
+def _conv_numbers(
+    strides: Sequence[int], dilations: Sequence[int], groups: int, rank: int, *, transposed: bool
+) -> Numbers:
+    """What decides a convolution's algorithm besides its sizes, where it is not the usual.
+
+    Numbers stand in the order of the images' dimensions, as TensorFlow has them.
+    """
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for name, given in (("dilations", dilations), ("strides", strides)):
+        sides = _sides(given, rank)
+        if any(side != 1 for side in sides):
+            found.append((name, (1, 1, *sides)))
+    if groups > 1:
+        found.append(("groups", (int(groups),)))
+    return tuple(sorted([*found, *([TRANSPOSED] if transposed else [])]))
+
+
+def _sides(given: Sequence[int], rank: int) -> tuple[int, ...]:
+    """One number for each dimension of space; one may stand for all."""
+    sides = tuple(int(side) for side in given)
+    return sides * (rank - 2) if len(sides) == 1 else sides
 
 
 def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images, weight, bias = arguments[:3]
     transposed, groups = bool(arguments[6]), arguments[8]
-    prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
+    prefix, shape = _filter(weight, groups)
+    numbers = _conv_numbers(arguments[3], arguments[5], groups, images.dim(), transposed=transposed)
     if transposed:
-        reads = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
-        kernels = [Kernel(f"{prefix}_input_gradient", op_type, reads, (Input(made),))]
+        kind = f"{prefix}_input_gradient"
+        reads: tuple[Input, ...] = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
     else:
-        kernels = [Kernel(prefix, op_type, (Input(images), Input(weight, shape)), (Input(made),))]
+        kind, reads = prefix, (Input(images), Input(weight, shape))
+    kernels = [Kernel(kind, op_type, reads, (Input(made),), numbers)]
     if bias is not None:
         kernels.append(Kernel("bias_add", op_type, (Input(made), Input(bias)), (Input(made),)))
     return kernels
@@ -138,26 +161,28 @@ def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kern
 def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images, weight = arguments[:3]
     transposed, groups = bool(arguments[7]), arguments[9]
-    prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
+    prefix, shape = _filter(weight, groups)
     by_images, by_weight, by_bias = made
-    numbers = _as_numbers(images.dim())
+    sizes = _as_numbers(images.dim())
+    numbers = _conv_numbers(arguments[4], arguments[6], groups, images.dim(), transposed=transposed)
     kernels = []
     if by_bias is not None:
         kernels.append(Kernel("bias_gradient", op_type, (Input(gradient),), (Input(by_bias),)))
     if by_weight is not None:
         # A transposed convolution makes what the convolution reads.
         first, last = (gradient, images) if transposed else (images, gradient)
-        inputs = (Input(first), numbers, Input(last))
+        inputs = (Input(first), sizes, Input(last))
         outputs = (Input(by_weight, shape),)
-        kernels.append(Kernel(f"{prefix}_filter_gradient", op_type, inputs, outputs))
+        kernels.append(Kernel(f"{prefix}_filter_gradient", op_type, inputs, outputs, numbers))
     if by_images is not None:
         outputs = (Input(by_images),)
         if transposed:
             reads: tuple[Input, ...] = (Input(gradient), Input(weight, shape))
-            kernels.append(Kernel(prefix, op_type, reads, outputs))
+            kernels.append(Kernel(prefix, op_type, reads, outputs, numbers))
         else:
-            reads = (numbers, Input(weight, shape), Input(gradient))
-            kernels.append(Kernel(f"{prefix}_input_gradient", op_type, reads, outputs))
+            reads = (sizes, Input(weight, shape), Input(gradient))
+            kind = f"{prefix}_input_gradient"
+            kernels.append(Kernel(kind, op_type, reads, outputs, numbers))
     return kernels
 
 
