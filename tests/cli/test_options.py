@@ -24,6 +24,7 @@ JOB_COMMANDS = ("predict", "plan", "sweep", "inspect", "profile links")
 
 # Each name with what every help text of it contains: words of its one meaning.
 MEANING = {
+    "--against": ("names with commas", "scored beside"),
     "--all": ("every workload",),
     "--bandwidth": ("links in bit/s", "link in bit/s"),
     "--catalog": ("your own", "of your own"),
