@@ -20,7 +20,19 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError, ConfigError, SettingError
 
-__all__ = ["COLUMNS", "MODES", "SCHEMES", "BenchmarkRow", "fold_of", "read_rows", "unique_ids"]
+__all__ = [
+    "COLUMNS",
+    "MODES",
+    "SCHEMES",
+    "BenchmarkRow",
+    "Place",
+    "at_setting",
+    "family_of_job",
+    "fold_of",
+    "place_of",
+    "read_rows",
+    "unique_ids",
+]
 
 COLUMNS = (
     "id", "job", "setting", "seconds", "family", "source", "mode", "framework", "precision",
@@ -158,7 +170,7 @@ def _row(line: Line) -> BenchmarkRow:
         raise line.error("job", "the cell is empty; name a job as on the command line")
     place = line.text("setting")
     try:
-        known = _place_of(place)
+        known = place_of(place)
     except (SettingError, CatalogError, ConfigError) as error:
         raise line.error("setting", str(error)) from error
     row = BenchmarkRow(
@@ -214,7 +226,17 @@ def _shape(line: Line) -> tuple[int, ...] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
+    """What of a setting decides the group of a row.
+
+    Attributes:
+        name: full name of the setting.
+        device: of its workers.
+        num_devices: all of them.
+        num_machines: that hold them.
+        scheme: one of `SCHEMES`.
+    """
+
     name: str
     device: str
     num_devices: int
@@ -223,7 +245,14 @@ class _Place:
 
 
 @cache
-def _place_of(text: str) -> _Place:
+def place_of(text: str) -> Place:
+    """The place that a setting's name stands for.
+
+    Raises:
+        SettingError: no such setting, or one whose machines are not known.
+        ConfigError: the name is empty.
+        CatalogError: the catalogue lacks a fact about the device.
+    """
     if not text:
         raise ConfigError("the cell is empty; name a cluster, such as 1xA100 or 4x8xH100")
     setting = Setting.parse(text)
@@ -231,7 +260,7 @@ def _place_of(text: str) -> _Place:
     if setting.num_workers == 1 and scheme != "servers":
         scheme = "single"
     topology = topology_of(setting)
-    return _Place(setting.name, setting.device, setting.num_workers, topology.num_machines, scheme)
+    return Place(setting.name, setting.device, setting.num_workers, topology.num_machines, scheme)
 
 
 def at_setting(row: BenchmarkRow, text: str) -> BenchmarkRow:
@@ -240,7 +269,7 @@ def at_setting(row: BenchmarkRow, text: str) -> BenchmarkRow:
     Raises:
         SettingError: no such setting.
     """
-    known = _place_of(text)
+    known = place_of(text)
     return replace(
         row,
         setting=known.name,

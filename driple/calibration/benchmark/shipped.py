@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from driple.calibration.benchmark.from_published import benchmark_rows
 from driple.calibration.benchmark.predictions import Predictions, read_predictions
-from driple.calibration.benchmark.rows import BenchmarkRow, read_rows, unique_ids
+from driple.calibration.benchmark.rows import BenchmarkRow, unique_ids
 from driple.calibration.benchmark.splits import read_folds
 from driple.calibration.benchmark.steps import LoadedSteps, StepSource
+from driple.calibration.published_rows import FORWARD_FILE, TRAINING_FILE, read_published_rows
 
 __all__ = ["FOLDS", "FORWARD", "HELD_OUT", "ROWS", "Shipped", "read_shipped"]
 
-ROWS, FORWARD = "pytorch_rows.csv.gz", "pytorch_forward.csv.gz"
+ROWS, FORWARD = TRAINING_FILE, FORWARD_FILE
 FOLDS, HELD_OUT = "folds.csv", "heldout.csv.gz"
 
 
@@ -50,9 +52,13 @@ def read_shipped(published: Path, *, forward: bool) -> Shipped | None:
     """
     if not (published / ROWS).exists():
         return None
-    rows = read_rows(published / ROWS)
-    if forward and (published / FORWARD).exists():
-        rows = unique_ids([*rows, *read_rows(published / FORWARD)], str(published))
+    tables = [name for name in (ROWS, FORWARD) if (published / name).exists()]
+    found = [
+        row
+        for name in (tables if forward else tables[:1])
+        for row in read_published_rows(published / name, usable_only=True)
+    ]
+    rows = unique_ids(benchmark_rows(found), str(published))
     folds = read_folds(published / FOLDS) if (published / FOLDS).exists() else {}
     held_out = None
     if (published / HELD_OUT).exists():

@@ -1,6 +1,6 @@
 """What a row's step has to do, as every baseline takes it: FLOPs, bytes, kernels, traffic.
 
-BenchmarkRow, ... + StepSource --work_of--> RowWork (one entry per kind of op of each row)
+BenchmarkRow, ... + StepSource --work_of--> RowWork (kinds of ops of each row, by intensity)
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ __all__ = ["RowWork", "work_of"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+# Width in ln(compute over memory) of kinds that count as one, and how many bins there are each way.
+_BIN, _BINS = 0.5, 12
 
 # Times that a gradient, or a parameter, crosses the link of a device in a step.
 _CROSSINGS = {"single": 0.0, "ddp": 2.0, "sharded": 3.0}
@@ -193,14 +196,29 @@ def _on_device(
         float(row.num_devices), float(row.num_machines), float(np.log(max(update_s, 1e-12))),
         *(shares / total).tolist(), *(moved / max(float(memory_s.sum()), 1e-12)).tolist(),
     ]  # fmt: skip
+    binned = _binned(compute_s, memory_s, step.runs)
     # The update of the parameters is one more kernel, bound by memory.
     return (
-        np.append(compute_s, 0.0),
-        np.append(memory_s, update_s),
-        np.append(step.runs, 1.0),
+        np.append(binned[0], 0.0),
+        np.append(binned[1], update_s),
+        np.append(binned[2], 1.0),
         link_s,
         features,
     )
+
+
+def _binned(
+    compute_s: FloatArray, memory_s: FloatArray, runs: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Kinds of like intensity as one: their larger part is nearly that of their sums."""
+    ratio = np.log(np.maximum(compute_s, 1e-15) / np.maximum(memory_s, 1e-15))
+    bins = np.clip(np.rint(ratio / _BIN), -_BINS, _BINS).astype(np.int64) + _BINS
+    sums = [
+        np.bincount(bins, weights=values, minlength=2 * _BINS + 1)
+        for values in (compute_s, memory_s, runs)
+    ]
+    some = sums[2] > 0
+    return sums[0][some], sums[1][some], sums[2][some]
 
 
 def _half_flops(device: Device) -> float:
