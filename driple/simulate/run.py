@@ -210,8 +210,17 @@ def simulate_steps(
 
     Returns:
         One record per worker.
+
+    Raises:
+        GraphError: a forward pass on several devices, which exchange nothing.
     """
     scheme = scheme_named(topology.scheme)
+    if not job.graph.is_training and (len(topology.workers) > 1 or scheme.uses_servers):
+        raise GraphError(
+            f"a forward pass runs on one device, and the setting has {len(topology.workers)} "
+            f"worker(s){' and parameter servers' if scheme.uses_servers else ''}; give a setting "
+            "of one device, such as 1xA100"
+        )
     known = {
         one: _fused(calibration.device(one), fused=fused) for one in dict.fromkeys(topology.workers)
     }

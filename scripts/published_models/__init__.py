@@ -18,12 +18,17 @@ from scripts.published_models.bert import BERT
 from scripts.published_models.decoders import DECODERS, adapted
 from scripts.published_models.definition import Built, Definition
 from scripts.published_models.gnmt import GNMT
+from scripts.published_models.iresnet import IRESNET
+from scripts.published_models.jasper import JASPER
 from scripts.published_models.lora import ADAPTERS
 from scripts.published_models.mpt import MPT
 from scripts.published_models.ncf import NCF
+from scripts.published_models.recommenders import RECOMMENDERS
+from scripts.published_models.sequences import SEQUENCES
 from scripts.published_models.ssd300 import SSD300
 from scripts.published_models.tacotron2 import TACOTRON2
 from scripts.published_models.transformer_xl import TRANSFORMER_XL
+from scripts.published_models.unet import UNETS
 from scripts.published_models.waveglow import WAVEGLOW
 
 __all__ = [
@@ -40,8 +45,8 @@ __all__ = [
 PREFIX = "own:"
 REGISTRY: Mapping[str, Definition] = MappingProxyType(
     {
-        **BERT, **DECODERS, **GNMT, **MPT, **NCF, **SSD300, **TACOTRON2, **TRANSFORMER_XL,
-        **WAVEGLOW,
+        **BERT, **DECODERS, **GNMT, **IRESNET, **JASPER, **MPT, **NCF, **RECOMMENDERS,
+        **SEQUENCES, **SSD300, **TACOTRON2, **TRANSFORMER_XL, **UNETS, **WAVEGLOW,
     }
 )  # fmt: skip
 
