@@ -214,7 +214,7 @@ def _binned(
     ratio = np.log(np.maximum(compute_s, 1e-15) / np.maximum(memory_s, 1e-15))
     bins = np.clip(np.rint(ratio / _BIN), -_BINS, _BINS).astype(np.int64) + _BINS
     sums = [
-        np.bincount(bins, weights=values, minlength=2 * _BINS + 1)
+        np.bincount(bins, weights=values, minlength=2 * _BINS + 1).astype(np.float64)
         for values in (compute_s, memory_s, runs)
     ]
     some = sums[2] > 0
