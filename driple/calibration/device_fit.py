@@ -403,6 +403,10 @@ class _Parameters:
         """Logarithm of what each row's source adds to its time."""
         return self.of_source[data.source_of]
 
+    def unordered(self) -> Mapping[str, GpuShares]:
+        """Shares of the measured devices as the rows have them."""
+        return _shares(self._names, self._log_device_shares().detach())
+
     def model(self) -> GpuModel:
         """The numbers that were found, in NumPy's arrays."""
         arrays = {
@@ -423,9 +427,7 @@ class _Parameters:
         return GpuModel(
             kernels=kernels,
             devices=GpuReached(
-                measured=_in_order(
-                    _shares(self._names, self._log_device_shares().detach()), self._devices
-                ),
+                measured=_in_order(self.unordered(), self._devices),
                 generations=_shares(self._generations, generations),
                 usual=_shares([""], usual[None])[""],
                 tensor_fall=float(self.fall.detach()),

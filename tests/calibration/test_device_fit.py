@@ -1,0 +1,125 @@
+"""Fit of the GPU model: what was planted is found again, and priors hold where nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.calibration.device_fit import FitOptions, FitTable, StepRow, fit_devices, fit_table
+from driple.catalog import DEVICES
+from driple.simulate.calibration import CalibratedDevice, GpuModel
+from driple.simulate.gpu_rates import is_better, peaks
+from driple.simulate.prepared_job import PreparedJob
+from tests.simulate.gpu_models import gpu_model, kernels
+from tests.simulate.jobs import net
+
+pytest.importorskip("torch")
+
+DEVICES_OF_ROWS = ("V100", "A100", "H100")
+JOBS = {
+    (batch, channels): PreparedJob(net(batch, channels=channels))
+    for batch in (4, 16, 64, 256)
+    for channels in (32, 64, 128)
+}
+
+
+def step_s(job: PreparedJob, device: str, model: GpuModel) -> float:
+    """Seconds of a step, as a user gets them."""
+    efficiency, origin = model.of(DEVICES[device], 1.0)
+    known = CalibratedDevice(DEVICES[device], efficiency, origin)
+    fresh = PreparedJob(job.graph, kinds=job.kinds)
+    return float(fresh.times(known).duration_s.sum()) + fresh.update_seconds(known)
+
+
+def row(job: PreparedJob, device: str, seconds: float, source: str = "one") -> StepRow:
+    """A row of a job."""
+    return StepRow(
+        device=DEVICES[device],
+        runtime=job.runtime,
+        update=job.graph.update,
+        source=source,
+        seconds=seconds,
+    )
+
+
+def planted(truth: GpuModel, *, factor: float = 1.0) -> FitTable:
+    """Steps whose times a model gives."""
+    return fit_table(
+        (job.kinds, row(job, device, factor * step_s(job, device, truth)))
+        for job in JOBS.values()
+        for device in DEVICES_OF_ROWS
+    )
+
+
+def test_a_planted_model_is_found_again() -> None:
+    """On the rows, and between them."""
+    truth = replace(gpu_model(5), kernels=kernels(5, size=0.1))
+    found = fit_devices(planted(truth), FitOptions(steps=400, share_penalty=1e-5))
+    for device in DEVICES_OF_ROWS:
+        for batch, channels in ((32, 64), (128, 32), (200, 128)):
+            job = PreparedJob(net(batch, channels=channels))
+            ratio = step_s(job, device, found) / step_s(job, device, truth)
+            assert 0.85 < ratio < 1.18, (device, batch, channels)
+
+
+def test_what_the_fit_computes_is_what_a_user_gets() -> None:
+    """The fit's own step times, of the model it returns, on every row."""
+    import torch
+
+    from driple.calibration import device_fit
+
+    table = planted(gpu_model(2))
+    torch.manual_seed(0)
+    made = device_fit._Parameters(table, FitOptions(), torch)
+    for value in made.parameters():
+        value.data += 0.1 * torch.randn_like(value)
+    own = made.step_ms(device_fit._Data(table, torch)).detach().numpy() / 1e3
+    model = replace(made.model(), devices=replace(made.model().devices, measured=made.unordered()))
+    given = [step_s(job, device, model) for job in JOBS.values() for device in DEVICES_OF_ROWS]
+    np.testing.assert_allclose(given, own, rtol=2e-3)
+
+
+def test_a_source_that_is_slow_throughout_does_not_slow_the_devices() -> None:
+    """Half of a device's rows come from a host that takes a fifth longer."""
+    truth = gpu_model(1)
+    steps = [
+        (
+            job.kinds,
+            row(job, "V100", step_s(job, "V100", truth) * (1.2 if slow else 1.0), str(slow)),
+        )
+        for job in JOBS.values()
+        for slow in (False, True)
+    ]
+    found = fit_devices(fit_table(steps), FitOptions(steps=200))
+    job = JOBS[64, 64]
+    ratio = step_s(job, "V100", found) / step_s(job, "V100", truth)
+    assert 1.0 < ratio < 1.2
+
+
+def test_no_device_is_slower_than_one_that_is_worse_in_every_field() -> None:
+    """Rows contradict it: the better device is measured slower."""
+    truth = gpu_model(0)
+    steps = [
+        (job.kinds, row(job, device, step_s(job, "V100", truth) * factor))
+        for job in JOBS.values()
+        for device, factor in (("A100", 1.5), ("V100", 1.0))
+    ]
+    found = fit_devices(fit_table(steps), FitOptions(steps=100)).devices.measured
+    assert is_better(DEVICES["A100"], DEVICES["V100"])
+    for share in ("half", "tf32", "plain", "memory"):
+        rates = {
+            name: getattr(found[name], share) * peaks(DEVICES[name])[share]
+            for name in ("A100", "V100")
+        }
+        assert rates["A100"] >= rates["V100"] * (1 - 1e-9), share
+
+
+def test_some_rows_of_a_table_are_a_table_of_these_rows() -> None:
+    table = planted(gpu_model(0))
+    some = table.take([3, 7, 20])
+    assert [one.seconds for one in some.rows] == [table.rows[i].seconds for i in (3, 7, 20)]
+    assert set(some.row_of.tolist()) == {0, 1, 2}
+    whole = table.compute_s[table.row_of == 7]
+    assert some.compute_s[some.row_of == 1].tolist() == whole.tolist()
