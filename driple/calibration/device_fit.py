@@ -83,6 +83,7 @@ class FitOptions:
         kind_penalty: on squares of offsets of kinds and of linear weights.
         net_penalty: on squares of the network's weights.
         share_penalty: on squares of deviations of devices.
+        source_penalty: on mean squares of what sources add.
         tolerance: of the logarithm of a time; larger errors count by their size, not its square.
         seed: of the network's first weights.
     """
@@ -93,6 +94,7 @@ class FitOptions:
     kind_penalty: float = 1e-4
     net_penalty: float = 3e-5
     share_penalty: float = 3e-4
+    source_penalty: float = 10.0
     tolerance: float = 0.05
     seed: int = 0
 
@@ -332,7 +334,13 @@ class _Parameters:
         self.of_generation = zeros(len(self._generations), len(SHARES))
         self.of_device = zeros(len(names), len(SHARES))
         self.fall = torch.tensor(0.2, requires_grad=True)
-        self.of_source = zeros(len({row.source for row in table.rows}))
+        sources = sorted({row.source for row in table.rows})
+        weights = dict.fromkeys(sources, 0.0)
+        for row in table.rows:
+            weights[row.source] += row.weight
+        shares = np.array([weights[source] for source in sources])
+        self._source_weights = torch.tensor(shares / shares.sum(), dtype=torch.float32)
+        self.of_source = zeros(len(sources))
         self.paces = torch.tensor([-11.5, -11.5, -11.5, -12.5, -12.0, -8.5], requires_grad=True)
         self.sharpness = torch.tensor(1.5, requires_grad=True)
         self.start = torch.tensor(-12.5, requires_grad=True)
@@ -357,12 +365,13 @@ class _Parameters:
             + (self.of_generation**2).sum()
             + (self.usual**2).sum()
             + (self.fall - 0.2) ** 2 * 4
-            + (self.of_source**2).sum() * 10
         )
+        sources = (self._source_weights * (self.of_source - self._mean_source()) ** 2).sum()
         return (
             options.kind_penalty * kinds
             + options.net_penalty * net
             + options.share_penalty * shares
+            + options.source_penalty * sources
         )
 
     def _log_device_shares(self) -> Any:
@@ -400,8 +409,11 @@ class _Parameters:
         return smooth_max(of_device, host, self.host_sharpness, torch)
 
     def source_offsets(self, data: _Data) -> Any:
-        """Logarithm of what each row's source adds to its time."""
-        return self.of_source[data.source_of]
+        """Logarithm of what each row's source adds to its time, beyond the mean source."""
+        return (self.of_source - self._mean_source())[data.source_of]
+
+    def _mean_source(self) -> Any:
+        return (self._source_weights * self.of_source).sum()
 
     def unordered(self) -> Mapping[str, GpuShares]:
         """Shares of the measured devices as the rows have them."""
