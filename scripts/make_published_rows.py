@@ -21,11 +21,16 @@ from driple.calibration.published_rows import FORWARD_FILE, TRAINING_FILE, write
 from driple.calibration.rows import tables
 from driple.calibration.rows.cells import read_raw
 from driple.calibration.rows.families import timm_family
+from driple.calibration.rows.ops import OPS_COLUMNS, kernel_rows, op_rows
+from driple.calibration.rows.utilisation import UTILISATION_COLUMNS, utilisation_rows
 from driple.errors import ConfigError, DripleError
 from driple.files import atomic_write
 
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
 _LAMBDA, _NAMES, _FOLDS = "lambda_batches.csv.gz", "timm_names.csv.gz", "folds.csv"
+_OPS, _UTILISATION = "pytorch_ops.csv.gz", "utilisation_runs.csv.gz"
+# Removed from timm without a note; parameters, multiply-adds and activations are the same.
+_SAME = {"gluon_xception65": "xception65"}
 
 
 def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -46,10 +51,10 @@ def _timm_names(names: set[str]) -> list[tuple[str, str, str]]:
     import timm
     from timm.models import get_deprecated_models, model_entrypoint
 
-    renamed: dict[str, str] = get_deprecated_models()  # old name -> new name with its tag
+    renamed = get_deprecated_models()  # old name -> new name with its tag
     table = []
     for name in sorted(names):
-        today = renamed.get(name, name)
+        today = renamed.get(name) or _SAME.get(name, name)
         base, _, tag = today.partition(".")
         if not timm.is_model(base):
             table.append((name, "", ""))
@@ -88,7 +93,7 @@ def make(folder: Path, out: Path, *, timm_names: bool) -> None:
     facts = tables.Facts.of(
         read_raw(out / _LAMBDA),
         read_raw(out / _NAMES),
-        read_raw(folder / "utilisation_runs.csv.gz"),
+        read_raw(folder / _UTILISATION),
     )
     cleaned, passes, folds = tables.with_folds(
         tables.training_rows(training, facts),
@@ -97,12 +102,24 @@ def make(folder: Path, out: Path, *, timm_names: bool) -> None:
     )
     write_published_rows(out / TRAINING_FILE, cleaned)
     write_published_rows(out / FORWARD_FILE, passes)
+    _write(
+        out / _OPS,
+        OPS_COLUMNS,
+        [
+            *op_rows(read_raw(folder / "neusight_ops.csv.gz")),
+            *kernel_rows(read_raw(folder / "neusight_kernels.csv.gz")),
+        ],
+    )
+    monitored = read_raw(folder / _UTILISATION)
+    runs = tables.monitored_runs(monitored, training, facts)
+    listed = utilisation_rows(monitored, runs, cleaned)
+    _write(out / _UTILISATION, UTILISATION_COLUMNS, listed)
     header = ("family", "fold", "training_rows", "forward_rows")
     _write(out / _FOLDS, header, [(family, *cells) for family, cells in folds.items()])
     for source, reasons in tables.counts([*cleaned, *passes]).items():
         total, used = sum(reasons.values()), reasons.pop("", 0)
-        listed = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
-        print(f"{source}: {used} of {total} rows used{'; ' if listed else ''}{listed}")
+        unused = "".join(f"; {count} {why}" for why, count in reasons.most_common())
+        print(f"{source}: {used} of {total} rows used{unused}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import get_type_hints
 
 from driple.catalog import find_device, find_link
@@ -52,6 +53,10 @@ ROW_OPTIMIZERS = (
     "sgd", "momentum", "momentum-fused", "adam", "adam-fused", "adamw", "adamw-fused", "rmsprop",
     "lamb", "lars", "lion", "novograd", "none", "",
 )  # fmt: skip
+_NEAREST_OPTIMIZER = MappingProxyType({
+    "lamb": "adamw", "lars": "momentum", "novograd": "adam",
+    "none": "",
+})  # fmt: skip
 PEAK_MEMORY_KINDS = ("", "allocated", "reserved", "device")
 DATA = ("", "synthetic", "real")
 _CHECKPOINTING = ("none", "full", "selective")
@@ -89,7 +94,7 @@ class PublishedRow:
         job: JOB as Driple takes it, `timm:NAME` or `own:NAME`; empty if none can be built.
         task: `train` (forward, backward and update) or `forward`.
         batch: samples of a device in a forward pass.
-        size: tokens of a sample, or side of a square image.
+        size: tokens of a sample, or side of a square image; None for the job's usual size.
         precision: one of `ROW_PRECISIONS`.
         optimizer: one of `ROW_OPTIMIZERS`; empty if not known.
         grad_accumulation: forward and backward passes of a step.
@@ -197,6 +202,11 @@ class PublishedRow:
     def usable(self) -> bool:
         """Whether a fit or a check can use the row."""
         return not self.unused_why
+
+    @property
+    def job_optimizer(self) -> str:
+        """The nearest of Driple's optimizers; empty without an update, or if it is not known."""
+        return _NEAREST_OPTIMIZER.get(self.optimizer, self.optimizer)
 
     @property
     def machine_type(self) -> tuple[str, int, int, str, str]:

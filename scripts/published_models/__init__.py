@@ -17,6 +17,8 @@ from driple.graph.torch.options import StepOptions
 from scripts.published_models.bert import BERT
 from scripts.published_models.decoders import DECODERS, adapted
 from scripts.published_models.definition import Built, Definition
+from scripts.published_models.detectors import DETECTORS
+from scripts.published_models.fastpitch import FASTPITCH
 from scripts.published_models.gnmt import GNMT
 from scripts.published_models.iresnet import IRESNET
 from scripts.published_models.jasper import JASPER
@@ -24,6 +26,7 @@ from scripts.published_models.lora import ADAPTERS
 from scripts.published_models.mpt import MPT
 from scripts.published_models.ncf import NCF
 from scripts.published_models.recommenders import RECOMMENDERS
+from scripts.published_models.rnnt import RNNT
 from scripts.published_models.sequences import SEQUENCES
 from scripts.published_models.ssd300 import SSD300
 from scripts.published_models.tacotron2 import TACOTRON2
@@ -45,8 +48,9 @@ __all__ = [
 PREFIX = "own:"
 REGISTRY: Mapping[str, Definition] = MappingProxyType(
     {
-        **BERT, **DECODERS, **GNMT, **IRESNET, **JASPER, **MPT, **NCF, **RECOMMENDERS,
-        **SEQUENCES, **SSD300, **TACOTRON2, **TRANSFORMER_XL, **UNETS, **WAVEGLOW,
+        **BERT, **DECODERS, **DETECTORS, **FASTPITCH, **GNMT, **IRESNET, **JASPER, **MPT, **NCF,
+        **RECOMMENDERS, **RNNT, **SEQUENCES, **SSD300, **TACOTRON2, **TRANSFORMER_XL, **UNETS,
+        **WAVEGLOW,
     }
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from math import gcd
 from typing import Any
 
 import torch
@@ -101,10 +102,12 @@ _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
         4096, 235_093_634_560,
     ),
     "gpt-oss-20b": (
-        {"model_type": "gpt_oss", "num_hidden_layers": 24, "num_local_experts": 32}, 4096, None
+        {"model_type": "gpt_oss", "num_hidden_layers": 24, "num_local_experts": 32}, 4096,
+        20_914_757_184,
     ),
     "gpt-oss-120b": (
-        {"model_type": "gpt_oss", "num_hidden_layers": 36, "num_local_experts": 128}, 4096, None
+        {"model_type": "gpt_oss", "num_hidden_layers": 36, "num_local_experts": 128}, 4096,
+        116_829_156_672,
     ),
     "deepseek-v3": ({"model_type": "deepseek_v3"}, 4096, 671_026_404_352),
     "deepseek-v3-l4": (
@@ -170,7 +173,16 @@ def decoder(config: Mapping[str, Any], attention: str = "sdpa") -> nn.Module:
     return model.train()
 
 
+def _even_size(config: Mapping[str, Any], size: int) -> int:
+    """Tokens of a sample, rounded up so that each expert of a mixture gets as many of them."""
+    experts = config.get("num_local_experts", config.get("num_experts", 1))
+    each = config.get("num_experts_per_tok", 2)
+    unit = experts // gcd(experts, each)
+    return int(-(-size // unit) * unit)
+
+
 def _built(config: Mapping[str, Any], attention: str, batch_size: int, size: int) -> Built:
+    size = _even_size(config, size)
     longest = max((config.get("n_positions", 0), config.get("max_position_embeddings", 0), size))
     places = "n_positions" if config["model_type"] in {"gpt2", "gpt_bigcode"} else (
         "max_position_embeddings"

@@ -119,9 +119,9 @@ class TransformerXl(nn.Module):
             x = layer(x, relative, memory[number], mask, (self.r_w_bias, self.r_r_bias))
         with torch.no_grad():
             torch.stack(kept)  # the next segment's memory
-        return self._loss(self.drop(x).flatten(0, 1), target.flatten())
+        return self._loss(self.drop(x).flatten(0, 1), target.flatten(), words.shape[1])
 
-    def _loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+    def _loss(self, hidden: Tensor, target: Tensor, batch: int) -> Tensor:
         """Adaptive softmax: rare words are told apart only where one of them comes."""
         ends = (0, *_CUTOFFS, _VOCABULARY)
         head = torch.cat([self.word_emb.weight[: ends[1]], self.cluster_weight])
@@ -131,7 +131,8 @@ class TransformerXl(nn.Module):
         start = 0
         for number, share in enumerate(_SHARES):
             first, last = ends[number], ends[number + 1]
-            which = meta_tokens(max(round(share * hidden.shape[0]), 1)).to(hidden.device)
+            each = max(round(share * (hidden.shape[0] // batch)), 1)  # of a sample
+            which = meta_tokens(each * batch).to(hidden.device)
             (target >= first) & (target < last)
             wanted = target.index_select(0, which) - first
             near = chances.index_select(0, which)

@@ -142,6 +142,34 @@ def test_the_shipped_tables_hold_what_their_page_says(
         assert len(row.unused_why) < 120
 
 
+def test_the_page_counts_the_rows_of_each_source(
+    training: list[PublishedRow], forward: list[PublishedRow]
+) -> None:
+    page = (DATA / "README.md").read_text(encoding="utf-8")
+    used = sum(row.usable for row in training)
+    passes = sum(row.usable for row in forward)
+    assert f"pytorch_rows | {len(training):,} |" in page
+    assert f"labelled; {used:,} can be used" in page
+    assert f"pytorch_forward | {len(forward):,} |" in page
+    assert f"Max-Q; {passes:,} can be used" in page
+    sources = {
+        "lambdal/deeplearning-benchmark": "lambda", "mlcommons/training_results": "MLPerf",
+        "huggingface/pytorch-image-models (training)": "timm",
+        "NVIDIA/DeepLearningExamples": "NVIDIA DeepL", "Oneflow-Inc/DLPerf": "DLPerf",
+        "foundation-model-stack/fms-acceleration": "fms-acc", "FlagOpen/FlagPerf": "FlagPerf",
+        "mosaicml/llm-foundry": "llm-foundry", "Oneflow-Inc/libai": "LiBai",
+        "InternLM/InternEvo": "InternEvo", "sitar-lab/NeuSight (whole models)": "NeuSight",
+        "foundation-model-stack/fms-fsdp": "fms-fsdp", "NVIDIA-NeMo Megatron": "NVIDIA ",
+    }  # fmt: skip
+    for start, source in sources.items():
+        (line,) = [text for text in page.splitlines() if text.startswith(f"| {start}")]
+        rows = [row for row in training if row.source.startswith(source)]
+        if source == "NVIDIA ":
+            rows = [row for row in rows if "DeepLearning" not in row.source]
+        counts = f"| {len(rows):,} | {sum(row.usable for row in rows):,} |"
+        assert counts in line, (start, counts)
+
+
 def test_a_family_is_in_one_fold_of_both_tables(
     training: list[PublishedRow], forward: list[PublishedRow]
 ) -> None:

@@ -10,8 +10,12 @@ What the configuration files and logs of that repository say, and its tables do 
 - Tacotron 2, WaveGlow and NCF got a flag for half precision that later releases of the examples do
   not know and ignore: their rows named fp16 of v1, v2 and most of v0 from November 2020 on ran in
   full precision (`amp : False` in the logs);
-- GNMT counts tokens of both languages, 48 a pair; Tacotron 2 real mel frames, 562 a sample;
-  WaveGlow 8,000 audio samples of a segment (items x seconds of an iteration / batch in the logs).
+- GNMT counts tokens of both languages, 48 a pair (26 each with padding); Tacotron 2 real mel
+  frames, 565 a sample (860 with padding);
+  WaveGlow 8,000 audio samples of a segment (items x seconds of an iteration / batch in the logs);
+- BERT divides the samples of 100 steps by the time, although 101 steps were run, or fewer where two
+  epochs of 88,641 samples are over before: the time of a step is that of the steps that were run.
+  In v0 the throughput of BERT agrees with no count of steps and is unused.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from statistics import median
 from types import MappingProxyType
 
@@ -50,19 +55,28 @@ _MODELS: Mapping[str, _Model] = MappingProxyType({
     "resnet50": _Model("timm:resnet50", 224, 1, "momentum", "momentum"),
     "bert_base_squad": _Model("own:bert-base-squad", 384, 1, "adam", "adam-fused", "fp16"),
     "bert_large_squad": _Model("own:bert-large-squad", 384, 1, "adam", "adam-fused", "fp16"),
-    "gnmt": _Model("own:gnmt", 24, 48, "adam", "adam", "fp16"),
-    "tacotron2": _Model("own:tacotron2", 562, 562, "adam", "adam", old_half="amp-fp16"),
+    "gnmt": _Model("own:gnmt", 26, 48, "adam", "adam", "fp16"),
+    "tacotron2": _Model("own:tacotron2", 860, 565, "adam", "adam", old_half="amp-fp16"),
     "waveglow": _Model("own:waveglow", 8000, 8000, "adam", "adam", old_half="amp-fp16"),
     "transformerxlbase": _Model("own:transformerxl-base", 192, 192, "lamb", "lamb", "fp16"),
+    "transformerxllarge": _Model(
+        "own:transformerxl-large", 256, 256, "adam", "adam", "fp16"),
     "ncf": _Model("own:ncf", None, 1, "adam-fused", "adam-fused"),
     "SSD": _Model("own:ssd300", 300, 1, "momentum", "momentum", old_half="amp-fp16"),
     "maskrcnn": _Model("own:maskrcnn", None, 1, "momentum", "momentum", old_half="amp-fp16"),
 })  # fmt: skip
+# SQuAD 1.1 for BERT: samples of the training set, epochs, and steps that the throughput counts.
+_SQUAD_SAMPLES, _SQUAD_EPOCHS, _SQUAD_STEPS = 88_641, 2, 100
 _MANY, _FAR = 10, 1.2  # identical rows, and how far one may be from their median
 _NOT_HALF_IN_LATER_RELEASES = frozenset({"tacotron2", "waveglow"})
 _DEVICES_OF_INSTANCES = MappingProxyType({"p3.2xlarge": 1, "p3.8xlarge": 4, "p3.16xlarge": 8})
-# V100 without further words: p3 instances, LambdaCloud and 8x machines have SXM2 boards.
-_BOARDS = re.compile(r"p3\.|LambdaCloud|^8x")
+# NVIDIA's containers, by the version of PyTorch that each system printed (`sys_pytorch.txt`).
+_CONTAINERS = (
+    ("2020-10", "ngc20.01"),  # PyTorch 1.4.0a0+a5b4d78
+    ("2021-05", "ngc20.10"),  # 1.7.0a0+7036e91
+    ("2022-01", "ngc21.03"),  # 1.9.0a0+df837d0
+    ("9999", "ngc21.07"),  # 1.10.0a0+ecc3718
+)
 
 Batches = Mapping[tuple[str, str, int, str, str], Raw]
 
@@ -148,7 +162,6 @@ def _tabled(row: Raw, batches: Batches) -> PublishedRow:
         memory = "192GB" if device == "B200" else "80GB"
         found = [batches.get((release, memory, devices, model, name)) for name in names]
         batch = next((int(config["global_batch"]) for config in found if config), None)
-    newer = release == "v2" or device == "B200"
     half = half_named and model not in _NOT_HALF_IN_LATER_RELEASES
     if model == "ncf" and device and device_named(device).memory_bytes >= 80e9:
         half = False  # the configuration for 80 GB lacks the flag
@@ -157,10 +170,20 @@ def _tabled(row: Raw, batches: Batches) -> PublishedRow:
         row, spec, device=device, devices=devices, batch=batch,
         precision=spec.half if half else _full(device),
         within=link_within(device, devices, pcie=card),
-        library="ngc24" if newer else "ngc22.09",
+        library=_container(row["gpu"], device, release),
         data="synthetic" if model == "resnet50" else "real",
         apex=half and spec.half == "fp16" and model != "gnmt",
     )  # fmt: skip
+
+
+def _container(gpu: str, device: str, release: str) -> str:
+    """Container of a tabled row: of its release, but for machines that were added later."""
+    if device == "B200":
+        return "ngc25.06"
+    later = re.match(r"Dell|SMC|1CC|RAIDZ1|LambdaCloud [124]x H100|LambdaCloud 1x H100", gpu)
+    if release == "v2" or later:
+        return "ngc24.03"
+    return "ngc23.06" if gpu == "LambdaCloud 8x H100 80GB SXM5" else "ngc22.09"
 
 
 def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> PublishedRow:
@@ -172,8 +195,8 @@ def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> Publish
         device = ""  # a laptop's GPU of the same name
     devices = _DEVICES_OF_INSTANCES.get(name) or whole_or(row["gpus"], 1)
     config = batches.get(("v0", system, devices, model, row["precision"]))
-    if device == "V100" and _BOARDS.search(system):
-        device = "V100-SXM2"
+    if device == "V100":
+        device = "V100-SXM2"  # all of them are boards, by the logs of the systems
     half = config is not None and config["half"] == "1"
     spec = _MODELS[model]
     day, month, year = row["date"][:2], row["date"][3:5], row["date"][6:10]
@@ -184,12 +207,14 @@ def _monitored(row: Raw, batches: Batches, util: Mapping[str, float]) -> Publish
         batch=int(config["global_batch"]) if config else None,
         precision=("amp-fp16" if autocast else spec.old_half) if half else _full(device),
         within=link_within(device, devices, bridged="NVlink" in name, pcie="PCIe" in name),
-        library="ngc20.01" if date < "2020-10" else "ngc20.10",
+        library=next(library for until, library in _CONTAINERS if date < until),
         data=config["data"] if config else "",
         apex=half,
         date=date,
         util=util.get(row["source_file"]),
     )  # fmt: skip
+    if item.usable and model.startswith("bert"):
+        return replace(item, unused_why="throughput agrees with no count of steps in the logs")
     if item.usable and model == "resnet50" and item.data == "real" and half and devices > 1:
         return replace(item, unused_why="input-bound: several GPUs read real images in half")
     return item
@@ -210,12 +235,15 @@ def _row(
     if throughput is None or throughput <= 0:
         why = "no time"
     elif not device:
-        why = f"unknown device {row['gpu']}"
+        why = f"unknown device: {row['gpu']}"
     elif batch is None:
         why = "no batch size"
     elif batch % devices:
         why = "the batch cannot be divided by the devices"
     seconds = batch * spec.per_sample / throughput if batch and throughput else None
+    if seconds and batch and row["model"].startswith("bert"):
+        run = min(_SQUAD_STEPS + 1, _SQUAD_EPOCHS * ceil(_SQUAD_SAMPLES / batch))
+        seconds *= _SQUAD_STEPS / run
     return PublishedRow(
         id=f"lambda-{int(row['row']):05d}",
         source=SOURCE,

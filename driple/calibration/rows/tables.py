@@ -8,16 +8,34 @@ Each source has its reader; rows keep the order of the gathered table. Folds are
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from driple.calibration.published_rows import PublishedRow
-from driple.calibration.rows import lambda_runs, timm_runs
+from driple.calibration.rows import (
+    dlperf,
+    examples,
+    flagperf,
+    lambda_runs,
+    language,
+    megatron,
+    mlperf,
+    timm_runs,
+)
 from driple.calibration.rows.cells import Raw, number
 from driple.calibration.rows.families import assign_folds
 from driple.calibration.rows.timm_runs import TimmName
+from driple.errors import ConfigError
 
-__all__ = ["Facts", "counts", "forward_rows", "training_rows", "with_folds"]
+__all__ = ["Facts", "counts", "forward_rows", "monitored_runs", "training_rows", "with_folds"]
+
+
+_OTHERS: Mapping[str, Callable[[Iterable[Raw]], Iterable[PublishedRow]]] = MappingProxyType({
+    examples.SOURCE: examples.example_rows,
+    dlperf.SOURCE: dlperf.dlperf_rows,
+    flagperf.SOURCE: flagperf.flagperf_rows,
+})  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,11 +71,32 @@ def training_rows(raw: Sequence[Raw], facts: Facts) -> list[PublishedRow]:
     """
     by_source: dict[str, list[Raw]] = defaultdict(list)
     for row in raw:
-        by_source[row["source"]].append(row)
+        # A result that was submitted again to a later round of MLPerf is found as a duplicate.
+        rounds = row["source"].startswith(mlperf.SOURCE)
+        by_source[mlperf.SOURCE if rounds else row["source"]].append(row)
     rows: list[PublishedRow] = []
     for source, items in by_source.items():
-        rows += _read(source, items, facts)
+        rows += _without_duplicates(_read(source, items, facts))
     return rows
+
+
+def _without_duplicates(rows: Iterable[PublishedRow]) -> list[PublishedRow]:
+    """The same job with the same time, twice in a source: the second is unused.
+
+    Lambda's rows are left: many of its machines are identical, and its reader knows its tables.
+    """
+    seen: dict[PublishedRow, str] = {}
+    kept = []
+    for row in rows:
+        if row.usable and row.source not in (lambda_runs.SOURCE, timm_runs.SOURCE):
+            bare = replace(
+                row, id="-", source="-", source_file="", date="", library="-", framework=""
+            )
+            first = seen.setdefault(bare, row.id)
+            if first != row.id:
+                row = replace(row, unused_why=f"duplicate: of {first}")  # noqa: PLW2901
+        kept.append(row)
+    return kept
 
 
 def _read(source: str, items: Sequence[Raw], facts: Facts) -> Iterable[PublishedRow]:
@@ -65,7 +104,29 @@ def _read(source: str, items: Sequence[Raw], facts: Facts) -> Iterable[Published
         return lambda_runs.lambda_rows(items, facts.batches, facts.util_pct)
     if source == timm_runs.SOURCE:
         return timm_runs.training_rows(items, facts.names)
-    return ()
+    for readers in (language.READERS, megatron.READERS):
+        if source in readers:
+            return map(readers[source], items)
+    if source.startswith(mlperf.SOURCE):
+        return mlperf.mlperf_rows(items)
+    if source in _OTHERS:
+        return _OTHERS[source](items)
+    raise ConfigError(f"no reader knows the source {source!r} of the gathered rows")
+
+
+def monitored_runs(
+    runs: Iterable[Raw], training: Iterable[Raw], facts: Facts
+) -> dict[str, PublishedRow]:
+    """Runs of the table of utilisation, read as the monitored training rows are, by source file."""
+    rows = list(training)
+    canonical = {row["gpu"]: row["gpu_canonical"] for row in rows}
+    empty = dict.fromkeys(rows[0], "") if rows else {}
+    filled = (
+        {**empty, **run, "file": "lambda_run_monitor.csv", "gpu_canonical": canonical[run["gpu"]]}
+        for run in runs
+    )
+    read = lambda_runs.lambda_rows(filled, facts.batches, facts.util_pct)
+    return {row.source_file: row for row in read}
 
 
 def forward_rows(raw: Iterable[Raw], facts: Facts) -> list[PublishedRow]:

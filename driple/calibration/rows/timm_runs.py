@@ -69,7 +69,7 @@ def _row(
     if row["gpu"] in _CPUS:
         why = "CPU: memory, cores in use and threads are not stated"
     elif not device:
-        why = f"unknown device {row['gpu']}"
+        why = f"unknown device: {row['gpu']}"
     elif not known.job:
         why = "timm 1.0.31 no longer has the model"
     elif batch is None or not seconds:

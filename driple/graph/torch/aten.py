@@ -19,6 +19,7 @@ from torch import Tensor
 from driple.graph.cost.convolutions import CHANNELS_LAST, TRANSPOSED
 from driple.graph.cost.elementwise import INFERENCE
 from driple.graph.torch.aten_kinds import FREE, KIND_OF
+from driple.graph.torch.expanded import memory_shape, product_of_shared
 from driple.graph.torch.memory_format import is_channels_last, runs_channels_last
 
 __all__ = ["Input", "Kernel", "kernels_of", "tensors_in"]
@@ -75,9 +76,15 @@ def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: A
     special = _SPECIAL.get(bare)
     if special is not None:
         return special(f"{namespace}::{bare}", _whole(func, args, named), made)
-    reads = tuple([Input(tensor) for tensor in tensors_in((*args, *named.values()))])
-    writes = tuple([Input(tensor) for tensor in tensors_in(made)])
     kind = KIND_OF.get(bare)
+    broadcasts = torch.Tag.pointwise in func.tags or kind == "copy"
+    reads = tuple(
+        [
+            Input(tensor, memory_shape(tensor) if broadcasts else None)
+            for tensor in tensors_in((*args, *named.values()))
+        ]
+    )
+    writes = tuple([Input(tensor) for tensor in tensors_in(made)])
     if kind is None:
         kind = "elementwise" if torch.Tag.pointwise in func.tags else "other"
     elif kind == "copy" and reads and writes and _changes_type(reads, writes):
@@ -199,8 +206,21 @@ def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> 
 
 def _addmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     added, left, right = arguments[:3]
-    kind = "matmul" if left.dim() == 2 else "batch_matmul"
-    return [Kernel(kind, op_type, (Input(left), Input(right), Input(added)), (Input(made),))]
+    if left.dim() == 2:
+        inputs = (Input(left), Input(right), Input(added))
+        return [Kernel("matmul", op_type, inputs, (Input(made),))]
+    kernel = _bmm(op_type, (left, right), made)[0]
+    return [Kernel(kernel.kind, op_type, (*kernel.inputs, Input(added)), kernel.outputs)]
+
+
+def _bmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """A batch of products; one product if all of them have a matrix in common."""
+    left, right = arguments[:2]
+    shapes = product_of_shared(left, right)
+    if shapes is None:
+        return [Kernel("batch_matmul", op_type, (Input(left), Input(right)), (Input(made),))]
+    inputs = (Input(left, shapes[0]), Input(right, shapes[1]))
+    return [Kernel("matmul", op_type, inputs, (Input(made, shapes[2]),))]
 
 
 def _matrix_vector(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
@@ -359,6 +379,7 @@ _SPECIAL: Mapping[str, Special] = MappingProxyType(
         "convolution": _convolution,
         "convolution_backward": _convolution_backward,
         **dict.fromkeys(("addmm", "baddbmm"), _addmm),
+        "bmm": _bmm,
         **dict.fromkeys(("mv", "addmv", "dot", "vdot"), _matrix_vector),
         **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices"), _max_pool),
         **dict.fromkeys(
