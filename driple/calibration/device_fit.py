@@ -62,6 +62,7 @@ class StepRow:
         source: of the measurement.
         seconds: measured.
         weight: in the fit.
+        alone: whether kernels were timed by themselves, so that no host delays them.
     """
 
     device: Device
@@ -70,6 +71,7 @@ class StepRow:
     source: str
     seconds: float
     weight: float = 1.0
+    alone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -288,6 +290,7 @@ class _Data:
         )
         self.update_kernels = single([row.update.num_kernels for row in rows])
         self.step_launches = single(np.bincount(table.row_of, table.launches, len(rows)))
+        self.hosted = single([not row.alone for row in rows])
         self.pace_of = torch.tensor([PACES.index(_pace(row.runtime)) for row in rows])
 
 
@@ -405,7 +408,7 @@ class _Parameters:
             data.step_launches * pace[data.pace_of]
             + data.update_kernels * pace[PACES.index("update_s")]
             + pace[PACES.index("step_s")]
-        )
+        ) * data.hosted
         return smooth_max(of_device, host, self.host_sharpness, torch)
 
     def source_offsets(self, data: _Data) -> Any:

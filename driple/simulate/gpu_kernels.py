@@ -44,7 +44,7 @@ FloatArray = npt.NDArray[np.float64]
 Library = Literal["torch1", "torch2", "tensorflow"]
 LIBRARIES: tuple[str, ...] = get_args(Library)
 INPUTS = (*FACTS, *GROUPS, "compiled", "torch1", "tensorflow", "last_torch1", "grouped_torch1",
-          "depthwise_torch1")  # fmt: skip
+          "depthwise_torch1", "attention_torch1")  # fmt: skip
 ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "kind_offset",
           "kind_last_offset")  # fmt: skip
 # Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
@@ -157,6 +157,7 @@ def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:
         is_torch1 * columns["channels_last"],
         is_torch1 * grouped,
         is_torch1 * depthwise,
+        is_torch1 * groups[:, GROUPS.index("attention")],
     )
     inputs: FloatArray = np.concatenate([facts.values, groups, np.stack(environment, axis=1)], 1)
     return inputs

@@ -1,0 +1,230 @@
+"""Fits of the GPU model with families, a device or a source left out; each is made once and kept.
+
+    published rows, runs and ops of one device -> FitTable --without a part--> GpuModel
+
+A finished fit is written to a folder, so that a program that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driple.calibration.batched import BatchedGraph
+from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
+from driple.calibration.benchmark.shipped import Shipped
+from driple.calibration.device_fit import FitOptions, FitTable, StepRow, fit_devices, fit_table
+from driple.calibration.device_rows import tensorflow_steps, torch_steps
+from driple.calibration.op_rows import op_steps
+from driple.calibration.published import PublishedRun
+from driple.codec import from_json, to_dict
+from driple.errors import ConfigError
+from driple.files import atomic_write
+from driple.simulate.calibration import GpuModel
+from driple.simulate.prepared_job import OpKinds
+
+__all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag"]
+
+# Families of TensorFlow's models among those of the PyTorch rows; others are their own.
+FAMILY_OF_TENSORFLOW: Mapping[str, str] = {
+    **dict.fromkeys(("resnet50", "resnet101", "resnet152"), "resnet"),
+    **dict.fromkeys(("resnet50_v2", "resnet101_v2", "resnet152_v2"), "resnetv2"),
+    **dict.fromkeys(("vgg11", "vgg16", "vgg19"), "vgg"),
+    **dict.fromkeys(("inception3", "inception4", "googlenet"), "inception"),
+}
+# How much all rows of a kind count together. Forward passes are many and of three devices.
+_TRAINING, _FORWARD, _TENSORFLOW, _OPS = 4.0, 2.0, 1.0, 0.5
+_EVERY_FORWARD = 4  # of so many forward rows one is fitted to; neighbours are nearly the same job
+# Frameworks of the benchmark's rows whose kernels and host are not PyTorch's.
+_PYTORCH = "torch"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tag:
+    """What of a step can be left out.
+
+    Attributes:
+        fold: of its model's family; -1 for a single op, which every fit may see.
+        device: that ran it.
+        source: who published it.
+    """
+
+    fold: int
+    device: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """What a fit does not see; nothing by default.
+
+    Attributes:
+        fold: of model families; None for none.
+        device: by its name in the catalogue; empty for none.
+        source: empty for none.
+    """
+
+    fold: int | None = None
+    device: str = ""
+    source: str = ""
+
+    def hides(self, tag: Tag) -> bool:
+        """Whether a step belongs to what is left out."""
+        return (
+            tag.fold == self.fold
+            or (bool(self.device) and tag.device == self.device)
+            or (bool(self.source) and tag.source == self.source)
+        )
+
+    @property
+    def name(self) -> str:
+        """In words, for files and progress."""
+        parts = [f"fold-{self.fold}" if self.fold is not None else "", self.device, self.source]
+        return "-".join(part.replace(" ", "_") for part in parts if part) or "nothing"
+
+
+class GpuFits:
+    """Fits to the published steps on one device.
+
+    Args:
+        shipped: rows of PyTorch with their steps and folds.
+        runs: of TensorFlow; those on one device count.
+        graphs: of their models in single and half precision.
+        published: folder of published tables, for single ops.
+        cache: folder that keeps finished fits; None keeps none.
+        options: of the fit.
+        progress: told what is being fitted.
+    """
+
+    def __init__(
+        self,
+        *,
+        shipped: Shipped,
+        runs: Sequence[PublishedRun],
+        graphs: Mapping[tuple[str, bool], BatchedGraph],
+        published: Path,
+        cache: Path | None = None,
+        options: FitOptions = FitOptions(),
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._shipped, self._published = shipped, published
+        self._runs = [run for run in runs if run.kind == "single"]
+        self._graphs, self._cache = graphs, cache
+        self._options, self._progress = options, progress
+        self._table: tuple[FitTable, list[Tag]] | None = None
+        self._known: dict[LeftOut, GpuModel] = {}
+
+    def fold_of_model(self, model: str) -> int:
+        """Fold of a model of TensorFlow."""
+        return fold_of(FAMILY_OF_TENSORFLOW.get(model, model), self._shipped.folds)
+
+    def without(self, left_out: LeftOut = LeftOut()) -> GpuModel:
+        """The fit that does not see a part of the steps.
+
+        Raises:
+            ConfigError: nothing would be left, or a kept fit is damaged.
+        """
+        if left_out not in self._known:
+            file = None if self._cache is None else self._cache / f"{self._key(left_out)}.json"
+            if file is not None and file.exists():
+                self._known[left_out] = from_json(
+                    GpuModel, json.loads(file.read_text(encoding="utf-8")), where=file.name
+                )
+            else:
+                self._known[left_out] = self._fitted(left_out)
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    text = json.dumps(to_dict(self._known[left_out], where="fit"))
+                    atomic_write(file, text.encode(), error=ConfigError)
+        return self._known[left_out]
+
+    def _key(self, left_out: LeftOut) -> str:
+        """Name of a kept fit: another choice of options or rows is another fit."""
+        options = [getattr(self._options, field.name) for field in fields(FitOptions)]
+        facts = (options, len(self._shipped.rows), len(self._runs))
+        return f"{left_out.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
+
+    def _fitted(self, left_out: LeftOut) -> GpuModel:
+        if self._table is None:
+            self._progress("ops of all steps")
+            self._table = self._made()
+        table, tags = self._table
+        seen = [i for i, tag in enumerate(tags) if not left_out.hides(tag)]
+        if not seen:
+            raise ConfigError(f"no published step is left without {left_out.name}")
+        self._progress(f"devices without {left_out.name}")
+        return fit_devices(table.take(seen), self._options)
+
+    def _made(self) -> tuple[FitTable, list[Tag]]:
+        rows = self._rows()
+        tags = [Tag(fold=self._fold(row), device=row.device, source=row.source) for row in rows] + [
+            Tag(fold=self.fold_of_model(run.model), device=run.device, source=run.source)
+            for run in self._runs
+        ]
+        kinds: list[StepRow] = []
+
+        def all_steps() -> Iterator[tuple[OpKinds, StepRow]]:
+            for found in chain(
+                torch_steps(rows, self._weights(rows), self._shipped.steps),
+                tensorflow_steps(self._runs, _weights_of_runs(self._runs), self._graphs),
+                op_steps(self._published, _OPS),
+            ):
+                kinds.append(found[1])
+                yield found
+
+        table = fit_table(all_steps())
+        tags += [
+            Tag(fold=-1, device=one.device.name, source=one.source) for one in kinds[len(tags) :]
+        ]
+        return table, tags
+
+    def _rows(self) -> list[BenchmarkRow]:
+        """Rows of PyTorch on one device, those of one job together."""
+        rows = [
+            row
+            for row in self._shipped.rows
+            if row.scheme == "single" and row.framework.lower().startswith(("pytorch", "ngc"))
+        ]
+        forward = sorted(
+            (row for row in rows if row.mode == "forward"),
+            key=lambda row: hashlib.sha256(row.row_id.encode()).digest(),
+        )[::_EVERY_FORWARD]
+        kept = [row for row in rows if row.mode != "forward"] + forward
+        return sorted(kept, key=lambda row: repr(row.step_key))
+
+    def _fold(self, row: BenchmarkRow) -> int:
+        return fold_of(row.family, self._shipped.folds)
+
+    def _weights(self, rows: Sequence[BenchmarkRow]) -> list[float]:
+        """Of rows of PyTorch: families count by the root of their rows, machines alike."""
+        cells = Counter((row.mode, row.family, row.setting) for row in rows)
+        families = Counter((row.mode, row.family) for row in rows)
+        machines = Counter((mode, family) for mode, family, _ in cells)
+        raw = [
+            families[row.mode, row.family] ** 0.5
+            / machines[row.mode, row.family]
+            / cells[row.mode, row.family, row.setting]
+            for row in rows
+        ]
+        totals: dict[str, float] = {}
+        for row, weight in zip(rows, raw, strict=True):
+            totals[row.mode] = totals.get(row.mode, 0.0) + weight
+        scale = {"forward": _FORWARD}
+        return [
+            scale.get(row.mode, _TRAINING) * weight / totals[row.mode]
+            for row, weight in zip(rows, raw, strict=True)
+        ]
+
+
+def _weights_of_runs(runs: Sequence[PublishedRun]) -> list[float]:
+    cells: Counter[Any] = Counter((run.model, run.device) for run in runs)
+    raw = np.array([1.0 / cells[run.model, run.device] for run in runs])
+    return (_TENSORFLOW * raw / raw.sum()).tolist() if len(raw) else []
