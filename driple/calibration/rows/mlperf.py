@@ -37,17 +37,20 @@ class _Benchmark:
     optimizer: str
     framework: str
     images: bool = True
+    half: str = "amp-fp16"  # `fp16`: weights in half precision, a copy in single
 
 
 _BENCHMARKS: Mapping[str, _Benchmark] = MappingProxyType({
-    "resnet": _Benchmark(job="timm:resnet50", size=224, optimizer="lars", framework="mxnet"),
+    "resnet": _Benchmark(
+        job="timm:resnet50", size=224, optimizer="lars", framework="mxnet", half="fp16"),
     "ssd": _Benchmark(job="own:retinanet", size=800, optimizer="adam-fused", framework="torch"),
     "retinanet": _Benchmark(
         job="own:retinanet", size=800, optimizer="adam-fused", framework="torch"),
     "maskrcnn": _Benchmark(job="own:maskrcnn", size=800, optimizer="momentum", framework="torch"),
     "bert": _Benchmark(job="own:bert-large-mlperf", size=232, optimizer="lamb",
-                       framework="torch", images=False),
-    "unet3d": _Benchmark(job="own:unet3d", size=128, optimizer="momentum", framework="mxnet"),
+                       framework="torch", images=False, half="fp16"),
+    "unet3d": _Benchmark(
+        job="own:unet3d", size=128, optimizer="momentum", framework="mxnet", half="fp16"),
     "rnnt": _Benchmark(job="own:rnnt", size=None, optimizer="lamb", framework="torch",
                        images=False),
 })  # fmt: skip
@@ -64,8 +67,8 @@ _NO_MODEL = MappingProxyType({
     "llama2_70b_lora": "tensor, pipeline, context or expert parallelism is not simulated",
 })  # fmt: skip
 _FP8_FROM, _FP8_DEVICES = "v3.0", frozenset({"H100", "H100-PCIe", "H200", "B200", "GB200"})
-# Gbit/s of a node's adapters by the name of the system: `host_networking` of its JSON file (storage and
-# management left out).
+# Gbit/s of a node's adapters by the name of the system: `host_networking` of its JSON file, without
+# those of storage and management.
 _NETWORKS = (
     (r"dgx-?_?h100|\beos|coreweave_hgxh100|nd_?h100|xe9680|bm\.gpu\.[hb]\d00|nbr-lcc", 3200),
     (r"dgx-?_?a100|nd96a|xd670|8_node_64_a100|\btyche|\bcarina|nbo_\d", 1600),
@@ -109,7 +112,7 @@ def _row(row: Raw) -> PublishedRow:
         job=benchmark.job if benchmark else "",
         batch=batch,
         size=benchmark.size if benchmark else None,
-        precision="fp8" if fp8 else "amp-fp16",
+        precision="fp8" if fp8 else benchmark.half if benchmark else "amp-fp16",
         optimizer=benchmark.optimizer if benchmark else "",
         accumulation=passes,
         channels_last=benchmark is not None and benchmark.images,

@@ -151,6 +151,11 @@ def test_mlperf_uses_checked_rows_only() -> None:
     for check in ("", "unclear (ratio 0.80)"):
         (row,) = mlperf_rows([gathered(**cells, throughput_check=check)])
         assert row.unused_why.startswith("throughput_check")
+    wide = {**cells, "source_file": "NVIDIA/results/tyche_ngpu512_ngc25.04_pytorch/retinanet",
+            "gpu": "GB200", "gpu_canonical": "GB200", "gpus": "512", "gpus_per_node": "4",
+            "model": "retinanet", "global_batch": "512"}  # fmt: skip
+    (row,) = mlperf_rows([gathered(**wide, throughput_check="agrees with run average")])
+    assert (row.per_machine, row.link_between) == (64, "25600G")
     newer = {**cells, "source": "MLPerf Training v3.1", "model": "bert", "gpus": "8",
              "gpu_canonical": "H100 SXM", "global_batch": "768"}  # fmt: skip
     (row,) = mlperf_rows([gathered(**newer, throughput_check="agrees with run average")])
