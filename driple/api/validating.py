@@ -97,7 +97,8 @@ def validate(
         datasets: folder with published measurements and graphs of their models.
         rows: a table of one's own to score on, in place of the published runs.
         against: predictions of another tool for the same rows, scored beside.
-        forward: whether published forward passes take part.
+        forward: whether published forward passes take part, and the fits to TensorFlow runs are
+            made again.
         progress: called with each step of the work.
 
     Raises:
@@ -113,14 +114,18 @@ def validate(
         )
     found = contest_of_published(published, forward=forward, against=against, progress=advance)
     check_against(against, has_rows=found is not None)
-    result = _tensorflow(datasets, advance)
+    result = _tensorflow(datasets, advance, refit=forward)
     if found is None:
         return result
     return replace(result, remarks=(*result.remarks, *found.remarks), scores=tuple(found.scores()))
 
 
-def _tensorflow(datasets: Path, progress: Callable[[str], None]) -> ValidateResult:
-    """Runs of TensorFlow: fits without each model and each device; and figures of the paper."""
+def _tensorflow(datasets: Path, progress: Callable[[str], None], *, refit: bool) -> ValidateResult:
+    """Runs of TensorFlow, predicted without each model and each device; and figures of the paper.
+
+    The fits take minutes: their committed predictions are read unless they are to be made again.
+    """
+    from driple.calibration.benchmark.tensorflow import TENSORFLOW_FILE, read_tensorflow
     from driple.calibration.paper_figures import check_facts, read_facts, workloads_of
     from driple.calibration.validate import error_rows
     from driple.calibration.validate import validate as fit_and_predict
@@ -130,7 +135,10 @@ def _tensorflow(datasets: Path, progress: Callable[[str], None]) -> ValidateResu
 
     rows = read_facts(datasets / _TABLES / _FACTS)
     store = GraphStore.open(datasets / _PAPER_GRAPHS)
-    predictions = fit_and_predict(datasets / _TABLES, datasets / _GRAPHS, progress=progress)
+    if refit or not (datasets / _TABLES / TENSORFLOW_FILE).exists():
+        predictions = fit_and_predict(datasets / _TABLES, datasets / _GRAPHS, progress=progress)
+    else:
+        predictions = read_tensorflow(datasets / _TABLES)
     jobs = {
         name: PreparedJob(store.graph(name)) for name in workloads_of(rows) if name in store.places
     }

@@ -43,7 +43,11 @@ def validate(
         typer.Option(help="predictions of another tool, scored beside: CSV with id and seconds"),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="every workload: the rows of forward passes too")
+        bool,
+        typer.Option(
+            "--all",
+            help="every workload: forward passes too, and fits to TensorFlow runs made again",
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:

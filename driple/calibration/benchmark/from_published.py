@@ -75,7 +75,7 @@ def _row(row: PublishedRow, weight: float) -> BenchmarkRow | None:
         batch_size=row.batch,
         seq_len=None if vision else row.size,
         input_shape=(3, row.size, row.size) if vision and row.size else None,
-        optimizer=row.optimizer,
+        optimizer=row.job_optimizer,
         grad_accumulation=row.grad_accumulation,
         activation_checkpointing=row.activation_checkpointing,
         weight=weight,

@@ -5,7 +5,7 @@ datasets/published --read_shipped--> Shipped
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,17 @@ from driple.calibration.benchmark.from_published import benchmark_rows
 from driple.calibration.benchmark.predictions import Predictions, read_predictions
 from driple.calibration.benchmark.rows import BenchmarkRow, unique_ids
 from driple.calibration.benchmark.splits import read_folds
-from driple.calibration.benchmark.steps import LoadedSteps, StepSource
+from driple.calibration.benchmark.steps import StepSource
+from driple.calibration.benchmark.steps_of_store import StoredSteps
 from driple.calibration.published_rows import FORWARD_FILE, TRAINING_FILE, read_published_rows
+from driple.calibration.step_store import StepStore
+from driple.cluster.setting import Setting
+from driple.comm.registry import scheme_names
 
 __all__ = ["FOLDS", "FORWARD", "HELD_OUT", "ROWS", "Shipped", "read_shipped"]
 
 ROWS, FORWARD = TRAINING_FILE, FORWARD_FILE
-FOLDS, HELD_OUT = "folds.csv", "heldout.csv.gz"
+FOLDS, HELD_OUT, STEPS = "folds.csv", "heldout.csv.gz", "steps"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,16 +36,18 @@ class Shipped:
         held_out: the simulator's predictions by fits without a family, device or source; None if
             they were not made yet.
         steps: of the rows.
+        left_out: rows without a stored step, or of a scheme that the simulator lacks.
     """
 
     rows: tuple[BenchmarkRow, ...]
     folds: Mapping[str, int]
     held_out: Predictions | None
     steps: StepSource
+    left_out: int = 0
 
 
 def read_shipped(published: Path, *, forward: bool) -> Shipped | None:
-    """The rows of a folder; None if it holds no table of them.
+    """The rows of a folder; None if it holds no table or no steps of them.
 
     Args:
         published: folder of published measurements.
@@ -50,7 +56,7 @@ def read_shipped(published: Path, *, forward: bool) -> Shipped | None:
     Raises:
         ConfigError: a table is damaged.
     """
-    if not (published / ROWS).exists():
+    if not (published / ROWS).exists() or not (published / STEPS).exists():
         return None
     tables = [name for name in (ROWS, FORWARD) if (published / name).exists()]
     found = [
@@ -63,4 +69,19 @@ def read_shipped(published: Path, *, forward: bool) -> Shipped | None:
     held_out = None
     if (published / HELD_OUT).exists():
         held_out = read_predictions(published / HELD_OUT)
-    return Shipped(rows=tuple(rows), folds=folds, held_out=held_out, steps=LoadedSteps())
+    steps = StoredSteps(StepStore.open(published / STEPS))
+    kept, left_out = _with_steps(rows, steps)
+    return Shipped(rows=kept, folds=folds, held_out=held_out, steps=steps, left_out=left_out)
+
+
+def _with_steps(
+    rows: Sequence[BenchmarkRow], steps: StoredSteps
+) -> tuple[tuple[BenchmarkRow, ...], int]:
+    """Rows that can be simulated, and how many cannot: no step, or a scheme without behaviour."""
+    schemes = set(scheme_names())
+    kept = tuple(
+        row
+        for row in rows
+        if not steps.lacks(row) and Setting.parse(row.setting).scheme.name in schemes
+    )
+    return kept, len(rows) - len(kept)

@@ -21,6 +21,9 @@ _KEPT = 8  # jobs that stay in memory; rows of one job follow each other
 class StepSource(Protocol):
     """Where the steps of rows come from."""
 
+    def lacks(self, row: BenchmarkRow) -> str:
+        """Why there is no step of a row; empty if there may be one."""
+
     def prepared(self, row: BenchmarkRow) -> PreparedJob:
         """The step of one device.
 
@@ -34,6 +37,10 @@ class LoadedSteps:
 
     def __init__(self) -> None:
         self._made: OrderedDict[tuple[object, ...], PreparedJob] = OrderedDict()
+
+    def lacks(self, row: BenchmarkRow) -> str:  # of the protocol
+        """Whether a job can be made is known when it is made."""
+        return ""
 
     def prepared(self, row: BenchmarkRow) -> PreparedJob:
         """The step of a row's job with the row's options.

@@ -48,6 +48,9 @@ class Nets:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
+    def lacks(self, row: BenchmarkRow) -> str:
+        return "" if row.job in DEPTHS else "no such net"
+
     def prepared(self, row: BenchmarkRow) -> PreparedJob:
         self.asked.append(row.job)
         return PreparedJob(net(row.batch_size or 1, depth=DEPTHS[row.job]))
