@@ -90,7 +90,7 @@ def break_down_step(job: Job, setting: Setting) -> Breakdown:
     calibration = shipped_calibration(setting)
     spec = topology_of(setting).workers[0]
     device = calibration.device(spec)
-    prepared = PreparedJob(graph, cost=cost)
+    prepared = PreparedJob.of_job(job)
     times_s = prepared.times(device).duration_s
     on_servers = scheme_named(setting.scheme.name).uses_servers
     update_s = 0.0 if on_servers else prepared.update_seconds(device)

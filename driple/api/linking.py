@@ -206,7 +206,7 @@ def predict_stalls(
         return known or calibrated_channel(link, workers, calibration)
 
     loaded = load_job(job, options)
-    prepared = PreparedJob(loaded.graph, cost=loaded.cost)
+    prepared = PreparedJob.of_job(loaded)
     gradients = gradients_of_job(prepared, calibration.device(topology.workers[0]))
     buckets = bucketed(gradients)
     channels = [channel_of(within)]

@@ -303,7 +303,7 @@ def _add_simulated(
         raise ConfigError(
             f"none of these instances can run the job: {reason}; choose others (--instance)"
         )
-    prepared = PreparedJob(graph, cost=job.cost)
+    prepared = PreparedJob.of_job(job)
     draft.offers += [
         simulated_offer(
             prepared,

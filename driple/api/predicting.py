@@ -154,7 +154,7 @@ def predict(
         job = load_job(source, options, setting=setting, forward=True)
         from driple.simulate.prepared_job import PreparedJob
 
-        prepared = PreparedJob(job.graph, cost=job.cost)
+        prepared = PreparedJob.of_job(job)
         chosen = plans or usual(job.usual_setting)
         answers += [_answer(plan, job, prepared, asked) for plan in chosen]
     return PredictResult(answers=tuple(answers))

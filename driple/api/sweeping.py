@@ -180,7 +180,7 @@ def _sweep_job(
 
     grid_of(setting, grid)  # refuses too many points before a large graph is read
     job = load_job(source, options, setting=setting)
-    made = sweep_grid(PreparedJob(job.graph, cost=job.cost), setting, grid)
+    made = sweep_grid(PreparedJob.of_job(job), setting, grid)
     flat, parts = made.points.arrays(), made.parts
     estimates = {
         "iteration_time_s": parts.total_s,

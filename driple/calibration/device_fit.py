@@ -101,6 +101,9 @@ class FitOptions:
     seed: int = 0
 
 
+USUAL_FIT = FitOptions()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FitTable:
     """Ops of many steps as arrays; `ops` below are kinds of ops of single steps.
@@ -232,7 +235,7 @@ def _ops_of(kinds: OpKinds, row: StepRow, numbers: dict[str, int]) -> _Ops:
 
 def fit_devices(
     table: FitTable,
-    options: FitOptions = FitOptions(),
+    options: FitOptions = USUAL_FIT,
     progress: Callable[[int, float], None] = lambda _, __: None,
 ) -> GpuModel:
     """The most likely numbers, given rows and priors.

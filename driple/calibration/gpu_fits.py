@@ -43,8 +43,7 @@ FAMILY_OF_TENSORFLOW: Mapping[str, str] = {
 # How much all rows of a kind count together. Forward passes are many and of three devices.
 _TRAINING, _FORWARD, _TENSORFLOW, _OPS = 4.0, 2.0, 1.0, 0.5
 _EVERY_FORWARD = 4  # of so many forward rows one is fitted to; neighbours are nearly the same job
-# Frameworks of the benchmark's rows whose kernels and host are not PyTorch's.
-_PYTORCH = "torch"
+USUAL_OPTIONS = FitOptions()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +90,9 @@ class LeftOut:
         return "-".join(part.replace(" ", "_") for part in parts if part) or "nothing"
 
 
+NOTHING = LeftOut()
+
+
 class GpuFits:
     """Fits to the published steps on one device.
 
@@ -112,7 +114,7 @@ class GpuFits:
         graphs: Mapping[tuple[str, bool], BatchedGraph],
         published: Path,
         cache: Path | None = None,
-        options: FitOptions = FitOptions(),
+        options: FitOptions = USUAL_OPTIONS,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._shipped, self._published = shipped, published
@@ -126,7 +128,7 @@ class GpuFits:
         """Fold of a model of TensorFlow."""
         return fold_of(FAMILY_OF_TENSORFLOW.get(model, model), self._shipped.folds)
 
-    def without(self, left_out: LeftOut = LeftOut()) -> GpuModel:
+    def without(self, left_out: LeftOut = NOTHING) -> GpuModel:
         """The fit that does not see a part of the steps.
 
         Raises:
@@ -188,11 +190,7 @@ class GpuFits:
 
     def _rows(self) -> list[BenchmarkRow]:
         """Rows of PyTorch on one device, those of one job together."""
-        rows = [
-            row
-            for row in self._shipped.rows
-            if row.scheme == "single" and row.framework.lower().startswith(("pytorch", "ngc"))
-        ]
+        rows = [row for row in self._shipped.rows if row.scheme == "single" and row.library]
         forward = sorted(
             (row for row in rows if row.mode == "forward"),
             key=lambda row: hashlib.sha256(row.row_id.encode()).digest(),

@@ -8,13 +8,25 @@ module names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = ["OptimizerUpdate", "ParameterTable", "Phase", "TensorLifetimes", "TensorRole"]
+
+_FUSED = "-fused"
+# Element-wise ops of `torch.optim` (1.13, single tensor) for one parameter.
+_KERNELS_OF_A_PARAMETER = {
+    "sgd": 1,
+    "momentum": 3,
+    "adam": 8,
+    "adamw": 9,
+    "rmsprop": 4,
+    "adagrad": 4,
+}
+_KERNELS_OF_OTHERS = 8
 
 Int8Array = npt.NDArray[np.int8]
 Int32Array = npt.NDArray[np.int32]
@@ -98,6 +110,17 @@ class OptimizerUpdate:
     state_bytes: int = 0
     moved_bytes: int = 0
     num_kernels: int = 0
+
+    def one_by_one(self, parameters: int) -> OptimizerUpdate:
+        """The update as PyTorch 1 makes it, which starts its kernels for each parameter anew.
+
+        Args:
+            parameters: number of trained ones.
+        """
+        if self.optimizer.endswith(_FUSED) or not self.optimizer:
+            return self
+        each = _KERNELS_OF_A_PARAMETER.get(self.optimizer, _KERNELS_OF_OTHERS)
+        return replace(self, num_kernels=max(self.num_kernels, each * parameters))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

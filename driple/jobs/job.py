@@ -9,13 +9,14 @@ from typing import Literal
 
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.opgraph import OpGraph
-from driple.graph.torch.options import StepOptions
+from driple.graph.torch.options import Library, StepOptions
 
 __all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of"]
 
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
+_LIBRARY_WORDS = {"torch1": "PyTorch 1", "torch2": "PyTorch 2"}
 JobKindName = Literal[
     "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
 ]
@@ -41,6 +42,7 @@ class Job:
         compiled: whether `torch.compile` fuses its ops.
         trains: whether it is training; else one forward pass in eval mode.
         channels_last: whether the model was put in the channels-last format by an option.
+        library: generation of PyTorch that runs it; None for other graphs.
         samples: samples of an epoch of its data set; None if unknown.
         assumptions: what was assumed about the job, one sentence each.
     """
@@ -59,6 +61,7 @@ class Job:
     compiled: bool = False
     trains: bool = True
     channels_last: bool = False
+    library: Library | None = None
     samples: int | None = None
     assumptions: tuple[str, ...] = ()
 
@@ -131,6 +134,7 @@ class Job:
         if self.activation_checkpointing != "none":
             facts.append(f"{self.activation_checkpointing} activation checkpointing")
         facts += ["channels last"] if self.channels_last else []
+        facts += [_LIBRARY_WORDS[self.library]] if self.library is not None else []
         return ", ".join([*facts, *(["compiled"] if self.compiled else [])])
 
 
@@ -183,4 +187,5 @@ def job_of(
         activation_checkpointing=step.activation_checkpointing,
         compiled=step.compiled,
         channels_last=step.channels_last,
+        library=step.library,
     )

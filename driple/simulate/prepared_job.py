@@ -18,6 +18,7 @@ from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
+from driple.jobs.job import Job
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.fused import FusedOps, fused_times
 from driple.simulate.gpu_kernels import Library, Runtime
@@ -125,6 +126,11 @@ class PreparedJob:
         self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
         self._times: dict[tuple[CalibratedDevice, bool], OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
+
+    @classmethod
+    def of_job(cls, job: Job) -> PreparedJob:
+        """A job as a user gave it, run by the library that it names."""
+        return cls(job.graph, cost=job.cost, program=Program(library=job.library))
 
     @property
     def cost(self) -> GraphCost:

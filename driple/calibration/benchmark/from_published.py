@@ -5,15 +5,18 @@ PublishedRow --benchmark_row--> BenchmarkRow, or None of a cluster that no setti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from driple.calibration.benchmark.rows import BenchmarkRow, place_of
 from driple.calibration.published_rows import PublishedRow, row_weights
 from driple.errors import CatalogError, ConfigError, SettingError
 
-__all__ = ["benchmark_rows", "setting_name"]
+__all__ = ["benchmark_rows", "library_of", "setting_name"]
 
 _PLAIN = ("none", "ddp")
+_FIRST_NGC_OF_TORCH2 = 23
+_NGC, _TORCH = re.compile(r"ngc(\d+)\.(\d+)"), re.compile(r"torch(\d+)\.")
 _VISION = frozenset({"ssd300", "ssd", "maskrcnn", "retinanet", "unet", "stable-diffusion", "vit"})
 _SPEECH = frozenset({"tacotron2", "waveglow", "fastpitch", "jasper", "rnnt"})
 _RECOMMENDER = frozenset({"ncf", "neumf", "dlrm", "dlrmv2", "dcnv2"})
@@ -68,6 +71,7 @@ def _row(row: PublishedRow, weight: float) -> BenchmarkRow | None:
         source=row.source,
         mode=row.task,
         framework=row.framework,
+        library=library_of(row.library),
         domain=_domain(row),
         precision=row.precision,
         compiled=row.compiled,
@@ -84,6 +88,19 @@ def _row(row: PublishedRow, weight: float) -> BenchmarkRow | None:
         num_machines=place.num_machines,
         scheme=place.scheme,
     )
+
+
+def library_of(name: str) -> str:
+    """Generation of a row's library, such as `torch1.12` or `ngc22.09`; empty if it is another's.
+
+    NVIDIA's containers have PyTorch 2 from 23.01 on.
+    """
+    ngc, torch = _NGC.fullmatch(name), _TORCH.match(name)
+    if ngc is not None:
+        return "torch2" if int(ngc[1]) >= _FIRST_NGC_OF_TORCH2 else "torch1"
+    if torch is not None:
+        return "torch1" if torch[1] == "1" else "torch2"
+    return "torch1" if name == "ngc" else ""
 
 
 def _domain(row: PublishedRow) -> str:

@@ -19,6 +19,7 @@ from driple.calibration.benchmark.tables import Line, read_table
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError, ConfigError, SettingError
+from driple.simulate.gpu_kernels import LIBRARIES
 
 __all__ = [
     "COLUMNS",
@@ -35,8 +36,8 @@ __all__ = [
 ]
 
 COLUMNS = (
-    "id", "job", "setting", "seconds", "family", "source", "mode", "framework", "precision",
-    "compiled", "domain", "layout", "batch_size", "seq_len", "input", "optimizer",
+    "id", "job", "setting", "seconds", "family", "source", "mode", "framework", "library",
+    "precision", "compiled", "domain", "layout", "batch_size", "seq_len", "input", "optimizer",
     "grad_accumulation", "activation_checkpointing", "weight",
 )  # fmt: skip
 MODES = ("train", "forward")
@@ -67,6 +68,7 @@ class BenchmarkRow:
         source: who measured it.
         mode: `train`, or `forward` of a forward pass alone.
         framework: `pytorch`, `tensorflow`, ...
+        library: generation of the framework, one of `LIBRARIES`; empty for the present one.
         domain: `vision`, `language`, ...; empty if it is not stated.
         precision: as of a job; empty if it is not stated.
         compiled: whether a compiler fused the ops.
@@ -92,6 +94,7 @@ class BenchmarkRow:
     source: str
     mode: str
     framework: str
+    library: str
     domain: str
     precision: str
     compiled: bool
@@ -122,9 +125,9 @@ class BenchmarkRow:
     def step_key(self) -> tuple[object, ...]:
         """What decides the step of one device: rows of one key have one graph."""
         return (
-            self.job, self.mode, self.framework, self.precision, self.compiled, self.layout,
-            self.batch_size, self.seq_len, self.input_shape, self.optimizer,
-            self.grad_accumulation, self.activation_checkpointing,
+            self.job, self.mode, self.framework, self.library, self.precision,
+            self.compiled, self.layout, self.batch_size, self.seq_len, self.input_shape,
+            self.optimizer, self.grad_accumulation, self.activation_checkpointing,
         )  # fmt: skip
 
     @property
@@ -182,6 +185,7 @@ def _row(line: Line) -> BenchmarkRow:
         source=line.text("source", "given"),
         mode=line.choice("mode", MODES, "train"),
         framework=line.text("framework", "pytorch"),
+        library=line.choice("library", ("", *LIBRARIES), ""),
         domain=line.text("domain"),
         precision=line.choice("precision", _PRECISIONS, ""),
         compiled=line.is_set("compiled"),

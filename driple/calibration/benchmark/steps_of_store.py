@@ -55,7 +55,7 @@ class StoredSteps:
         step = self._last[1]
         optimizer = row.optimizer if row.optimizer in step.updates else ""
         job = step.job(row.batch_size, compiled=row.compiled, optimizer=optimizer)
-        return _repeated(job, row)
+        return _repeated(_as_library(job, row), row)
 
 
 def _key_of(row: BenchmarkRow) -> StepKey:
@@ -69,6 +69,18 @@ def _key_of(row: BenchmarkRow) -> StepKey:
         precision=row.precision or "fp32",
         channels_last=row.layout == "channels_last",
     )
+
+
+def _as_library(job: PreparedJob, row: BenchmarkRow) -> PreparedJob:
+    """The job run by the row's library: PyTorch 1 updates parameter by parameter."""
+    if not row.library:
+        return job
+    graph, library = job.graph, row.library
+    update = graph.update
+    if library == "torch1" and graph.is_training:
+        update = update.one_by_one(len(graph.traffic.received_bytes))
+    program = replace(job.program, library=library)  # type: ignore[arg-type]  # checked as it is read
+    return PreparedJob(replace(graph, update=update), kinds=job.kinds, program=program)
 
 
 def _repeated(job: PreparedJob, row: BenchmarkRow) -> PreparedJob:

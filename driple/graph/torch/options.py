@@ -28,6 +28,7 @@ __all__ = [
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
+Library = Literal["torch1", "torch2"]
 Task = Literal["train", "forward"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
@@ -71,6 +72,7 @@ class StepOptions:
         compiled: whether `torch.compile` fuses element-wise ops and reductions.
         compute_capability: of the device, which decides the kernel of attention; None if it has no
             fused attention.
+        library: generation of PyTorch: `torch1` updates parameter by parameter.
         trace: `meta` follows shapes alone, `real` runs the step on the CPU.
         task: `train`, or `forward`: one forward pass in eval mode without gradients, as for
             inference; what concerns gradients and the update is then not read.
@@ -85,6 +87,7 @@ class StepOptions:
     compiled: bool = False
     compute_capability: tuple[int, int] | None = (8, 0)
     trace: TraceMode = "meta"
+    library: Library = "torch2"
     task: Task = "train"
     channels_last: bool = False
 
@@ -107,6 +110,8 @@ class StepOptions:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
         if self.trace not in get_args(TraceMode):
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
+        if self.library not in get_args(Library):
+            raise ConfigError(f"library must be torch1 or torch2, got {self.library!r}")
         if self.task not in TASKS:
             raise ConfigError(f"task must be train or forward, got {self.task!r}")
 
