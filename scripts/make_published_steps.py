@@ -27,9 +27,11 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.step_key import StepKey
+from driple.calibration.step_key import StepKey, capability_of
 from driple.calibration.step_pack import pack_steps
-from driple.errors import DatasetError, DripleError
+from driple.calibration.step_store import ATTENTION, FLASH_FROM, SOFTMAX, follows_from
+from driple.catalog import device_named
+from driple.errors import DatasetError, DripleError, SettingError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorLifetimes
@@ -151,23 +153,33 @@ def wanted_keys(tables: Iterable[Path]) -> dict[StepKey, set[str]]:
 def key_of_row(row: dict[str, str]) -> StepKey:
     """The step of a row, as it is stored: TF32 follows from single precision."""
     precision = row["precision"]
+    try:
+        generation = device_named(row["device"]).architecture.name
+    except SettingError:  # of another maker
+        generation = ""
     return StepKey(
         job=row["job"],
         size=int(float(row["size"] or 0)),
         task=row["task"],
         precision="fp32" if precision == "tf32" else precision,
-        channels_last=row["channels_last"] in {"1", "True", "true"},
+        channels_last=row["channels_last"] == "1",
+        checkpointing=row["activation_checkpointing"] or "none",
+        accumulates=int(row["grad_accumulation"] or 1) > 1,
+        capability=capability_of(generation),
     )
 
 
 def ordered(keys: Iterable[StepKey]) -> list[StepKey]:
-    """Training first, then forward passes, precision by precision."""
+    """Training first, then forward passes, precision by precision.
+
+    What may follow from another step comes behind that.
+    """
     places = ("fp32", "tf32", "fp16", "amp-fp16", "bf16", "amp-bf16")
     return sorted(
         keys,
         key=lambda one: (
-            one.task != "train", not one.job.startswith(TIMM), places.index(one.precision),
-            one.channels_last, one,
+            one.task != "train", one.capability < FLASH_FROM, not one.job.startswith(TIMM),
+            places.index(one.precision), one.channels_last, one,
         ),
     )  # fmt: skip
 
@@ -205,17 +217,12 @@ def trace_one(key: StepKey, work: Path) -> str:
 
 
 def follows(key: StepKey, work: Path) -> bool:
-    """Whether a forward pass in bfloat16 is that in float16 but for the names of the types.
-
-    PyTorch's casts are the same for both, but that a softmax reads float16 as it is.
-    """
-    if (key.task, key.precision) != ("forward", "amp-bf16"):
+    """Whether a step follows from one that is traced already."""
+    other = follows_from(key)
+    if other is None or not _files(work, other)[0].exists():
         return False
-    other = _files(work, replace(key, precision="amp-fp16"))[0]
-    if not other.exists():
-        return False
-    kinds = {op.kind for op in read_stored_graph(other).signatures}
-    return not kinds & {"softmax", "log_softmax"}
+    kinds = {op.kind for op in read_stored_graph(_files(work, other)[0]).signatures}
+    return not kinds & (SOFTMAX if key.capability == other.capability else ATTENTION)
 
 
 def traced(key: StepKey, batch_size: int) -> OpGraph:
@@ -252,6 +259,8 @@ def options_of(key: StepKey) -> StepOptions:
         task=key.task,  # type: ignore[arg-type]
         channels_last=key.channels_last,
         compute_capability=divmod(key.capability, 10),
+        activation_checkpointing=key.checkpointing,  # type: ignore[arg-type]
+        grad_accumulation=2 if key.accumulates else 1,
     )
 
 

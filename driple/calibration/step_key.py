@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from driple.errors import ConfigError
 
-__all__ = ["StepKey"]
+__all__ = ["StepKey", "capability_of"]
+
+_LAYOUTS = ("usual", "channels-last")
+_PASSES = ("one-pass", "passes")
+_WITHOUT_FLASH = frozenset({"Kepler", "Maxwell", "Pascal", "Volta", "Turing"})
+
+
+def capability_of(generation: str) -> int:
+    """`StepKey.capability` of a generation of NVIDIA's devices."""
+    return 70 if generation in _WITHOUT_FLASH else 80
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -22,6 +31,8 @@ class StepKey:
         task: `train` or `forward`.
         precision: as `--precision`.
         channels_last: whether the model is in that format.
+        checkpointing: as `--activation-checkpointing`.
+        accumulates: whether several passes add up their gradients before an update.
         capability: of the device, for kernels of attention: 70 (Volta and Turing: no flash
             attention) or 80.
     """
@@ -31,13 +42,25 @@ class StepKey:
     task: str = "train"
     precision: str = "fp32"
     channels_last: bool = False
+    checkpointing: str = "none"
+    accumulates: bool = False
     capability: int = 80
 
     @property
     def name(self) -> str:
         """Unique text, in words."""
-        layout = "channels-last" if self.channels_last else "usual"
-        return f"{self.job} {self.size} {self.task} {self.precision} {layout} sm{self.capability}"
+        return " ".join(
+            [
+                self.job,
+                str(self.size),
+                self.task,
+                self.precision,
+                _LAYOUTS[self.channels_last],
+                self.checkpointing,
+                _PASSES[self.accumulates],
+                f"sm{self.capability}",
+            ]
+        )
 
     @classmethod
     def parse(cls, name: str) -> StepKey:
@@ -46,15 +69,16 @@ class StepKey:
         Raises:
             ConfigError: not such a text.
         """
-        words = name.split(" ")
         try:
-            job, size, task, precision, layout, capability = words
+            job, size, task, precision, layout, checkpointing, passes, capability = name.split(" ")
             found = cls(
                 job=job,
                 size=int(size),
                 task=task,
                 precision=precision,
-                channels_last=layout == "channels-last",
+                channels_last=bool(_LAYOUTS.index(layout)),
+                checkpointing=checkpointing,
+                accumulates=bool(_PASSES.index(passes)),
                 capability=int(capability.removeprefix("sm")),
             )
         except ValueError as error:

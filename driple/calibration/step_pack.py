@@ -43,7 +43,8 @@ _ARRAYS = (
     *_TABLES, "signatures_of_jobs", *_NODES, "saved_of_nodes", "readers_parameter", "readers_node",
     "gradients_parameter", "gradients_node",
 )  # fmt: skip
-INSIDE, STARTS, NEEDED = 1, 2, 4  # bits of `fusion`
+# Bits of `fusion`: in a group; starts a kernel; is written; adds to gradients of earlier passes.
+INSIDE, STARTS, NEEDED, ADDS = 1, 2, 4, 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,11 +104,14 @@ class _Packer:
         self, key: StepKey, graph: OpGraph, updates: Mapping[str, tuple[int, int, int]]
     ) -> None:
         """Add a step."""
-        if (graph.executions != 1).any():
-            raise GraphError(f"{key.name} has ops that run several times in a step")
+        if not np.isin(graph.executions, (1, 2) if key.accumulates else (1,)).all():
+            raise GraphError(f"{key.name} has ops that run several times in a pass")
         lists, local = self._lists, _Once()
         nodes = [local.of(number) for number in graph.signature_of.tolist()]
         codes, saved = _fusion(graph, self._mark)
+        if key.accumulates:  # traced with two passes
+            runs = graph.executions.tolist()
+            codes = [one + ADDS * (run == 1) for one, run in zip(codes, runs, strict=True)]
         lists["signatures_of_jobs"] += [
             self._signature(graph.signatures[number], key) for number in local.place
         ]
@@ -333,7 +337,7 @@ def _check(header: Mapping[str, Any], arrays: Mapping[str, IntArray]) -> None:
         "ranks": _MOST_RANK + 1, "of_parameters": 2, "grows": 2, "is_trained": 2,
         "kinds": len(header["kinds"]), "numbers": len(header["numbers"]), "tensors_of": tensors,
         "signatures_of_jobs": signatures, "saved_of_nodes": saved, "phases": 4,
-        "fusion": INSIDE + STARTS + NEEDED + 1,
+        "fusion": INSIDE + STARTS + NEEDED + ADDS + 1,
     }  # fmt: skip
     for name, array in arrays.items():
         end = ends.get(name)

@@ -18,7 +18,14 @@ import numpy.typing as npt
 
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.step_key import StepKey
-from driple.calibration.step_pack import INSIDE, NEEDED, STARTS, PackedSteps, read_packed_steps
+from driple.calibration.step_pack import (
+    ADDS,
+    INSIDE,
+    NEEDED,
+    STARTS,
+    PackedSteps,
+    read_packed_steps,
+)
 from driple.checks import check_whole
 from driple.errors import ConfigError, DatasetError
 from driple.graph.cost import SignatureCosts
@@ -26,11 +33,12 @@ from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph, ReadReport, RemoteOps, Traffic
 from driple.graph.signature import OpSignature, Tensor
 from driple.graph.step_facts import OptimizerUpdate, ParameterTable
+from driple.graph.torch.options import UPDATE_KINDS
 from driple.simulate.fused import FusedOps
 from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import OpKinds, PreparedJob, Program
 
-__all__ = ["StepStore", "StoredStep", "follows_from"]
+__all__ = ["ATTENTION", "FLASH_FROM", "SOFTMAX", "StepStore", "StoredStep", "follows_from"]
 
 IntArray = npt.NDArray[np.int64]
 _SUFFIX = ".steps.xz"
@@ -38,7 +46,9 @@ _HALF, _BFLOAT16 = NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"]
 _NO_TF32 = ("tf32", (0,))
 _PROGRAM = Program()
 _LEAST_BATCH = 2
-_SOFTMAX = frozenset({"softmax", "log_softmax"})
+FLASH_FROM = 80  # compute capability
+ATTENTION = frozenset({"attention", "attention_gradient"})
+SOFTMAX = frozenset({"softmax", "log_softmax"})
 
 
 def follows_from(key: StepKey) -> StepKey | None:
@@ -46,9 +56,12 @@ def follows_from(key: StepKey) -> StepKey | None:
 
     TF32 allows for matrix products what single precision forbids. Autocast to bfloat16 is that to
     float16 in a forward pass without softmax, which PyTorch computes from float16 by one kernel.
+    Without attention the device does not matter.
     """
     if key.precision == "tf32":
         return replace(key, precision="fp32")
+    if key.capability < FLASH_FROM:
+        return replace(key, capability=FLASH_FROM)
     if (key.task, key.precision) == ("forward", "amp-bf16"):
         return replace(key, precision="amp-fp16")
     return None
@@ -68,7 +81,7 @@ class StoredStep:
             multiples of the batch size.
         signature_of: shape [num_nodes].
         phases: shape [num_nodes].
-        fusion: shape [num_nodes], bits: in a group, starts a kernel, is written.
+        fusion: shape [num_nodes], bits: in a group, starts a kernel, is written, adds to gradients.
         saved: shape [num_nodes, 2], bytes that a group need not read, fixed and for each example.
         parameters: with readers and gradients.
         updates: of each optimizer bytes of states, bytes moved, and kernels.
@@ -118,16 +131,22 @@ class StoredStep:
             for kind, numbers, inputs, outputs in columns
         )
 
-    def graph(self, batch_size: int, *, optimizer: str = "") -> OpGraph:
+    def graph(self, batch_size: int, *, optimizer: str = "", passes: int = 1) -> OpGraph:
         """The step at a batch size as a graph without edges and lifetimes.
 
         Args:
             batch_size: examples of a device.
             optimizer: whose update it has; the first that is stored if empty.
+            passes: forward and backward passes for each update.
 
         Raises:
-            ConfigError: a batch of less than two, or an optimizer whose update is not stored.
+            ConfigError: a batch of less than two, an optimizer whose update is not stored, or
+                passes that are not of this step.
         """
+        if (passes > 1) != self.key.accumulates:
+            raise ConfigError(
+                f"{self.key.name}: got {passes} passes; of one or of several is another step"
+            )
         signatures = self.signatures(batch_size)
         sizes = np.array(
             [
@@ -149,7 +168,7 @@ class StoredStep:
             report=ReadReport(nodes_in_file=count),
             signatures=signatures,
             signature_of=self.signature_of,
-            executions=np.ones(count, dtype=np.int64),
+            executions=passes - ((self.fusion & ADDS) > 0).astype(np.int64),
             is_training=trains,
             layout="one_device",
             framework="pytorch",
@@ -165,6 +184,7 @@ class StoredStep:
         *,
         compiled: bool = False,
         optimizer: str = "",
+        passes: int = 1,
     ) -> PreparedJob:
         """The job at a batch size, which simulates as on the path of a user.
 
@@ -173,11 +193,12 @@ class StoredStep:
             program: what else the training program does.
             compiled: whether `torch.compile` fuses ops.
             optimizer: as for `graph`.
+            passes: as for `graph`.
 
         Raises:
             ConfigError: as for `graph`.
         """
-        graph = self.graph(batch_size, optimizer=optimizer)
+        graph = self.graph(batch_size, optimizer=optimizer, passes=passes)
         costs = SignatureCosts.of(graph.signatures)
         kinds = OpKinds(
             table=OpTable.of_costs(costs),
@@ -213,7 +234,7 @@ class StoredStep:
         readers = table.readers[table.is_trained[table.readers[:, 0]]].copy()
         readers[:, 0] = place[readers[:, 0]]
         by_node = table.gradients[np.lexsort((table.gradients[:, 0], table.gradients[:, 1]))]
-        kind = f"update_{name.removesuffix('-fused')}"
+        kind = UPDATE_KINDS.get(name.removesuffix("-fused"), "update_other")
         remote = RemoteOps(
             op_type=kind, kind=kind, num_nodes=len(sizes), tensor_bytes=int(sizes.sum())
         )
@@ -247,19 +268,34 @@ class StoredStep:
         share[some] = np.minimum(moved[some] / own[some], 1.0)
         return FusedOps(bytes_share=share, starts=(self.fusion & STARTS) > 0)
 
-    def as_tf32(self, key: StepKey) -> StoredStep:
+    def follows(self, key: StepKey) -> bool:
+        """Whether another step, which may follow from this one, does."""
+        if key.precision == "tf32":
+            return True
+        unlike = ATTENTION if key.capability != self.key.capability else SOFTMAX
+        return not unlike & set(self.kinds)
+
+    def as_key(self, key: StepKey) -> StoredStep:
+        """Another step that follows from this one.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if not self.follows(key):
+            raise ConfigError(f"the store has no step {key.name}")
+        if key.precision == "tf32":
+            return self._as_tf32(key)
+        if key.capability != self.key.capability:
+            return replace(self, key=key)
+        return self._as_bfloat16(key)
+
+    def _as_tf32(self, key: StepKey) -> StoredStep:
         """The same step where matrix products may run in TF32."""
         numbers = tuple(tuple(one for one in row if one != _NO_TF32) for row in self.numbers)
         return replace(self, key=key, numbers=numbers)
 
-    def as_bfloat16(self, key: StepKey) -> StoredStep:
-        """The same step with bfloat16 for float16.
-
-        Raises:
-            ConfigError: it has a softmax.
-        """
-        if _SOFTMAX & set(self.kinds):
-            raise ConfigError(f"the store has no step {key.name}")
+    def _as_bfloat16(self, key: StepKey) -> StoredStep:
+        """The same step with bfloat16 for float16."""
         tensors = {
             number: (_BFLOAT16 if dtype == _HALF else dtype, *rest)
             for number, (dtype, *rest) in self.tensors.items()
@@ -302,9 +338,7 @@ class StepStore:
         if key in self._where:
             return True
         other = follows_from(key)
-        if other is None or other not in self._where:
-            return False
-        return key.precision == "tf32" or not _SOFTMAX & set(self.step(other).kinds)
+        return other is not None and other in self and self.step(other).follows(key)
 
     def step(self, which: StepKey | str) -> StoredStep:
         """A step, which may follow from a stored one.
@@ -318,12 +352,11 @@ class StepStore:
             file, number = self._where[key]
             return file.step(key, number)
         other = follows_from(key)
-        if other is None or other not in self._where:
+        if other is None or other not in self:
             raise ConfigError(
                 f"the store has no step {key.name}; make it with scripts/make_published_steps.py"
             )
-        found = self.step(other)
-        return found.as_tf32(key) if key.precision == "tf32" else found.as_bfloat16(key)
+        return self.step(other).as_key(key)
 
 
 class _File:

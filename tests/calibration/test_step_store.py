@@ -26,10 +26,12 @@ from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulated_step_s
 from scripts.make_published_steps import MARK, STORE, light, traced, updates
 
+ADDED = StepKey(job="timm:resnet18", size=64, accumulates=True, checkpointing="full")
 TRAINED = StepKey(job="timm:resnet18", size=96, precision="amp-fp16", channels_last=True)
 CALLED = StepKey(job="timm:vit_tiny_patch16_224", size=224, task="forward", precision="amp-fp16")
 SINGLE = StepKey(job="timm:efficientnet_b0", size=64)
-KEYS = (TRAINED, CALLED, SINGLE)
+KEYS = (TRAINED, CALLED, SINGLE, ADDED)
+PASSES = 3
 ONE_DEVICE = Setting.parse("1xA100")
 
 
@@ -65,6 +67,8 @@ def users_job(key: StepKey, batch_size: int, **more: Any) -> PreparedJob:
         task=key.task,
         precision=key.precision,
         channels_last=key.channels_last,
+        activation_checkpointing=None if key.checkpointing == "none" else key.checkpointing,
+        grad_accumulation=PASSES if key.accumulates else None,
         **more,
     )
     job = load_job(key.job, options, setting=ONE_DEVICE, forward=True)
@@ -73,11 +77,12 @@ def users_job(key: StepKey, batch_size: int, **more: Any) -> PreparedJob:
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("batch_size", [3, 32])
-@pytest.mark.parametrize("key", KEYS, ids=lambda one: one.job)
+@pytest.mark.parametrize("key", KEYS, ids=lambda one: one.name)
 def test_it_simulates_as_for_a_user(
     store: StepStore, key: StepKey, batch_size: int, compiled: bool
 ) -> None:
-    mine = store.step(key).job(batch_size, compiled=compiled)
+    passes = PASSES if key.accumulates else 1
+    mine = store.step(key).job(batch_size, compiled=compiled, passes=passes)
     theirs = users_job(key, batch_size, compiled=compiled)
     assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
     one, other = mine.graph, theirs.graph
@@ -85,6 +90,7 @@ def test_it_simulates_as_for_a_user(
         other.signatures[i] for i in other.signature_of
     ]
     assert one.phases.tolist() == other.phases.tolist()
+    assert one.executions.tolist() == other.executions.tolist()
     assert one.tensor_bytes.tolist() == other.tensor_bytes.tolist()
     assert (one.remote, one.update, one.is_training) == (
         other.remote,
@@ -114,6 +120,13 @@ def test_other_precisions_follow(store: StepStore) -> None:
         assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
 
 
+def test_a_device_without_flash_attention_matters_to_attention_alone(store: StepStore) -> None:
+    assert replace(TRAINED, capability=70) in store
+    assert replace(CALLED, capability=70) not in store
+    same = store.step(replace(SINGLE, precision="tf32", capability=70))
+    assert same.signatures(4) == store.step(replace(SINGLE, precision="tf32")).signatures(4)
+
+
 def test_other_optimizers_have_their_updates(store: StepStore) -> None:
     key = replace(SINGLE, precision="fp32")
     mine = store.step(key).job(4, optimizer="adam")
@@ -139,6 +152,9 @@ def test_names_are_the_keys(store: StepStore) -> None:
         store.step(replace(TRAINED, size=97))
     with pytest.raises(ConfigError, match="batch_size"):
         store.step(TRAINED).job(1)
+    for key, passes in ((TRAINED, 2), (ADDED, 1)):
+        with pytest.raises(ConfigError, match="passes; of one or of several"):
+            store.step(key).job(4, passes=passes)
 
 
 def test_a_batch_in_two_sizes_is_refused() -> None:
