@@ -93,8 +93,8 @@ class FitOptions:
     steps: int = 400
     rate: float = 0.02
     width: int = 32
-    kind_penalty: float = 1e-4
-    net_penalty: float = 3e-5
+    kind_penalty: float = 3e-5
+    net_penalty: float = 1e-5
     share_penalty: float = 3e-4
     source_penalty: float = 10.0
     tolerance: float = 0.05

@@ -118,7 +118,10 @@ class GpuFits:
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._shipped, self._published = shipped, published
-        self._runs = [run for run in runs if run.kind == "single"]
+        known = set(graphs)
+        self._runs = [
+            run for run in runs if run.kind == "single" and (run.model, run.half) in known
+        ]
         self._graphs, self._cache = graphs, cache
         self._options, self._progress = options, progress
         self._table: tuple[FitTable, list[Tag]] | None = None

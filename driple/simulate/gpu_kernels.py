@@ -49,6 +49,9 @@ ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "ki
           "kind_last_offset")  # fmt: skip
 # Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
 USUAL_SHARES = (0.6, 0.8)
+# Shares end smoothly between these: Winograd's algorithm and caches let kernels pass a peak, and no
+# kernel of which a step consists is slower than a hundredth of it.
+_LEAST_SHARES, _MOST_SHARES, _BEND = (0.01, 0.01), (2.5, 1.5), 0.3
 _TINY_S, _TINY_RATIO = 1e-15, 1e-9
 
 
@@ -179,7 +182,11 @@ def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -
     last = xp.concatenate([weights["kind_last_offset"], none])[kind_of]
     last = last * inputs[:, FACTS.index("channels_last")][:, None]
     usual = xp.log(xp.asarray(USUAL_SHARES, dtype=inputs.dtype))
-    return usual + inputs @ weights["linear"] + second @ weights["out"] + own + last
+    found = usual + inputs @ weights["linear"] + second @ weights["out"] + own + last
+    least = xp.log(xp.asarray(_LEAST_SHARES, dtype=inputs.dtype))
+    most = xp.log(xp.asarray(_MOST_SHARES, dtype=inputs.dtype))
+    found = most - _BEND * xp.logaddexp((most - found) / _BEND, xp.zeros_like(found))
+    return least + _BEND * xp.logaddexp((found - least) / _BEND, xp.zeros_like(found))
 
 
 def kernel_seconds(
