@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from driple.calibration.step_key import StepKey
-from driple.calibration.step_pack import pack_steps, read_packed_steps
+from driple.calibration.step_pack import StepPacker, read_packed_steps
 from driple.calibration.step_store import StepStore
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, GraphError
@@ -36,11 +36,11 @@ ONE_DEVICE = Setting.parse("1xA100")
 
 
 def packed(*keys: StepKey) -> bytes:
-    steps = []
+    packer = StepPacker(MARK)
     for key in keys:
         graph = light(traced(key, MARK))
-        steps.append((key, graph, updates(key, graph, {"adam"})))
-    return pack_steps(steps, MARK)
+        packer.add(key, graph, updates(key, graph, {"adam"}))
+    return packer.content()
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_a_batch_in_two_sizes_is_refused() -> None:
         model, values = Pairs(), torch.zeros(MARK, 8)
     graph = traced_step(model, values, None, StepOptions())
     with pytest.raises(GraphError, match="two sizes that grow"):
-        pack_steps([(SINGLE, graph, {})], MARK)
+        StepPacker(MARK).add(SINGLE, graph, {})
 
 
 def changed(file: Path, at: int, byte: int) -> bytes:
