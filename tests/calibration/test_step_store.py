@@ -219,7 +219,7 @@ def test_the_shipped_store_is_as_for_a_user() -> None:
     shipped = StepStore.open(STORE)
     timm = [key for key in shipped.stored if key.job.startswith("timm:")]
     for task in ("train", "forward"):
-        small = [key for key in timm if key.task == task and "pico" in key.job]
+        small = [key for key in timm if key.task == task and "_small_" in key.job]
         key = small[len(small) // 2]
         mine, theirs = shipped.step(key).job(24), users_job(key, 24)
         assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
