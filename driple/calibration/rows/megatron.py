@@ -112,8 +112,8 @@ def _bridge(row: Raw) -> PublishedRow:
     draft.precision = (
         "fp4" if "FP4" in words else "fp8" if "FP8" in words else "bf16" if "BF16" in words else ""
     )
-    sharded = _first(row["sharding"].removeprefix("FSDP ")) if "FSDP" in row["sharding"] else 0
-    draft.scheme = "fsdp" if sharded > 1 and not row["sharding"].endswith(" 0") else "zero1"
+    shards = re.match(r"FSDP (\d+)", row["sharding"])  # `FSDP 0` means that it is off
+    draft.scheme = "fsdp" if shards and int(shards[1]) > 1 else "zero1"
     release = row["date"].split()[0]
     draft.library, draft.optimizer = f"nemo{'.'.join(release.split('.')[:2])}", "adamw-fused"
     draft.implementation = "te cuda-graphs"
