@@ -28,10 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from driple.calibration.step_key import StepKey, capability_of
-from driple.calibration.step_pack import pack_steps
+from driple.calibration.step_pack import StepPacker
 from driple.calibration.step_store import ATTENTION, FLASH_FROM, SOFTMAX, follows_from
 from driple.catalog import device_named
-from driple.errors import DatasetError, DripleError, SettingError
+from driple.errors import DatasetError, DripleError, GraphError, SettingError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorLifetimes
@@ -47,7 +47,7 @@ MARK = 1009  # a prime that no size of a model is a multiple of
 STORE = ROOT / "datasets" / "published" / "steps"
 TIMM, OWN = "timm:", "own:"
 _OPTIMIZER = "momentum"
-_USUAL_OPTIMIZERS = ("adamw",)
+_USUAL_OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,22 +74,26 @@ def pack_all(
     keys: Sequence[StepKey], wanted: Mapping[StepKey, set[str]], work: Path, out: Path
 ) -> None:
     """Write the files of the store, and the table of what failed."""
+    rows = []
     for name, part in parts(keys).items():
-        steps = []
+        packer = StepPacker(MARK)
         for key in part:
             file = _files(work, key)[0]
             if file.exists():
                 graph = read_stored_graph(file)
-                steps.append((key, graph, updates(key, graph, wanted[key])))
-        if steps:
-            data = pack_steps(steps, MARK)
+                try:
+                    packer.add(key, graph, updates(key, graph, wanted[key]))
+                except GraphError as error:
+                    rows.append((key.name, str(error).removeprefix(f"{key.name} ")))
+        if packer.num_steps:
+            data = packer.content()
             atomic_write(out / f"{name}.steps.xz", data, error=DatasetError)
-            print(f"{name}: {len(steps)} steps, {len(data) / 1e6:.2f} MB", flush=True)
-    rows = []
+            print(f"{name}: {packer.num_steps} steps, {len(data) / 1e6:.2f} MB", flush=True)
     for key in keys:
         failed = _files(work, key)[1]
         if failed.exists():
-            rows.append(failed.read_text(encoding="utf-8").partition("\t")[::2])
+            name, _, reason = failed.read_text(encoding="utf-8").partition("\t")
+            rows.append((name, reason))
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([("step", "reason"), *rows])
     atomic_write(out / "failures.csv", text.getvalue().encode(), error=DatasetError)
@@ -247,9 +251,9 @@ def options_of(key: StepKey) -> StepOptions:
     """How the job of a step is trained; its groups of a compiler are always found."""
     optimizer, clips = _OPTIMIZER, False
     if key.job.startswith(OWN):
-        from scripts.published_models import OPTIONS
+        from scripts.published_models import definition_of
 
-        usual = OPTIONS[key.job.partition("+")[0]]
+        usual = definition_of(key.job)
         optimizer, clips = usual.optimizer, usual.clip_gradients
     return StepOptions(
         precision=key.precision,  # type: ignore[arg-type]  # checked there

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.signature import OpSignature, Tensor
 from driple.storedfiles import parse_json, read_bytes
 
-__all__ = ["MOST_BYTES", "PackedSteps", "pack_steps", "read_packed_steps"]
+__all__ = ["MOST_BYTES", "PackedSteps", "StepPacker", "read_packed_steps"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -71,27 +71,12 @@ class _Once:
         return self.place.setdefault(one, len(self.place))
 
 
-def pack_steps(
-    steps: Iterable[tuple[StepKey, OpGraph, Mapping[str, tuple[int, int, int]]]], mark: int
-) -> bytes:
-    """The content of a file.
+class StepPacker:
+    """Collects steps for one file.
 
     Args:
-        steps: key, graph at the marked batch size, and of each optimizer the bytes of its states,
-            the bytes that an update moves, and its kernels.
-        mark: the batch size, a prime that no other size is a multiple of.
-
-    Raises:
-        GraphError: a graph whose sizes do not grow with the batch in proportion, or with loops.
+        mark: batch size of their graphs, a prime that no other size is a multiple of.
     """
-    packer = _Packer(mark)
-    for key, graph, updates in steps:
-        packer.add(key, graph, updates)
-    return packer.content()
-
-
-class _Packer:
-    """Collects steps."""
 
     def __init__(self, mark: int) -> None:
         self._mark = mark
@@ -103,18 +88,27 @@ class _Packer:
     def add(
         self, key: StepKey, graph: OpGraph, updates: Mapping[str, tuple[int, int, int]]
     ) -> None:
-        """Add a step."""
+        """Add a step.
+
+        Args:
+            key: which.
+            graph: at the marked batch size.
+            updates: of each optimizer bytes of its states, bytes that an update moves, and kernels.
+
+        Raises:
+            GraphError: a size does not grow in proportion to the batch, or the graph has loops; the
+                step is then left out.
+        """
         if not np.isin(graph.executions, (1, 2) if key.accumulates else (1,)).all():
             raise GraphError(f"{key.name} has ops that run several times in a pass")
         lists, local = self._lists, _Once()
         nodes = [local.of(number) for number in graph.signature_of.tolist()]
+        signatures = [self._signature(graph.signatures[number], key) for number in local.place]
         codes, saved = _fusion(graph, self._mark)
         if key.accumulates:  # traced with two passes
             runs = graph.executions.tolist()
             codes = [one + ADDS * (run == 1) for one, run in zip(codes, runs, strict=True)]
-        lists["signatures_of_jobs"] += [
-            self._signature(graph.signatures[number], key) for number in local.place
-        ]
+        lists["signatures_of_jobs"] += signatures
         lists["local_signatures"] += nodes
         lists["phases"] += graph.phases.tolist()
         lists["fusion"] += codes
@@ -139,6 +133,11 @@ class _Packer:
                 "updates": {name: list(facts) for name, facts in updates.items()},
             }
         )
+
+    @property
+    def num_steps(self) -> int:
+        """Steps so far."""
+        return len(self._jobs)
 
     def _signature(self, op: OpSignature, key: StepKey) -> int:
         tensors = tuple(self._tensor(one, key) for one in (*op.inputs, *op.outputs))

@@ -24,6 +24,9 @@ BoolArray = npt.NDArray[np.bool_]
 LEVEL = 0.9  # share of true times within an interval
 _BINS = 6  # of distances, each with the same weight
 _SHRINK = 4.0  # families that the cell around a cell counts as
+# Beyond the distances of all runs, residuals are taken to double after this distance, and to grow
+# no more after twice as far: two mixes are at most 1 apart.
+_DOUBLES, _MOST_BEYOND = 0.3, 2.0
 _LEAST_SCALE = 0.01  # of a logarithm: repeated runs differ by as much
 
 
@@ -74,7 +77,7 @@ class ErrorSpread:
         """Size of residuals at some distances; it grows with the distance beyond all runs."""
         last = self._at[-1]
         inside = np.interp(distances, self._at, self._sizes)
-        beyond = np.maximum(distances - last, 0.0) / max(last, 0.05)
+        beyond = np.minimum(np.maximum(distances - last, 0.0) / _DOUBLES, _MOST_BEYOND)
         scales: FloatArray = np.maximum(inside * (1 + beyond), _LEAST_SCALE)
         return scales
 

@@ -17,6 +17,7 @@ from driple.estimation.checked_runs import CheckedRun
 __all__ = ["SCHEME_WORDS", "Cluster", "named", "runs_like", "unlike_servers", "where_of"]
 
 _MOST_NAMED = 4
+_SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
 SCHEME_WORDS = {
     "single": "one device",
     "ring": "rings",
@@ -55,7 +56,7 @@ class Cluster:
             SettingError: an unknown device or link.
         """
         kind = scheme_named(setting.scheme.name).error_kind(setting.num_workers)
-        kind = kind if kind in SCHEME_WORDS else "sharded"
+        kind = "sharded" if kind in _SHARDED else kind
         if kind == "single":
             return cls(kind=kind, devices=(setting.device,))
         known = topology_of(setting) if topology is None else topology

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from driple.calibration.step_key import StepKey
-from driple.calibration.step_pack import pack_steps, read_packed_steps
+from driple.calibration.step_pack import StepPacker, read_packed_steps
 from driple.calibration.step_store import StepStore
 from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DatasetError, GraphError
@@ -36,11 +36,11 @@ ONE_DEVICE = Setting.parse("1xA100")
 
 
 def packed(*keys: StepKey) -> bytes:
-    steps = []
+    packer = StepPacker(MARK)
     for key in keys:
         graph = light(traced(key, MARK))
-        steps.append((key, graph, updates(key, graph, {"adam"})))
-    return pack_steps(steps, MARK)
+        packer.add(key, graph, updates(key, graph, {"adam"}))
+    return packer.content()
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_a_batch_in_two_sizes_is_refused() -> None:
         model, values = Pairs(), torch.zeros(MARK, 8)
     graph = traced_step(model, values, None, StepOptions())
     with pytest.raises(GraphError, match="two sizes that grow"):
-        pack_steps([(SINGLE, graph, {})], MARK)
+        StepPacker(MARK).add(SINGLE, graph, {})
 
 
 def changed(file: Path, at: int, byte: int) -> bytes:
@@ -219,7 +219,7 @@ def test_the_shipped_store_is_as_for_a_user() -> None:
     shipped = StepStore.open(STORE)
     timm = [key for key in shipped.stored if key.job.startswith("timm:")]
     for task in ("train", "forward"):
-        small = [key for key in timm if key.task == task and "pico" in key.job]
+        small = [key for key in timm if key.task == task and "_small_" in key.job]
         key = small[len(small) // 2]
         mine, theirs = shipped.step(key).job(24), users_job(key, 24)
         assert step_s(mine) == pytest.approx(step_s(theirs), rel=1e-9)
