@@ -214,7 +214,7 @@ def inspect(
         SettingError: an unknown setting.
     """
     given = setting if isinstance(setting, Setting | None) else parse_setting(setting, catalogs)
-    loaded = load_job(job, options, training=False)
+    loaded = load_job(job, options, training=False, forward=True)
     place = parse_setting(loaded.usual_setting, catalogs) if given is None else given
     return InspectResult(
         job=loaded,

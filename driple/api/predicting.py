@@ -129,7 +129,8 @@ def predict(
     Raises:
         ConfigError: options that contradict each other, or an unknown method.
         SettingError: an unknown setting.
-        GraphError: a job that cannot be read, or contains no training step.
+        GraphError: a job that cannot be read, or contains no training step; a forward pass on
+            several devices.
         CheckpointError: with `inspector`, no checkpoint of the setting.
         PredictionError: with `inspector`, impossible numbers for this job.
     """
@@ -149,7 +150,8 @@ def predict(
     answers = []
     usual = cache(lambda name: [_plan(Setting.parse(name), method, preset)])
     for source in sources:
-        job = load_job(source, options, setting=plans[0].setting if plans else None)
+        setting = plans[0].setting if plans else None
+        job = load_job(source, options, setting=setting, forward=True)
         from driple.simulate.prepared_job import PreparedJob
 
         prepared = PreparedJob(job.graph, cost=job.cost)
@@ -252,6 +254,8 @@ def _on_servers(setting: Setting) -> bool:
 
 
 def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+    if not job.trains:
+        plan = _plan_of_forward(plan)
     if plan.method == "inspector":
         try:
             return _by_inspector(plan, job, prepared)
@@ -267,6 +271,25 @@ def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
     if plan.method == "analytic":
         return _by_closed_forms(plan, job, prepared)
     return _by_all(plan, job, prepared, asked)
+
+
+def _plan_of_forward(plan: _Plan) -> _Plan:
+    """The simulator answers for a forward pass; inspectors and closed forms are of training.
+
+    Raises:
+        ConfigError: the user chose another method.
+    """
+    if plan.method == "inspector" and plan.may_fall_back:
+        from driple.estimation.methods import place_of
+
+        reason = "inspectors learn from training: the simulator answers for a forward pass"
+        return replace(plan, method="simulator", reason=reason, place=place_of(plan.setting))
+    if plan.method != "simulator":
+        raise ConfigError(
+            f"--method {plan.method} answers for training alone, and the job is a forward pass; "
+            "give --method simulator, or leave --set task=forward out"
+        )
+    return plan
 
 
 def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:

@@ -107,6 +107,8 @@ def job_facts(job: Job) -> dict[str, Json]:
         "grad_accumulation": job.grad_accumulation,
         "activation_checkpointing": job.activation_checkpointing,
         "compiled": job.compiled,
+        "task": "train" if job.trains else "forward",
+        "channels_last": job.channels_last,
         "samples": job.samples,
         "assumptions": list(job.assumptions),
         "unknown_dimensions": report.unknown_dimensions,

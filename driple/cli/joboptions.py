@@ -28,7 +28,12 @@ from driple.cli.overrides import (
 )
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION, MOST_LOOP_TURNS, ReadOptions
-from driple.graph.torch.options import ACTIVATION_CHECKPOINTING, OPTIMIZERS, PRECISIONS
+from driple.graph.torch.options import (
+    ACTIVATION_CHECKPOINTING,
+    OPTIMIZERS,
+    PRECISIONS,
+    TASKS,
+)
 from driple.jobs.load import JOB_HELP, MAX_MIB, JobOptions
 from driple.jobs.options import MOST_ACCUMULATION
 
@@ -84,6 +89,12 @@ class JobValues(FileValues):
     """Of a JOB."""
 
     clip_gradients: bool = switch(False, "the norm of a model's gradients is clipped")
+    task: str = choice(
+        "train",
+        "forward: one forward pass of a model in eval mode, as for inference, in place of training",
+        TASKS,
+    )
+    channels_last: bool = switch(False, "a model and its images have PyTorch's channels_last")
     trace: str = choice(
         "meta",
         "meta follows a model of your own by shapes alone, real runs it once, on the CPU",
@@ -294,6 +305,8 @@ def options_of(
         activation_checkpointing=activation_checkpointing,
         compiled=compiled,
         clip_gradients=chosen.clip_gradients,
+        task=chosen.task,
+        channels_last=chosen.channels_last,
         data=data,
         loss=loss,
         trace=chosen.trace,

@@ -120,8 +120,13 @@ def job_kind(graph: OpGraph, cost: GraphCost | None = None) -> JobKind:
         for one, number in zip(flops, graph.signature_of.tolist(), strict=True)
         if plain_ops[number]
     )
-    if graph.nodes_of(_DEPTHWISE).any():
-        return JobKind(half=half, unlike="no published run has depthwise convolutions")
+    unlike = ""
+    if not graph.is_training:
+        unlike = "it is a forward pass, and published runs are of training"
+    elif graph.nodes_of(_DEPTHWISE).any():
+        unlike = "no published run has depthwise convolutions"
+    if unlike:
+        return JobKind(half=half, unlike=unlike)
     if plain < LEAST_CONVOLUTION_SHARE * total:
         return JobKind(
             half=half,

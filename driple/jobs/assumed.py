@@ -30,8 +30,9 @@ def assumed_words(
         (f"{seq_len} tokens per sample", "--seq-len", options.seq_len, seq_len),
         (f"input {shape}", "--input", options.input_shape, shape),
         ("precision fp32", "--precision", options.precision, "fp32"),
-        (f"optimizer {optimizer}", "--optimizer", options.optimizer, optimizer),
     ]
+    if options.task == "train":
+        found.append((f"optimizer {optimizer}", "--optimizer", options.optimizer, optimizer))
     assumed = [(words, flag) for words, flag, given, value in found if value and not given]
     sentence = (
         [

@@ -39,6 +39,8 @@ class Job:
         grad_accumulation: forward and backward passes per update.
         activation_checkpointing: `none`, `full` or `selective`.
         compiled: whether `torch.compile` fuses its ops.
+        trains: whether it is training; else one forward pass in eval mode.
+        channels_last: whether the model was put in the channels-last format by an option.
         samples: samples of an epoch of its data set; None if unknown.
         assumptions: what was assumed about the job, one sentence each.
     """
@@ -55,6 +57,8 @@ class Job:
     grad_accumulation: int = 1
     activation_checkpointing: str = "none"
     compiled: bool = False
+    trains: bool = True
+    channels_last: bool = False
     samples: int | None = None
     assumptions: tuple[str, ...] = ()
 
@@ -117,11 +121,16 @@ class Job:
         if self.seq_len is not None:
             facts.append(f"{self.seq_len} tokens per sample")
         facts.append(self.precision or "unknown precision")
-        facts.append(self.optimizer or "unknown optimizer")
+        facts.append(
+            (self.optimizer or "unknown optimizer")
+            if self.trains
+            else "a forward pass in eval mode, without gradients"
+        )
         if self.grad_accumulation > 1:
             facts.append(f"{self.grad_accumulation} passes per update")
         if self.activation_checkpointing != "none":
             facts.append(f"{self.activation_checkpointing} activation checkpointing")
+        facts += ["channels last"] if self.channels_last else []
         return ", ".join([*facts, *(["compiled"] if self.compiled else [])])
 
 
@@ -161,7 +170,8 @@ def job_of(
         seq_len=seq_len,
         input_shape=input_shape,
         precision=precision_of(graph) if step is None else step.precision,
-        optimizer=graph.update.optimizer if step is None else step.optimizer,
+        optimizer=graph.update.optimizer if step is None or not step.trains else step.optimizer,
+        trains=step is None or step.trains,
         samples=samples,
         assumptions=assumptions,
     )
@@ -172,4 +182,5 @@ def job_of(
         grad_accumulation=step.grad_accumulation,
         activation_checkpointing=step.activation_checkpointing,
         compiled=step.compiled,
+        channels_last=step.channels_last,
     )

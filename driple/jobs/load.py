@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from driple.cluster.setting import Setting
+from driple.errors import ConfigError
 from driple.graph import OpGraph, require_training
 from driple.jobs.graph_file import GRAPH_FILE
 from driple.jobs.job import Job, JobKindName, job_of
@@ -49,6 +50,7 @@ def load_job(
     *,
     setting: Setting | None = None,
     training: bool = True,
+    forward: bool = False,
 ) -> Job:
     """The job that a user named.
 
@@ -58,13 +60,21 @@ def load_job(
         setting: cluster that the job is for: a TensorFlow workload is placed on it, and its
             devices decide the kernels of a PyTorch model; V100-P1w2 and an A100 if None.
         training: whether a graph without a training step is refused.
+        forward: whether the question has an answer for a forward pass that was asked for.
 
     Raises:
-        ConfigError: no such job, or options that make no sense for it.
+        ConfigError: no such job, options that make no sense for it, or a forward pass where only
+            training has an answer.
         GraphError: the file cannot be read, or contains no training step.
         MissingExtraError: a package that reads this kind of job is not installed.
     """
     options = JobOptions() if options is None else options
+    is_forward = not source.trains if isinstance(source, Job) else options.task == "forward"
+    if is_forward and not forward:
+        raise ConfigError(
+            "this question is about training, and the job is a forward pass (--set task=forward); "
+            "leave that out, or ask driple predict or driple inspect"
+        )
     if isinstance(source, Job):
         return source
     if isinstance(source, OpGraph):

@@ -17,6 +17,7 @@ from driple.graph.torch.options import (
     ACTIVATION_CHECKPOINTING,
     OPTIMIZERS,
     PRECISIONS,
+    TASKS,
     StepOptions,
 )
 from driple.jobs.training_config import TrainingConfig
@@ -36,9 +37,15 @@ MOST_ACCUMULATION = 100_000
 FILE_FLAGS = ("--input NAME=SHAPE", "--set target", "--set loop_turns")
 MODEL_FLAGS = (
     "--input SHAPE", "--seq-len", "--precision", "--optimizer", "--grad-accumulation",
-    "--activation-checkpointing", "--compile", "--set clip_gradients",
+    "--activation-checkpointing", "--compile", "--set clip_gradients", "--set task",
+    "--set channels_last",
 )  # fmt: skip
 OWN_FLAGS = ("--data", "--loss", "--set trace")
+# Of training alone: a forward pass has none of them.
+_TRAINING_FLAGS = (
+    "--optimizer", "--grad-accumulation", "--activation-checkpointing", "--set clip_gradients",
+    "--loss",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +66,8 @@ class JobOptions:
         activation_checkpointing: one of `ACTIVATION_CHECKPOINTING`.
         compiled: whether the model is compiled by `torch.compile`.
         clip_gradients: whether the norm of all gradients is clipped before the update.
+        task: `train`, or `forward`: one forward pass in eval mode, without gradients.
+        channels_last: whether the model and its images are put in PyTorch's channels-last format.
         data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
         loss: FILE.py:FUNCTION of the model's outputs and labels.
         trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
@@ -84,6 +93,8 @@ class JobOptions:
     activation_checkpointing: str | None = None
     compiled: bool = False
     clip_gradients: bool = False
+    task: str = "train"
+    channels_last: bool = False
     data: str | None = None
     loss: str | None = None
     trace: str = "meta"
@@ -98,6 +109,7 @@ class JobOptions:
             ("--optimizer", self.optimizer, OPTIMIZERS),
             ("--activation-checkpointing", self.activation_checkpointing, ACTIVATION_CHECKPOINTING),
             ("--set trace", self.trace, ("meta", "real")),
+            ("--set task", self.task, TASKS),
         ):
             if value is not None:
                 check_choice(flag, value, choices)
@@ -107,6 +119,13 @@ class JobOptions:
         ):
             if number is not None:
                 check_whole(flag, number, 1, most)
+        if self.task == "forward":
+            odd = [flag for flag in self.given if flag in _TRAINING_FLAGS]
+            if odd:
+                raise ConfigError(
+                    f"{' and '.join(odd)}: of training, and --set task=forward asks for a forward "
+                    f"pass; leave {'it' if len(odd) == 1 else 'them'} out"
+                )
         shape = self.input_shape
         if shape is not None and (
             not 1 <= len(shape) <= 6 or any(not 1 <= size <= LARGEST_DIMENSION for size in shape)
@@ -143,6 +162,8 @@ class JobOptions:
                 "--activation-checkpointing": self.activation_checkpointing,
                 "--compile": self.compiled,
                 "--set clip_gradients": self.clip_gradients,
+                "--set task": None if self.task == "train" else self.task,
+                "--set channels_last": self.channels_last,
                 "--data": self.data,
                 "--loss": self.loss,
                 "--set trace": None if self.trace == "meta" else self.trace,
@@ -153,8 +174,9 @@ class JobOptions:
     def with_config(self) -> JobOptions:
         """These options, with what the training config says where a flag was not given."""
         said = self.config
-        names = ("batch_size", "seq_len", "precision", "optimizer", "grad_accumulation",
-                 "activation_checkpointing")  # fmt: skip
+        names = ["batch_size", "seq_len", "precision"]
+        if self.task == "train":
+            names += ["optimizer", "grad_accumulation", "activation_checkpointing"]
         values = {
             name: getattr(said, name)
             for name in names
@@ -176,6 +198,7 @@ class JobOptions:
         checkpointing: Any = self.activation_checkpointing or "none"
         precision: Any = self.precision or "fp32"
         trace: Any = self.trace
+        task: Any = self.task
         return StepOptions(
             precision=precision,
             optimizer=self.optimizer or optimizer,
@@ -185,4 +208,6 @@ class JobOptions:
             clip_gradients=self.clip_gradients,
             compute_capability=compute_capability,
             trace=trace,
+            task=task,
+            channels_last=self.channels_last,
         )

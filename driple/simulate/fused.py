@@ -1,13 +1,15 @@
 """Time of ops that a compiler fuses: a group is one kernel that moves its own inputs and outputs.
 
-    OpTimes of single ops, groups of the graph -> OpTimes; the kernel is started with its first op
+    groups of the graph -> FusedOps; OpTimes of single ops, FusedOps -> OpTimes
 
 What one member makes for another stays in registers; what several members read comes once. So the
 bytes of a group are those that come from outside of it, and those that are read outside later. Its
-kernel is started once.
+kernel is started once, with its first op.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,7 @@ from driple.graph.cost import GraphCost
 from driple.graph.opgraph import OpGraph
 from driple.step.plan import OpTimes
 
-__all__ = ["fused_bytes", "fused_times"]
+__all__ = ["FusedOps", "fused_bytes", "fused_times"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -51,25 +53,41 @@ def fused_bytes(graph: OpGraph, cost: GraphCost) -> FloatArray:
     return moved
 
 
-def fused_times(times: OpTimes, graph: OpGraph, cost: GraphCost) -> OpTimes:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FusedOps:
+    """What fusion makes of each node of a compiled graph.
+
+    Attributes:
+        bytes_share: shape [num_nodes], share of its bytes that still goes through memory.
+        starts: shape [num_nodes], whether a kernel is started with it.
+    """
+
+    bytes_share: FloatArray
+    starts: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, graph: OpGraph, cost: GraphCost) -> FusedOps | None:
+        """Of a graph; None if no ops of it are fused."""
+        inside = graph.fusion_of >= 0
+        if not len(inside) or not inside.any():
+            return None
+        own = cost.bytes_read + cost.bytes_written
+        share = np.ones(graph.num_nodes)
+        some = inside & (own > 0)
+        share[some] = np.minimum(fused_bytes(graph, cost)[some] / own[some], 1.0)
+        first = np.zeros(graph.num_nodes, dtype=np.bool_)
+        numbers = graph.fusion_of[inside]
+        first[np.flatnonzero(inside)[np.unique(numbers, return_index=True)[1]]] = True
+        return cls(bytes_share=share, starts=first | ~inside)
+
+
+def fused_times(times: OpTimes, fused: FusedOps) -> OpTimes:
     """The times of a graph's ops where groups of them are one kernel each.
 
     Args:
         times: of the ops as kernels of their own.
-        graph: with groups, or without any.
-        cost: of this graph.
+        fused: which of them are fused.
     """
-    if not len(graph.fusion_of) or not (graph.fusion_of >= 0).any():
-        return times
-    inside = graph.fusion_of >= 0
-    own = cost.bytes_read + cost.bytes_written
-    share = np.ones(graph.num_nodes)
-    some = inside & (own > 0)
-    share[some] = np.minimum(fused_bytes(graph, cost)[some] / own[some], 1.0)
-    busy_s, memory_s = times.busy_s * share, times.memory_s * share
-    start_s = times.duration_s - times.busy_s
-    first = np.zeros(graph.num_nodes, dtype=np.bool_)
-    numbers = graph.fusion_of[inside]
-    first[np.flatnonzero(inside)[np.unique(numbers, return_index=True)[1]]] = True
-    start_s = np.where(inside & ~first, 0.0, start_s)
+    busy_s, memory_s = times.busy_s * fused.bytes_share, times.memory_s * fused.bytes_share
+    start_s = np.where(fused.starts, times.duration_s - times.busy_s, 0.0)
     return OpTimes(duration_s=busy_s + start_s, busy_s=busy_s, memory_s=memory_s)

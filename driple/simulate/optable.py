@@ -21,6 +21,7 @@ from driple.graph.cost.products import (
     window_of,
 )
 from driple.graph.signature import OpSignature
+from driple.simulate.op_facts import OpFacts, op_facts
 
 __all__ = [
     "BIAS_GRADIENT",
@@ -83,6 +84,8 @@ class OpTable:
         saved_sides: shape [n, 4], m, n, k and count of the products that are left of a convolution
             by Winograd's algorithm or FFT; zeros where its window or stride forbids it.
         memory_kind: int64, position in `MEMORY_KINDS`.
+        flops: floating-point operations; a multiply-add counts two.
+        facts: what else decides how well a GPU's kernel does.
     """
 
     moved: FloatArray
@@ -94,6 +97,8 @@ class OpTable:
     gradient: IntArray
     saved_sides: FloatArray
     memory_kind: IntArray
+    flops: FloatArray
+    facts: OpFacts
 
     @property
     def windowed(self) -> BoolArray:
@@ -118,7 +123,10 @@ class OpTable:
 
     def take(self, rows: IntArray) -> OpTable:
         """Some of the ops."""
-        return OpTable(**{name: getattr(self, name)[rows] for name in OpTable.__dataclass_fields__})
+        arrays = (name for name in OpTable.__dataclass_fields__ if name != "facts")
+        return OpTable(
+            facts=self.facts.take(rows), **{name: getattr(self, name)[rows] for name in arrays}
+        )
 
     @classmethod
     def of(cls, signatures: Sequence[OpSignature]) -> OpTable:
@@ -148,6 +156,8 @@ class OpTable:
                 ],
                 dtype=np.int64,
             ),
+            flops=np.array([c.flops for c in costs], dtype=np.float64),
+            facts=op_facts(signatures, products),
         )
 
 

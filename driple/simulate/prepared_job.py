@@ -19,7 +19,9 @@ from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.simulate.calibration import CalibratedDevice
-from driple.simulate.fused import fused_times
+from driple.simulate.fused import FusedOps, fused_times
+from driple.simulate.gpu_kernels import Library, Runtime
+from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.exchange import ExchangeRule, plan_exchange
@@ -50,12 +52,16 @@ class Program:
             precision before.
         exchange: how gradients are exchanged without servers; None: buckets in PyTorch and ONNX,
             Horovod in TensorFlow.
+        library: generation of the framework and its libraries; the present one if None.
+        fused: whether a compiler fuses the ops (XLA) without groups in the graph.
     """
 
     synchronous: bool | None = None
     overlapped: bool = True
     ring_share: float = 1.0
     exchange: ProgramExchange | None = None
+    library: Library | None = None
+    fused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,12 +73,14 @@ class OpKinds:
         kind_of: shape [num_nodes], row of each node in the table.
         executions: shape [num_nodes], turns of each node in a step; 0 for what does not run.
         order: shape [num_nodes], order of execution.
+        fused: which ops a compiler fuses; None if it fuses none.
     """
 
     table: OpTable
     kind_of: npt.NDArray[np.integer]
     executions: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
+    fused: FusedOps | None = None
 
     @classmethod
     def of(cls, graph: OpGraph, cost: GraphCost) -> OpKinds:
@@ -87,6 +95,7 @@ class OpKinds:
             kind_of=graph.signature_of,
             executions=graph.executions * executed_nodes(graph),
             order=execution_order(graph),
+            fused=FusedOps.of(graph, cost),
         )
 
 
@@ -164,17 +173,31 @@ class PreparedJob:
         device, whose times are worked out anew.
         """
         if device not in self._times:
-            times = op_times(
-                self.kinds.table,
-                self.kinds.kind_of,
-                self.kinds.executions,
-                device.spec,
-                device.efficiency,
-            )
-            if len(self.graph.fusion_of):
-                times = fused_times(times, self.graph, self.cost)
-            self._times[device] = times
+            self._times[device] = self._priced(device)
         return self._times[device]
+
+    def _priced(self, device: CalibratedDevice) -> OpTimes:
+        kinds, efficiency = self.kinds, device.efficiency
+        if isinstance(efficiency, GpuEfficiency):
+            return gpu_op_times(
+                kinds.table,
+                kinds.kind_of,
+                kinds.executions,
+                kinds.fused,
+                self.graph.update,
+                device.spec,
+                efficiency,
+                self.runtime,
+            )
+        times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
+        return times if kinds.fused is None else fused_times(times, kinds.fused)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Software that runs the step."""
+        usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
+        compiled = self.program.fused or self.kinds.fused is not None
+        return Runtime(self.program.library or usual, compiled=compiled)
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.
@@ -216,8 +239,10 @@ class PreparedJob:
 
         Devices were fitted to steps of which the updates take their bytes alone.
         """
-        moved = self.graph.update.moved_bytes
-        return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
+        update, efficiency = self.graph.update, device.efficiency
+        if isinstance(efficiency, GpuEfficiency):
+            return update_seconds(update, device.spec, efficiency)
+        return update.moved_bytes / (device.spec.bytes_per_s * efficiency.device.memory)
 
 
 def _check_length(compute_s: float, device: str) -> None:

@@ -10,7 +10,7 @@ labels these traces as labels measured ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from driple.comm.timeline import StepUpdate
 from driple.errors import CatalogError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
-from driple.simulate.calibration import CalibratedDevice, Calibration
+from driple.simulate.calibration import Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.trace import Trace, label_trace, targets_of
@@ -190,7 +190,6 @@ def simulate_steps(
     num_steps: int = 100,
     seed: int = 0,
     placement: Strategy = "round_robin",
-    fused: bool = False,
 ) -> list[WorkerRecord]:
     """Simulate every worker step by step; all simulated times come from here.
 
@@ -206,15 +205,21 @@ def simulate_steps(
             results.
         seed: random seed of step-time jitter.
         placement: how variables are spread over servers.
-        fused: whether a compiler fuses ops (XLA).
 
     Returns:
         One record per worker.
+
+    Raises:
+        GraphError: a forward pass on several devices, which exchange nothing.
     """
     scheme = scheme_named(topology.scheme)
-    known = {
-        one: _fused(calibration.device(one), fused=fused) for one in dict.fromkeys(topology.workers)
-    }
+    if not job.graph.is_training and (len(topology.workers) > 1 or scheme.uses_servers):
+        raise GraphError(
+            f"a forward pass runs on one device, and the setting has {len(topology.workers)} "
+            f"worker(s){' and parameter servers' if scheme.uses_servers else ''}; give a setting "
+            "of one device, such as 1xA100"
+        )
+    known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
     rule = scheme.rule(job.exchange)
     plan_of = {
         one: job.plan(device, len(topology.server_machine), placement)
@@ -276,10 +281,6 @@ def iteration_time_s(topology: Topology, records: Sequence[WorkerRecord]) -> flo
     kinds = topology.labelled_workers()
     times = [records[worker].iteration_time_s for worker in kinds]
     return float(np.average(times, weights=list(kinds.values())))
-
-
-def _fused(device: CalibratedDevice, *, fused: bool) -> CalibratedDevice:
-    return replace(device, efficiency=replace(device.efficiency, fused=fused)) if fused else device
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ ALL = JobOptions(
     activation_checkpointing="full",
     compiled=True,
     clip_gradients=True,
+    channels_last=True,
     data="a.py:f",
     loss="a.py:g",
     trace="real",
@@ -77,7 +78,7 @@ def test_a_reader_refuses_by_name_what_it_has_no_use_for(reader: JobReader) -> N
 def test_the_help_names_every_form() -> None:
     assert all(reader.form in JOB_HELP for reader in registered_readers())
     assert "executed" in JOB_HELP
-    assert set(MODEL_FLAGS) < set(ALL.given)
+    assert set(MODEL_FLAGS) < {*ALL.given, *JobOptions(task="forward").given}
 
 
 def test_a_reader_is_one_object_and_its_registration(

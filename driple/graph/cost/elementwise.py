@@ -13,11 +13,15 @@ from types import MappingProxyType
 from driple.graph.cost.shapes import Formula, elements_in, elements_out, shape_in
 from driple.graph.signature import OpSignature
 
-__all__ = ["ELEMENTWISE_FLOPS", "RANDOM", "SAME_SHAPE"]
+__all__ = ["ELEMENTWISE_FLOPS", "INFERENCE", "RANDOM", "SAME_SHAPE"]
+
+# Number of a batch norm's signature: mean and variance are kept ones, not the batch's.
+INFERENCE = ("inference", (1,))
 
 # Of a normalisation over n elements: mean 1, variance 3, normalise and scale 4; its gradient forms
 # two sums (3) and combines them (8).
 _NORMALISE, _NORMALISE_GRADIENT = 8, 11
+_WITH_GIVEN = 4  # normalise and scale, mean and variance being given
 # By the root of the mean square alone: squares and their mean 2, normalise and scale 2; its
 # gradient forms one sum (3) and combines it (5).
 _BY_ROOT, _BY_ROOT_GRADIENT = 4, 8
@@ -38,6 +42,11 @@ def _add_n(op: OpSignature) -> float:
 def _reduce(op: OpSignature) -> float:
     """One operation for each element that is folded in."""
     return float(max(elements_in(op, 0) - elements_out(op), 0))
+
+
+def _norm(op: OpSignature) -> float:
+    """Statistics of the batch are computed first, unless kept ones are used."""
+    return float(elements_out(op) * (_WITH_GIVEN if INFERENCE in op.numbers else _NORMALISE))
 
 
 def _sort(op: OpSignature) -> float:
@@ -111,15 +120,14 @@ ELEMENTWISE_FLOPS: Mapping[str, Formula] = MappingProxyType(
         "mean_squared_error_gradient": _per_output(3),
         "binary_cross_entropy": _per_input(8),
         "binary_cross_entropy_gradient": _per_output(5),
-        **dict.fromkeys(_NORMS, _per_output(_NORMALISE)),
+        **dict.fromkeys(_NORMS, _norm),
         **dict.fromkeys(
             (*(f"{norm}_gradient" for norm in _NORMS), "given_batch_norm_gradient"),
             _per_input(_NORMALISE_GRADIENT),
         ),
         "rms_norm": _per_output(_BY_ROOT),
         "rms_norm_gradient": _per_input(_BY_ROOT_GRADIENT),
-        # Mean and variance are given.
-        "given_batch_norm": _per_output(4),
+        "given_batch_norm": _per_output(_WITH_GIVEN),
         # Clamp (2), scale and shift there (2), round, and back (2); the gradient compares, picks.
         "fake_quantize": _per_output(7),
         "fake_quantize_gradient": _per_output(3),

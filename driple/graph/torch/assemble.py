@@ -34,6 +34,7 @@ def assembled_graph(
     update_kind: str,
     passes: int = 1,
     fusion_of: Sequence[int] = (),
+    trains: bool = True,
 ) -> OpGraph:
     """The graph of a step that has been recorded.
 
@@ -44,6 +45,7 @@ def assembled_graph(
         update_kind: kind of the update in `OpGraph.remote`.
         passes: forward and backward passes for each update.
         fusion_of: number of each node's fused kernel.
+        trains: whether parameters get gradients; else it is a forward pass, and nothing is sent.
 
     Raises:
         ConfigError: no parameter has a gradient.
@@ -51,8 +53,8 @@ def assembled_graph(
     record = recorder.record
     count = len(record.op_types)
     parameters = list(recorder.parameters.items())
-    sent = _gradient_nodes(recorder, parameters)
-    trained = [number for number, (_, one) in enumerate(parameters) if one.requires_grad]
+    sent = _gradient_nodes(recorder, parameters) if trains else {}
+    trained = [number for number, (_, one) in enumerate(parameters) if one.requires_grad and trains]
     place = {number: position for position, number in enumerate(trained)}
     readers = sorted(record.readers)
     sizes = np.array([parameters[number][1].nbytes for number in trained], dtype=np.int64)
@@ -76,7 +78,9 @@ def assembled_graph(
                 num_nodes=len(trained),
                 tensor_bytes=int(sizes.sum()),
             ),
-        ),
+        )
+        if trains
+        else (),
         traffic=Traffic(
             received_bytes=sizes,
             readers=_pairs([(place[n], node) for n, node in readers if n in place]),
@@ -87,6 +91,7 @@ def assembled_graph(
         signatures=tuple(record.signatures),
         signature_of=np.array(record.signature_of, dtype=np.int32),
         executions=executions,
+        is_training=trains,
         layout="one_device",
         framework="pytorch",
         parameters=_table(parameters, readers, sent),

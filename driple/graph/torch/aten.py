@@ -16,7 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from driple.graph.cost.convolutions import CHANNELS_LAST, TRANSPOSED
+from driple.graph.cost.elementwise import INFERENCE
 from driple.graph.torch.aten_kinds import FREE, KIND_OF
+from driple.graph.torch.expanded import memory_shape, product_of_shared
+from driple.graph.torch.memory_format import is_channels_last, runs_channels_last
 
 __all__ = ["Input", "Kernel", "kernels_of", "tensors_in"]
 
@@ -72,9 +76,15 @@ def kernels_of(func: Any, args: Sequence[Any], named: Mapping[str, Any], made: A
     special = _SPECIAL.get(bare)
     if special is not None:
         return special(f"{namespace}::{bare}", _whole(func, args, named), made)
-    reads = tuple([Input(tensor) for tensor in tensors_in((*args, *named.values()))])
-    writes = tuple([Input(tensor) for tensor in tensors_in(made)])
     kind = KIND_OF.get(bare)
+    broadcasts = torch.Tag.pointwise in func.tags or kind == "copy"
+    reads = tuple(
+        [
+            Input(tensor, memory_shape(tensor) if broadcasts else None)
+            for tensor in tensors_in((*args, *named.values()))
+        ]
+    )
+    writes = tuple([Input(tensor) for tensor in tensors_in(made)])
     if kind is None:
         kind = "elementwise" if torch.Tag.pointwise in func.tags else "other"
     elif kind == "copy" and reads and writes and _changes_type(reads, writes):
@@ -107,29 +117,60 @@ def _as_numbers(length: int = 4) -> Input:
     return Input(None, (length,))
 
 
-def _filter(
-    weight: Tensor, groups: int, channels: int, *, transposed: bool
-) -> tuple[str, tuple[int, ...]]:
+def _filter(weight: Tensor, groups: int) -> tuple[str, tuple[int, ...]]:
     """Prefix of the kind of a convolution, and its filter as [window..., in / groups, out].
 
     The filter of a transposed convolution is that of the convolution whose gradient it is.
     """
     outer, inner, *window = weight.shape
-    if groups > 1 and groups == channels:
-        each = inner if transposed else outer // channels
-        return "depthwise_conv", (*window, channels, each)
+    if groups > 1 and inner == 1:  # each output channel reads one channel
+        return "depthwise_conv", (*window, groups, outer // groups)
     return "conv", (*window, inner, outer)
+
+
+def _conv_numbers(images: Tensor, weight: Tensor, rest: Sequence[Any]) -> Numbers:
+    """What decides a convolution's algorithm besides its sizes, where it is not the usual.
+
+    Numbers stand in the order of the images' dimensions, as TensorFlow has them. `rest` are the
+    op's arguments from its strides on.
+    """
+    strides, _, dilations, transposed, _, groups = rest[:6]
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for name, given in (("dilations", dilations), ("strides", strides)):
+        sides = _sides(given, images.dim())
+        if any(side != 1 for side in sides):
+            found.append((name, (1, 1, *sides)))
+    if groups > 1:
+        found.append(("groups", (int(groups),)))
+    if transposed:
+        found.append(TRANSPOSED)
+    if runs_channels_last(images, weight):
+        found.append(CHANNELS_LAST)
+    return tuple(sorted(found))
+
+
+def _format(images: Tensor) -> Numbers:
+    """Channels-last, where an image is; nothing of the usual order."""
+    return (CHANNELS_LAST,) if is_channels_last(images) else ()
+
+
+def _sides(given: Sequence[int], rank: int) -> tuple[int, ...]:
+    """One number for each dimension of space; one may stand for all."""
+    sides = tuple(int(side) for side in given)
+    return sides * (rank - 2) if len(sides) == 1 else sides
 
 
 def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images, weight, bias = arguments[:3]
     transposed, groups = bool(arguments[6]), arguments[8]
-    prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
+    prefix, shape = _filter(weight, groups)
+    numbers = _conv_numbers(images, weight, arguments[3:])
     if transposed:
-        reads = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
-        kernels = [Kernel(f"{prefix}_input_gradient", op_type, reads, (Input(made),))]
+        kind = f"{prefix}_input_gradient"
+        reads: tuple[Input, ...] = (_as_numbers(images.dim()), Input(weight, shape), Input(images))
     else:
-        kernels = [Kernel(prefix, op_type, (Input(images), Input(weight, shape)), (Input(made),))]
+        kind, reads = prefix, (Input(images), Input(weight, shape))
+    kernels = [Kernel(kind, op_type, reads, (Input(made),), numbers)]
     if bias is not None:
         kernels.append(Kernel("bias_add", op_type, (Input(made), Input(bias)), (Input(made),)))
     return kernels
@@ -138,33 +179,48 @@ def _convolution(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kern
 def _convolution_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images, weight = arguments[:3]
     transposed, groups = bool(arguments[7]), arguments[9]
-    prefix, shape = _filter(weight, groups, images.shape[1], transposed=transposed)
+    prefix, shape = _filter(weight, groups)
     by_images, by_weight, by_bias = made
-    numbers = _as_numbers(images.dim())
+    sizes = _as_numbers(images.dim())
+    numbers = _conv_numbers(images, weight, arguments[4:])
     kernels = []
     if by_bias is not None:
         kernels.append(Kernel("bias_gradient", op_type, (Input(gradient),), (Input(by_bias),)))
     if by_weight is not None:
         # A transposed convolution makes what the convolution reads.
         first, last = (gradient, images) if transposed else (images, gradient)
-        inputs = (Input(first), numbers, Input(last))
+        inputs = (Input(first), sizes, Input(last))
         outputs = (Input(by_weight, shape),)
-        kernels.append(Kernel(f"{prefix}_filter_gradient", op_type, inputs, outputs))
+        kernels.append(Kernel(f"{prefix}_filter_gradient", op_type, inputs, outputs, numbers))
     if by_images is not None:
         outputs = (Input(by_images),)
         if transposed:
             reads: tuple[Input, ...] = (Input(gradient), Input(weight, shape))
-            kernels.append(Kernel(prefix, op_type, reads, outputs))
+            kernels.append(Kernel(prefix, op_type, reads, outputs, numbers))
         else:
-            reads = (numbers, Input(weight, shape), Input(gradient))
-            kernels.append(Kernel(f"{prefix}_input_gradient", op_type, reads, outputs))
+            reads = (sizes, Input(weight, shape), Input(gradient))
+            kind = f"{prefix}_input_gradient"
+            kernels.append(Kernel(kind, op_type, reads, outputs, numbers))
     return kernels
 
 
 def _addmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     added, left, right = arguments[:3]
-    kind = "matmul" if left.dim() == 2 else "batch_matmul"
-    return [Kernel(kind, op_type, (Input(left), Input(right), Input(added)), (Input(made),))]
+    if left.dim() == 2:
+        inputs = (Input(left), Input(right), Input(added))
+        return [Kernel("matmul", op_type, inputs, (Input(made),))]
+    kernel = _bmm(op_type, (left, right), made)[0]
+    return [Kernel(kernel.kind, op_type, (*kernel.inputs, Input(added)), kernel.outputs)]
+
+
+def _bmm(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+    """A batch of products; one product if all of them have a matrix in common."""
+    left, right = arguments[:2]
+    shapes = product_of_shared(left, right)
+    if shapes is None:
+        return [Kernel("batch_matmul", op_type, (Input(left), Input(right)), (Input(made),))]
+    inputs = (Input(left, shapes[0]), Input(right, shapes[1]))
+    return [Kernel("matmul", op_type, inputs, (Input(made, shapes[2]),))]
 
 
 def _matrix_vector(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
@@ -195,28 +251,28 @@ def _grouped_product(op_type: str, arguments: Sequence[Any], made: Any) -> list[
 
 def _max_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     outputs = tuple(Input(tensor) for tensor in tensors_in(made))
-    window = _window(arguments[1], arguments[0].dim() - 2)
-    return [Kernel("max_pool", op_type, (Input(arguments[0]),), outputs, window)]
+    numbers = _window(arguments[1], arguments[0])
+    return [Kernel("max_pool", op_type, (Input(arguments[0]),), outputs, numbers)]
 
 
 def _max_pool_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images, kernel = arguments[:3]
     inputs = (Input(images), Input(arguments[-1]), Input(gradient))
-    window = _window(kernel, images.dim() - 2)
-    return [Kernel("max_pool_gradient", op_type, inputs, (Input(made),), window)]
+    numbers = _window(kernel, images)
+    return [Kernel("max_pool_gradient", op_type, inputs, (Input(made),), numbers)]
 
 
 def _average_pool(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     images = arguments[0]
-    window = _window(_cells(images, made), images.dim() - 2)
-    return [Kernel("avg_pool", op_type, (Input(images),), (Input(made),), window)]
+    numbers = _window(_cells(images, made), images)
+    return [Kernel("avg_pool", op_type, (Input(images),), (Input(made),), numbers)]
 
 
 def _average_pool_backward(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
     gradient, images = arguments[:2]
-    window = _window(_cells(images, gradient), images.dim() - 2)
+    numbers = _window(_cells(images, gradient), images)
     inputs = (_as_numbers(images.dim()), Input(gradient))
-    return [Kernel("avg_pool_gradient", op_type, inputs, (Input(made),), window)]
+    return [Kernel("avg_pool_gradient", op_type, inputs, (Input(made),), numbers)]
 
 
 def _cells(large: Tensor, small: Tensor) -> list[int]:
@@ -225,11 +281,30 @@ def _cells(large: Tensor, small: Tensor) -> list[int]:
     return [max(int(many) // int(few), 1) for many, few in sides]
 
 
-def _window(sides: Sequence[int], rank: int) -> Numbers:
-    """A window over as many dimensions of space; one side may stand for all."""
-    given = [int(side) for side in sides]
-    whole = given * rank if len(given) == 1 else given
-    return (("ksize", (1, *whole, 1)),)
+def _window(sides: Sequence[int], images: Tensor) -> Numbers:
+    """A window over images; one side may stand for all of it."""
+    return (*_format(images), ("ksize", (1, *_sides(sides, images.dim()), 1)))
+
+
+def _norm(kind: str, image: int, train: int | None) -> Special:
+    """A norm of images, or its gradient.
+
+    Args:
+        kind: of op.
+        image: position of the images among its arguments.
+        train: position of whether statistics are those of the batch; None where they always are.
+    """
+
+    def kernels(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
+        reads = tuple(Input(tensor) for tensor in tensors_in(arguments))
+        writes = tuple(Input(tensor) for tensor in tensors_in(made))
+        numbers = _format(arguments[image])
+        if train is not None and not arguments[train]:
+            numbers = (*numbers, INFERENCE)
+            writes = writes if kind.endswith("gradient") else writes[:1]  # no statistics
+        return [Kernel(kind, op_type, reads, writes, numbers)]
+
+    return kernels
 
 
 def _attention(op_type: str, arguments: Sequence[Any], made: Any) -> list[Kernel]:
@@ -304,6 +379,7 @@ _SPECIAL: Mapping[str, Special] = MappingProxyType(
         "convolution": _convolution,
         "convolution_backward": _convolution_backward,
         **dict.fromkeys(("addmm", "baddbmm"), _addmm),
+        "bmm": _bmm,
         **dict.fromkeys(("mv", "addmv", "dot", "vdot"), _matrix_vector),
         **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices"), _max_pool),
         **dict.fromkeys(
@@ -319,6 +395,14 @@ _SPECIAL: Mapping[str, Special] = MappingProxyType(
              "_adaptive_avg_pool3d_backward"),
             _average_pool_backward,
         ),
+        **dict.fromkeys(
+            ("native_batch_norm", "_native_batch_norm_legit", "cudnn_batch_norm"),
+            _norm("batch_norm", 0, 5),
+        ),
+        "native_batch_norm_backward": _norm("batch_norm_gradient", 1, 7),
+        "cudnn_batch_norm_backward": _norm("batch_norm_gradient", 0, None),
+        "native_group_norm": _norm("group_norm", 0, None),
+        "native_group_norm_backward": _norm("group_norm_gradient", 1, None),
         **dict.fromkeys(
             ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
              "_scaled_dot_product_flash_attention_for_cpu"),

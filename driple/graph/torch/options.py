@@ -16,9 +16,12 @@ __all__ = [
     "ACTIVATION_CHECKPOINTING",
     "OPTIMIZERS",
     "PRECISIONS",
+    "TASKS",
+    "UPDATE_KINDS",
     "ActivationCheckpointing",
     "Precision",
     "StepOptions",
+    "Task",
     "TraceMode",
     "compute_capability_of",
 ]
@@ -26,15 +29,23 @@ __all__ = [
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
+Task = Literal["train", "forward"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
+TASKS: tuple[str, ...] = get_args(Task)
 _FUSED = "-fused"
 # Those that PyTorch has a fused kernel for.
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
 OPTIMIZERS: tuple[str, ...] = (
     "sgd", "momentum", "adam", "adamw", "adafactor", "lion", "adam8bit", "rmsprop", "adagrad",
+    "lamb", "lars", "novograd",
     *(f"{name}{_FUSED}" for name in _WITH_FUSED),
 )  # fmt: skip
+# Kind of an update in `OpGraph.remote`.
+UPDATE_KINDS: Mapping[str, str] = MappingProxyType(
+    {name: f"update_{name}" for name in OPTIMIZERS if not name.endswith(_FUSED)}
+    | {"novograd": "update_other"}
+)
 
 # NVIDIA: CUDA C++ programming guide, "Compute capabilities"; the data-centre device of each.
 _CAPABILITIES: Mapping[str, tuple[int, int]] = MappingProxyType(
@@ -53,7 +64,7 @@ def compute_capability_of(generation: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepOptions:
-    """How a model is trained.
+    """How a model is trained, or called.
 
     Attributes:
         precision: `fp32` is PyTorch's default (convolutions may use TF32, matrix products do not),
@@ -68,6 +79,9 @@ class StepOptions:
         compute_capability: of the device, which decides the kernel of attention; None if it has no
             fused attention.
         trace: `meta` follows shapes alone, `real` runs the step on the CPU.
+        task: `train`, or `forward`: one forward pass in eval mode without gradients, as for
+            inference; what concerns gradients and the update is then not read.
+        channels_last: whether the model and its images are put in PyTorch's channels-last format.
     """
 
     precision: Precision = "fp32"
@@ -78,6 +92,8 @@ class StepOptions:
     compiled: bool = False
     compute_capability: tuple[int, int] | None = (8, 0)
     trace: TraceMode = "meta"
+    task: Task = "train"
+    channels_last: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -98,6 +114,13 @@ class StepOptions:
             raise ConfigError(f"grad_accumulation must be a whole number from 1, got {count!r}")
         if self.trace not in get_args(TraceMode):
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
+        if self.task not in TASKS:
+            raise ConfigError(f"task must be train or forward, got {self.task!r}")
+
+    @property
+    def trains(self) -> bool:
+        """Whether gradients are computed and applied."""
+        return self.task == "train"
 
     @property
     def is_fused(self) -> bool:

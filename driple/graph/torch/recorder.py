@@ -30,6 +30,7 @@ from driple.graph.signature import Tensor as Shape
 from driple.graph.step_facts import Phase
 from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
 from driple.graph.torch.data_dependence import refuse_values
+from driple.graph.torch.memory_format import as_on_gpu
 
 __all__ = ["Allocation", "Record", "StepRecorder", "memory_of"]
 
@@ -178,7 +179,7 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         """Run the op on shapes alone, and note it."""
         named: Mapping[str, Any] = kwargs or {}
         with refuse_values(func, args):
-            made = func(*args, **named)
+            made = as_on_gpu(func, args, func(*args, **named))
         arguments = (*args, *named.values())
         phase, path, accumulates = self._place()
         kernels = kernels_of(func, args, named, made) if self._is_here(made, arguments) else []

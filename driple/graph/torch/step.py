@@ -29,11 +29,12 @@ from driple.graph.torch.checkpointing import checkpointed
 from driple.graph.torch.data_dependence import step_error
 from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY
+from driple.graph.torch.memory_format import laid_out_batch, laid_out_model
 from driple.graph.torch.one_device import OneDevice
-from driple.graph.torch.options import StepOptions
+from driple.graph.torch.options import UPDATE_KINDS, StepOptions
 from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
-from driple.graph.torch.update import UPDATE_KINDS, update_of
+from driple.graph.torch.update import update_of
 
 __all__ = ["StepOptions", "own_loss", "recorded_step", "traced_step"]
 
@@ -45,12 +46,13 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     """Forward pass, loss, backward pass and update of a model, as a graph of one worker.
 
     Args:
-        model: model to train, on the meta device; for `trace="real"` on the CPU.
+        model: model to train or to call, on the meta device; for `trace="real"` on the CPU.
         batch: a tensor, a tuple or list of positional arguments, or a dictionary of arguments by
             name; on the same device.
         loss: loss of the model's outputs; None if the model returns its loss: `.loss` of its
-            outputs, `["loss"]` of a dictionary, or the first scalar of a tuple.
-        options: how it is trained.
+            outputs, `["loss"]` of a dictionary, or the first scalar of a tuple. A forward pass has
+            no loss.
+        options: how it is trained, or called.
 
     Raises:
         ConfigError: the model or the batch is on another device, or nothing has a gradient.
@@ -65,12 +67,12 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
             "the model has parameters without a shape (LazyModule); call it once on a batch before "
             "it is traced"
         )
-    if not trained:
+    if not trained and options.trains:
         raise ConfigError(_NOTHING_TRAINED)
-    with cast_model(model, options.precision):
-        update = update_of(trained, options)
+    with cast_model(model, options.precision), laid_out_model(model, options):
+        update = update_of(trained, options) if options.trains else OptimizerUpdate()
         kind = UPDATE_KINDS[options.optimizer_name]
-        given = cast_batch(batch, options.precision)
+        given = laid_out_batch(cast_batch(batch, options.precision), options)
         return recorded_step(model, given, loss, options, update=update, update_kind=kind)
 
 
@@ -97,7 +99,13 @@ def recorded_step(
     tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
     device = "meta" if options.trace == "meta" else "cpu"
     _check_device([*model.parameters(), *tensors], device)
-    with gpu_autocast(), _capability(options), _gradients(model, options), _eager():
+    with (
+        gpu_autocast(),
+        _capability(options),
+        _gradients(model, options),
+        _mode(model, options),
+        _eager(),
+    ):
         recorder = StepRecorder(model, device=device, tf32=options.precision == "tf32")
         given = [recorder.before_step(one) for one in tensors]
         scale = torch.empty((), device=device)
@@ -108,12 +116,7 @@ def recorded_step(
                 recorder.recording(),
                 OneDevice(device),
             ):
-                with autocast_of(options.precision):
-                    found = _checked((loss or _returned_loss)(_called(model, batch)))
-                if options.precision == "amp-fp16":
-                    found = found * scale
-                found.backward()  # type: ignore[no-untyped-call]
-                del found
+                _run(model, batch, loss, options, scale)
         except DripleError:
             raise
         except Exception as error:  # the model and the loss may raise anything
@@ -125,7 +128,39 @@ def recorded_step(
             update_kind=update_kind,
             passes=options.grad_accumulation,
             fusion_of=fusion_groups(recorder.record) if options.compiled else (),
+            trains=options.trains,
         )
+
+
+def _run(
+    model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions, scale: Tensor
+) -> None:
+    """Forward pass; in training loss and backward pass, the gradients of which are kept."""
+    with autocast_of(options.precision):
+        outputs = _called(model, batch)
+        if not options.trains:
+            return
+        found = _checked((loss or _returned_loss)(outputs))
+        del outputs
+    if options.precision == "amp-fp16":
+        found = found * scale
+    found.backward()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _mode(model: nn.Module, options: StepOptions) -> Iterator[None]:
+    """Eval mode without gradients for a forward pass; the modules' own modes after it."""
+    if options.trains:
+        yield
+        return
+    before = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in before:
+            module.training = training
 
 
 def _checked(loss: Any) -> Tensor:

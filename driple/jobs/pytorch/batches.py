@@ -30,6 +30,7 @@ __all__ = [
     "reads_tokens",
     "shaped_batch",
     "split_batch",
+    "without_own_labels",
 ]
 
 Loss = Callable[[Any, Any], Tensor]
@@ -150,6 +151,16 @@ def _split_names(module: nn.Module, batch: dict[str, Any]) -> Arguments:
         )
     taken = {name: value for name, value in batch.items() if name in names}
     return Arguments(taken, batch[left[0]] if left else None)
+
+
+def without_own_labels(module: nn.Module, given: Arguments) -> Arguments:
+    """Arguments for a forward pass alone: no labels by name, where the model can do without."""
+    if not isinstance(given.batch, Mapping):
+        return given
+    optional = {one.name for one in _parameters(module) if one.default is not one.empty}
+    left_out = optional & set(_LABELS)
+    kept = {name: value for name, value in given.batch.items() if name not in left_out}
+    return Arguments(kept, given.labels)
 
 
 def reads_tokens(module: nn.Module) -> bool:

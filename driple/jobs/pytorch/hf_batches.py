@@ -14,7 +14,7 @@ from torch import Tensor
 
 from driple.errors import ConfigError
 
-__all__ = ["Sizes", "Task", "batch_of_task", "task_of"]
+__all__ = ["Sizes", "Task", "batch_of_task", "task_of", "without_labels"]
 
 Task = Literal[
     "tokens", "sequences", "answers", "choices", "text_to_text", "images", "pixels", "speech",
@@ -38,6 +38,7 @@ _ENDINGS: tuple[tuple[str, Task], ...] = (
 _BATCHES = {"images": 32, "pixels": 8}
 _BATCH, _LENGTH, _TARGET = 8, 512, 128
 _CHOICES = 4
+_LABELS = frozenset({"labels", "start_positions", "end_positions"})
 _AUDIO_SAMPLES = 16_000 * 10  # ten seconds
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx", "seq_length")
 
@@ -184,6 +185,11 @@ def batch_of_task(task: Task, model: Any, sizes: Sizes) -> dict[str, Tensor]:
         found = {"input_values": _numbers(batch, *shape), "labels": labels}
     known = inspect.signature(model.forward).parameters
     return {name: value for name, value in found.items() if name in known}
+
+
+def without_labels(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A batch for a forward pass alone: without labels a model computes no loss."""
+    return {name: value for name, value in batch.items() if name not in _LABELS}
 
 
 def _sequence_labels(config: Any, batch: int) -> Tensor:

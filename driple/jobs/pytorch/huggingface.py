@@ -21,7 +21,7 @@ from driple.graph.torch.step import traced_step
 from driple.jobs.hf_config import HfConfig
 from driple.jobs.import_path import exception_words
 from driple.jobs.pytorch.batches import batch_words
-from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of
+from driple.jobs.pytorch.hf_batches import Sizes, batch_of_task, task_of, without_labels
 from driple.jobs.pytorch.own_model import REAL_INPUTS, OwnStep, module_on_meta
 from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
@@ -75,6 +75,8 @@ def hugging_face_step(
         task = task_of(type(model).__name__, model.config, config.source)
         sizes = Sizes.of(task, model.config, batch_size, seq_len, input_shape, source=config.source)
         batch = batch_of_task(task, model, sizes)
+        if not step.trains:
+            batch = without_labels(batch)
         try:
             with whole_sequences():
                 graph = traced_step(model, batch, None, step)

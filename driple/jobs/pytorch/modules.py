@@ -37,6 +37,8 @@ def job_of_module(
     grad_accumulation: int | None = None,
     activation_checkpointing: str | None = None,
     compiled: bool = False,
+    task: str = "train",
+    channels_last: bool = False,
     name: str = "",
 ) -> Job:
     """The job of training a model that is there already. Its weights are moved to the meta device.
@@ -56,6 +58,9 @@ def job_of_module(
         grad_accumulation: as `--grad-accumulation`.
         activation_checkpointing: as `--activation-checkpointing`.
         compiled: whether the model is compiled.
+        task: `train`, or `forward`: one forward pass in eval mode, without gradients.
+        channels_last: whether model and images are put in the channels-last format; a model that
+            is in it already is read as it is.
         name: of the job; the class of the model by default.
 
     Raises:
@@ -67,6 +72,8 @@ def job_of_module(
     from driple.jobs.pytorch.own_model import step_of_model
     from driple.jobs.pytorch.stepped import Stepped
 
+    if step is not None and task != "train":
+        raise ConfigError("a step is of training; leave it out for a forward pass")
     if step is not None and (loss is not None or batch is None):
         raise ConfigError("a step gets the model and a batch: give batch=, and leave out loss=")
     options = JobOptions(
@@ -78,6 +85,8 @@ def job_of_module(
         grad_accumulation=grad_accumulation,
         activation_checkpointing=activation_checkpointing,
         compiled=compiled,
+        task=task,
+        channels_last=channels_last,
     )
     trained = options.step_options(_OPTIMIZER, (8, 0))
     title = name or type(module).__name__

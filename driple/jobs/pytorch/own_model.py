@@ -35,6 +35,7 @@ from driple.jobs.pytorch.batches import (
     shaped_batch,
     split_batch,
     tensors_of,
+    without_own_labels,
 )
 from driple.jobs.pytorch.quiet import quiet_transformers
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
@@ -179,7 +180,10 @@ def _traced(
     module: nn.Module, batch: Any, loss: Callable[[Any, Any], Tensor] | None, asked: OwnModel
 ) -> tuple[OpGraph, list[str]]:
     """The step, and what was assumed of packed sequences."""
-    arguments = split_batch(module, batch, has_loss=loss is not None)
+    trains = asked.step.trains
+    arguments = split_batch(module, batch, has_loss=loss is not None or not trains)
+    if not trains:
+        arguments = without_own_labels(module, arguments)
     module.train()
     try:
         with whole_sequences() as packed:

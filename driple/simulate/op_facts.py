@@ -1,0 +1,206 @@
+"""What about an op decides how well a kernel does, apart from its size: facts as numbers.
+
+    OpSignature, ... -> OpFacts: kind, and a row of numbers for each op
+
+None of the facts grows with the batch, so that a larger batch never lets a kernel seem better than
+the same kernel of a smaller one. Sizes enter as logarithms, in parts of a typical range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log2, prod
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.graph.cost.convolutions import CHANNELS_LAST, ConvFacts, conv_facts
+from driple.graph.cost.products import Product
+from driple.graph.datatypes import NUMBER_OF
+from driple.graph.opkind import PRODUCT_FAMILIES, family_of
+from driple.graph.signature import OpSignature
+
+__all__ = ["FACTS", "GROUPS", "OpFacts", "op_facts"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Groups of kinds whose kernels are alike.
+GROUPS = (
+    "convolution", "grouped_convolution", "depthwise_convolution", "matmul", "attention",
+    "recurrent", "norm", "norm_gradient", "pooling", "pooling_gradient", "softmax", "map", "move",
+    "reduction", "indexed", "other",
+)  # fmt: skip
+_IMAGE_GROUPS = (
+    "convolution", "grouped_convolution", "depthwise_convolution", "norm", "norm_gradient",
+    "pooling", "pooling_gradient",
+)  # fmt: skip
+FACTS = (
+    # Of all ops.
+    "half", "channels_last", "element_bytes", "parameter", "row", "broadcast", "large_inputs",
+    # Of convolutions; what is counted is per group of channels.
+    "in_channels", "out_channels", "channel_groups", "in_fits", "out_fits", "window", "oblong",
+    "strided", "dilated", "pixels", "by_input", "by_filter", "one_dimension", "three_dimensions",
+    # Of matrix products: their sides in order of size.
+    "least_side", "middle_side", "sides_fit", "several_products",
+    # What acts together.
+    "last_depthwise", "last_grouped", "last_half_convolution", "half_depthwise", "half_grouped",
+)  # fmt: skip
+_HALF = frozenset({NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"]})
+_SIDE = 8  # tensor cores take multiples of it
+_LONGEST_SIDE = 4096  # of a product, beyond which its kernels do not change
+_GROUP_OF_KIND: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("attention", "attention_gradient"), "attention"),
+        **dict.fromkeys(
+            ("lstm", "lstm_gradient", "gru", "gru_gradient", "rnn", "rnn_gradient", "cudnn_rnn",
+             "cudnn_rnn_gradient", "block_lstm", "block_lstm_gradient", "lstm_cell", "gru_cell",
+             "gru_cell_gradient"), "recurrent",
+        ),
+        **dict.fromkeys(
+            ("cast", "copy", "concat", "split", "stack", "unstack", "slice", "slice_gradient",
+             "pad", "pad_gradient", "transpose", "tile", "broadcast_to", "roll", "reverse", "fill",
+             "fill_like", "space_to_depth", "slice_write", "assign", "one_hot"), "move",
+        ),
+        **dict.fromkeys(
+            ("bias_gradient", "reduce_sum", "reduce_mean", "reduce_prod", "reduce_max",
+             "reduce_min", "reduce_logical", "reduce_norm", "reduce_variance", "arg_max",
+             "sum_of_squares", "tile_gradient"), "reduction",
+        ),
+        **dict.fromkeys(
+            ("gather", "embedding", "embedding_gradient", "scatter_new", "scatter_add",
+             "scatter_write", "tensor_scatter", "segment_reduce", "top_k", "sort"), "indexed",
+        ),
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpFacts:
+    """Facts of n ops.
+
+    Attributes:
+        kinds: length n, the kind of each.
+        groups: shape [n], position in `GROUPS`.
+        values: shape [n, number of `FACTS`].
+    """
+
+    kinds: tuple[str, ...]
+    groups: npt.NDArray[np.int64]
+    values: FloatArray
+
+    def take(self, rows: npt.NDArray[np.int64]) -> OpFacts:
+        """Some of the ops."""
+        return OpFacts(
+            kinds=tuple(self.kinds[i] for i in rows.tolist()),
+            groups=self.groups[rows],
+            values=self.values[rows],
+        )
+
+    def with_channels_last(self) -> OpFacts:
+        """The same ops where the channels of one pixel lie side by side in memory."""
+        values = self.values.copy()
+        column = {name: values[:, place] for place, name in enumerate(FACTS)}
+        of = {name: self.groups == GROUPS.index(name) for name in _IMAGE_GROUPS}
+        column["channels_last"][np.logical_or.reduce(list(of.values()))] = 1.0
+        column["last_depthwise"][of["depthwise_convolution"]] = 1.0
+        column["last_grouped"][of["grouped_convolution"]] = 1.0
+        for name in _IMAGE_GROUPS[:3]:
+            column["last_half_convolution"][of[name]] = column["half"][of[name]]
+        return replace(self, values=values)
+
+
+def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | None]) -> OpFacts:
+    """The facts of some ops.
+
+    Args:
+        signatures: with the shapes filled in that their other shapes determine.
+        products: the matrix product that each comes to.
+    """
+    found = [_facts(op, product) for op, product in zip(signatures, products, strict=True)]
+    return OpFacts(
+        kinds=tuple(op.kind for op in signatures),
+        groups=np.array([GROUPS.index(group) for group, _ in found], dtype=np.int64),
+        values=np.array([[row.get(name, 0.0) for name in FACTS] for _, row in found]).reshape(
+            -1, len(FACTS)
+        ),
+    )
+
+
+def _facts(op: OpSignature, product: Product | None) -> tuple[str, dict[str, float]]:
+    """Group and facts of one op."""
+    made = op.outputs[0] if op.outputs else None
+    half = float(made is not None and made.dtype in _HALF)
+    row = {
+        "half": half,
+        "channels_last": float(CHANNELS_LAST in op.numbers),
+        "element_bytes": made.nbytes / max(made.elements, 1) / 4 if made is not None else 1.0,
+    }
+    convolution = conv_facts(op)
+    if convolution is not None:
+        return _of_convolution(convolution, row)
+    read = [one for one in op.inputs if one.shape is not None]
+    largest = max((one.elements for one in read), default=0)
+    row |= {
+        "parameter": float(any(one.is_parameter for one in op.inputs)),
+        "row": _log(read[0].shape[-1] if read and read[0].shape else 1, 8),
+        "broadcast": float(any(1 < one.elements < largest for one in read)),
+        "large_inputs": sum(one.elements == largest for one in read) / 2,
+    }
+    if product is not None and family_of(op.kind) in PRODUCT_FAMILIES:
+        sides = sorted((product.m, product.n, product.k))
+        row |= {
+            "least_side": _log(min(sides[0], _LONGEST_SIDE), 8),
+            "middle_side": _log(min(sides[1], _LONGEST_SIDE), 8),
+            "sides_fit": float(sides[0] % _SIDE == 0 and sides[1] % _SIDE == 0),
+            "several_products": float(product.count > 1),
+        }
+    return _group(op.kind), row
+
+
+def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[str, float]]:
+    grouped = facts.groups > 1 and not facts.is_depthwise
+    last, half = float(facts.channels_last), row["half"]
+    row |= {
+        "channels_last": last,
+        "in_channels": _log(facts.in_per_group, 8),
+        "out_channels": _log(facts.out_per_group, 8),
+        "channel_groups": _log(facts.groups, 8) if grouped else 0.0,
+        "in_fits": float(facts.in_per_group % _SIDE == 0),
+        "out_fits": float(facts.out_per_group % _SIDE == 0),
+        "window": _log(prod(facts.window), 4),
+        "oblong": float(len(set(facts.window)) > 1),
+        "strided": float(max(facts.strides, default=1) > 1),
+        "dilated": float(max(facts.dilations, default=1) > 1),
+        "pixels": _log(facts.out_pixels, 8),
+        "by_input": float(facts.direction == "input"),
+        "by_filter": float(facts.direction == "filter"),
+        "one_dimension": float(len(facts.window) == 1),
+        "three_dimensions": float(len(facts.window) == 3),
+        "last_half_convolution": last * half,
+    }
+    if facts.is_depthwise:
+        return "depthwise_convolution", row | {"last_depthwise": last, "half_depthwise": half}
+    if grouped:
+        return "grouped_convolution", row | {"last_grouped": last, "half_grouped": half}
+    return "convolution", row
+
+
+def _group(kind: str) -> str:
+    known = _GROUP_OF_KIND.get(kind)
+    if known is not None:
+        return known
+    family = family_of(kind)
+    gradient = kind.endswith("_gradient")
+    if family in PRODUCT_FAMILIES:
+        return "matmul" if family == "matmul" else "convolution"
+    if family == "normalisation":
+        return "norm_gradient" if gradient else "norm"
+    if family == "pooling":
+        return "pooling_gradient" if gradient else "pooling"
+    return {"softmax": "softmax", "elementwise": "map"}.get(family, "other")
+
+
+def _log(size: float, typical: float) -> float:
+    return log2(max(size, 1.0)) / typical
