@@ -112,7 +112,7 @@ def main() -> None:
     fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True))
     best = fits.without()
     clusters = [run for run in runs if run.kind != "single"]
-    links, apply_s = fit_links(prepare_runs(clusters, fits.graphs, best))
+    links, apply_s = fit_links(prepare_runs(clusters, fits.graphs, best, fits.runs))
     most = most_passed_by_servers(TABLES)
     predicted = [*predict_singles(fits), *predict_clusters(fits, runs, most)]
     errors = {kind: errors_of(predicted, kind) for kind in ("single", "ring", "servers")}

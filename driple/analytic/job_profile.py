@@ -112,7 +112,7 @@ def points_of(
         server_limit_bytes_per_s=each / limit_load if rate > most else np.inf,
         imbalance=imbalance(job, num_servers),
         server_s_per_byte=calibration.apply_s_per_byte,
-        message_s=link.tensor_s,
+        message_s=link.latency_s,
         deviation=calibration.jitter if deviation is None else deviation,
     )
 

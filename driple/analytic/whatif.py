@@ -209,6 +209,6 @@ def _on_ethernet(
         worker_bytes_per_s=np.minimum(reached, most),
         server_bytes_per_s=reached,
         server_limit_bytes_per_s=most,
-        message_s=link.tensor_s,
+        message_s=link.latency_s,
     )
     return points, remark

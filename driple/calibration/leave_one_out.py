@@ -11,7 +11,15 @@ from functools import partial
 
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.fit import Fit, StepRows, fit_steps, step_rows
-from driple.calibration.links import PreparedRun, by_link, fit_link_efficiency, prepare_run
+from driple.calibration.links import (
+    PUBLISHED,
+    PUBLISHED_KINDS,
+    PreparedRun,
+    by_family,
+    fit_link_efficiency,
+    kinds_of,
+    prepare_run,
+)
 from driple.calibration.published import PublishedRun
 from driple.calibration.published_ops import PublishedOp
 from driple.calibration.roofline import Roofline, fit_roofline
@@ -102,26 +110,57 @@ class Fits:
         return step_rows(runs, self.graphs)
 
 
-def prepare_runs(runs: Sequence[PublishedRun], graphs: Graphs, fit: Fit) -> list[PreparedRun]:
+def prepare_runs(
+    runs: Sequence[PublishedRun],
+    graphs: Graphs,
+    fit: Fit,
+    alone: Sequence[PublishedRun] = (),
+) -> list[PreparedRun]:
     """Runs on clusters, with the steps of their devices.
 
     Args:
         runs: on clusters.
         graphs: of their models.
         fit: what their devices reach.
+        alone: on one device; where one is the same job from the same source on the same device, it
+            scales the computing.
     """
+    alone_s = {_job_of(run): run.seconds for run in alone if run.kind == "single"}
     return [
-        prepare_run(run, graphs[run.model, run.half], partial(fit.efficiency, fused=run.fused))
+        prepare_run(
+            run,
+            graphs[run.model, run.half],
+            partial(fit.efficiency, fused=run.fused),
+            alone_s.get(_job_of(run)),
+        )
         for run in runs
     ]
+
+
+def _job_of(run: PublishedRun) -> tuple[object, ...]:
+    """What a run on one device and one on several have in common."""
+    devices = tuple(dict.fromkeys(run.devices))
+    return (run.source, run.model, run.batch_size, run.half, run.fused, devices)
 
 
 def fit_links(prepared: Sequence[PreparedRun]) -> tuple[dict[str, LinkEfficiency], float]:
     """The efficiency of each kind of link that these runs use, and of servers.
 
+    Kinds of one family have the same efficiency.
+
     Returns:
         By kind of link; and seconds of a server for a byte of a gradient, 0 if none has servers.
     """
-    fitted = {kind: fit_link_efficiency(some) for kind, some in by_link(prepared).items()}
-    apply_s = max((seconds for _, seconds in fitted.values()), default=0.0)
-    return {kind: link for kind, (link, _) in fitted.items()}, apply_s
+    families: dict[str, LinkEfficiency] = dict(PUBLISHED)
+    apply_s = 0.0
+    for family, runs in by_family(prepared).items():
+        if family in PUBLISHED:
+            continue
+        families[family], seconds = fit_link_efficiency(runs, families)
+        apply_s = max(apply_s, seconds)
+    measured = {
+        kind: families[family]
+        for family, runs in by_family(prepared).items()
+        for kind in kinds_of(runs)
+    }
+    return {**PUBLISHED_KINDS, **measured}, apply_s

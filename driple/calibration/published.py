@@ -225,7 +225,7 @@ def _azure(row: Row) -> Iterator[PublishedRun]:
         devices=(device_named(row["gpu"]).name,) * count,
         num_servers=0,
         gpus_per_machine=min(count, per_machine),
-        link=("azure-Ethernet" if nccl else "InfiniBand-FDR") if several else "PCIe3",
+        link=("azure-Ethernet" if nccl else "azure-InfiniBand") if several else "PCIe3",
         overlapped=True,
         seconds=float(row["step_time_s"]),
     )

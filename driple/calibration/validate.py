@@ -62,7 +62,7 @@ __all__ = [
 # The paper's largest burst between two containers of one machine (section 2.4, figure 3).
 BRIDGE_BYTES_PER_S = 799.1e6
 JITTER = 0.02  # nobody published how much steps differ; tf_cnn_benchmarks prints about 2 %
-NO_LINK = LinkEfficiency(share=1.0, tensor_s=0.0, sharing=0.0)  # of one device, which needs none
+NO_LINK = LinkEfficiency(share=1.0, latency_s=0.0, sharing=0.0)  # of one device, which needs none
 
 HeldOut = Literal["nothing", "model", "device"]
 
@@ -332,7 +332,7 @@ def _predicted(  # noqa: PLR0917
     name: str,
 ) -> list[HeldOutPrediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-    links, apply_s = fit_links(prepare_runs(fitted_to, fits.graphs, fit))
+    links, apply_s = fit_links(prepare_runs(fitted_to, fits.graphs, fit, fits.runs))
     calibration = calibration_of(
         fit, links, apply_s_per_byte=apply_s, role_bytes_per_s=role_bytes_per_s
     )

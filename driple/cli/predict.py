@@ -18,6 +18,7 @@ from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer, AnswerMethod
+    from driple.cluster.setting import Setting
 
 __all__ = ["predict"]
 
@@ -54,6 +55,13 @@ def predict(
         Path | None,
         typer.Option(help="a checkpoint file of an inspector, in place of --setting"),
     ] = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            help="how the devices of --setting share the work: ddp (each has all parameters), "
+            "zero1, zero2, fsdp (ZeRO-3), hsdp (fsdp within machines), hierarchical"
+        ),
+    ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     plot: Annotated[
@@ -80,6 +88,8 @@ def predict(
 
       driple predict graph.pbtxt --catalog mine.toml --setting 1xMyGPU
 
+      driple predict train.py:build --setting 8xH100 --scheme fsdp
+
       driple predict graph.pbtxt --setting V100-P1w2 --method all --plot methods.png
     """
     from driple.api.predicting import predict as ask
@@ -91,6 +101,8 @@ def predict(
 
         check_picture(plot)
     wanted = [parse_setting(name, catalog or ()) for name in setting or ()]
+    if scheme is not None:
+        wanted = _with_scheme(wanted, scheme)
     result = ask(
         job,
         wanted or None,
@@ -124,6 +136,22 @@ def predict(
         return
     for answer in answers:
         print_answer(answer)
+
+
+def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
+    """The settings with the scheme of --scheme.
+
+    Raises:
+        ConfigError: no setting that the scheme could belong to.
+        SettingError: no such scheme, or one that does not fit a setting.
+    """
+    from driple.comm.registry import scheme_named
+    from driple.errors import ConfigError
+
+    if not settings:
+        raise ConfigError("--scheme needs --setting, such as --setting 8xH100 --scheme fsdp")
+    name = scheme_named(scheme.lower()).name
+    return [setting.with_scheme(name) for setting in settings]
 
 
 def _draw(answers: tuple[Answer, ...], plot: Path) -> None:

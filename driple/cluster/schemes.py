@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 from driple.errors import SettingError
 
-__all__ = ["DDP", "HIERARCHICAL", "PS", "SchemeChoice"]
+__all__ = ["DDP", "FSDP", "HIERARCHICAL", "HSDP", "PS", "ZERO1", "ZERO2", "SchemeChoice"]
 
 PS = "ps"  # parameter servers, synchronous or asynchronous
-DDP = "ddp"  # ring all-reduce over all devices
-HIERARCHICAL = "hierarchical"  # rings within machines, then between them
+DDP = "ddp"  # all-reduce of gradients over all devices
+HIERARCHICAL = "hierarchical"  # all-reduce within machines, then between them
+ZERO1 = "zero1"  # states of the optimizer are shared out
+ZERO2 = "zero2"  # states and gradients are shared out
+FSDP = "fsdp"  # states, gradients and parameters are shared out: ZeRO-3
+HSDP = "hsdp"  # fsdp within machines, replicas between them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

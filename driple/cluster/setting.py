@@ -23,7 +23,7 @@ from pathlib import Path
 from driple.catalog import Device, read_catalog
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import DDP, SchemeChoice
+from driple.cluster.schemes import DDP, PS, SchemeChoice
 from driple.errors import CatalogError, SettingError
 from driple.units import find_rate
 
@@ -125,6 +125,11 @@ class Setting:
             raise SettingError(
                 f"setting {self.name} has parameter servers, so that its scheme is ps, not {name}; "
                 f"give machines and devices, such as {self.num_workers}x{self.device}"
+            )
+        if name == PS:
+            raise SettingError(
+                f"setting {self.name} has no parameter server, which the scheme ps needs; name "
+                f"servers and workers, as in {self.device}-P1w2/ho-PCIe"
             )
         bare = self.name.partition("@")[0]
         suffix = "" if name == DDP else f"@{name}"

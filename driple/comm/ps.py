@@ -10,10 +10,11 @@ import numpy as np
 from driple.cluster.schemes import PS
 from driple.cluster.topology import Topology
 from driple.comm.records import Computing, WorkerRecord
-from driple.comm.scheme import Layouts, SchemeStep
+from driple.comm.scheme import Layouts, ProgramExchange, SchemeStep
 from driple.comm.servers import ClusterSpec, simulate_cluster, spread
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
+from driple.step.exchange import ExchangeRule
 
 __all__ = [
     "ClusterSpec",
@@ -35,6 +36,10 @@ class ParameterServers:
 
     name = PS
     uses_servers = True
+
+    def rule(self, program: ProgramExchange) -> ExchangeRule | None:
+        """None: messages belong to servers."""
+        return None
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
         """Assumption for a graph that was built for another scheme."""
@@ -86,16 +91,16 @@ class ParameterServers:
             link_bytes_per_s=link.bytes_per_s(topology.num_sharing),
             bridge_bytes_per_s=servers.bridge_bytes_per_s,
             role_bytes_per_s=servers.role_bytes_per_s,
-            message_s=link.efficiency.tensor_s,
+            message_s=link.efficiency.latency_s,
             copy_s_per_byte=servers.copy_s_per_byte,
             apply_s_per_byte=servers.apply_s_per_byte,
             synchronous=step.synchronous,
-            jitter=step.all_reduce.jitter,
+            jitter=step.update.jitter,
         )
         if step.synchronous:
             return simulate_cluster(cluster, step.plans, num_steps, seed)
         steps = min(_MOST_STEPS, max(_LEAST_ASYNC_STEPS, _WORKER_STEPS // len(step.plans)))
-        if not step.all_reduce.jitter and step.are_alike:
+        if not step.update.jitter and step.are_alike:
             steps = _LEAST_ASYNC_STEPS  # they repeat
         return simulate_cluster(
             spread(cluster, step.plans), step.plans, 1 + steps, seed, warm_up=_WARM_UP

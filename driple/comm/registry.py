@@ -1,20 +1,30 @@
 """Schemes by name: a scheme is one file and its row here.
 
-"ddp" -> Ring      "hierarchical" -> Hierarchical      "ps" -> ParameterServers
+"ddp" -> Ddp      "fsdp" -> Fsdp      "ps" -> ParameterServers
 """
 
 from __future__ import annotations
 
+from driple.comm.ddp import Ddp
 from driple.comm.hierarchical import Hierarchical
 from driple.comm.ps import ParameterServers
-from driple.comm.ring import Ring
 from driple.comm.scheme import Scheme
+from driple.comm.sharded import Fsdp, Hsdp, Zero1, Zero2
 from driple.errors import SettingError
 
 __all__ = ["register_scheme", "scheme_named", "scheme_names"]
 
 _SCHEMES: dict[str, Scheme] = {
-    scheme.name: scheme for scheme in (ParameterServers(), Ring(), Hierarchical())
+    scheme.name: scheme
+    for scheme in (
+        ParameterServers(),
+        Ddp(),
+        Zero1(),
+        Zero2(),
+        Fsdp(),
+        Hsdp(),
+        Hierarchical(),
+    )
 }
 
 

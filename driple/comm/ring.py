@@ -1,8 +1,8 @@
-"""Ring all-reduce over all devices: the scheme `ddp`.
+"""A plain ring all-reduce: a rate and a fixed cost of each tensor, as published tables fit it.
 
 In a ring of n workers, each worker sends and receives 2 (n - 1) / n of each byte (Patarasuk and
-Yuan, JPDC 2009). A ring over several machines crosses the link within each machine and the network
-between them; the slower of the two determines the duration of a message.
+Yuan, JPDC 2009). `driple.comm.collectives` has rings and trees of NCCL, which schemes use; this
+form serves links that `driple profile links` fitted, and closed forms.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.checks import check_number
-from driple.cluster.schemes import DDP
-from driple.cluster.topology import Topology
-from driple.comm.all_reduce import AllReduceStep, one_after_another, simulate_all_reduce
 from driple.comm.records import WorkerRecord, check_rate
-from driple.comm.scheme import Layouts, SchemeStep, link_of, messages_of
-from driple.graph.opgraph import Layout
+from driple.comm.timeline import Exchange, StepUpdate, simulate_timeline
 from driple.step.plan import StepPlan
 
-__all__ = ["Ring", "RingExchange", "RingSpec", "passing", "simulate_ring"]
+__all__ = ["RingExchange", "RingSpec", "one_after_another", "passing", "simulate_ring"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -98,21 +94,22 @@ class RingSpec:
             count=len(self.update_s), bytes_per_s=self.bytes_per_s, tensor_s=self.tensor_s
         )
 
-    def step(self) -> AllReduceStep:
+    def step(self) -> StepUpdate:
         """Update, jitter and overlap of this ring."""
-        return AllReduceStep(
-            update_s=self.update_s,
-            jitter=self.jitter,
-            overlapped=self.overlapped,
-            share=self.share,
-        )
+        check_number("share", self.share, least=0)
+        return StepUpdate(update_s=self.update_s, jitter=self.jitter, overlapped=self.overlapped)
 
 
 def simulate_ring(
     spec: RingSpec, plans: Sequence[StepPlan], num_steps: int, seed: int = 0
 ) -> list[WorkerRecord]:
-    """Simulate every worker with `simulate_all_reduce`."""
-    return simulate_all_reduce(spec.step(), spec.exchange(), plans, num_steps, seed)
+    """Simulate every worker; messages are those of the plans."""
+    messages = [one for segment in plans[0].segments for one in segment.sends] if plans else []
+    sizes = spec.share * np.array([one.nbytes for one in messages], dtype=np.float64)
+    tensors = np.array([one.tensors for one in messages], dtype=np.int64)
+    ring = spec.exchange()
+    exchange = Exchange(send_s=ring.seconds(sizes, tensors), send_bytes=ring.passed_bytes(sizes))
+    return simulate_timeline(spec.step(), exchange, plans, num_steps, seed)
 
 
 def passing(
@@ -131,44 +128,15 @@ def passing(
     return one_after_another(spec.exchange().seconds(sizes, tensors), ready_s)
 
 
-class Ring:
-    """The scheme `ddp`: one ring over all devices of all machines."""
+def one_after_another(took_s: FloatArray, ready_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Start and end of each message, exchanged one after another.
 
-    name = DDP
-    uses_servers = False
+    A message starts when it is ready and the message before it has ended.
 
-    def assumption(self, layout: Layout, num_workers: int) -> str:
-        """Assumption for a graph that was built for another scheme."""
-        if num_workers < 2:
-            return Layouts.alone(layout)
-        return Layouts.without_servers(
-            layout, "each worker updates all variables itself, and its gradients go round the ring"
-        )
-
-    def error_kind(self, num_workers: int) -> str:
-        """Kind of published runs that give the scheme's error."""
-        return "ring" if num_workers > 1 else "single"
-
-    def link_loads(
-        self, topology: Topology, link: float, bridge: float
-    ) -> tuple[float, float] | None:
-        """None: the closed forms cover parameter servers only."""
-        return None
-
-    def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
-        """Simulate every worker, a record each; the slowest link of the ring sets its rate."""
-        count = len(step.topology.workers)
-        rings = [
-            RingExchange(
-                count=count, bytes_per_s=link.bytes_per_s(count), tensor_s=link.efficiency.tensor_s
-            )
-            for link in (link_of(step, between=False), link_of(step, between=True))
-            if link is not None
-        ]
-        sizes, tensors = messages_of(step)
-        slowest = max(
-            rings,
-            key=lambda ring: float(ring.seconds(sizes, tensors).sum()),
-            default=RingExchange(count=1, bytes_per_s=np.inf, tensor_s=0.0),
-        )
-        return simulate_all_reduce(step.all_reduce, slowest, step.plans, num_steps, seed)
+    Args:
+        took_s: shape [num_messages], duration of each, seconds.
+        ready_s: shape [num_messages], time at which the last worker has it, seconds.
+    """
+    before_s = np.cumsum(took_s) - took_s
+    begins: FloatArray = np.maximum.accumulate(ready_s - before_s) + before_s
+    return begins, begins + took_s

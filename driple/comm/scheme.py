@@ -7,23 +7,41 @@ A new scheme is one file with such a class and a row in `driple.comm.registry`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.topology import Topology
-from driple.comm.all_reduce import AllReduceStep
+from driple.comm.collectives import Group
 from driple.comm.links import ReachedLink
 from driple.comm.records import WorkerRecord
+from driple.comm.timeline import StepUpdate
 from driple.errors import SettingError
 from driple.graph.opgraph import Layout
-from driple.step.plan import StepPlan
+from driple.step.exchange import ExchangeRule
+from driple.step.plan import Message, StepPlan
 
-__all__ = ["Layouts", "Scheme", "SchemeStep", "ServerRates", "link_of", "messages_of"]
+__all__ = [
+    "PROGRAMS",
+    "Layouts",
+    "ProgramExchange",
+    "Scheme",
+    "SchemeStep",
+    "ServerRates",
+    "bytes_of",
+    "group_of",
+    "link_of",
+    "messages_of",
+]
+
+# How a program exchanges gradients without servers: in buckets (PyTorch), fused while others are on
+# their way (Horovod), or tensor by tensor (tf_cnn_benchmarks with variable_update=replicated).
+ProgramExchange = Literal["buckets", "horovod", "tensors"]
+PROGRAMS: tuple[str, ...] = get_args(ProgramExchange)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +71,12 @@ class SchemeStep:
         plans: step plan of each worker.
         within: link between the devices of one machine; None if it is unknown or not needed.
         between: network between machines; None for one machine.
-        all_reduce: updates on the workers, jitter and overlap.
+        host: link of a device to its host's memory, which everything crosses on its way to the
+            network; None if it is unknown.
+        update: updates on the workers, jitter and overlap.
+        share: fraction of the gradients' bytes that is exchanged: a half if they are cast to half
+            precision before.
+        program: how the program exchanges gradients without servers.
         servers: rates of parameter servers.
         synchronous: whether workers on servers wait for each other.
         are_alike: whether all workers have the same device.
@@ -63,10 +86,13 @@ class SchemeStep:
     plans: tuple[StepPlan, ...]
     within: ReachedLink | None
     between: ReachedLink | None
-    all_reduce: AllReduceStep
+    update: StepUpdate
     servers: ServerRates
     synchronous: bool
     are_alike: bool
+    host: ReachedLink | None = None
+    share: float = 1.0
+    program: ProgramExchange = "buckets"
 
 
 class Scheme(Protocol):
@@ -79,6 +105,9 @@ class Scheme(Protocol):
 
     name: str
     uses_servers: bool
+
+    def rule(self, program: ProgramExchange) -> ExchangeRule | None:
+        """How messages of a step are grouped; None with parameter servers."""
 
     def assumption(self, layout: Layout, num_workers: int) -> str:
         """One sentence on a graph that was built for another scheme; empty if it fits."""
@@ -152,8 +181,35 @@ def link_of(step: SchemeStep, *, between: bool) -> ReachedLink | None:
     return found if crossed else None
 
 
-def messages_of(step: SchemeStep) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Bytes and number of tensors of each message of a step; shapes [num_messages]."""
-    messages = [message for segment in step.plans[0].segments for message in segment.sends]
-    sizes = step.all_reduce.share * np.array([one.nbytes for one in messages], dtype=np.float64)
-    return sizes, np.array([one.tensors for one in messages], dtype=np.int64)
+def group_of(step: SchemeStep) -> Group:
+    """All devices of a step, as one group of a collective.
+
+    The network of a machine is no faster than the links of its devices to the host together.
+
+    Raises:
+        SettingError: the setting does not name a link that is crossed.
+    """
+    topology = step.topology
+    within, between = link_of(step, between=False), link_of(step, between=True)
+    hop = None
+    if between is not None:
+        hop = between.hop(topology.num_sharing)
+        if step.host is not None:
+            most = topology.devices_per_machine * step.host.bytes_per_s(1)
+            hop = replace(hop, bytes_per_s=min(hop.bytes_per_s, most))
+    return Group(
+        count=len(topology.workers),
+        machines=topology.num_sharing,
+        within=None if within is None else within.hop(topology.devices_per_machine),
+        between=hop,
+    )
+
+
+def bytes_of(messages: Iterable[Message]) -> npt.NDArray[np.float64]:
+    """Bytes of each message; shape [num_messages]."""
+    return np.array([one.nbytes for one in messages], dtype=np.float64)
+
+
+def messages_of(plan: StepPlan) -> list[Message]:
+    """Messages of gradients of a step, in order."""
+    return [message for segment in plan.segments for message in segment.sends]

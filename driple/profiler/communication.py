@@ -194,6 +194,6 @@ def calibrated_channel(link: Link, workers: int, calibration: Calibration) -> Ch
     reached = calibration.link(link)
     return Channel(
         name=link.name,
-        latency_s=reached.tensor_s,
+        latency_s=reached.latency_s,
         bytes_per_s=link.bytes_per_s * reached.effective_share(workers),
     )

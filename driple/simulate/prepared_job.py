@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from driple.cluster.setting import Setting
 from driple.comm.registry import scheme_named
-from driple.comm.scheme import Scheme
+from driple.comm.scheme import ProgramExchange, Scheme
 from driple.errors import GraphError
 from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
@@ -25,6 +25,7 @@ from driple.simulate.gpu_kernels import Library, Runtime
 from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
+from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
 
 __all__ = ["OpKinds", "PreparedJob", "Program", "assumptions_on", "closed_form_assumptions"]
@@ -46,17 +47,20 @@ class Program:
 
     Attributes:
         synchronous: whether workers on servers wait for each other; None: as the graph has it.
-        overlapped: whether gradients go round a ring while later ones are computed, as in Horovod
-            and PyTorch; else when all are computed.
+        overlapped: whether gradients are exchanged while later ones are computed, as in Horovod and
+            PyTorch; else when all are computed.
+        ring_share: share of the gradients' bytes that is exchanged: a half if they are cast to half
+            precision before.
+        exchange: how gradients are exchanged without servers; None: buckets in PyTorch and ONNX,
+            Horovod in TensorFlow.
         library: generation of the framework and its libraries; the present one if None.
         fused: whether a compiler fuses the ops (XLA) without groups in the graph.
-        ring_share: share of the gradients' bytes that goes round a ring: a half if they are cast to
-            half precision before.
     """
 
     synchronous: bool | None = None
     overlapped: bool = True
     ring_share: float = 1.0
+    exchange: ProgramExchange | None = None
     library: Library | None = None
     fused: bool = False
 
@@ -126,6 +130,7 @@ class PreparedJob:
         self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
         self._times: dict[tuple[CalibratedDevice, bool], OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
+        self._exchanges: dict[tuple[CalibratedDevice, ExchangeRule], StepPlan] = {}
 
     @classmethod
     def of_job(cls, job: Job) -> PreparedJob:
@@ -159,6 +164,13 @@ class PreparedJob:
         if self.program.synchronous is None:
             return self.graph.is_synchronous
         return self.program.synchronous
+
+    @property
+    def exchange(self) -> ProgramExchange:
+        """How gradients are exchanged without servers."""
+        if self.program.exchange is None:
+            return "horovod" if self.graph.framework == "tensorflow" else "buckets"
+        return self.program.exchange
 
     def times(self, device: CalibratedDevice, *, updates: bool = True) -> OpTimes:
         """Times of its ops on a device, worked out once for each calibrated device.
@@ -220,6 +232,20 @@ class PreparedJob:
             _check_length(plan.compute_s, device.spec.name)
             self._plans[key] = plan
         return self._plans[key]
+
+    def exchange_plan(self, device: CalibratedDevice, rule: ExchangeRule) -> StepPlan:
+        """The step of a worker with this device that exchanges without servers.
+
+        Raises:
+            GraphError: the ops would take no time, or more than a day.
+        """
+        key = (device, rule)
+        if key not in self._exchanges:
+            graph = replace(self.graph, traffic=self.graph.traffic.without_states())
+            plan = plan_exchange(graph, self.times(device), rule, self.kinds.order)
+            _check_length(plan.compute_s, device.spec.name)
+            self._exchanges[key] = plan
+        return self._exchanges[key]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
         """Seconds of a device to apply a step's gradients itself, as it does without servers.

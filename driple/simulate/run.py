@@ -14,17 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driple.catalog import Link
+from driple.catalog import Link, shipped_hardware
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, copies_s_per_byte, topology_of
 from driple.codec import Json
-from driple.comm.all_reduce import AllReduceStep
 from driple.comm.links import ReachedLink
 from driple.comm.records import WorkerRecord
 from driple.comm.registry import scheme_named
 from driple.comm.scheme import SchemeStep, ServerRates
-from driple.errors import GraphError
+from driple.comm.timeline import StepUpdate
+from driple.errors import CatalogError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
 from driple.simulate.calibration import Calibration
@@ -220,20 +220,30 @@ def simulate_steps(
             "of one device, such as 1xA100"
         )
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
-    devices = [known[one] for one in topology.workers]
+    rule = scheme.rule(job.exchange)
+    plan_of = {
+        one: job.plan(device, len(topology.server_machine), placement)
+        if rule is None
+        else job.exchange_plan(device, rule)
+        for one, device in known.items()
+    }
+    update_s = {
+        one: 0.0 if scheme.uses_servers else job.update_seconds(device)
+        for one, device in known.items()
+    }
     step = SchemeStep(
         topology=topology,
-        plans=tuple(job.plan(one, len(topology.server_machine), placement) for one in devices),
+        plans=tuple(plan_of[one] for one in topology.workers),
         within=_reached(topology.within, calibration),
         between=_reached(topology.between, calibration),
-        all_reduce=AllReduceStep(
-            update_s=tuple(
-                0.0 if scheme.uses_servers else job.update_seconds(one) for one in devices
-            ),
+        host=None if topology.between is None else _host_link(topology, calibration),
+        update=StepUpdate(
+            update_s=tuple(update_s[one] for one in topology.workers),
             jitter=calibration.jitter,
             overlapped=job.program.overlapped,
-            share=job.program.ring_share,
         ),
+        share=job.program.ring_share,
+        program=job.exchange,
         servers=ServerRates(
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
             role_bytes_per_s=calibration.server_bytes_per_s,
@@ -241,9 +251,25 @@ def simulate_steps(
             copy_s_per_byte=copies_s_per_byte(topology) if scheme.uses_servers else (),
         ),
         synchronous=job.is_synchronous,
-        are_alike=len(set(devices)) == 1,
+        are_alike=len(known) == 1,
     )
     return scheme.simulate(step, num_steps, seed)
+
+
+def _host_link(topology: Topology, calibration: Calibration) -> ReachedLink | None:
+    """Link of the slowest worker's device to its host; None for processors, and if it is unknown.
+
+    A device without these facts simulates as well: then the network alone counts.
+    """
+    found = []
+    for device in dict.fromkeys(topology.workers):
+        if not device.is_cpu:
+            try:
+                found.append(shipped_hardware().host_link(device))
+            except CatalogError:
+                continue
+    slowest = min(found, key=lambda link: link.bytes_per_s, default=None)
+    return _reached(slowest, calibration)
 
 
 def _reached(link: Link | None, calibration: Calibration) -> ReachedLink | None:

@@ -20,7 +20,8 @@ from driple.checks import check_whole
 from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph
 
-__all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step"]
+__all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step",
+           "segments_between"]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -87,6 +88,7 @@ class StepPlan:
     Attributes:
         pulls: messages of parameters in the order in which they are needed.
         segments: what it computes.
+        passes: how often its messages of gradients are repeated in a step.
 
     Raises:
         ConfigError: a segment needs more messages than there are, so that it could never start.
@@ -94,10 +96,16 @@ class StepPlan:
 
     pulls: tuple[Message, ...]
     segments: tuple[Segment, ...]
+    passes: int = 1
 
     def __post_init__(self) -> None:
         for number, segment in enumerate(self.segments):
             check_whole(f"needs of segment {number}", segment.needs, 0, len(self.pulls))
+
+    @property
+    def num_last_sends(self) -> int:
+        """Messages of gradients of the last pass that sends them."""
+        return sum(len(segment.sends) for segment in self.segments) // self.passes
 
     @property
     def compute_s(self) -> float:
@@ -158,9 +166,31 @@ def plan_step(
     np.minimum.at(first_use, traffic.readers[:, 0], place[traffic.readers[:, 1]])
     pulls = _messages(first_use, traffic.received_bytes, pulled_from, last=False)
     pushes = _messages(place[traffic.senders] + 1, traffic.sent_bytes, pushed_to, last=True)
+    return segments_between(order, times, pulls, pushes)
+
+
+def segments_between(
+    order: npt.NDArray[np.int64],
+    times: OpTimes,
+    pulls: Sequence[tuple[int, Message]],
+    pushes: Sequence[tuple[int, Message]],
+    share: float = 1.0,
+) -> StepPlan:
+    """A plan whose segments begin where a message must have come or end where one leaves.
+
+    Args:
+        order: of execution.
+        times: of the ops.
+        pulls: place in the order and message of what comes, sorted by place.
+        pushes: place in the order, after the last op, and message of what leaves, sorted by place.
+        share: of each op's time that counts.
+
+    Raises:
+        SimulationError: as `plan_step`.
+    """
     ends = np.unique([*(at for at, _ in pulls), *(at for at, _ in pushes), 0, len(order)])
     sums = [
-        np.concatenate(([0.0], np.cumsum(values[order])))
+        share * np.concatenate(([0.0], np.cumsum(values[order])))
         for values in (times.duration_s, times.busy_s, times.memory_s)
     ]
     leaving: dict[int, list[Message]] = {}

@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.links import PreparedRun, fit_link_efficiency, prepare_run, seconds_on
+from driple.calibration.leave_one_out import fit_links
+from driple.calibration.links import (
+    PUBLISHED,
+    PreparedRun,
+    fit_link_efficiency,
+    prepare_run,
+    program_of,
+    seconds_on,
+    topology_of_run,
+)
 from driple.calibration.published import Kind, PublishedRun
 from driple.catalog import device_named
-from driple.comm.ring import RingSpec, simulate_ring
 from driple.errors import ConfigError, SettingError
 from driple.simulate.calibration import (
     LinkEfficiency,
@@ -19,10 +27,11 @@ from driple.simulate.calibration import (
     nearest_relative,
     shipped_calibration,
 )
-from tests.simulate.jobs import EFFICIENCY, net
+from driple.simulate.run import iteration_time_s, simulate_steps
+from tests.simulate.jobs import CALIBRATION, EFFICIENCY, net
 
 GRAPH = BatchedGraph.of((16, net(16)), (32, net(32)))
-TRUE = LinkEfficiency(share=0.35, tensor_s=8e-5, sharing=0.4)
+TRUE = LinkEfficiency(share=0.35, latency_s=14e-6, sharing=0.4)
 
 
 def prepared(
@@ -37,7 +46,7 @@ def prepared(
         fused=False,
         devices=devices,
         num_servers=int(kind == "servers"),
-        gpus_per_machine=len(devices),
+        gpus_per_machine=1 if link == "10G" else len(devices),
         link=link,
         overlapped=True,
         seconds=1.0,
@@ -45,13 +54,24 @@ def prepared(
     return prepare_run(run, GRAPH, lambda _: EFFICIENCY)
 
 
+def seconds_over(item: PreparedRun, link: LinkEfficiency, apply_s: float = 0.0) -> float:
+    return seconds_on(item, {item.family: link}, apply_s_per_byte=apply_s)
+
+
 @pytest.mark.parametrize("devices", [("V100",) * 2, ("V100",) * 8, ("V100", "K80", "T4")])
-def test_a_ring_in_one_sum_is_the_simulated_ring(devices: tuple[str, ...]) -> None:
-    item = prepared(devices, 64)
-    rate = 1.25e9 * TRUE.effective_share(len(devices))
-    spec = RingSpec(bytes_per_s=rate, tensor_s=TRUE.tensor_s, update_s=item.update_s)
-    simulated = simulate_ring(spec, item.plans, 3)[0].iteration_time_s
-    assert seconds_on(item, TRUE, apply_s_per_byte=0.0) == pytest.approx(simulated, rel=1e-9)
+def test_a_fit_simulates_what_a_user_simulates(devices: tuple[str, ...]) -> None:
+    """The same job on the same machines, without differences between steps."""
+    item = prepared(devices, 64, link="PCIe3")
+    efficient = replace(CALIBRATION, links={**CALIBRATION.links, "PCIe3": TRUE}, jitter=0.0)
+    known = replace(
+        efficient,
+        devices=replace(efficient.devices, measured=dict.fromkeys(devices, EFFICIENCY.device)),
+        memory_activity=1.0,
+    )
+    topology = topology_of_run(item.run)
+    records = simulate_steps(GRAPH.job(64, program_of(item.run)), topology, known, num_steps=3)
+    simulated = iteration_time_s(topology, records)
+    assert seconds_over(item, TRUE) == pytest.approx(simulated, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["ring", "servers"])
@@ -59,18 +79,36 @@ def test_a_fit_finds_the_link_that_made_the_times(kind: Kind) -> None:
     items = [prepared(("V100",) * n, batch, kind) for n in (2, 4, 8) for batch in (4, 64)]
     apply_s = 4e-10 if kind == "servers" else 0.0
     items = [
-        replace(
-            item,
-            run=replace(item.run, seconds=seconds_on(item, TRUE, apply_s_per_byte=apply_s)),
-        )
+        replace(item, run=replace(item.run, seconds=seconds_over(item, TRUE, apply_s)))
         for item in items
     ]
     found, found_apply_s = fit_link_efficiency(items)
     for item in items:
-        told_s = seconds_on(item, found, apply_s_per_byte=found_apply_s)
-        assert told_s == pytest.approx(item.run.seconds, rel=0.02)
+        predicted_s = seconds_over(item, found, found_apply_s)
+        assert predicted_s == pytest.approx(item.run.seconds, rel=0.02)
     assert found_apply_s == pytest.approx(apply_s, rel=0.3)
     assert found.effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
+
+
+def test_a_measured_time_alone_scales_the_computing() -> None:
+    """So that a fit of links does not depend on what is known of the device."""
+    run = prepared(("V100",) * 2, 64).run
+    scaled = prepare_run(run, GRAPH, lambda _: EFFICIENCY, alone_s=0.5)
+    total = scaled.plans[0].compute_s + scaled.update_s[0]
+    assert total == pytest.approx(0.5)
+
+
+def test_links_of_one_family_get_one_efficiency() -> None:
+    """PCIe of two generations; families that are published keep their figures."""
+    items = [
+        replace(item, run=replace(item.run, seconds=seconds_over(item, TRUE)))
+        for item in (prepared(("V100",) * n, 4, link=link) for n in (2, 8)
+                     for link in ("PCIe3", "PCIe4", "NVLink-V100"))
+    ]  # fmt: skip
+    found, _ = fit_links(items)
+    assert found["PCIe3"] == found["PCIe4"]
+    assert found["NVLink-V100"] == PUBLISHED["NVLink"]
+    assert found["PCIe3"].effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
 
 
 def test_an_unmeasured_link_takes_its_nearest_relative() -> None:

@@ -83,7 +83,7 @@ def test_new_links_take_the_efficiency_of_their_kind() -> None:
     links = shipped_calibration().links
     assert nearest_link("NVLink-B200", links).startswith("NVLink")
     assert nearest_link("PCIe5x8-host", links) == "PCIe4-host"
-    assert nearest_link("InfiniBand-NDR", links) == "InfiniBand-FDR"
+    assert nearest_link("InfiniBand-NDR", links) == "InfiniBand-HDR"
     assert nearest_link("EFA-v4", links) == link_kind("800G") == link_kind("35G") == "Ethernet"
     assert link_kind("azure-Ethernet") == "azure-Ethernet"
 

@@ -26,8 +26,8 @@ from tests.simulate.jobs import net
         ("unplaced", "V100-P1w2/ho-PCIe", "placed on the parameter servers"),
         ("one_machine", "V100-P1w2/ho-PCIe", "placed on the parameter servers"),
         ("all_reduce", "V100-P1w2/ho-PCIe", "workers wait for each other"),
-        ("servers", "V100-R4/ho-PCIe", "gradients go round the ring"),
-        ("one_machine", "V100-R4/ho-PCIe", "gradients go round the ring"),
+        ("servers", "V100-R4/ho-PCIe", "gradients are added up by all-reduce"),
+        ("one_machine", "V100-R4/ho-PCIe", "gradients are added up by all-reduce"),
         ("all_reduce", "V100-R4/ho-PCIe", ""),
         ("one_machine", "V100-R1/ho-PCIe", ""),
         ("unplaced", "V100-R1/ho-PCIe", ""),
@@ -106,9 +106,9 @@ def test_gradients_of_a_ring_travel_afterwards_or_in_half_precision_if_the_progr
         job = PreparedJob(graph, program=program)
         return simulate(job, setting, calibration, num_steps=20).iteration_time_s
 
-    usual = seconds(Program())
-    assert seconds(Program(overlapped=False)) > usual
-    assert seconds(Program(ring_share=0.5)) < 0.6 * usual
+    usual = seconds(Program(exchange="tensors"))
+    assert seconds(Program(exchange="tensors", overlapped=False)) > usual
+    assert seconds(Program(exchange="tensors", ring_share=0.5)) < 0.6 * usual
 
 
 @pytest.mark.parametrize("setting", ["V100-R1/ho-PCIe", "V100-R2/ho-PCIe", "V100-P1w2/ho-PCIe"])

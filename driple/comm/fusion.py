@@ -1,0 +1,93 @@
+"""Fusion of gradients while others are on their way, as Horovod has it.
+
+    tensors in order of readiness -> at each turn of the background thread, all that are ready, up
+    to the fusion buffer, as one message
+
+A turn begins when the message before has ended, and no sooner than a cycle after the turn before:
+HOROVOD_CYCLE_TIME and HOROVOD_FUSION_THRESHOLD, at their defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.step.plan import Message, StepPlan
+
+__all__ = ["BUFFER_BYTES", "CYCLE_S", "fused_plan", "fused_plans"]
+
+FloatArray = npt.NDArray[np.float64]
+
+BUFFER_BYTES = 64 * 2.0**20  # 64 MiB
+CYCLE_S = 1e-3  # since version 0.19; 5 ms before
+
+
+def fused_plan(
+    plan: StepPlan,
+    seconds_of: Callable[[FloatArray], FloatArray],
+    *,
+    cycle_s: float = CYCLE_S,
+    buffer_bytes: float = BUFFER_BYTES,
+) -> StepPlan:
+    """The plan with fused messages, each sent when the last of its tensors is ready.
+
+    Args:
+        plan: with a message for each tensor.
+        seconds_of: duration of collectives of so many bytes, shape [num_messages].
+        cycle_s: least time between two turns of the background thread, seconds.
+        buffer_bytes: most bytes of a fused message; a larger tensor goes alone.
+    """
+    segments = list(plan.segments)
+    ends_s = np.cumsum([segment.duration_s for segment in segments])
+    waiting = [
+        (float(ends_s[place]), place, message)
+        for place, segment in enumerate(segments)
+        for message in segment.sends
+    ]
+    sends: dict[int, list[Message]] = {}
+    turn_s, position = 0.0, 0
+    while position < len(waiting):
+        ready_s, place, first = waiting[position]
+        turn_s = max(turn_s, ready_s, np.ceil(ready_s / cycle_s) * cycle_s if cycle_s else 0.0)
+        nbytes, tensors = first.nbytes, first.tensors
+        position += 1
+        while position < len(waiting):
+            other_s, other_place, other = waiting[position]
+            if other_s > turn_s or nbytes + other.nbytes > buffer_bytes:
+                break
+            nbytes, tensors, place = nbytes + other.nbytes, tensors + other.tensors, other_place
+            position += 1
+        sends.setdefault(place, []).append(Message(first.server, nbytes, tensors))
+        took_s = float(seconds_of(np.array([nbytes]))[0])
+        turn_s += max(took_s, cycle_s)
+    fused = tuple(
+        replace(segment, sends=tuple(sends.get(place, ())))
+        for place, segment in enumerate(segments)
+    )
+    return replace(plan, segments=fused)
+
+
+def fused_plans(
+    plans: Sequence[StepPlan], seconds_of: Callable[[FloatArray], FloatArray]
+) -> tuple[StepPlan, ...]:
+    """Plans of all workers with the same fused messages: those of the slowest, whom all wait for.
+
+    Workers with one plan have one plan afterwards.
+    """
+    known = {id(plan): plan for plan in plans}
+    slowest = fused_plan(max(known.values(), key=lambda plan: plan.compute_s), seconds_of)
+    sends = [segment.sends for segment in slowest.segments]
+    made = {
+        key: replace(
+            plan,
+            segments=tuple(
+                replace(segment, sends=some)
+                for segment, some in zip(plan.segments, sends, strict=True)
+            ),
+        )
+        for key, plan in known.items()
+    }
+    return tuple(made[id(plan)] for plan in plans)
