@@ -30,7 +30,13 @@ from driple.dataset.store import read_dataset
 from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
-from driple.simulate.calibration import ETHERNET, Calibration, ClusterErrors, shipped_calibration
+from driple.simulate.calibration import (
+    ETHERNET,
+    Calibration,
+    ClusterErrors,
+    CoreModel,
+    shipped_calibration,
+)
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
 from driple.simulate.prepared_job import PreparedJob
@@ -75,7 +81,7 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
     memory = [value[name] if name in kinds else 1.0 for name in MEMORY_KINDS]
     product = [value["matmul"] if name == "matmul" else 1.0 for name in PRODUCT_KINDS]
     kernels = replace(
-        base.kernels,
+        base.model.kernels,
         product=tuple(product),
         gradient=(1.0, 1.0),
         saving=(NO_SAVING, NO_SAVING),
@@ -96,8 +102,10 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
     )
     return replace(
         base,
-        kernels=kernels,
-        devices=replace(base.devices, measured={}, generations={"CPU": core}),
+        model=CoreModel(
+            kernels=kernels,
+            devices=replace(base.model.devices, measured={}, generations={"CPU": core}),
+        ),
         links={ETHERNET: link},
         apply_s_per_byte=value["apply_s_per_byte"],
         memory_activity=1.0,
@@ -194,7 +202,7 @@ def main() -> None:
     rows = np.concatenate([split.train, split.validation])
     graphs = [data.examples[i].graph for i in rows]
     measured_s = data.iteration_times_s()[rows]
-    base, start = shipped_calibration(), np.log(list(START.values()))
+    base, start = shipped_calibration(Setting.parse(FIRST)), np.log(list(START.values()))
     parts = [list(range(i, len(rows), arguments.processes)) for i in range(arguments.processes)]
     with ProcessPoolExecutor(arguments.processes, initializer=_load, initargs=(graphs,)) as pool:
 

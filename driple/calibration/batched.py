@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from driple.checks import check_whole
 from driple.errors import GraphError
+from driple.graph.cost import cost_of_graph
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
+from driple.simulate.fused import FusedOps
 from driple.simulate.optable import OpTable
 from driple.simulate.prepared_job import OpKinds, PreparedJob, Program
 from driple.step.plan import execution_order
@@ -40,6 +42,7 @@ class BatchedGraph:
         executions: shape [num_nodes], how often each runs in a step.
         runs: shape [num_kinds], how often ops of each kind run in a step.
         order: shape [num_nodes], order of execution.
+        fused: which ops a compiler fuses; None if it fuses none.
     """
 
     graph: OpGraph
@@ -49,6 +52,7 @@ class BatchedGraph:
     executions: npt.NDArray[np.int64]
     runs: npt.NDArray[np.float64]
     order: npt.NDArray[np.int64]
+    fused: FusedOps | None = None
 
     @classmethod
     def of(cls, small: tuple[int, OpGraph], large: tuple[int, OpGraph]) -> BatchedGraph:
@@ -76,6 +80,7 @@ class BatchedGraph:
             executions=executions,
             runs=runs.astype(np.float64),
             order=execution_order(one),
+            fused=FusedOps.of(one, cost_of_graph(one)) if len(one.fusion_of) else None,
         )
 
     def table(self, batch_size: int) -> OpTable:
@@ -104,6 +109,7 @@ class BatchedGraph:
             kind_of=self.kind_of,
             executions=self.executions,
             order=self.order,
+            fused=self.fused,
         )
         return PreparedJob(self.graph, kinds=kinds, program=program)
 

@@ -26,6 +26,7 @@ from driple.calibration.solver import least_squares
 from driple.catalog import DEVICES
 from driple.simulate.calibration import Reached, tensor_factor
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels, UnitTimes, unit_times
+from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
 
 __all__ = ["Fit", "StepRows", "fit_steps", "step_rows"]
@@ -350,10 +351,16 @@ def _joined(units: Sequence[UnitTimes]) -> UnitTimes:
     tables = [one.table for one in units]
     return UnitTimes(
         table=OpTable(
+            facts=OpFacts(
+                kinds=tuple(kind for table in tables for kind in table.facts.kinds),
+                groups=np.concatenate([table.facts.groups for table in tables]),
+                values=np.concatenate([table.facts.values for table in tables]),
+            ),
             **{
                 name: np.concatenate([getattr(table, name) for table in tables])
                 for name in OpTable.__dataclass_fields__
-            }
+                if name != "facts"
+            },
         ),
         product_s=np.concatenate([one.product_s for one in units]),
         saved_s=np.concatenate([one.saved_s for one in units]),

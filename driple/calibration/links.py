@@ -110,6 +110,7 @@ def program_of(run: PublishedRun) -> Program:
     return Program(
         synchronous=True,
         overlapped=run.overlapped,
+        fused=run.fused,
         ring_share=_COMPACT if run.half and not run.num_servers else 1.0,
     )
 

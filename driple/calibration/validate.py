@@ -32,7 +32,13 @@ from driple.catalog import DEVICES, link_named
 from driple.dataset.graph_store import GraphStore
 from driple.graph.opgraph import OpGraph
 from driple.jobs.workload import Workload
-from driple.simulate.calibration import ETHERNET, Calibration, LinkEfficiency, nearest_link
+from driple.simulate.calibration import (
+    ETHERNET,
+    Calibration,
+    CoreModel,
+    LinkEfficiency,
+    nearest_link,
+)
 from driple.simulate.run import iteration_time_s, simulate_steps
 
 __all__ = [
@@ -285,8 +291,7 @@ def calibration_of(
         role_bytes_per_s: most that one worker or server passes, each way, where there are servers.
     """
     return Calibration(
-        kernels=fit.kernels,
-        devices=fit.devices,
+        model=CoreModel(kernels=fit.kernels, devices=fit.devices),
         links=links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
         apply_s_per_byte=apply_s_per_byte,
@@ -302,7 +307,7 @@ def simulated_s(run: PublishedRun, graphs: Graphs, calibration: Calibration) -> 
     """Seconds of an iteration of a published run, as the simulator gives them."""
     job = graphs[run.model, run.half].job(run.batch_size, program_of(run))
     topology = topology_of_run(run)
-    return iteration_time_s(topology, simulate_steps(job, topology, calibration, fused=run.fused))
+    return iteration_time_s(topology, simulate_steps(job, topology, calibration))
 
 
 def _left_out(held_out: HeldOut, name: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from driple.codec import Json, json_field, to_dict
 from driple.comm.links import LinkEfficiency
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
+from driple.simulate.gpu_kernels import GpuKernels
+from driple.simulate.gpu_rates import GpuReached, HostPace
+from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
 from driple.trace.provenance import TimeError
 from driple.versioned import from_versioned_json
@@ -30,6 +34,8 @@ __all__ = [
     "CalibratedDevice",
     "Calibration",
     "ClusterErrors",
+    "CoreModel",
+    "GpuModel",
     "LinkEfficiency",
     "Reached",
     "is_cpu",
@@ -39,7 +45,7 @@ __all__ = [
     "shipped_calibration",
 ]
 
-FORMAT = 1
+FORMAT = 2
 ETHERNET = "Ethernet"  # of any rate
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 # From this many measured links of a family on, their median predicts another link better than the
@@ -59,7 +65,7 @@ class CalibratedDevice:
     """
 
     spec: Device
-    efficiency: Efficiency
+    efficiency: Efficiency | GpuEfficiency
     measured_on: str
 
 
@@ -95,6 +101,52 @@ class Reached:
 def tensor_factor(device: Device, fall: float) -> float:
     """Correction of the tensor-core efficiency for the device's compute-to-bandwidth ratio."""
     return float((device.half_flops / device.bytes_per_s / USUAL_BALANCE) ** -fall)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CoreModel:
+    """Ops one after another, each with a start that nothing hides: on a processor's cores.
+
+    Attributes:
+        form: name of this form in the file.
+        kernels: factors common to all devices.
+        devices: efficiency of devices.
+    """
+
+    form: Literal["core"] = "core"
+    kernels: Kernels
+    devices: Reached
+
+    def of(self, device: Device, memory_activity: float) -> tuple[Efficiency, str]:
+        """Efficiency of a device, and its source: the device, its generation, or empty."""
+        reached, origin = self.devices.of(device)
+        return Efficiency(
+            kernels=self.kernels, device=reached, memory_activity=memory_activity
+        ), origin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuModel:
+    """Kernels in order on a GPU, enqueued ahead by a host.
+
+    Attributes:
+        form: name of this form in the file.
+        kernels: what kernels reach on every GPU.
+        devices: what single GPUs reach.
+        host: pace of the host.
+    """
+
+    form: Literal["gpu"] = "gpu"
+    kernels: GpuKernels
+    devices: GpuReached
+    host: HostPace
+
+    def of(self, device: Device, memory_activity: float) -> tuple[GpuEfficiency, str]:
+        """Efficiency of a device, and its source: the device, its generation, or empty."""
+        shares, origin = self.devices.of(device)
+        return GpuEfficiency(
+            kernels=self.kernels, shares=shares, host=self.host, memory_activity=memory_activity
+        ), origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,8 +186,7 @@ class Calibration:
     """All fitted constants of the simulator.
 
     Attributes:
-        kernels: factors common to all devices.
-        devices: efficiency of devices.
+        model: how long devices take.
         links: efficiency of each kind of link; `Ethernet` covers all rates.
         bridge_bytes_per_s: rate between two containers of one machine, each way.
         apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
@@ -148,8 +199,7 @@ class Calibration:
         about: sources and date.
     """
 
-    kernels: Kernels
-    devices: Reached
+    model: CoreModel | GpuModel
     links: Mapping[str, LinkEfficiency]
     bridge_bytes_per_s: float
     apply_s_per_byte: float
@@ -177,10 +227,7 @@ class Calibration:
             SettingError: no such device.
         """
         spec = device_named(device) if isinstance(device, str) else device
-        reached, origin = self.devices.of(spec)
-        efficiency = Efficiency(
-            kernels=self.kernels, device=reached, memory_activity=self.memory_activity
-        )
+        efficiency, origin = self.model.of(spec, self.memory_activity)
         return CalibratedDevice(spec, efficiency, origin)
 
     def link(self, link: Link | str) -> LinkEfficiency:
@@ -282,8 +329,8 @@ class Calibration:
         made = from_versioned_json(
             cls, text, version=FORMAT, what="calibration", advice="fit it again"
         )
-        odd = [name for name in made.devices.measured if name not in DEVICES]
-        if odd or not made.devices:
+        odd = [name for name in made.model.devices.measured if name not in DEVICES]
+        if odd:
             raise ConfigError(f"calibration has devices outside the catalogue: {', '.join(odd)}")
         if ETHERNET not in made.links:
             raise ConfigError("calibration has no Ethernet among its links; fit it again")

@@ -9,7 +9,7 @@ the same kernel of a smaller one. Sizes enter as logarithms, in parts of a typic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2, prod
 from types import MappingProxyType
 
@@ -31,6 +31,10 @@ GROUPS = (
     "convolution", "grouped_convolution", "depthwise_convolution", "matmul", "attention",
     "recurrent", "norm", "norm_gradient", "pooling", "pooling_gradient", "softmax", "map", "move",
     "reduction", "indexed", "other",
+)  # fmt: skip
+_IMAGE_GROUPS = (
+    "convolution", "grouped_convolution", "depthwise_convolution", "norm", "norm_gradient",
+    "pooling", "pooling_gradient",
 )  # fmt: skip
 FACTS = (
     # Of all ops.
@@ -93,6 +97,18 @@ class OpFacts:
             groups=self.groups[rows],
             values=self.values[rows],
         )
+
+    def with_channels_last(self) -> OpFacts:
+        """The same ops where the channels of one pixel lie side by side in memory."""
+        values = self.values.copy()
+        column = {name: values[:, place] for place, name in enumerate(FACTS)}
+        of = {name: self.groups == GROUPS.index(name) for name in _IMAGE_GROUPS}
+        column["channels_last"][np.logical_or.reduce(list(of.values()))] = 1.0
+        column["last_depthwise"][of["depthwise_convolution"]] = 1.0
+        column["last_grouped"][of["grouped_convolution"]] = 1.0
+        for name in _IMAGE_GROUPS[:3]:
+            column["last_half_convolution"][of[name]] = column["half"][of[name]]
+        return replace(self, values=values)
 
 
 def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | None]) -> OpFacts:

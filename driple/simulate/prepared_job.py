@@ -20,6 +20,8 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.fused import FusedOps, fused_times
+from driple.simulate.gpu_kernels import Library, Runtime
+from driple.simulate.gpu_times import GpuEfficiency, gpu_op_times, update_seconds
 from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
@@ -45,6 +47,8 @@ class Program:
         synchronous: whether workers on servers wait for each other; None: as the graph has it.
         overlapped: whether gradients go round a ring while later ones are computed, as in Horovod
             and PyTorch; else when all are computed.
+        library: generation of the framework and its libraries; the present one if None.
+        fused: whether a compiler fuses the ops (XLA) without groups in the graph.
         ring_share: share of the gradients' bytes that goes round a ring: a half if they are cast to
             half precision before.
     """
@@ -52,6 +56,8 @@ class Program:
     synchronous: bool | None = None
     overlapped: bool = True
     ring_share: float = 1.0
+    library: Library | None = None
+    fused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,17 +161,31 @@ class PreparedJob:
         device, whose times are worked out anew.
         """
         if device not in self._times:
-            times = op_times(
-                self.kinds.table,
-                self.kinds.kind_of,
-                self.kinds.executions,
-                device.spec,
-                device.efficiency,
-            )
-            if self.kinds.fused is not None:
-                times = fused_times(times, self.kinds.fused)
-            self._times[device] = times
+            self._times[device] = self._priced(device)
         return self._times[device]
+
+    def _priced(self, device: CalibratedDevice) -> OpTimes:
+        kinds, efficiency = self.kinds, device.efficiency
+        if isinstance(efficiency, GpuEfficiency):
+            return gpu_op_times(
+                kinds.table,
+                kinds.kind_of,
+                kinds.executions,
+                kinds.fused,
+                self.graph.update,
+                device.spec,
+                efficiency,
+                self.runtime,
+            )
+        times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
+        return times if kinds.fused is None else fused_times(times, kinds.fused)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Software that runs the step."""
+        usual: Library = "tensorflow" if self.graph.framework == "tensorflow" else "torch2"
+        compiled = self.program.fused or self.kinds.fused is not None
+        return Runtime(self.program.library or usual, compiled=compiled)
 
     def plan(self, device: CalibratedDevice, num_servers: int, placement: Strategy) -> StepPlan:
         """The step of a worker with this device; without servers, all messages name server 0.
@@ -193,8 +213,10 @@ class PreparedJob:
 
         Devices were fitted to steps of which the updates take their bytes alone.
         """
-        moved = self.graph.update.moved_bytes
-        return moved / (device.spec.bytes_per_s * device.efficiency.device.memory)
+        update, efficiency = self.graph.update, device.efficiency
+        if isinstance(efficiency, GpuEfficiency):
+            return update_seconds(update, device.spec, efficiency)
+        return update.moved_bytes / (device.spec.bytes_per_s * efficiency.device.memory)
 
 
 def _check_length(compute_s: float, device: str) -> None:

@@ -10,7 +10,7 @@ labels these traces as labels measured ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from driple.comm.scheme import SchemeStep, ServerRates
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
-from driple.simulate.calibration import CalibratedDevice, Calibration
+from driple.simulate.calibration import Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.trace import Trace, label_trace, targets_of
@@ -190,7 +190,6 @@ def simulate_steps(
     num_steps: int = 100,
     seed: int = 0,
     placement: Strategy = "round_robin",
-    fused: bool = False,
 ) -> list[WorkerRecord]:
     """Simulate every worker step by step; all simulated times come from here.
 
@@ -206,7 +205,6 @@ def simulate_steps(
             results.
         seed: random seed of step-time jitter.
         placement: how variables are spread over servers.
-        fused: whether a compiler fuses ops (XLA).
 
     Returns:
         One record per worker.
@@ -221,9 +219,7 @@ def simulate_steps(
             f"worker(s){' and parameter servers' if scheme.uses_servers else ''}; give a setting "
             "of one device, such as 1xA100"
         )
-    known = {
-        one: _fused(calibration.device(one), fused=fused) for one in dict.fromkeys(topology.workers)
-    }
+    known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
     devices = [known[one] for one in topology.workers]
     step = SchemeStep(
         topology=topology,
@@ -259,10 +255,6 @@ def iteration_time_s(topology: Topology, records: Sequence[WorkerRecord]) -> flo
     kinds = topology.labelled_workers()
     times = [records[worker].iteration_time_s for worker in kinds]
     return float(np.average(times, weights=list(kinds.values())))
-
-
-def _fused(device: CalibratedDevice, *, fused: bool) -> CalibratedDevice:
-    return replace(device, efficiency=replace(device.efficiency, fused=fused)) if fused else device
 
 
 @dataclass(frozen=True, slots=True)

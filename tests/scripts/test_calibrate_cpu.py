@@ -19,12 +19,12 @@ def test_numbers_go_where_they_belong(program: ModuleType) -> None:
     """Each of the thirteen is found in the calibration again."""
     values = {name: (1 + i) * value for i, (name, value) in enumerate(program.START.items())}
     made = program.calibration_of(np.log(list(values.values())), shipped_calibration())
-    core = made.devices.generations["CPU"]
+    core = made.model.devices.generations["CPU"]
     assert core.compute == pytest.approx(values["compute"])
     assert core.memory == pytest.approx(values["memory"])
     assert core.start_s == pytest.approx(values["start_s"])
-    assert made.kernels.window_start == pytest.approx(values["window_start"])
-    assert values["matmul"] == pytest.approx(max(made.kernels.product))
+    assert made.model.kernels.window_start == pytest.approx(values["window_start"])
+    assert values["matmul"] == pytest.approx(max(made.model.kernels.product))
     assert made.apply_s_per_byte == pytest.approx(values["apply_s_per_byte"])
     link = made.links[program.ETHERNET]
     assert (link.share, link.tensor_s) == pytest.approx((values["link_share"], values["message_s"]))

@@ -8,18 +8,26 @@ from driple.calibration.fit import DEVICE, KERNELS
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
 from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import OpSignature, Tensor
-from driple.simulate.calibration import Calibration, ClusterErrors, LinkEfficiency, Reached
+from driple.simulate.calibration import (
+    Calibration,
+    ClusterErrors,
+    CoreModel,
+    LinkEfficiency,
+    Reached,
+)
 from driple.simulate.kernels import Efficiency
 
 FLOAT, INT = 1, 3
 EFFICIENCY = Efficiency(kernels=KERNELS, device=DEVICE)
 CALIBRATION = Calibration(
-    kernels=KERNELS,
-    devices=Reached(
-        measured={"V100": DEVICE},
-        generations={"Volta": DEVICE},
-        usual=DEVICE,
-        tensor_fall=0.5,
+    model=CoreModel(
+        kernels=KERNELS,
+        devices=Reached(
+            measured={"V100": DEVICE},
+            generations={"Volta": DEVICE},
+            usual=DEVICE,
+            tensor_fall=0.5,
+        ),
     ),
     links={
         "Ethernet": LinkEfficiency(0.9, 1e-4, 0.0),

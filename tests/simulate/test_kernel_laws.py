@@ -19,6 +19,7 @@ from driple.simulate.kernels import (
     op_times,
     unit_times,
 )
+from driple.simulate.op_facts import FACTS, OpFacts
 from driple.simulate.optable import BIAS_GRADIENT, MATMUL, MEMORY_KINDS, PRODUCT_KINDS, OpTable
 
 ELEMENTWISE, POOL, PRODUCT = (MEMORY_KINDS.index(n) for n in ("elementwise", "pool", "product"))
@@ -53,8 +54,12 @@ def table(**columns: object) -> OpTable:
         "gradient": 0,
         "saved_sides": (0.0,) * 4,
         "memory_kind": ELEMENTWISE,
+        "flops": 0.0,
     }
-    return OpTable(**{name: np.array([value]) for name, value in {**plain, **columns}.items()})
+    facts = OpFacts(kinds=("add",), groups=np.zeros(1, np.int64), values=np.zeros((1, len(FACTS))))
+    return OpTable(
+        facts=facts, **{name: np.array([value]) for name, value in {**plain, **columns}.items()}
+    )
 
 
 def seconds(

@@ -43,7 +43,7 @@ def test_only_windows_start_slower() -> None:
 @pytest.mark.parametrize(("setting", "slower"), [("V100", False), ("CPU-P1w2", True)])
 def test_windows_start_slower_on_cpus_alone(setting: str, slower: bool) -> None:
     """A launch is a launch on a GPU; a CPU's library chooses and prepares such a kernel."""
-    factor = shipped_calibration(Setting.parse(setting)).kernels.window_start
+    factor = shipped_calibration(Setting.parse(setting)).model.kernels.window_start
     assert factor > 10 if slower else factor == pytest.approx(1.0)
 
 

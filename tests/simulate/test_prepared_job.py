@@ -138,8 +138,10 @@ def test_a_new_calibration_never_takes_the_times_of_an_older_one() -> None:
             compute=share * device.efficiency.device.compute,
             memory=share * device.efficiency.device.memory,
         )
-        measured = {**calibration.devices.measured, "V100": reached}
-        other = replace(calibration, devices=replace(calibration.devices, measured=measured))
+        model = calibration.model
+        measured = {**model.devices.measured, "V100": reached}
+        devices = replace(model.devices, measured=measured)
+        other = replace(calibration, model=replace(model, devices=devices))
         again, fresh = (
             simulate(one, setting, other, num_steps=4) for one in (job, PreparedJob(net(8)))
         )

@@ -217,7 +217,7 @@ def test_cpus_and_gpus_have_calibrations_of_their_own() -> None:
     """Kernels of one say nothing of the other's."""
     gpu, cpu = (shipped_calibration(Setting.parse(name)) for name in ("V100", "CPU-P1w3"))
     assert gpu == shipped_calibration()
-    assert gpu.kernels != cpu.kernels
+    assert gpu.model.kernels != cpu.model.kernels
     assert cpu.device("CPU").measured_on == "CPU"
     with pytest.raises(SettingError):
         shipped_calibration(Setting.parse("Abacus-P1w2/ho-1G"))

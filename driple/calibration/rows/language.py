@@ -57,11 +57,11 @@ def _mosaic(row: Raw) -> PublishedRow:
         "mpt",
         job=f"own:{row['model']}",
         scheme={"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "zero2"}[strategy],
-        precision="fp8" if low else {"bf16": "amp-bf16"}.get(row["precision"], "amp-bf16"),
+        precision="fp8" if low else "bf16",  # FSDP gathers weights in bfloat16, shards are in fp32
         library="torch1.13" if row["precision"] == "bf16" else "torch2.1",
         optimizer="adamw",
         checkpointed=checkpointing(row["act_ckpt"]),
-        implementation=f"flash low-precision-layernorm mp-{_mode(row['notes'])}",
+        implementation=f"flash fp32-master low-precision-layernorm mp-{_mode(row['notes'])}",
         between=between,
         data="real",
     )

@@ -15,7 +15,14 @@ from types import MappingProxyType
 
 from driple.catalog import find_device, shipped_hardware
 
-__all__ = ["BETWEEN", "canonical_device", "is_card", "link_between", "link_within"]
+__all__ = [
+    "BETWEEN",
+    "canonical_device",
+    "devices_of_machine",
+    "is_card",
+    "link_between",
+    "link_within",
+]
 
 # Names of the gathered tables (`gpu_canonical`) -> the catalogue's.
 _CANONICAL: Mapping[str, str] = MappingProxyType({
@@ -64,6 +71,23 @@ def link_within(device: str, devices: int, *, bridged: bool = False, pcie: bool 
     if known.find("pcie_generation") is None:
         return ""
     return hardware.pcie_link(known, through_host=known.find("pcie_peers") is False).name
+
+
+def devices_of_machine(device: str, devices: int, stated: int) -> int:
+    """Devices that share the link within a machine: those of a node, or of an NVLink domain.
+
+    A domain of more than one node (GB200 NVL72) counts as a machine; larger jobs fill domains
+    evenly, which takes 64 of 72 devices for powers of two.
+
+    Args:
+        device: by the catalogue's name; empty for an unknown one.
+        devices: of the job.
+        stated: devices of a node.
+    """
+    domain = int(shipped_hardware().device(device).find("nvlink_peers") or 0) if device else 0
+    if domain <= max(8, stated) or domain <= 16:
+        return min(stated, devices)
+    return next(each for each in range(min(domain, devices), 0, -1) if devices % each == 0)
 
 
 def link_between(text: str) -> str:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from driple.calibration.published_rows import PublishedRow
 from driple.calibration.rows.cells import Raw, number, whole, whole_or
 from driple.calibration.rows.draft import Draft, checkpointing
-from driple.calibration.rows.machines import canonical_device, link_within
+from driple.calibration.rows.machines import canonical_device, devices_of_machine, link_within
 
 __all__ = ["READERS"]
 
@@ -46,7 +46,7 @@ def _first(text: str) -> int:
 def _start(row: Raw, prefix: str) -> Draft:
     device = canonical_device(row["gpu_canonical"])
     devices = whole_or(row["gpus"], 1)
-    machine = min(whole_or(row["gpus_per_node"], 4 if device == "GB200" else 8), devices)
+    machine = devices_of_machine(device, devices, whole_or(row["gpus_per_node"], 8))
     return Draft(
         raw=row,
         prefix=prefix,
@@ -112,8 +112,8 @@ def _bridge(row: Raw) -> PublishedRow:
     draft.precision = (
         "fp4" if "FP4" in words else "fp8" if "FP8" in words else "bf16" if "BF16" in words else ""
     )
-    sharded = _first(row["sharding"].removeprefix("FSDP ")) if "FSDP" in row["sharding"] else 0
-    draft.scheme = "fsdp" if sharded > 1 and not row["sharding"].endswith(" 0") else "zero1"
+    shards = re.match(r"FSDP (\d+)", row["sharding"])  # `FSDP 0` means that it is off
+    draft.scheme = "fsdp" if shards and int(shards[1]) > 1 else "zero1"
     release = row["date"].split()[0]
     draft.library, draft.optimizer = f"nemo{'.'.join(release.split('.')[:2])}", "adamw-fused"
     draft.implementation = "te cuda-graphs"

@@ -18,7 +18,12 @@ from types import MappingProxyType
 from driple.calibration.published_rows import PublishedRow
 from driple.calibration.rows.cells import Raw, number, whole, whole_or
 from driple.calibration.rows.draft import Draft
-from driple.calibration.rows.machines import BETWEEN, canonical_device, is_card, link_within
+from driple.calibration.rows.machines import (
+    canonical_device,
+    devices_of_machine,
+    is_card,
+    link_within,
+)
 
 __all__ = ["SOURCE", "mlperf_rows"]
 
@@ -32,17 +37,20 @@ class _Benchmark:
     optimizer: str
     framework: str
     images: bool = True
+    half: str = "amp-fp16"  # `fp16`: weights in half precision, a copy in single
 
 
 _BENCHMARKS: Mapping[str, _Benchmark] = MappingProxyType({
-    "resnet": _Benchmark(job="timm:resnet50", size=224, optimizer="lars", framework="mxnet"),
+    "resnet": _Benchmark(
+        job="timm:resnet50", size=224, optimizer="lars", framework="mxnet", half="fp16"),
     "ssd": _Benchmark(job="own:retinanet", size=800, optimizer="adam-fused", framework="torch"),
     "retinanet": _Benchmark(
         job="own:retinanet", size=800, optimizer="adam-fused", framework="torch"),
     "maskrcnn": _Benchmark(job="own:maskrcnn", size=800, optimizer="momentum", framework="torch"),
     "bert": _Benchmark(job="own:bert-large-mlperf", size=232, optimizer="lamb",
-                       framework="torch", images=False),
-    "unet3d": _Benchmark(job="own:unet3d", size=128, optimizer="momentum", framework="mxnet"),
+                       framework="torch", images=False, half="fp16"),
+    "unet3d": _Benchmark(
+        job="own:unet3d", size=128, optimizer="momentum", framework="mxnet", half="fp16"),
     "rnnt": _Benchmark(job="own:rnnt", size=None, optimizer="lamb", framework="torch",
                        images=False),
 })  # fmt: skip
@@ -59,12 +67,15 @@ _NO_MODEL = MappingProxyType({
     "llama2_70b_lora": "tensor, pipeline, context or expert parallelism is not simulated",
 })  # fmt: skip
 _FP8_FROM, _FP8_DEVICES = "v3.0", frozenset({"H100", "H100-PCIe", "H200", "B200", "GB200"})
-# Eight adapters of 200 or 400 Gbit/s: data sheets of DGX, and Azure's pages of its instances.
+# Gbit/s of a node's adapters by the name of the system: `host_networking` of its JSON file, without
+# those of storage and management.
 _NETWORKS = (
-    (r"dgx-?_?h100|dgxh|\beos", BETWEEN["DGX H100"]),
-    (r"dgx-?_?a100|dgxa|selene", BETWEEN["DGX A100"]),
-    (r"nd96a", "1600G"),
-    (r"nd_?h100|nd96isr_h100", "3200G"),
+    (r"dgx-?_?h100|\beos|coreweave_hgxh100|nd_?h100|xe9680|bm\.gpu\.[hb]\d00|nbr-lcc", 3200),
+    (r"dgx-?_?a100|nd96a|xd670|8_node_64_a100|\btyche|\bcarina|nbo_\d", 1600),
+    (r"xl675d|r5500g5|l40s_n\d", 800),
+    (r"xe8545", 400),
+    (r"2opa", 200),
+    (r"1opa|r750", 100),
 )
 
 
@@ -78,7 +89,8 @@ def _row(row: Raw) -> PublishedRow:
     device = canonical_device(row["gpu_canonical"])
     devices = whole_or(row["gpus"], 1)
     card = is_card(row["gpu"])
-    per_machine = min(whole_or(row["gpus_per_node"], 8), devices)
+    node = whole_or(row["gpus_per_node"], 8)
+    per_machine = devices_of_machine(device, devices, node)
     benchmark = _BENCHMARKS.get(name)
     if name == "ssd" and release == "v1.1":
         benchmark = _SSD_2021
@@ -96,11 +108,11 @@ def _row(row: Raw) -> PublishedRow:
         devices=devices,
         per_machine=per_machine,
         within=link_within(device, per_machine, pcie=card),
-        between=_between(row["source_file"]),
+        between=_between(row["source_file"], max(1, per_machine // node)),
         job=benchmark.job if benchmark else "",
         batch=batch,
         size=benchmark.size if benchmark else None,
-        precision="fp8" if fp8 else "amp-fp16",
+        precision="fp8" if fp8 else benchmark.half if benchmark else "amp-fp16",
         optimizer=benchmark.optimizer if benchmark else "",
         accumulation=passes,
         channels_last=benchmark is not None and benchmark.images,
@@ -124,9 +136,9 @@ def _reason(name: str, check: str, samples: int | None, batch: int | None) -> st
     return ""
 
 
-def _between(system: str) -> str:
-    """Network of the machines that a system's name tells: DGX, and Azure's of eight adapters."""
-    for pattern, rate in _NETWORKS:
+def _between(system: str, nodes: int) -> str:
+    """Network of a machine, by the system's name, all adapters of its nodes together."""
+    for pattern, rate_gbps in _NETWORKS:
         if re.search(pattern, system, re.IGNORECASE):
-            return rate
+            return f"{rate_gbps * nodes}G"
     return ""

@@ -10,7 +10,12 @@ from driple.calibration.rows.draft import TP_PP, checkpointing
 from driple.calibration.rows.examples import example_rows
 from driple.calibration.rows.flagperf import flagperf_rows
 from driple.calibration.rows.language import READERS as LANGUAGE
-from driple.calibration.rows.machines import canonical_device, link_between, link_within
+from driple.calibration.rows.machines import (
+    canonical_device,
+    devices_of_machine,
+    link_between,
+    link_within,
+)
 from driple.calibration.rows.megatron import READERS as MEGATRON
 from driple.calibration.rows.mlperf import mlperf_rows
 from driple.calibration.rows.tables import Facts, training_rows
@@ -146,6 +151,11 @@ def test_mlperf_uses_checked_rows_only() -> None:
     for check in ("", "unclear (ratio 0.80)"):
         (row,) = mlperf_rows([gathered(**cells, throughput_check=check)])
         assert row.unused_why.startswith("throughput_check")
+    wide = {**cells, "source_file": "NVIDIA/results/tyche_ngpu512_ngc25.04_pytorch/retinanet",
+            "gpu": "GB200", "gpu_canonical": "GB200", "gpus": "512", "gpus_per_node": "4",
+            "model": "retinanet", "global_batch": "512"}  # fmt: skip
+    (row,) = mlperf_rows([gathered(**wide, throughput_check="agrees with run average")])
+    assert (row.per_machine, row.link_between) == (64, "25600G")
     newer = {**cells, "source": "MLPerf Training v3.1", "model": "bert", "gpus": "8",
              "gpu_canonical": "H100 SXM", "global_batch": "768"}  # fmt: skip
     (row,) = mlperf_rows([gathered(**newer, throughput_check="agrees with run average")])
@@ -223,3 +233,13 @@ def test_machines_have_the_links_that_are_known() -> None:
     assert link_between("InfiniBand, 2x200 Gb/s") == "400G"
     assert link_between("network 400 Gbps") == "400G"
     assert link_between("none") == ""
+
+
+def test_an_nvlink_domain_is_a_machine() -> None:
+    assert devices_of_machine("H100", 64, 8) == 8
+    assert devices_of_machine("H100", 4, 8) == 4
+    assert devices_of_machine("V100-SXM3", 16, 8) == 8  # DGX-2 is stated as such
+    assert devices_of_machine("GB200", 36, 4) == 36
+    assert devices_of_machine("GB200", 72, 4) == 72
+    assert devices_of_machine("GB200", 512, 4) == 64
+    assert devices_of_machine("", 16, 8) == 8

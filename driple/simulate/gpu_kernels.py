@@ -1,0 +1,204 @@
+"""How long the kernels of a GPU take: bounded by its peaks, and by what kernels reach of them.
+
+    OpFacts, Runtime -> inputs [n, I] --GpuKernels--> share of the peak FLOP/s and bytes/s, [n, 2]
+    seconds at the peaks / shares -> seconds of each kernel
+
+The share that a kernel reaches depends on what it computes: a depthwise convolution with its
+channels last runs by another algorithm than one of eight groups. A small network of two hidden
+layers, fitted to published times of whole steps (`driple.calibration.device_fit`), gives both
+shares from facts of the op that do not grow with the batch; each kind of op has its own offset. So
+a larger batch never takes less time, and a device with higher rates never takes more.
+
+The functions of this module take NumPy's arrays, or torch's with `xp=torch` when they are fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_choice, check_number
+from driple.errors import ConfigError
+from driple.simulate.op_facts import FACTS, GROUPS, OpFacts
+
+__all__ = [
+    "ARRAYS",
+    "INPUTS",
+    "LIBRARIES",
+    "GpuKernels",
+    "Library",
+    "Runtime",
+    "kernel_inputs",
+    "kernel_seconds",
+    "log_shares",
+    "smooth_max",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Generations of libraries: PyTorch 1 with cuDNN 8, PyTorch 2, TensorFlow with cuDNN 7 and 8.
+Library = Literal["torch1", "torch2", "tensorflow"]
+LIBRARIES: tuple[str, ...] = get_args(Library)
+INPUTS = (*FACTS, *GROUPS, "compiled", "torch1", "tensorflow", "last_torch1", "grouped_torch1",
+          "depthwise_torch1")  # fmt: skip
+ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "kind_offset",
+          "kind_last_offset")  # fmt: skip
+# Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
+USUAL_SHARES = (0.6, 0.8)
+_TINY_S, _TINY_RATIO = 1e-15, 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The software that runs a step.
+
+    Attributes:
+        library: generation of the framework and its libraries.
+        compiled: whether a compiler (`torch.compile`, XLA) fuses ops and picks kernels.
+    """
+
+    library: Library = "torch2"
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("library", self.library, LIBRARIES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class GpuKernels:
+    """What kernels reach of a GPU's peaks, the same on every GPU; two columns: FLOP/s, bytes/s.
+
+    Attributes:
+        kinds: kinds of ops with offsets of their own, length k.
+        inputs: names of the inputs, `INPUTS` when it was fitted, length I.
+        linear: shape [I, 2].
+        hidden: shape [I, h].
+        hidden_bias: shape [h].
+        second: shape [h, h].
+        second_bias: shape [h].
+        out: shape [h, 2].
+        kind_offset: shape [k, 2].
+        kind_last_offset: shape [k, 2], added where channels are last in memory.
+        sharpness: exponent p of (compute^p + memory^p)^(1/p), in which a kernel's two bounds meet.
+        start_s: seconds that every kernel takes at least.
+        update_share: share of the peak bytes/s that the optimizer's update reaches.
+
+    Raises:
+        ConfigError: arrays that do not fit together.
+    """
+
+    kinds: tuple[str, ...]
+    inputs: tuple[str, ...]
+    linear: FloatArray
+    hidden: FloatArray
+    hidden_bias: FloatArray
+    second: FloatArray
+    second_bias: FloatArray
+    out: FloatArray
+    kind_offset: FloatArray
+    kind_last_offset: FloatArray
+    sharpness: float
+    start_s: float
+    update_share: float
+
+    def __post_init__(self) -> None:
+        check_number("sharpness", self.sharpness, least=1)
+        check_number("start_s", self.start_s, least=0)
+        check_number("update_share", self.update_share, above=0)
+        if self.inputs != INPUTS:
+            raise ConfigError(
+                "the calibration's kernels take other inputs than this version of Driple gives; "
+                "fit it again"
+            )
+        width = self.hidden_bias.shape[0] if self.hidden_bias.ndim == 1 else 0
+        shapes = {
+            "linear": (len(INPUTS), 2), "hidden": (len(INPUTS), width), "hidden_bias": (width,),
+            "second": (width, width), "second_bias": (width,), "out": (width, 2),
+            "kind_offset": (len(self.kinds), 2), "kind_last_offset": (len(self.kinds), 2),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            found = getattr(self, name)
+            if found.shape != shape or not np.isfinite(found).all():
+                raise ConfigError(
+                    f"{name} of the calibration's kernels must be finite numbers of shape "
+                    f"{list(shape)}, got shape {list(found.shape)}"
+                )
+
+    def shares(self, facts: OpFacts, runtime: Runtime) -> FloatArray:
+        """Shares of the peak FLOP/s and bytes/s that each op's kernel reaches, shape [n, 2]."""
+        inputs = kernel_inputs(facts, runtime)
+        weights = {name: getattr(self, name) for name in ARRAYS}
+        logs = log_shares(weights, inputs, self.offsets(facts.kinds), np)
+        shares: FloatArray = np.exp(logs)
+        return shares
+
+    def offsets(self, kinds: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Rows of `kind_offset` of some kinds; k for a kind without one."""
+        place = {kind: i for i, kind in enumerate(self.kinds)}
+        return np.array([place.get(kind, len(place)) for kind in kinds], dtype=np.int64)
+
+
+def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:
+    """What the network takes of each op, shape [n, I]."""
+    count = len(facts.kinds)
+    columns = dict(zip(FACTS, facts.values.T, strict=True))
+    groups = np.eye(len(GROUPS))[facts.groups]
+    is_torch1 = np.full(count, float(runtime.library == "torch1"))
+    grouped = groups[:, GROUPS.index("grouped_convolution")]
+    depthwise = groups[:, GROUPS.index("depthwise_convolution")]
+    environment = (
+        np.full(count, float(runtime.compiled)),
+        is_torch1,
+        np.full(count, float(runtime.library == "tensorflow")),
+        is_torch1 * columns["channels_last"],
+        is_torch1 * grouped,
+        is_torch1 * depthwise,
+    )
+    inputs: FloatArray = np.concatenate([facts.values, groups, np.stack(environment, axis=1)], 1)
+    return inputs
+
+
+def log_shares(weights: Mapping[str, Any], inputs: Any, kind_of: Any, xp: Any) -> Any:
+    """Logarithms of the shares that kernels reach, shape [n, 2].
+
+    Args:
+        weights: arrays by name, `ARRAYS` of `GpuKernels`.
+        inputs: shape [n, I].
+        kind_of: shape [n], row of each op's kind; k for a kind without offsets.
+        xp: the module of the arrays, NumPy or torch.
+    """
+    first = xp.tanh(inputs @ weights["hidden"] + weights["hidden_bias"])
+    second = xp.tanh(first @ weights["second"] + weights["second_bias"])
+    none = xp.zeros_like(weights["kind_offset"][:1])
+    own = xp.concatenate([weights["kind_offset"], none])[kind_of]
+    last = xp.concatenate([weights["kind_last_offset"], none])[kind_of]
+    last = last * inputs[:, FACTS.index("channels_last")][:, None]
+    usual = xp.log(xp.asarray(USUAL_SHARES, dtype=inputs.dtype))
+    return usual + inputs @ weights["linear"] + second @ weights["out"] + own + last
+
+
+def kernel_seconds(
+    compute_s: Any, memory_s: Any, starts: Any, *, sharpness: Any, start_s: Any, xp: Any
+) -> Any:
+    """Seconds of kernels whose multiply-adds and memory traffic overlap.
+
+    Args:
+        compute_s: shape [n], seconds of the multiply-adds alone.
+        memory_s: shape [n], seconds of the memory traffic alone.
+        starts: shape [n], kernels that are started.
+        sharpness: see `GpuKernels`.
+        start_s: seconds of an empty kernel.
+        xp: the module of the arrays.
+    """
+    return smooth_max(compute_s, memory_s, sharpness, xp) + starts * start_s
+
+
+def smooth_max(one: Any, other: Any, sharpness: Any, xp: Any) -> Any:
+    """(one^p + other^p)^(1/p): the larger of two times, or a little more where they are alike."""
+    larger, smaller = xp.maximum(one, other), xp.minimum(one, other)
+    ratio = smaller / (larger + _TINY_S) + _TINY_RATIO  # both keep gradients finite at 0
+    return larger * (1.0 + ratio**sharpness) ** (1.0 / sharpness)

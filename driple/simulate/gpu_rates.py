@@ -1,0 +1,113 @@
+"""What single GPUs reach of their peaks, and how fast hosts hand them ops.
+
+    GpuShares (measured | generation | usual) -> what one device reaches
+    HostPace, Runtime, number of ops -> seconds of the host
+
+A device without published rows gets what its generation reaches, or the usual shares. The host
+enqueues ops at its own pace while the device runs earlier ones, also across steps: in the long run
+a step takes the time of the slower of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from driple.catalog import Device
+from driple.checks import check_number
+from driple.simulate.gpu_kernels import Runtime
+
+__all__ = ["GpuReached", "GpuShares", "HostPace", "balance_factor"]
+
+USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuShares:
+    """What a device reaches, as factors on what kernels reach of its peaks.
+
+    Attributes:
+        half: of the tensor cores' peak in half precision.
+        tf32: of their peak in single precision.
+        plain: of the plain cores' peak.
+        memory: of the memory's peak bytes/s.
+    """
+
+    half: float
+    tf32: float
+    plain: float
+    memory: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            check_number(field.name, getattr(self, field.name), above=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuReached:
+    """What all GPUs reach, measured or not.
+
+    Tensor cores with more FLOP/s per byte/s of memory reach a smaller share of their peak;
+    `tensor_fall` is the exponent.
+
+    Attributes:
+        measured: of each device with published rows, by its name in the catalogue.
+        generations: by generation, for a device with `USUAL_BALANCE`.
+        usual: of generations without rows, with `USUAL_BALANCE`.
+        tensor_fall: share of the tensor cores' peak ~ (FLOP/s / byte/s) ** -tensor_fall.
+    """
+
+    measured: Mapping[str, GpuShares]
+    generations: Mapping[str, GpuShares]
+    usual: GpuShares
+    tensor_fall: float
+
+    def of(self, device: Device) -> tuple[GpuShares, str]:
+        """What a device reaches, and its source: the device, its generation, or empty."""
+        if device.name in self.measured:
+            return self.measured[device.name], device.name
+        known = device.generation in self.generations
+        found = self.generations.get(device.generation, self.usual)
+        factor = balance_factor(device, self.tensor_fall)
+        found = replace(found, half=found.half * factor, tf32=found.tf32 * factor)
+        return found, device.generation if known else ""
+
+
+def balance_factor(device: Device, fall: Any) -> Any:
+    """Correction of the tensor cores' shares for the device's compute-to-memory ratio."""
+    return (device.half_flops / device.bytes_per_s / USUAL_BALANCE) ** -fall
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostPace:
+    """Seconds of the host to hand work to a device.
+
+    Attributes:
+        op_s: for an op of PyTorch 2.
+        torch1_op_s: for one of PyTorch 1.
+        tensorflow_op_s: for one of TensorFlow.
+        compiled_s: for a kernel of a compiled step.
+        update_s: for a kernel of the optimizer's update.
+        step_s: for what happens once in a step.
+        sharpness: exponent with which the times of host and device meet, as in `smooth_max`.
+    """
+
+    op_s: float
+    torch1_op_s: float
+    tensorflow_op_s: float
+    compiled_s: float
+    update_s: float
+    step_s: float
+    sharpness: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            check_number(field.name, getattr(self, field.name), above=0)
+
+    def each_s(self, runtime: Runtime) -> float:
+        """Seconds for one op, or one kernel of a compiled step."""
+        if runtime.compiled:
+            return self.compiled_s
+        eager = {"torch1": self.torch1_op_s, "tensorflow": self.tensorflow_op_s}
+        return eager.get(runtime.library, self.op_s)

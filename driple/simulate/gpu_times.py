@@ -1,0 +1,124 @@
+"""Times of a graph's ops on a GPU: its kernels one after another, and the host that starts them.
+
+    OpKinds, Device, GpuEfficiency, Runtime -> OpTimes
+
+The device runs kernels in order; the host enqueues them ahead. What the host takes longer than the
+device is spread over the ops in which it was busy, so a step bound by the host shows the device
+idle between kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.catalog import Device
+from driple.graph.step_facts import OptimizerUpdate
+from driple.simulate.fused import FusedOps
+from driple.simulate.gpu_kernels import GpuKernels, Runtime, kernel_seconds, smooth_max
+from driple.simulate.gpu_rates import GpuShares, HostPace
+from driple.simulate.kernels import unit_times
+from driple.simulate.optable import OpTable
+from driple.step.plan import OpTimes
+
+__all__ = ["GpuEfficiency", "PeakSeconds", "gpu_op_times", "peak_seconds", "update_seconds"]
+
+FloatArray = npt.NDArray[np.float64]
+PIPES = ("half", "tf32", "plain")  # units that multiply, as `GpuShares` names them
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuEfficiency:
+    """How a GPU's kernels fall short of its peaks, and how fast its host is.
+
+    Attributes:
+        kernels: what holds for every GPU.
+        shares: what this one reaches.
+        host: pace of the host.
+        memory_activity: how much longer memory is seen in use than its bytes take at the rate that
+            kernels reach.
+    """
+
+    kernels: GpuKernels
+    shares: GpuShares
+    host: HostPace
+    memory_activity: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeakSeconds:
+    """Seconds of ops at the peaks of a device; arrays of length n.
+
+    Attributes:
+        compute_s: of the multiply-adds, in whole tiles and waves where they are a product.
+        memory_s: of the bytes.
+        pipes: position in `PIPES` of the units that multiply.
+    """
+
+    compute_s: FloatArray
+    memory_s: FloatArray
+    pipes: npt.NDArray[np.int64]
+
+
+def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
+    """Seconds of ops at the peaks of a device."""
+    units = unit_times(table, device)
+    is_product = table.sides[:, 3] > 0
+    compute_s = np.where(is_product, units.product_s, table.flops / device.fp32_flops)
+    pipes = np.where(units.tensor, np.where(table.half, 0, 1), 2)
+    return PeakSeconds(compute_s=compute_s, memory_s=units.memory_s, pipes=pipes)
+
+
+def gpu_op_times(  # noqa: PLR0917
+    table: OpTable,
+    kind_of: npt.NDArray[np.integer],
+    executions: npt.NDArray[np.int64],
+    fused: FusedOps | None,
+    update: OptimizerUpdate,
+    device: Device,
+    efficiency: GpuEfficiency,
+    runtime: Runtime,
+) -> OpTimes:
+    """How long each op of a graph keeps a device, all its turns together.
+
+    Args:
+        table: of the kinds of ops.
+        kind_of: shape [num_nodes], row of each node in the table.
+        executions: shape [num_nodes], turns of each node in a step.
+        fused: which ops a compiler fuses.
+        update: of the optimizer, during which the host also runs ahead.
+        device: that runs them.
+        efficiency: what it reaches of its peaks.
+        runtime: software that runs them.
+    """
+    peaks = peak_seconds(table, device)
+    shares = efficiency.kernels.shares(table.facts, runtime)
+    own = np.array([getattr(efficiency.shares, pipe) for pipe in PIPES])[peaks.pipes]
+    compute_s = (peaks.compute_s / (shares[:, 0] * own))[kind_of]
+    memory_s = (peaks.memory_s / (shares[:, 1] * efficiency.shares.memory))[kind_of]
+    starts = np.ones(len(kind_of))
+    if fused is not None:
+        memory_s, starts = memory_s * fused.bytes_share, fused.starts.astype(np.float64)
+    runs = executions * (table.moved > 0)[kind_of]
+    kernels = efficiency.kernels
+    busy_s = runs * kernel_seconds(
+        compute_s, memory_s, starts, sharpness=kernels.sharpness, start_s=kernels.start_s, xp=np
+    )
+    launches = runs * starts
+    host = efficiency.host
+    host_s = (
+        launches.sum() * host.each_s(runtime) + update.num_kernels * host.update_s + host.step_s
+    )
+    device_s = busy_s.sum() + update_seconds(update, device, efficiency)
+    idle_s = float(smooth_max(device_s, host_s, host.sharpness, np)) - device_s
+    waits_s = max(idle_s, 0.0) * launches / max(launches.sum(), 1.0)
+    active_s = np.minimum(runs * memory_s * efficiency.memory_activity, busy_s)
+    return OpTimes(duration_s=busy_s + waits_s, busy_s=busy_s, memory_s=active_s)
+
+
+def update_seconds(update: OptimizerUpdate, device: Device, efficiency: GpuEfficiency) -> float:
+    """Seconds of a device for the optimizer's update of all parameters."""
+    rate = device.bytes_per_s * efficiency.shares.memory * efficiency.kernels.update_share
+    return update.moved_bytes / rate + update.num_kernels * efficiency.kernels.start_s
