@@ -18,8 +18,12 @@ from scripts.published_models import OPTIONS, PREFIX, REGISTRY, built, definitio
 
 declare_torchvision_ops()
 pytest.importorskip("torchvision")
-QUICK = ("bert-base-squad", "ncf", "ssd300", "gnmt", "mpt-125m", "transformerxl-base",
-         "granite-3.0-3b-a800m", "transformer-big", "jasper", "rnnt", "wide-and-deep")  # fmt: skip
+SCALED = (
+    "ncf", "ssd300", "gnmt", "mpt-125m", "rnnt", "wide-and-deep",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in (
+        "bert-base-squad", "transformerxl-base", "granite-3.0-3b-a800m", "transformer-big",
+        "jasper")),
+)  # fmt: skip
 MARK = 1009  # a prime
 
 
@@ -42,7 +46,7 @@ def sizes(graph: OpGraph) -> list[tuple[int, ...]]:
     return [one.shape or () for op in signatures for one in (*op.inputs, *op.outputs)]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", SCALED)
 def test_each_size_grows_with_the_batch_or_stays(name: str) -> None:
     """With a prime as batch, what is a multiple of it doubles with the batch, the rest stays.
 
@@ -82,7 +86,13 @@ STATED = {
 }
 
 
-@pytest.mark.parametrize("name", STATED)
+_QUICK = ("mpt-1b", "mpt-3b", "gpt3-5b", "nemotron-8b")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow) for name in STATED],
+)
 def test_flops_are_those_of_the_rows(name: str) -> None:
     """The sources count 6 FLOPs for each weight and token, and the products of attention.
 
