@@ -91,7 +91,10 @@ def _offer_dict(offer: Offer) -> dict[str, Json]:
             return None
         if is_measured:
             return estimate(value, "measured", "measured")
-        ends = MethodTime(method="simulator", iteration_time_s=value, p90=p90).interval_s
+        known = None if offer.error is None else offer.error.interval_of(value)
+        ends = MethodTime(
+            method="simulator", iteration_time_s=value, p90=p90, calibrated_s=known
+        ).interval_s
         return estimate(value, "simulator", ends=ends, level=_LEVEL)
 
     return {

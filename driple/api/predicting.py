@@ -347,7 +347,12 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
         if job.has_unknown
         else stated_error(plan.setting, job.graph, cost=job.cost, topology=place.topology)
     )
-    time = MethodTime(method="simulator", iteration_time_s=made.iteration_time_s, p90=stated.p90)
+    time = MethodTime(
+        method="simulator",
+        iteration_time_s=made.iteration_time_s,
+        p90=stated.p90,
+        calibrated_s=stated.interval_of(made.iteration_time_s),
+    )
     return Answer(
         job=job,
         setting=plan.setting,

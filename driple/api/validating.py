@@ -6,14 +6,21 @@ folder of published runs -> fits without each model and device -> ValidateResult
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from driple.api.benchmarking import (
+    check_against,
+    contest_of_published,
+    contest_of_table,
+    score_to_dict,
+)
 from driple.api.results import Cell, Result
 from driple.codec import Json, to_dict
 
 if TYPE_CHECKING:
+    from driple.calibration.benchmark.scores import GroupScore
     from driple.calibration.paper_figures import Fact
     from driple.calibration.validate import ErrorRow
     from driple.dataset.example import Dataset
@@ -28,17 +35,21 @@ _WHOLE = "V100-P1w2_ho-PCIe"  # the simulated data set of the whole catalogue
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ValidateResult(Result):
-    """Errors of the simulated iteration time on published runs.
+    """Errors of predicted iteration times on published runs.
 
     Attributes:
-        errors: by kind of cluster, what was held out of the fit, and source; percent.
+        errors: on TensorFlow runs, by kind of cluster, what was held out of the fit, and source;
+            percent.
         facts: figures of the Driple paper, and what the simulator gives for them.
         remarks: what is missing, one sentence each.
+        scores: of the simulator, the baselines and predictions of another tool on rows of the
+            benchmark, by group of rows.
     """
 
     errors: tuple[ErrorRow, ...]
     facts: tuple[Fact, ...]
     remarks: tuple[str, ...] = ()
+    scores: tuple[GroupScore, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple validate --json` prints."""
@@ -47,37 +58,74 @@ class ValidateResult(Result):
             "errors": [to_dict(one) for one in self.errors],
             "facts": [to_dict(one) for one in self.facts],
             "remarks": list(self.remarks),
+            "scores": [score_to_dict(one) for one in self.scores],
         }
 
     def rows(self) -> list[dict[str, Cell]]:
-        """One row per kind of cluster, held-out part and source."""
-        return [
+        """One row per group of rows, split and predictor."""
+        own: list[dict[str, Cell]] = [
             {
-                "kind": one.kind,
-                "held_out": one.held_out,
-                "source": one.source,
+                "by": "kind",
+                "group": f"TensorFlow {one.kind}, {one.source}",
+                "mode": "train",
+                "split": "family" if one.held_out == "model" else one.held_out,
+                "predictor": predictor,
                 "rows": one.rows,
-                "median_pct": one.median_pct,
-                "p90_pct": one.p90_pct,
-                "roofline_median_pct": one.roofline_median_pct,
-                "roofline_p90_pct": one.roofline_p90_pct,
+                "median_pct": median,
+                "p90_pct": p90,
             }
             for one in self.errors
+            for predictor, median, p90 in (
+                ("simulator", one.median_pct, one.p90_pct),
+                ("roofline", one.roofline_median_pct, one.roofline_p90_pct),
+            )
         ]
+        return [*own, *(cast("dict[str, Cell]", score_to_dict(one)) for one in self.scores)]
 
 
 def validate(
-    datasets: Path = Path("datasets"), *, progress: Callable[[str], None] | None = None
+    datasets: Path = Path("datasets"),
+    *,
+    rows: Path | None = None,
+    against: Path | None = None,
+    forward: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> ValidateResult:
-    """Fit the simulator without each model and each device, and predict what was left out.
+    """Score the simulator, and baselines, on published steps that their fits had not seen.
 
     Args:
         datasets: folder with published measurements and graphs of their models.
-        progress: called with each fit's name.
+        rows: a table of one's own to score on, in place of the published runs.
+        against: predictions of another tool for the same rows, scored beside.
+        forward: whether published forward passes take part, and the fits to TensorFlow runs are
+            made again.
+        progress: called with each step of the work.
 
     Raises:
         DatasetError: the folder lacks published measurements or graphs.
+        ConfigError: a table is not as described; the message names the line and the column.
     """
+    advance = progress or (lambda _: None)
+    published = datasets / _TABLES
+    if rows is not None:
+        contest = contest_of_table(rows, published, against=against, progress=advance)
+        return ValidateResult(
+            errors=(), facts=(), remarks=contest.remarks, scores=tuple(contest.scores())
+        )
+    found = contest_of_published(published, forward=forward, against=against, progress=advance)
+    check_against(against, has_rows=found is not None)
+    result = _tensorflow(datasets, advance, refit=forward)
+    if found is None:
+        return result
+    return replace(result, remarks=(*result.remarks, *found.remarks), scores=tuple(found.scores()))
+
+
+def _tensorflow(datasets: Path, progress: Callable[[str], None], *, refit: bool) -> ValidateResult:
+    """Runs of TensorFlow, predicted without each model and each device; and figures of the paper.
+
+    The fits take minutes: their committed predictions are read unless they are to be made again.
+    """
+    from driple.calibration.benchmark.tensorflow import TENSORFLOW_FILE, read_tensorflow
     from driple.calibration.paper_figures import check_facts, read_facts, workloads_of
     from driple.calibration.validate import error_rows
     from driple.calibration.validate import validate as fit_and_predict
@@ -87,9 +135,10 @@ def validate(
 
     rows = read_facts(datasets / _TABLES / _FACTS)
     store = GraphStore.open(datasets / _PAPER_GRAPHS)
-    predictions = fit_and_predict(
-        datasets / _TABLES, datasets / _GRAPHS, progress=progress or (lambda _: None)
-    )
+    if refit or not (datasets / _TABLES / TENSORFLOW_FILE).exists():
+        predictions = fit_and_predict(datasets / _TABLES, datasets / _GRAPHS, progress=progress)
+    else:
+        predictions = read_tensorflow(datasets / _TABLES)
     jobs = {
         name: PreparedJob(store.graph(name)) for name in workloads_of(rows) if name in store.places
     }

@@ -1,38 +1,197 @@
 """Predictions of held-out runs -> the checked runs whose errors answers state.
 
-HeldOutPrediction, ... of `validate` -> CheckedRun, ... of `driple.estimation.checked_runs`
+HeldOutPrediction, ... of TensorFlow runs  -> CheckedRun, ... of `driple.estimation.checked_runs`
+BenchmarkRow, ... + Predictions            -> CheckedRun, ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import log
 
+import numpy as np
+import numpy.typing as npt
+
+from driple.calibration.benchmark.predictions import Predictions
+from driple.calibration.benchmark.rows import BenchmarkRow, family_of_job
+from driple.calibration.benchmark.steps import StepSource
+from driple.calibration.leave_one_out import Graphs
+from driple.calibration.links import program_of
 from driple.calibration.validate import HeldOutPrediction
+from driple.cluster.setting import Setting
 from driple.estimation.checked_runs import CheckedRun
+from driple.estimation.job_kind import JobKind, job_kind
+from driple.estimation.like_cluster import Cluster
+from driple.estimation.op_mix import distance_of, kinds_of, shares_of_time
+from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["checked_runs"]
+__all__ = ["checked_rows", "checked_runs", "kind_of_prepared", "with_distances", "without_repeats"]
+
+_SPLITS = {"family": "model", "device": "device"}
 
 
-def checked_runs(predictions: Iterable[HeldOutPrediction]) -> list[CheckedRun]:
-    """The runs that are trained as a simulation trains, with the model or the device held out.
+def checked_runs(predictions: Iterable[HeldOutPrediction], graphs: Graphs) -> list[CheckedRun]:
+    """The TensorFlow runs that are trained as a simulation trains, with model or device held out.
 
     Left out are runs whose ops a compiler fused, and rings that send gradients only when all are
     computed: no simulated answer is of those.
+
+    Args:
+        predictions: of runs.
+        graphs: of their models.
     """
-    return [
-        CheckedRun(
-            kind=item.run.kind,
-            held_out=item.held_out,
-            devices=tuple(sorted(set(item.run.devices))),
-            num_workers=len(item.run.devices),
-            num_servers=item.run.num_servers,
-            several_machines=len(item.run.devices) > item.run.gpus_per_machine,
-            link=item.run.link,
-            half=item.run.half,
-            error_pct=round(100 * item.error, 2),
+    mixes: dict[tuple[str, bool, int], tuple[float, ...]] = {}
+    found = []
+    for item in predictions:
+        run = item.run
+        if item.held_out == "nothing" or run.fused or (run.kind == "ring" and not run.overlapped):
+            continue
+        key = (run.model, run.half, run.batch_size)
+        if key not in mixes:
+            batched = graphs[run.model, run.half]
+            mixes[key] = _mix_of(batched.job(run.batch_size, program_of(run)))
+        found.append(
+            CheckedRun(
+                kind=run.kind,
+                held_out=item.held_out,
+                family=family_of_job(run.model),
+                devices=tuple(sorted(set(run.devices))),
+                num_workers=len(run.devices),
+                num_servers=run.num_servers,
+                several_machines=len(run.devices) > run.gpus_per_machine,
+                link=run.link,
+                half=run.half,
+                log_ratio=log(item.simulated_s / run.seconds),
+                mix=mixes[key],
+            )
         )
-        for item in predictions
-        if item.held_out != "nothing"
-        and not item.run.fused
-        and (item.run.overlapped or item.run.kind != "ring")
+    return found
+
+
+def checked_rows(
+    rows: Sequence[BenchmarkRow],
+    predictions: Predictions,
+    steps: StepSource,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[CheckedRun]:
+    """Rows of the benchmark that a fit without their family, or their device, predicted.
+
+    Args:
+        rows: with measured times.
+        predictions: by fits that had not seen them.
+        steps: of the rows.
+        progress: called with the job of each row.
+    """
+    kinds: dict[tuple[object, ...], JobKind] = {}
+    clusters: dict[str, Cluster] = {}
+    found = []
+    for row in sorted(rows, key=lambda row: repr(row.step_key)):
+        progress(row.job)
+        if row.step_key not in kinds:
+            kinds = {row.step_key: kind_of_prepared(steps.prepared(row), compiled=row.compiled)}
+        if row.setting not in clusters:
+            clusters[row.setting] = Cluster.of(Setting.parse(row.setting))
+        job, cluster = kinds[row.step_key], clusters[row.setting]
+        for split, held_out in _SPLITS.items():
+            predicted = predictions.of(row.row_id, split)
+            if predicted is None:
+                continue
+            found.append(
+                CheckedRun(
+                    kind=cluster.kind,
+                    held_out=held_out,
+                    framework=job.framework,
+                    task=row.mode,
+                    family=row.family,
+                    devices=(row.device,),
+                    num_workers=row.num_devices,
+                    num_servers=cluster.num_servers,
+                    several_machines=cluster.several_machines,
+                    link=cluster.link,
+                    half=job.half,
+                    compiled=job.compiled,
+                    log_ratio=log(predicted.seconds / row.seconds),
+                    weight=row.weight,
+                    mix=job.mix,
+                )
+            )
+    return found
+
+
+def kind_of_prepared(job: PreparedJob, *, compiled: bool) -> JobKind:
+    """The kind of a stored job, whose graph may lack the groups that a compiler fuses."""
+    return replace(job_kind(job.graph, job.cost), compiled=compiled)
+
+
+def _mix_of(job: PreparedJob) -> tuple[float, ...]:
+    """The mix of a job whose table is not that of its graph's signatures."""
+    table, kinds = job.kinds.table, job.kinds
+    of_row = np.zeros(len(table.moved), dtype=np.int64)
+    of_row[kinds.kind_of] = kinds_of(job.graph.signatures)[job.graph.signature_of]
+    runs = np.bincount(kinds.kind_of, weights=kinds.executions, minlength=len(table.moved))
+    return shares_of_time(
+        of_row, 2 * table.sides.prod(axis=1), table.moved, runs.astype(np.float64)
+    )
+
+
+def with_distances(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
+    """The runs with the distance of each job from the nearest that its fit had seen.
+
+    Where a family was held out, from jobs of other families; where a device was, from jobs on
+    other devices. Jobs of one task and one framework are compared.
+    """
+    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for i, run in enumerate(runs):
+        groups[run.task, run.framework, run.held_out].append(i)
+    found = list(runs)
+    for (_, _, held_out), places in groups.items():
+        some = [runs[i] for i in places]
+        for i, distance in zip(places, _nearest(some, held_out), strict=True):
+            found[i] = replace(runs[i], distance=distance)
+    return found
+
+
+def _nearest(runs: Sequence[CheckedRun], held_out: str) -> list[float]:
+    """Distance of each run from the nearest one with another family, or on other devices."""
+    names: list[Mapping[str, object] | object] = [
+        run.family if held_out == "model" else run.devices for run in runs
     ]
+    unseen = {name: number for number, name in enumerate(dict.fromkeys(map(repr, names)))}
+    group = np.array([unseen[repr(name)] for name in names])
+    mixes: npt.NDArray[np.float64] = np.array([run.mix for run in runs])
+    known: dict[tuple[int, tuple[float, ...]], float] = {}
+    found = []
+    distinct, first = np.unique(
+        np.concatenate([group[:, None], np.round(mixes, 3)], axis=1), axis=0, return_index=True
+    )
+    for i, run in enumerate(runs):
+        key = (int(group[i]), run.mix)
+        if key not in known:
+            others = first[distinct[:, 0] != group[i]]
+            known[key] = float(distance_of(run.mix, mixes[others]).min()) if len(others) else 1.0
+        found.append(known[key])
+    return found
+
+
+def without_repeats(runs: Iterable[CheckedRun]) -> list[CheckedRun]:
+    """Runs of one job on one kind of cluster as one: the mean of the logarithms, weights summed.
+
+    Sources list identical machines many times over, and jobs of nearly the same ops.
+    """
+    groups: dict[CheckedRun, list[CheckedRun]] = defaultdict(list)
+    for run in runs:
+        mix = tuple(round(share, 2) for share in run.mix)
+        groups[replace(run, log_ratio=0.0, weight=1.0, distance=0.0, mix=mix)].append(run)
+    found = []
+    for some in groups.values():
+        weights = [run.weight for run in some]
+        found.append(
+            replace(
+                some[0],
+                log_ratio=float(np.average([run.log_ratio for run in some], weights=weights)),
+                weight=float(sum(weights)),
+            )
+        )
+    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.validate_tables import print_scores
 
 if TYPE_CHECKING:
     from driple.calibration.paper_figures import Fact
@@ -33,17 +34,34 @@ def validate(
     datasets: Annotated[
         Path, typer.Option(help="folder with published measurements and graphs of their models")
     ] = Path("datasets"),
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="your own table of rows to score: CSV with job, setting and seconds"),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="predictions of another tool, scored beside: CSV with id and seconds"),
+    ] = None,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="every workload: forward passes too, and fits to TensorFlow runs made again",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Compare the simulator with published measurements that were held out of its fits.
 
-    The fits are made again without each model and each device in turn, and predict what was left
-    out. Devices and links are those of published data sheets; what training reaches of them was
-    fitted to published measurements.
+    The fits leave out each model family, each device and each source in turn, and predict what was
+    left out. Baselines are fitted to the same rows. Devices and links are those of published data
+    sheets; what training reaches of them was fitted to published measurements.
 
     Example:
 
       driple validate --json
+
+      driple validate --rows mine.csv --against predictions.csv
     """
     from driple.api.validating import validate as ask
 
@@ -57,14 +75,17 @@ def validate(
             bar, task = bars[0]
             bar.update(task, description=what, advance=1)
 
-        result = ask(datasets, progress=advance)
+        result = ask(datasets, rows=rows, against=against, forward=all_, progress=advance)
     for remark in result.remarks:
         note(remark)
     if json:
         print_json(result.to_dict())
         return
+    print_scores(result.scores)
+    if rows is not None:
+        return
     for kind, words in _KINDS.items():
-        print(f"{words}: |simulated - measured| / measured of the iteration time")
+        print(f"TensorFlow, {words}: |simulated - measured| / measured of the iteration time")
         print_table(
             ["held out", "source", "rows", "median", "90 %", "roofline median", "90 %"],
             [[_HELD_OUT[row.held_out], row.source, str(row.rows),

@@ -225,7 +225,12 @@ def ask_all(
         topology=place.topology,
     )
     times.append(
-        MethodTime(method="simulator", iteration_time_s=made.iteration_time_s, p90=stated.p90)
+        MethodTime(
+            method="simulator",
+            iteration_time_s=made.iteration_time_s,
+            p90=stated.p90,
+            calibrated_s=stated.interval_of(made.iteration_time_s),
+        )
     )
     forms: tuple[ClosedForm, ...] = ()
     if place.topology.server_machine:

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 import driple
 from driple.api.results import schema_text
+from driple.calibration.benchmark.scores import GroupScore
 from driple.calibration.paper_figures import Fact
 from driple.calibration.validate import ErrorRow
 from driple.codec import to_dict
@@ -137,9 +138,14 @@ def test_a_validation_is_as_described() -> None:
         roofline_median_pct=20.0, roofline_p90_pct=40.0,
     )  # fmt: skip
     fact = Fact(section="4", what="iteration", unit="s", paper=1.0, simulated=None, note="")
-    result = ValidateResult(errors=(row,), facts=(fact,))
+    score = GroupScore(
+        by="task", group="single, vision", mode="train", split="family", predictor="simulator",
+        rows=3, families=2, median_pct=7.0, p90_pct=9.0, signed_pct=-1.0, tau=None,
+        coverage_pct=90.0, width=1.5,
+    )  # fmt: skip
+    result = ValidateResult(errors=(row,), facts=(fact,), scores=(score,))
     assert errors_of(result.to_dict()) == []
-    assert result.to_frame()["median_pct"].tolist() == [5.0]
+    assert result.to_frame()["median_pct"].tolist() == [5.0, 20.0, 7.0]
 
 
 def test_the_record_of_a_link_is_as_described() -> None:

@@ -50,6 +50,9 @@ _STATES: Mapping[str, Callable[[StepTensor], int]] = MappingProxyType(
         "rmsprop": _copies(1),
         "adagrad": _copies(1),
         "lion": _copies(1),
+        "lamb": _copies(2),
+        "lars": _copies(1),
+        "novograd": _copies(1),
         "adafactor": _rows_and_columns,
         "adam8bit": _eight_bit,
     }

@@ -46,6 +46,10 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
     with ExitStack() as stack:
         meta = stack.enter_context(library("aten", "Meta"))
         meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # PyTorch's own takes the norm apart, which takes most of a trace's time.
+        meta.impl("native_batch_norm", _batch_norm, allow_override=True)  # type: ignore[no-untyped-call]
+        gradients = "native_batch_norm_backward"
+        meta.impl(gradients, _batch_norm_gradients, allow_override=True)  # type: ignore[no-untyped-call]
         for op in ("_ctc_loss", "_ctc_loss.Tensor"):
             meta.impl(op, _ctc_loss)  # type: ignore[no-untyped-call]
         for op in ("_ctc_loss_backward", "_ctc_loss_backward.Tensor"):
@@ -240,6 +244,43 @@ def _ctc_loss(
 
 def _ctc_loss_gradient(grad: Tensor, log_probs: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(log_probs)
+
+
+def _batch_norm(  # noqa: PLR0917  # as the op has them
+    values: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapes of a batch norm: the result, and mean and deviation of each channel in training."""
+    wide = torch.float32 if values.dtype in {torch.float16, torch.bfloat16} else values.dtype
+    kept = values.new_empty(values.shape[1] if training else 0, dtype=wide)
+    return torch.empty_like(values), kept, torch.empty_like(kept)
+
+
+def _batch_norm_gradients(  # noqa: PLR0917  # as the op has them
+    gradient: Tensor,
+    values: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Shapes of the gradients by images, weight and bias."""
+    of_channels = None if weight is None else torch.empty_like(weight)
+    return (
+        torch.empty_like(values) if output_mask[0] else None,
+        of_channels if output_mask[1] else None,
+        None if weight is None or not output_mask[2] else torch.empty_like(weight),
+    )
 
 
 def _root_mean_square_norm(

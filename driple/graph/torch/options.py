@@ -17,6 +17,7 @@ __all__ = [
     "OPTIMIZERS",
     "PRECISIONS",
     "TASKS",
+    "UPDATE_KINDS",
     "ActivationCheckpointing",
     "Precision",
     "StepOptions",
@@ -37,8 +38,14 @@ _FUSED = "-fused"
 _WITH_FUSED = ("sgd", "momentum", "adam", "adamw", "adagrad")
 OPTIMIZERS: tuple[str, ...] = (
     "sgd", "momentum", "adam", "adamw", "adafactor", "lion", "adam8bit", "rmsprop", "adagrad",
+    "lamb", "lars", "novograd",
     *(f"{name}{_FUSED}" for name in _WITH_FUSED),
 )  # fmt: skip
+# Kind of an update in `OpGraph.remote`.
+UPDATE_KINDS: Mapping[str, str] = MappingProxyType(
+    {name: f"update_{name}" for name in OPTIMIZERS if not name.endswith(_FUSED)}
+    | {"novograd": "update_other"}
+)
 
 # NVIDIA: CUDA C++ programming guide, "Compute capabilities"; the data-centre device of each.
 _CAPABILITIES: Mapping[str, tuple[int, int]] = MappingProxyType(

@@ -31,10 +31,10 @@ from driple.graph.torch.fusion import fusion_groups
 from driple.graph.torch.gpu_ops import CAPABILITY
 from driple.graph.torch.memory_format import laid_out_batch, laid_out_model
 from driple.graph.torch.one_device import OneDevice
-from driple.graph.torch.options import StepOptions
+from driple.graph.torch.options import UPDATE_KINDS, StepOptions
 from driple.graph.torch.precision import autocast_of, cast_batch, cast_model
 from driple.graph.torch.recorder import StepRecorder
-from driple.graph.torch.update import UPDATE_KINDS, update_of
+from driple.graph.torch.update import update_of
 
 __all__ = ["StepOptions", "own_loss", "recorded_step", "traced_step"]
 

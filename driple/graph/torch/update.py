@@ -5,7 +5,8 @@
 PyTorch's default implementations (foreach) apply one op to many tensors by as few kernels as their
 arguments fit in; `multi_tensor_kernels` counts those (aten/src/ATen/native/cuda/
 MultiTensorApply.cuh). Optimizers that torch does not have follow their own implementations: Lion
-(Chen et al., 2023), 8-bit Adam (bitsandbytes).
+(Chen et al., 2023), 8-bit Adam (bitsandbytes), LAMB (You et al., 2020) and NovoGrad (Ginsburg et
+al., 2019) as fused in NVIDIA's apex, LARS (You et al., 2017).
 """
 
 from __future__ import annotations
@@ -23,16 +24,8 @@ from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.aten import kernels_of, tensors_in
 from driple.graph.torch.options import StepOptions
 
-__all__ = ["UPDATE_KINDS", "multi_tensor_kernels", "update_of"]
+__all__ = ["multi_tensor_kernels", "update_of"]
 
-# Kind of an update in `OpGraph.remote`.
-UPDATE_KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        name: f"update_{name}"
-        for name in ("sgd", "momentum", "adam", "adamw", "adam8bit", "rmsprop", "adagrad",
-                     "adafactor", "lion")
-    }
-)  # fmt: skip
 _TENSORS = (110, 64, 48, 36, 30)  # that one kernel takes, by number of lists
 _BLOCKS, _CHUNK = 320, 65_536
 # Lists of tensors of a fused kernel, and how often it reads or writes each: parameters and states
@@ -184,6 +177,44 @@ def _lion(parameters: Sequence[nn.Parameter], counter: _Counter) -> int:
     return sum(one.nbytes for one in averages)
 
 
+def _lamb(parameters: Sequence[nn.Parameter], counter: _Counter) -> int:
+    """Moments and the update, in place of the gradient; norms of both; the scaled step."""
+    weights, gradients, averages = _with_states(parameters)
+    squares = [torch.empty_like(one) for one in weights]
+    counter.multi_tensor([gradients], written=0)  # their norm
+    counter.multi_tensor([gradients, averages, squares, weights], written=3)
+    counter.multi_tensor([weights], written=0)
+    counter.multi_tensor([gradients], written=0)
+    counter.multi_tensor([weights, gradients], written=1)
+    return sum(one.nbytes for one in (*averages, *squares))
+
+
+def _lars(parameters: Sequence[nn.Parameter], counter: _Counter) -> int:
+    """Norms of parameters and gradients, then a step with momentum."""
+    weights, gradients, averages = _with_states(parameters)
+    counter.multi_tensor([weights], written=0)
+    counter.multi_tensor([gradients], written=0)
+    counter.multi_tensor([weights, averages, gradients], written=2)
+    return sum(one.nbytes for one in averages)
+
+
+def _novograd(parameters: Sequence[nn.Parameter], counter: _Counter) -> int:
+    """The gradient's norm for each tensor, which is its second moment, then a step."""
+    weights, gradients, averages = _with_states(parameters)
+    counter.multi_tensor([gradients], written=0)
+    counter.multi_tensor([weights, averages, gradients], written=2)
+    return sum(one.nbytes + 4 for one in averages)
+
+
+def _with_states(
+    parameters: Sequence[nn.Parameter],
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """Parameters, their gradients, and a state of the same size."""
+    weights = [one.detach() for one in parameters]
+    gradients = [one.grad for one in parameters if one.grad is not None]
+    return weights, gradients, [torch.empty_like(one) for one in weights]
+
+
 def _adam8bit(parameters: Sequence[nn.Parameter]) -> tuple[int, int, int]:
     """Bytes of states, bytes moved, and kernels: one for each parameter."""
     state_bytes = 0
@@ -220,5 +251,8 @@ _STEPS: Mapping[str, Callable[[Sequence[nn.Parameter], _Counter], int]] = Mappin
         "rmsprop": _torch_step(lambda given: torch.optim.RMSprop(given, foreach=True)),
         "adagrad": _torch_step(lambda given: torch.optim.Adagrad(given, foreach=True)),
         "lion": _lion,
+        "lamb": _lamb,
+        "lars": _lars,
+        "novograd": _novograd,
     }
 )

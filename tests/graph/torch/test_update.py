@@ -69,6 +69,19 @@ def test_eight_bit_adam_keeps_a_byte_for_each_moment() -> None:
     assert update.num_kernels == len(SIZES)
 
 
+def test_optimizers_of_large_batches_by_hand() -> None:
+    """LAMB: gradient (1); 4 read, 3 written; norms (2); step (3). LARS: norms (2); 3 read, 2."""
+    total = sum(one.nbytes for one in parameters())
+    for name, moved, kernels, states in (
+        ("lamb", 13, 5, 2),
+        ("lars", 7, 3, 1),
+        ("novograd", 6, 2, 1),
+    ):
+        update = update_of(parameters(), StepOptions(optimizer=name))
+        assert (update.moved_bytes, update.num_kernels) == (moved * total, kernels)
+        assert update.state_bytes - states * total in {0, 4 * len(SIZES)}
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_reads_gradients_and_writes_parameters(name: str) -> None:
     update = update_of(parameters(), StepOptions(optimizer=name))

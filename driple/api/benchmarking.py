@@ -1,0 +1,108 @@
+"""The benchmark of `validate`: rows of a folder, or of one's own table, scored for every predictor.
+
+datasets/published -> rows, folds, held-out predictions, stored steps -> Contest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driple.codec import Json, to_dict
+from driple.errors import ConfigError
+
+if TYPE_CHECKING:
+    from driple.calibration.benchmark.contest import Contest
+    from driple.calibration.benchmark.scores import GroupScore
+
+__all__ = ["contest_of_published", "contest_of_table", "score_to_dict"]
+
+Progress = Callable[[str], None]
+
+
+def contest_of_published(
+    published: Path, *, forward: bool, against: Path | None, progress: Progress
+) -> Contest | None:
+    """The contest on the shipped PyTorch rows; None if the folder has none.
+
+    Args:
+        published: folder of published measurements.
+        forward: whether rows of forward passes take part.
+        against: another tool's predictions of these rows.
+        progress: called with each step of the work.
+
+    Raises:
+        ConfigError: a table is damaged.
+    """
+    from driple.calibration.benchmark.contest import run_contest
+    from driple.calibration.benchmark.predictions import read_predictions
+    from driple.calibration.benchmark.shipped import read_shipped
+    from driple.simulate.calibration import shipped_calibration
+
+    shipped = read_shipped(published, forward=forward)
+    if shipped is None:
+        return None
+    given = None
+    if against is not None:
+        given = read_predictions(against, {row.row_id for row in shipped.rows})
+    return run_contest(
+        shipped.rows,
+        shipped.steps,
+        calibration=shipped_calibration(),
+        held_out=shipped.held_out,
+        given=given,
+        folds=shipped.folds,
+        progress=progress,
+    )
+
+
+def contest_of_table(
+    table: Path, published: Path, *, against: Path | None, progress: Progress
+) -> Contest:
+    """The contest on a table of rows; baselines learn from the shipped rows where there are some.
+
+    Raises:
+        ConfigError: a table is not as described.
+        DripleError: a row's job cannot be made.
+    """
+    from driple.calibration.benchmark.contest import run_contest
+    from driple.calibration.benchmark.predictions import read_predictions
+    from driple.calibration.benchmark.rows import read_rows
+    from driple.calibration.benchmark.shipped import read_shipped
+    from driple.calibration.benchmark.steps import LoadedSteps
+    from driple.simulate.calibration import shipped_calibration
+
+    rows = read_rows(table)
+    given = None
+    if against is not None:
+        given = read_predictions(against, {row.row_id for row in rows})
+    shipped = read_shipped(published, forward=False)
+    if shipped is None:
+        return run_contest(
+            rows, LoadedSteps(), calibration=shipped_calibration(), given=given, progress=progress
+        )
+    return run_contest(
+        rows,
+        shipped.steps,
+        calibration=shipped_calibration(),
+        given=given,
+        folds=shipped.folds,
+        known=shipped.rows,
+        known_steps=shipped.steps,
+        progress=progress,
+    )
+
+
+def score_to_dict(score: GroupScore) -> dict[str, Json]:
+    """One line of the benchmark as `--json` prints it."""
+    return to_dict(score)
+
+
+def check_against(against: Path | None, *, has_rows: bool) -> None:
+    """Raise ConfigError where predictions are given and there is no row that they could be of."""
+    if against is not None and not has_rows:
+        raise ConfigError(
+            f"--against {against}: there are no rows to score it on; give --rows FILE, or "
+            "--datasets FOLDER with published/pytorch_rows.csv.gz"
+        )

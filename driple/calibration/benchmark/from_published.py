@@ -1,0 +1,96 @@
+"""Published rows as rows of the benchmark.
+
+PublishedRow --benchmark_row--> BenchmarkRow, or None of a cluster that no setting can name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driple.calibration.benchmark.rows import BenchmarkRow, place_of
+from driple.calibration.published_rows import PublishedRow, row_weights
+from driple.errors import CatalogError, ConfigError, SettingError
+
+__all__ = ["benchmark_rows", "setting_name"]
+
+_PLAIN = ("none", "ddp")
+_VISION = frozenset({"ssd300", "ssd", "maskrcnn", "retinanet", "unet", "stable-diffusion", "vit"})
+_SPEECH = frozenset({"tacotron2", "waveglow", "fastpitch", "jasper", "rnnt"})
+_RECOMMENDER = frozenset({"ncf", "neumf", "dlrm", "dlrmv2", "dcnv2"})
+
+
+def benchmark_rows(rows: Sequence[PublishedRow]) -> list[BenchmarkRow]:
+    """Rows of the benchmark, in the same order; without those that no setting can name.
+
+    Args:
+        rows: usable ones.
+    """
+    weights = row_weights(rows)
+    made = [_row(row, weight) for row, weight in zip(rows, weights, strict=True)]
+    return [one for one in made if one is not None]
+
+
+def setting_name(row: PublishedRow) -> str:
+    """The setting of a row, as a user types it.
+
+    >>> # 2 machines of 8, ZeRO-2: 2x8xA100/NVLink-A100+100G@zero2
+    """
+    machines, rest = divmod(row.devices, row.per_machine)
+    if rest or machines <= 1:
+        machines, each = 1, row.devices
+    else:
+        each = row.per_machine
+    many = f"{machines}x" if machines > 1 else ""
+    links = []
+    if each > 1 and row.link_within:
+        links.append(row.link_within)
+    if machines > 1 and row.link_between:
+        links.append(row.link_between)
+    joined = f"/{'+'.join(links)}" if links else ""
+    scheme = "" if row.scheme in _PLAIN else f"@{row.scheme}"
+    return f"{many}{each}x{row.device}{joined}{scheme}"
+
+
+def _row(row: PublishedRow, weight: float) -> BenchmarkRow | None:
+    if row.step_s is None or row.tp * row.pp * row.cp > 1:
+        return None
+    try:
+        place = place_of(setting_name(row))
+    except (SettingError, CatalogError, ConfigError):
+        return None
+    vision = _domain(row) == "vision"
+    return BenchmarkRow(
+        row_id=row.id,
+        job=row.job,
+        setting=place.name,
+        seconds=row.step_s,
+        family=row.family,
+        source=row.source,
+        mode=row.task,
+        framework=row.framework,
+        domain=_domain(row),
+        precision=row.precision,
+        compiled=row.compiled,
+        layout="channels_last" if row.channels_last else "nchw" if vision else "",
+        batch_size=row.batch,
+        seq_len=None if vision else row.size,
+        input_shape=(3, row.size, row.size) if vision and row.size else None,
+        optimizer=row.job_optimizer,
+        grad_accumulation=row.grad_accumulation,
+        activation_checkpointing=row.activation_checkpointing,
+        weight=weight,
+        device=place.device,
+        num_devices=place.num_devices,
+        num_machines=place.num_machines,
+        scheme=place.scheme,
+    )
+
+
+def _domain(row: PublishedRow) -> str:
+    """What a model computes on."""
+    kind, _, name = row.job.partition(":")
+    if kind in ("timm", "torchvision") or row.family in _VISION or name in _VISION:
+        return "vision"
+    if row.family in _SPEECH:
+        return "speech"
+    return "recommender" if row.family in _RECOMMENDER else "language"

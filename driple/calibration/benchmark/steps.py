@@ -1,0 +1,75 @@
+"""The step of each row as a job that the simulator takes, from a store or made anew.
+
+BenchmarkRow --StepSource.prepared--> PreparedJob
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Protocol
+
+from driple.calibration.benchmark.rows import BenchmarkRow
+from driple.errors import ConfigError, DripleError
+from driple.jobs.load import JobOptions, load_job
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["LoadedSteps", "StepSource"]
+
+_KEPT = 8  # jobs that stay in memory; rows of one job follow each other
+
+
+class StepSource(Protocol):
+    """Where the steps of rows come from."""
+
+    def lacks(self, row: BenchmarkRow) -> str:
+        """Why there is no step of a row; empty if there may be one."""
+
+    def prepared(self, row: BenchmarkRow) -> PreparedJob:
+        """The step of one device.
+
+        Raises:
+            DripleError: there is none.
+        """
+
+
+class LoadedSteps:
+    """Steps that are made anew, as `driple predict` makes them."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[tuple[object, ...], PreparedJob] = OrderedDict()
+
+    def lacks(self, row: BenchmarkRow) -> str:  # of the protocol
+        """Whether a job can be made is known when it is made."""
+        return ""
+
+    def prepared(self, row: BenchmarkRow) -> PreparedJob:
+        """The step of a row's job with the row's options.
+
+        Raises:
+            ConfigError: no such job, a forward pass, or a package is missing; the id names the row.
+        """
+        key = row.step_key
+        if key not in self._made:
+            if row.mode != "train":
+                raise ConfigError(
+                    f"row {row.row_id}: {row.job} is a forward pass, which only stored steps have; "
+                    "give a row of training"
+                )
+            options = JobOptions(
+                batch_size=row.batch_size,
+                seq_len=row.seq_len,
+                input_shape=row.input_shape,
+                precision=row.precision or None,
+                optimizer=row.optimizer or None,
+                grad_accumulation=row.grad_accumulation if row.grad_accumulation > 1 else None,
+                activation_checkpointing=row.activation_checkpointing or None,
+                compiled=row.compiled,
+            )
+            try:
+                self._made[key] = PreparedJob(load_job(row.job, options).graph)
+            except DripleError as error:
+                raise type(error)(f"row {row.row_id}, column job: {error}") from error
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        return self._made[key]

@@ -1,0 +1,84 @@
+"""Steps of rows from the store of published steps, which needs neither PyTorch nor timm.
+
+BenchmarkRow --StepKey--> StoredStep --batch size, optimizer, compiler, passes--> PreparedJob
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from driple.calibration.benchmark.rows import BenchmarkRow
+from driple.calibration.step_key import StepKey
+from driple.calibration.step_store import StepStore, StoredStep
+from driple.errors import ConfigError
+from driple.graph.step_facts import Phase
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["StoredSteps"]
+
+
+class StoredSteps:
+    """Steps of the store; a row whose step it lacks is refused.
+
+    The store has one pass without recomputation. Passes of an accumulated update run all ops as
+    often; full activation checkpointing runs those of the forward pass once more.
+
+    Args:
+        store: the store.
+    """
+
+    def __init__(self, store: StepStore) -> None:
+        self._store = store
+        self._last: tuple[StepKey, StoredStep] | None = None
+
+    def lacks(self, row: BenchmarkRow) -> str:
+        """Why the store has no step of a row; empty if it has one."""
+        if not row.batch_size:
+            return "the row has no batch size"
+        key = _key_of(row)
+        return "" if key in self._store else f"the store has no step {key.name}"
+
+    def prepared(self, row: BenchmarkRow) -> PreparedJob:
+        """The step of one device.
+
+        Raises:
+            ConfigError: the store lacks it, or the update of its optimizer.
+            DatasetError: the store is damaged.
+        """
+        key = _key_of(row)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, self._store.step(key))
+        if row.batch_size is None:
+            raise ConfigError(f"row {row.row_id} has no batch size, which a stored step needs")
+        step = self._last[1]
+        optimizer = row.optimizer if row.optimizer in step.updates else ""
+        job = step.job(row.batch_size, compiled=row.compiled, optimizer=optimizer)
+        return _repeated(job, row)
+
+
+def _key_of(row: BenchmarkRow) -> StepKey:
+    size = row.seq_len or 0
+    if row.input_shape is not None:
+        size = row.input_shape[-1]
+    return StepKey(
+        job=row.job,
+        size=size,
+        task=row.mode,
+        precision=row.precision or "fp32",
+        channels_last=row.layout == "channels_last",
+    )
+
+
+def _repeated(job: PreparedJob, row: BenchmarkRow) -> PreparedJob:
+    """The job with as many passes as the row has, and with what it recomputes."""
+    recomputes = row.activation_checkpointing == "full"
+    if row.grad_accumulation == 1 and not recomputes:
+        return job
+    turns = np.ones(job.graph.num_nodes, dtype=np.int64)
+    if recomputes:
+        turns[job.graph.phases == Phase.FORWARD] = 2
+    executions = job.kinds.executions * turns * row.grad_accumulation
+    graph = replace(job.graph, executions=job.graph.executions * turns * row.grad_accumulation)
+    return PreparedJob(graph, kinds=replace(job.kinds, executions=executions), program=job.program)

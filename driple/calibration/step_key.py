@@ -1,0 +1,88 @@
+"""Which step of the published jobs is meant: what decides its ops, and nothing else.
+
+columns of a table of rows -> StepKey -> the name under which the store has it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driple.errors import ConfigError
+
+__all__ = ["StepKey", "capability_of"]
+
+_LAYOUTS = ("usual", "channels-last")
+_PASSES = ("one-pass", "passes")
+_WITHOUT_FLASH = frozenset({"Kepler", "Maxwell", "Pascal", "Volta", "Turing"})
+
+
+def capability_of(generation: str) -> int:
+    """`StepKey.capability` of a generation of NVIDIA's devices."""
+    return 70 if generation in _WITHOUT_FLASH else 80
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class StepKey:
+    """One step.
+
+    Attributes:
+        job: JOB, such as `timm:resnet50`, or `own:NAME` of `scripts/published_models`.
+        size: side of the images in pixels, or tokens of a sample; 0 for the job's usual.
+        task: `train` or `forward`.
+        precision: as `--precision`.
+        channels_last: whether the model is in that format.
+        checkpointing: as `--activation-checkpointing`.
+        accumulates: whether several passes add up their gradients before an update.
+        capability: of the device, for kernels of attention: 70 (Volta and Turing: no flash
+            attention) or 80.
+    """
+
+    job: str
+    size: int = 0
+    task: str = "train"
+    precision: str = "fp32"
+    channels_last: bool = False
+    checkpointing: str = "none"
+    accumulates: bool = False
+    capability: int = 80
+
+    @property
+    def name(self) -> str:
+        """Unique text, in words."""
+        return " ".join(
+            [
+                self.job,
+                str(self.size),
+                self.task,
+                self.precision,
+                _LAYOUTS[self.channels_last],
+                self.checkpointing,
+                _PASSES[self.accumulates],
+                f"sm{self.capability}",
+            ]
+        )
+
+    @classmethod
+    def parse(cls, name: str) -> StepKey:
+        """The inverse of `name`.
+
+        Raises:
+            ConfigError: not such a text.
+        """
+        try:
+            job, size, task, precision, layout, checkpointing, passes, capability = name.split(" ")
+            found = cls(
+                job=job,
+                size=int(size),
+                task=task,
+                precision=precision,
+                channels_last=bool(_LAYOUTS.index(layout)),
+                checkpointing=checkpointing,
+                accumulates=bool(_PASSES.index(passes)),
+                capability=int(capability.removeprefix("sm")),
+            )
+        except ValueError as error:
+            raise ConfigError(f"{name[:80]!r} names no stored step") from error
+        if found.name != name:
+            raise ConfigError(f"{name[:80]!r} names no stored step")
+        return found

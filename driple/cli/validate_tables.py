@@ -1,0 +1,65 @@
+"""Tables of the benchmark for people: a table per kind of task, then the simulator by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from driple.cli.show import print_table
+
+if TYPE_CHECKING:
+    from driple.calibration.benchmark.scores import GroupScore
+
+__all__ = ["print_scores"]
+
+_SPLITS = {
+    "nothing": "nothing",
+    "family": "the model family",
+    "device": "the device",
+    "source": "the source",
+}
+_HEADER = ("rows", "families", "median", "90 %", "signed", "tau", "in 90 % interval", "width")
+
+
+def print_scores(scores: Sequence[GroupScore]) -> None:
+    """Every predictor by kind of task, and the simulator by device, source and precision.
+
+    Args:
+        scores: of the benchmark; nothing is printed of none.
+    """
+    if not scores:
+        return
+    for task, mode in dict.fromkeys((one.group, one.mode) for one in scores if one.by == "task"):
+        print(
+            f"{task}, {mode}: |predicted - measured| / measured, each model family weighted alike"
+        )
+        print_table(
+            ["held out", "predictor", *_HEADER],
+            [
+                [_SPLITS[one.split], one.predictor, *_cells(one)]
+                for one in scores
+                if (one.by, one.group, one.mode) == ("task", task, mode)
+            ],
+        )
+        print()
+    for by in dict.fromkeys(one.by for one in scores if one.by != "task"):
+        some = [one for one in scores if one.by == by and one.predictor == "simulator"]
+        print(f"simulator by {by}")
+        print_table(
+            [by, "mode", "held out", *_HEADER],
+            [[one.group, one.mode, _SPLITS[one.split], *_cells(one)] for one in some],
+        )
+        print()
+
+
+def _cells(one: GroupScore) -> list[str]:
+    return [
+        str(one.rows),
+        str(one.families),
+        f"{one.median_pct:.1f} %",
+        f"{one.p90_pct:.1f} %",
+        f"{one.signed_pct:+.1f} %",
+        "-" if one.tau is None else f"{one.tau:.2f}",
+        "-" if one.coverage_pct is None else f"{one.coverage_pct:.0f} %",
+        "-" if one.width is None else f"{one.width:.2f}",
+    ]

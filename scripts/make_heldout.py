@@ -1,0 +1,143 @@
+"""Predict every published row by fits that had not seen it: writes what answers state as errors.
+
+    python scripts/make_heldout.py [--processes 2] [--only family] [--training]
+
+Each fold of families, each device and each source is left out of a fit of its own, which then
+predicts what was left out. A finished part is kept in build/heldout, so that the script goes on
+where it was stopped; delete the folder after a change of the device model. At the end it writes
+
+    datasets/published/heldout.csv.gz            id, split, predicted seconds
+    datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
+    driple/estimation/checked_runs.json          what `driple predict` takes its stated errors from
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from driple.calibration.benchmark.contest import HELD_OUT
+from driple.calibration.benchmark.coverage import coverage_of, cross_conformal
+from driple.calibration.benchmark.fits import held_out_fit
+from driple.calibration.benchmark.predictions import (
+    Prediction,
+    Predictions,
+    read_predictions,
+    write_predictions,
+)
+from driple.calibration.benchmark.shipped import HELD_OUT as HELD_OUT_FILE
+from driple.calibration.benchmark.shipped import Shipped, read_shipped
+from driple.calibration.benchmark.simulated import simulate_rows
+from driple.calibration.benchmark.splits import Part, parts_of
+from driple.calibration.benchmark.tensorflow import (
+    TENSORFLOW_FILE,
+    read_tensorflow,
+    write_tensorflow,
+)
+from driple.calibration.checked import (
+    checked_rows,
+    checked_runs,
+    with_distances,
+    without_repeats,
+)
+from driple.calibration.validate import read_graphs
+from driple.calibration.validate import validate as predict_tensorflow
+from driple.errors import ConfigError
+from driple.estimation.checked_runs import FILE, runs_to_json
+from driple.files import atomic_write
+
+ROOT = Path(__file__).resolve().parents[1]
+PUBLISHED = ROOT / "datasets" / "published"
+GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
+CHECKED = ROOT / "driple" / "estimation" / FILE
+STATE = ROOT / "build" / "heldout"
+
+
+@cache
+def shipped(*, training: bool) -> Shipped:
+    """The rows with their steps, once in each process."""
+    found = read_shipped(PUBLISHED, forward=not training)
+    if found is None:
+        raise SystemExit(f"{PUBLISHED} has no published rows")
+    return found
+
+
+def state_of(part: Part) -> Path:
+    """File of a finished part; another set of rows is another part."""
+    rows = hashlib.sha256(repr((part.train, part.test)).encode()).hexdigest()[:12]
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{part.split}-{part.name}")
+    return STATE / f"{name}-{rows}.csv"
+
+
+def predict_part(part: Part, *, training: bool) -> str:
+    """Fit without a part, predict it, and keep the predictions; its name."""
+    found = shipped(training=training)
+    seen = frozenset(found.rows[i].row_id for i in part.train)
+    calibration = held_out_fit(part, seen, PUBLISHED)
+    rows = [found.rows[i] for i in part.test]
+    seconds = simulate_rows(rows, found.steps, calibration)
+    predictions = {
+        (part.split, row.row_id): Prediction(one)
+        for row, one in zip(rows, seconds.tolist(), strict=True)
+    }
+    write_predictions(Predictions(predictions), state_of(part))
+    return f"{part.split} {part.name}: {len(rows)} rows"
+
+
+def predict_all(splits: Sequence[str], processes: int, *, training: bool) -> Predictions:
+    """Predictions of every part, made or kept."""
+    found = shipped(training=training)
+    parts = [part for split in splits for part in parts_of(found.rows, split, found.folds)]
+    STATE.mkdir(parents=True, exist_ok=True)
+    todo = [part for part in parts if not state_of(part).exists()]
+    print(f"{len(parts)} parts, {len(todo)} to make", flush=True)
+    with ProcessPoolExecutor(processes) as pool:
+        made = [pool.submit(predict_part, part, training=training) for part in todo]
+        for number, one in enumerate(made, 1):
+            print(f"{number} of {len(todo)}: {one.result()}", flush=True)
+    predictions: dict[tuple[str, str], Prediction] = {}
+    for part in parts:
+        predictions |= read_predictions(state_of(part)).by_split
+    return Predictions(predictions)
+
+
+def main() -> None:
+    """Make what is not made yet, then write the three files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--processes", type=int, default=2, help="parallel processes")
+    parser.add_argument("--only", choices=HELD_OUT, action="append", help="splits; all by default")
+    parser.add_argument("--training", action="store_true", help="without rows of forward passes")
+    parser.add_argument("--refit-tensorflow", action="store_true", help="TensorFlow runs too")
+    given = parser.parse_args()
+    if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
+        held_out = predict_tensorflow(PUBLISHED, GRAPHS, lambda what: print(what, flush=True))
+        write_tensorflow(held_out, PUBLISHED)
+    predictions = predict_all(given.only or HELD_OUT, given.processes, training=given.training)
+    write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)
+    state_errors(predictions, training=given.training)
+
+
+def state_errors(predictions: Predictions, *, training: bool) -> None:
+    """Write the runs that stated errors come from, and print how their intervals hold."""
+    found = shipped(training=training)
+    rows = checked_rows(found.rows, predictions, found.steps)
+    graphs = read_graphs(GRAPHS)
+    runs = without_repeats([*checked_runs(read_tensorflow(PUBLISHED, graphs), graphs), *rows])
+    runs = with_distances(runs)
+    atomic_write(CHECKED, runs_to_json(runs).encode(), error=ConfigError)
+    print(f"{CHECKED.relative_to(ROOT)}: {len(runs)} runs")
+    for one in coverage_of(cross_conformal(runs, found.folds)):
+        print(
+            f"{one.by} {one.group}, {one.task}, without the {one.held_out}: {one.runs} runs, "
+            f"{one.coverage_pct:.0f} % in their interval, {one.below_p90_pct:.0f} % below the "
+            f"stated 90th percentile, width {one.width:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
