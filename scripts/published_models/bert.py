@@ -99,6 +99,16 @@ def _squad(values: Mapping[str, Any], parameters: int) -> Definition:
     )
 
 
+_NEUSIGHT = Definition(
+    build=partial(_pretraining, {**_LARGE, "vocab_size": 30_522}, "eager", True),
+    size=512,
+    optimizer="adamw",
+    half="fp32",
+    parameters=336_226_108,
+    assumed="both heads, logits of all words, as NeuSight's list of ops says",
+)
+
+
 def _pretrained(values: Mapping[str, Any], size: int, **more: Any) -> Definition:
     attention, dense = more.pop("attention", "eager"), more.pop("dense", False)
     vocabulary = more.pop("vocabulary", _VOCABULARY)
@@ -113,6 +123,7 @@ def _pretrained(values: Mapping[str, Any], size: int, **more: Any) -> Definition
 
 
 BERT: Mapping[str, Definition] = {
+    "neusight-bert-large": _NEUSIGHT,
     "bert-base-squad": _squad(_BASE, 108_893_186 + 6 * 768),
     "bert-large-squad": _squad(_LARGE, 334_094_338 + 6 * 1024),
     "bert-base-pretrain": _pretrained(_BASE, 128, half="amp-fp16"),

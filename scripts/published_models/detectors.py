@@ -9,6 +9,7 @@ loss, and Mask R-CNN samples 256 anchors, 512 boxes and 128 masks for each image
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,17 +46,18 @@ class _Pyramid(nn.Module):
         body: name in torchvision.
         least: first stage whose level is given, 1 for a stride of 4.
         more: levels that are made from the last one.
+        frozen: whether norms and the first stages stay as they are.
     """
 
-    def __init__(self, body: str, *, least: int, more: int) -> None:
+    def __init__(self, body: str, *, least: int, more: int, frozen: bool = True) -> None:
         super().__init__()
         from torchvision.models import resnet
 
-        made = getattr(resnet, body)(weights=None, norm_layer=_Frozen)
+        made = getattr(resnet, body)(weights=None, norm_layer=_Frozen if frozen else nn.BatchNorm2d)
         children = list(made.children())
         self.stem = nn.Sequential(*children[:4])
         self.stages = nn.ModuleList(children[4:8])
-        for fixed in (self.stem, self.stages[0]):  # as both sources train three stages
+        for fixed in (self.stem, self.stages[0]) if frozen else ():  # three stages are trained
             for one in fixed.parameters():
                 one.requires_grad_(False)
         widths = (256, 512, 1024, 2048)[least - 1 :]
@@ -88,18 +90,23 @@ def _rows(levels: Sequence[Tensor], width: int) -> Tensor:
 
 
 class RetinaNet(nn.Module):
-    """RetinaNet (Lin et al., 2017) with ResNeXt-50 32x4d and the 264 classes of OpenImages.
+    """RetinaNet (Lin et al., 2017).
 
-    Images [n, 3, side, side] to classes [n, anchors, 264] and boxes [n, anchors, 4].
+    Images [n, 3, side, side] to classes [n, anchors, classes] and boxes [n, anchors, 4].
+
+    Args:
+        body: name of the ResNet in torchvision.
+        classes: how many.
+        anchors: of each place.
+        frozen: whether norms and the first stages stay as they are.
     """
 
-    classes, anchors = 264, 9
-
-    def __init__(self) -> None:
+    def __init__(self, body: str, *, classes: int, anchors: int, frozen: bool) -> None:
         super().__init__()
-        self.body = _Pyramid("resnext50_32x4d", least=2, more=2)
-        self.to_classes = self._head(self.classes * self.anchors)
-        self.to_boxes = self._head(4 * self.anchors)
+        self.classes = classes
+        self.body = _Pyramid(body, least=2, more=2, frozen=frozen)
+        self.to_classes = self._head(classes * anchors)
+        self.to_boxes = self._head(4 * anchors)
 
     @staticmethod
     def _head(outer: int) -> nn.Sequential:
@@ -124,13 +131,16 @@ def _focal(scores: Tensor, wanted: Tensor) -> Tensor:
     return (weight * entropy * (1 - right) ** 2).sum()
 
 
-def _retinanet(batch_size: int, size: int) -> Built:
+def _retinanet(
+    batch_size: int, size: int, *, body: str, classes: int, anchors: int, frozen: bool
+) -> Built:
     with torch.device("meta"):
-        model, images = RetinaNet(), torch.zeros(batch_size, 3, size, size)
+        model = RetinaNet(body, classes=classes, anchors=anchors, frozen=frozen)
+        images = torch.zeros(batch_size, 3, size, size)
 
     def loss(outputs: tuple[Tensor, Tensor]) -> Tensor:
-        classes, boxes = outputs[0].float(), outputs[1].float()
-        return _focal(classes, torch.zeros_like(classes)) + functional.l1_loss(
+        scores, boxes = outputs[0].float(), outputs[1].float()
+        return _focal(scores, torch.zeros_like(scores)) + functional.l1_loss(
             boxes, torch.zeros_like(boxes), reduction="sum"
         )
 
@@ -219,11 +229,19 @@ def _mask_rcnn(batch_size: int, size: int) -> Built:
 
 DETECTORS: Mapping[str, Definition] = {
     "retinanet": Definition(
-        build=_retinanet,
+        build=partial(_retinanet, body="resnext50_32x4d", classes=264, anchors=9, frozen=True),
         size=800,
         optimizer="adam-fused",
         assumed="MLPerf: ResNeXt-50 32x4d, frozen norms and first stages; all anchors in the loss; "
         "matching of anchors is not counted",
+    ),
+    "ssd320-fpn": Definition(
+        build=partial(_retinanet, body="resnet50", classes=90, anchors=6, frozen=False),
+        size=320,
+        optimizer="momentum",
+        compiled=True,
+        assumed="DeepLearningExamples' SSD320 in TensorFlow: ResNet-50 with a feature pyramid and "
+        "shared heads, whose norms are left out; element-wise ops are fused by XLA",
     ),
     "maskrcnn": Definition(
         build=_mask_rcnn,

@@ -1,8 +1,12 @@
-"""SSD300 with a ResNet-50 backbone of NVIDIA's DeepLearningExamples (PyTorch/Detection/SSD)."""
+"""SSD300 of NVIDIA's DeepLearningExamples (PyTorch/Detection/SSD; ResNet-50) and MLPerf (34).
+
+image of 300 x 300 -> ResNet without its last stage -> five smaller maps -> boxes and classes
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +17,10 @@ from scripts.published_models.definition import Built, Definition, meta_tokens
 __all__ = ["SSD300"]
 
 _CLASSES, _BOXES = 81, 8732
-_CHANNELS = (1024, 512, 512, 256, 256, 256)
+_CHANNELS = {
+    "resnet50": (1024, 512, 512, 256, 256, 256),
+    "resnet34": (256, 512, 512, 256, 256, 256),
+}
 _BETWEEN, _DEFAULTS = (256, 256, 128, 128, 128), (4, 6, 6, 6, 4, 4)
 
 
@@ -23,19 +30,25 @@ def _normed(inner: int, outer: int, **how: Any) -> list[nn.Module]:
 
 
 class Ssd300(nn.Module):
-    """Images [n, 3, 300, 300] to boxes [n, 4, 8732] and classes [n, 81, 8732]."""
+    """Images [n, 3, 300, 300] to boxes [n, 4, 8732] and classes [n, 81, 8732].
 
-    def __init__(self) -> None:
+    Args:
+        body: `resnet50` or `resnet34`.
+    """
+
+    def __init__(self, body: str) -> None:
         super().__init__()
-        from torchvision.models.resnet import resnet50
+        from torchvision.models import resnet
 
-        self.feature_extractor = nn.Sequential(*list(resnet50(weights=None).children())[:7])
+        channels = _CHANNELS[body]
+        whole = getattr(resnet, body)(weights=None)
+        self.feature_extractor = nn.Sequential(*list(whole.children())[:7])
         first: Any = next(self.feature_extractor[-1].children())
         for layer in (first.conv1, first.conv2, first.downsample[0]):
             layer.stride = (1, 1)
         self.additional_blocks = nn.ModuleList()
         for number, between in enumerate(_BETWEEN):
-            inner, outer = _CHANNELS[number : number + 2]
+            inner, outer = channels[number : number + 2]
             how = {"padding": 1, "stride": 2} if number < 3 else {}
             self.additional_blocks.append(
                 nn.Sequential(
@@ -43,7 +56,7 @@ class Ssd300(nn.Module):
                     *_normed(between, outer, kernel_size=3, **how),
                 )
             )
-        sides = list(zip(_CHANNELS, _DEFAULTS, strict=True))
+        sides = list(zip(channels, _DEFAULTS, strict=True))
         self.loc = nn.ModuleList(nn.Conv2d(one, 4 * many, 3, padding=1) for one, many in sides)
         self.conf = nn.ModuleList(
             nn.Conv2d(one, _CLASSES * many, 3, padding=1) for one, many in sides
@@ -86,9 +99,9 @@ def _loss(outputs: tuple[Tensor, Tensor], boxes: Tensor, labels: Tensor, known: 
     return (total * (many > 0).float() / many.float().clamp(min=1e-6)).mean(dim=0)
 
 
-def _built(batch_size: int, size: int) -> Built:
+def _built(body: str, batch_size: int, size: int) -> Built:
     with torch.device("meta"):
-        model = Ssd300()
+        model = Ssd300(body)
         images = torch.zeros(batch_size, 3, size, size)
         boxes, known = torch.zeros(batch_size, 4, _BOXES), torch.zeros(1, 4, _BOXES)
     labels = meta_tokens(batch_size, _BOXES)
@@ -101,11 +114,19 @@ def _built(batch_size: int, size: int) -> Built:
 
 SSD300: Mapping[str, Definition] = {
     "ssd300": Definition(
-        build=_built,
+        build=partial(_built, "resnet50"),
         size=300,
         optimizer="momentum",
         half="amp-fp16",
         parameters=None,
         assumed="autocast and channels last in half precision, as the README of 2022 says",
-    )
+    ),
+    "ssd300-resnet34": Definition(
+        build=partial(_built, "resnet34"),
+        size=300,
+        optimizer="momentum",
+        half="fp16",
+        compiled=True,
+        assumed="MLPerf v1.1 in MXNet: norms fused with ReLU and addition",
+    ),
 }
