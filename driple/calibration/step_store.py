@@ -45,7 +45,7 @@ _SUFFIX = ".steps.xz"
 _HALF, _BFLOAT16 = NUMBER_OF["DT_HALF"], NUMBER_OF["DT_BFLOAT16"]
 _NO_TF32 = ("tf32", (0,))
 _PROGRAM = Program()
-_LEAST_BATCH = 2
+LEAST_BATCH = 2
 FLASH_FROM = 80  # compute capability
 ATTENTION = frozenset({"attention", "attention_gradient"})
 SOFTMAX = frozenset({"softmax", "log_softmax"})
@@ -111,7 +111,7 @@ class StoredStep:
         Raises:
             ConfigError: a batch of less than two examples: of one, PyTorch runs other ops.
         """
-        check_whole("batch_size of a stored step", batch_size, _LEAST_BATCH)
+        check_whole("batch_size of a stored step", batch_size, LEAST_BATCH)
         made = {
             number: Tensor(
                 tuple(

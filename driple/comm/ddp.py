@@ -35,8 +35,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Programs that exchange tensor by tensor from one process (tf_cnn_benchmarks): seconds of each
 # tensor and device, as the executor starts an op of each device for each tensor, and seconds of
-# each byte and further device. Both come on top of the collective; chosen on published rings of lambda
-# and tf-official.
+# each byte and further device. Both come on top of the collective; chosen on published rings of
+# lambda and tf-official.
 TENSOR_S = 1e-5
 TENSOR_S_PER_BYTE = 4e-12
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from driple.calibration.benchmark.rows import BenchmarkRow
 from driple.calibration.step_key import StepKey
-from driple.calibration.step_store import StepStore, StoredStep
+from driple.calibration.step_store import LEAST_BATCH, StepStore, StoredStep
 from driple.errors import ConfigError
 from driple.graph.step_facts import Phase
 from driple.simulate.prepared_job import PreparedJob
@@ -37,6 +37,8 @@ class StoredSteps:
         """Why the store has no step of a row; empty if it has one."""
         if not row.batch_size:
             return "the row has no batch size"
+        if row.batch_size < LEAST_BATCH:
+            return "of one example, PyTorch runs other ops than the stored ones"
         key = _key_of(row)
         return "" if key in self._store else f"the store has no step {key.name}"
 
