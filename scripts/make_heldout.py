@@ -45,7 +45,7 @@ from driple.calibration.checked import (
     with_distances,
     without_repeats,
 )
-from driple.calibration.gpu_fits import GpuFits
+from driple.calibration.gpu_fits import GpuFits, sampled_forward
 from driple.calibration.published import read_published
 from driple.calibration.validate import read_graphs
 from driple.calibration.validate import validate as predict_tensorflow
@@ -93,7 +93,12 @@ def predict_part(part: Part, *, training: bool) -> str:
     """Fit without a part, predict it, and keep the predictions; its name."""
     found = shipped(training=training)
     calibration = held_out_fit(part, fits(training=training))
-    rows = [found.rows[i] for i in part.test]
+    sampled = {row.row_id for row in sampled_forward(found.rows)}
+    rows = [
+        found.rows[i]
+        for i in part.test
+        if found.rows[i].mode != "forward" or found.rows[i].row_id in sampled
+    ]
     seconds = simulate_rows(rows, found.steps, calibration)
     predictions = {
         (part.split, row.row_id): Prediction(one)

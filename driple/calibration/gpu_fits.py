@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -31,7 +31,7 @@ from driple.files import atomic_write
 from driple.simulate.calibration import GpuModel
 from driple.simulate.prepared_job import OpKinds
 
-__all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag"]
+__all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag", "sampled_forward"]
 
 # Families of TensorFlow's models among those of the PyTorch rows; others are their own.
 FAMILY_OF_TENSORFLOW: Mapping[str, str] = {
@@ -88,6 +88,15 @@ class LeftOut:
         """In words, for files and progress."""
         parts = [f"fold-{self.fold}" if self.fold is not None else "", self.device, self.source]
         return "-".join(part.replace(" ", "_") for part in parts if part) or "nothing"
+
+
+def sampled_forward(rows: Iterable[BenchmarkRow]) -> list[BenchmarkRow]:
+    """The forward passes on one device that are fitted and predicted: one of four, by their ids."""
+    found = sorted(
+        (row for row in rows if row.mode == "forward"),
+        key=lambda row: hashlib.sha256(row.row_id.encode()).digest(),
+    )
+    return found[::_EVERY_FORWARD]
 
 
 NOTHING = LeftOut()
@@ -194,11 +203,7 @@ class GpuFits:
     def _rows(self) -> list[BenchmarkRow]:
         """Rows of PyTorch on one device, those of one job together."""
         rows = [row for row in self._shipped.rows if row.scheme == "single" and row.library]
-        forward = sorted(
-            (row for row in rows if row.mode == "forward"),
-            key=lambda row: hashlib.sha256(row.row_id.encode()).digest(),
-        )[::_EVERY_FORWARD]
-        kept = [row for row in rows if row.mode != "forward"] + forward
+        kept = [row for row in rows if row.mode != "forward"] + sampled_forward(rows)
         return sorted(kept, key=lambda row: repr(row.step_key))
 
     def _fold(self, row: BenchmarkRow) -> int:
