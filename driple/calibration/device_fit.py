@@ -38,7 +38,7 @@ from driple.simulate.gpu_rates import (
     is_better,
     peaks,
 )
-from driple.simulate.gpu_times import peak_seconds
+from driple.simulate.gpu_times import most_shares, peak_seconds
 from driple.simulate.prepared_job import OpKinds
 
 __all__ = ["FitOptions", "FitTable", "StepRow", "fit_devices", "fit_table"]
@@ -222,7 +222,7 @@ def _ops_of(kinds: OpKinds, row: StepRow, numbers: dict[str, int]) -> _Ops:
         memory_s = peaks.memory_s * np.bincount(kinds.kind_of, shares, count)[some]
         launches = np.bincount(kinds.kind_of, starts, count)[some].astype(np.float64)
     number = np.array([numbers.setdefault(kind, len(numbers)) for kind in table.facts.kinds])
-    inputs = np.concatenate([kernel_inputs(table.facts, row.runtime), number[:, None]], axis=1)
+    inputs = np.concatenate([kernel_inputs(peaks.facts, row.runtime), number[:, None]], axis=1)
     return _Ops(
         launches=launches,
         runs=runs,
@@ -284,6 +284,7 @@ class _Data:
         self.launches, self.runs = single(table.launches), single(table.runs)
         self.compute, self.memory = single(table.compute_s * _MS), single(table.memory_s * _MS)
         self.pipes, self.inputs = torch.tensor(table.pipes), single(table.inputs)
+        self.most = single(np.log(most_shares(table.pipes)))
         self.input_of, self.kind_of = torch.tensor(table.input_of), torch.tensor(table.kind_of)
         self.device_of = torch.tensor([names.index(row.device.name) for row in table.rows])
         self.source_of = torch.tensor([sources.index(row.source) for row in table.rows])
@@ -395,7 +396,7 @@ class _Parameters:
         sharpness = 1 + self.sharpness.exp()
         start_ms = self.start.exp() * _MS
         busy = kernel_seconds(
-            data.compute * (-(logs[:, 0] + own)).exp(),
+            data.compute * (-torch.minimum(logs[:, 0] + own, data.most)).exp(),
             data.memory * (-(logs[:, 1] + device[:, 3])).exp(),
             data.launches,
             sharpness=sharpness,

@@ -67,7 +67,7 @@ class FusedOps:
 
     @classmethod
     def of(cls, graph: OpGraph, cost: GraphCost) -> FusedOps | None:
-        """Of a graph; None if no ops of it are fused."""
+        """What fusion makes of a graph; None if no ops of it are fused."""
         inside = graph.fusion_of >= 0
         if not len(inside) or not inside.any():
             return None

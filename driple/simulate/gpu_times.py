@@ -20,13 +20,22 @@ from driple.simulate.fused import FusedOps
 from driple.simulate.gpu_kernels import GpuKernels, Runtime, kernel_seconds, smooth_max
 from driple.simulate.gpu_rates import GpuShares, HostPace
 from driple.simulate.kernels import unit_times
+from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
 from driple.step.plan import OpTimes
 
-__all__ = ["GpuEfficiency", "PeakSeconds", "gpu_op_times", "peak_seconds", "update_seconds"]
+__all__ = [
+    "GpuEfficiency",
+    "PeakSeconds",
+    "gpu_op_times",
+    "most_shares",
+    "peak_seconds",
+    "update_seconds",
+]
 
 FloatArray = npt.NDArray[np.float64]
 PIPES = ("half", "tf32", "plain")  # units that multiply, as `GpuShares` names them
+_MOST_OF_TENSOR_CORES = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +64,13 @@ class PeakSeconds:
         compute_s: of the multiply-adds, in whole tiles and waves where they are a product.
         memory_s: of the bytes.
         pipes: position in `PIPES` of the units that multiply.
+        facts: of the ops; those in a format that the device lacks count as in single precision.
     """
 
     compute_s: FloatArray
     memory_s: FloatArray
     pipes: npt.NDArray[np.int64]
+    facts: OpFacts
 
 
 def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
@@ -68,7 +79,18 @@ def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
     is_product = table.sides[:, 3] > 0
     compute_s = np.where(is_product, units.product_s, table.flops / device.fp32_flops)
     pipes = np.where(units.tensor, np.where(table.half, 0, 1), 2)
-    return PeakSeconds(compute_s=compute_s, memory_s=units.memory_s, pipes=pipes)
+    emulated = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
+    return PeakSeconds(
+        compute_s=compute_s,
+        memory_s=units.memory_s,
+        pipes=pipes,
+        facts=table.facts.in_single_precision(emulated) if emulated.any() else table.facts,
+    )
+
+
+def most_shares(pipes: npt.NDArray[np.int64]) -> FloatArray:
+    """The largest shares of the peak FLOP/s: tensor cores save no multiplications."""
+    return np.where(pipes == PIPES.index("plain"), np.inf, _MOST_OF_TENSOR_CORES)
 
 
 def gpu_op_times(  # noqa: PLR0917
@@ -95,9 +117,10 @@ def gpu_op_times(  # noqa: PLR0917
         runtime: software that runs them.
     """
     peaks = peak_seconds(table, device)
-    shares = efficiency.kernels.shares(table.facts, runtime)
+    shares = efficiency.kernels.shares(peaks.facts, runtime)
     own = np.array([getattr(efficiency.shares, pipe) for pipe in PIPES])[peaks.pipes]
-    compute_s = (peaks.compute_s / (shares[:, 0] * own))[kind_of]
+    reached = np.minimum(shares[:, 0] * own, most_shares(peaks.pipes))
+    compute_s = (peaks.compute_s / reached)[kind_of]
     memory_s = (peaks.memory_s / (shares[:, 1] * efficiency.shares.memory))[kind_of]
     starts = np.ones(len(kind_of))
     if fused is not None:

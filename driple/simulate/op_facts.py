@@ -98,6 +98,14 @@ class OpFacts:
             values=self.values[rows],
         )
 
+    def in_single_precision(self, some: npt.NDArray[np.bool_]) -> OpFacts:
+        """The same ops, some of which count as in single precision."""
+        values = self.values.copy()
+        for place, name in enumerate(FACTS):
+            if "half" in name.split("_"):
+                values[some, place] = 0.0
+        return replace(self, values=values)
+
     def with_channels_last(self) -> OpFacts:
         """The same ops where the channels of one pixel lie side by side in memory."""
         values = self.values.copy()
