@@ -97,7 +97,7 @@ def calibration_of(logs: FloatArray, base: Calibration) -> Calibration:
     link = replace(
         base.links[ETHERNET],
         share=value["link_share"],
-        tensor_s=value["message_s"],
+        latency_s=value["message_s"],
         sharing=0.0,
     )
     return replace(

@@ -165,7 +165,7 @@ class Group:
         return min(hop.bytes_per_s for hop in self.hops)
 
     def _latency_s(self, within_steps: float, between_steps: float) -> float:
-        """Seconds of so many steps within machines and between them."""
+        """Seconds of steps within machines and between them."""
         within_s = self.within.latency_s if self.within is not None else 0.0
         between_s = self.between.latency_s if self.between is not None else 0.0
         return within_steps * within_s + between_steps * between_s

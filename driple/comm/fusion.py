@@ -36,7 +36,7 @@ def fused_plan(
 
     Args:
         plan: with a message for each tensor.
-        seconds_of: duration of collectives of so many bytes, shape [num_messages].
+        seconds_of: duration of collectives by their bytes, shape [num_messages].
         cycle_s: least time between two turns of the background thread, seconds.
         buffer_bytes: most bytes of a fused message; a larger tensor goes alone.
     """

@@ -65,7 +65,7 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepUpdate:
-    """What a step has besides computing and collectives.
+    """What a step has beyond computing and collectives.
 
     Attributes:
         update_s: time of each worker's device to apply the gradients, seconds; a kernel runs and

@@ -27,7 +27,9 @@ def test_numbers_go_where_they_belong(program: ModuleType) -> None:
     assert values["matmul"] == pytest.approx(max(made.model.kernels.product))
     assert made.apply_s_per_byte == pytest.approx(values["apply_s_per_byte"])
     link = made.links[program.ETHERNET]
-    assert (link.share, link.tensor_s) == pytest.approx((values["link_share"], values["message_s"]))
+    assert (link.share, link.latency_s) == pytest.approx(
+        (values["link_share"], values["message_s"])
+    )
 
 
 def test_slower_cores_take_longer(program: ModuleType) -> None:
