@@ -44,6 +44,8 @@ OTHER_FLAGS = {
 # The same for all of a package: these commands build their graphs, read them without options, and
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
+# A table of rows has a column for each option of a job; the error says so and names the row.
+ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), "validate")
 CANNOT_PRINT = {
     **{
         (f"driple.training.{place}", f"--set {name}"): (
@@ -240,6 +242,8 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                 excused, _ = CANNOT_PRINT.get((f"{module}.{name}", flag), ((), ""))
                 if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
                     excused = (*excused, *BUILD_THEIR_GRAPHS[1])
+                if module.startswith(ROWS_OF_JOBS[0]) and not command:
+                    excused = (*excused, ROWS_OF_JOBS[1])
                 lacking = sorted(
                     user for user in users if flag not in options()[user] and user not in excused
                 )

@@ -6,6 +6,7 @@ OpGraph -> Job: kinds of ops, order of execution, times on each device, plan for
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,6 @@ from driple.graph.cost import GraphCost, cost_of_graph
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy, gradients_to, place_variables
-from driple.jobs.job import Job
 from driple.simulate.calibration import CalibratedDevice
 from driple.simulate.fused import FusedOps, fused_times
 from driple.simulate.gpu_kernels import Library, Runtime
@@ -27,6 +27,9 @@ from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
+
+if TYPE_CHECKING:
+    from driple.jobs.job import Job
 
 __all__ = ["OpKinds", "PreparedJob", "Program", "assumptions_on", "closed_form_assumptions"]
 
@@ -181,6 +184,7 @@ class PreparedJob:
         A `CalibratedDevice` is a value: one with the same name and another efficiency is another
         device, whose times are worked out anew.
         """
+        updates = updates or not isinstance(device.efficiency, GpuEfficiency)
         if (device, updates) not in self._times:
             self._times[device, updates] = self._priced(device, updates=updates)
         return self._times[device, updates]

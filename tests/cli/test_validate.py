@@ -24,6 +24,8 @@ def little(tmp_path: Path) -> Path:
         with gzip.open(file, "rt") as stream:
             rows = list(csv.reader(stream))
         kept = rows if file.name.startswith(("zeng_iteration", "network")) else rows[:1]
+        if file.name.startswith("heldout_tensorflow"):
+            kept = [row for i, row in enumerate(rows) if not i or row[0].startswith("zeng")]
         text = io.StringIO()
         csv.writer(text).writerows(kept)
         (folder / "published" / file.name).write_bytes(gzip.compress(text.getvalue().encode()))

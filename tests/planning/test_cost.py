@@ -168,12 +168,13 @@ def test_each_offer_states_its_own_error(job: PreparedJob, calibration: Calibrat
     assert many.error.num_runs == 0
 
 
-def test_machines_of_several_devices_are_as_slow_as_the_slower_of_two_rings(
+def test_machines_of_several_devices_lie_between_two_rings(
     job: PreparedJob, calibration: Calibration
 ) -> None:
-    """One ring over the network and one over the link within, by hand: the real one is the slower.
+    """One ring over the network alone and one over the link within alone, by hand.
 
-    Before clusters were described, a price compared these two rings.
+    The real one crosses both, at the rate of the slower link; it waits for the network less often,
+    and NCCL may choose a tree for it.
     """
     for name, network in (("p3.16xlarge", "25G"), ("p5.48xlarge", "3200G")):
         instance = shipped_catalog().instances[name]
@@ -183,5 +184,5 @@ def test_machines_of_several_devices_are_as_slow_as_the_slower_of_two_rings(
         ]
         times = [simulate(job, ring, calibration, num_steps=20).iteration_time_s for ring in rings]
         found = offer_of(job, calibration, name, 2)
-        assert found.iteration_s == pytest.approx(max(times), rel=1e-9)
+        assert 0.99 * min(times) <= found.iteration_s <= max(times)
         assert found.setting == f"2x8x{instance.device}/{instance.interconnect}+{network}"

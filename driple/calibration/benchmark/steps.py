@@ -68,7 +68,9 @@ class LoadedSteps:
             try:
                 self._made[key] = PreparedJob(load_job(row.job, options).graph)
             except DripleError as error:
-                raise type(error)(f"row {row.row_id}, column job: {error}") from error
+                raise type(error)(
+                    f"row {row.row_id}, column job: {error} (options are columns of the table)"
+                ) from error
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)

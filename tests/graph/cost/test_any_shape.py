@@ -55,7 +55,7 @@ def test_costs_are_finite_and_not_negative() -> None:
                 assert isfinite(side), one
                 assert side > 0, one
     table = OpTable.of(ops)
-    for name in OpTable.__dataclass_fields__:
-        column = getattr(table, name)
+    columns = {name: getattr(table, name) for name in OpTable.__dataclass_fields__}
+    for name, column in {**columns, "facts": table.facts.values}.items():
         assert np.isfinite(column).all(), name
         assert (column >= 0).all(), name
