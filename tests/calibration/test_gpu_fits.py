@@ -1,0 +1,86 @@
+"""What a fit leaves out does not touch it."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from driple.calibration.batched import BatchedGraph
+from driple.calibration.benchmark.shipped import Shipped
+from driple.calibration.benchmark.steps import LoadedSteps
+from driple.calibration.device_fit import FitOptions
+from driple.calibration.gpu_fits import GpuFits, LeftOut, Tag
+from driple.calibration.op_rows import OPS_FILE
+from driple.calibration.published import PublishedRun
+from driple.codec import to_dict
+from driple.errors import ConfigError
+from tests.simulate.jobs import net
+
+DEPTHS = {"thin": 2, "thick": 8}
+FOLDS = {"thin": 0, "thick": 1}
+GRAPHS = {
+    (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))
+    for name, depth in DEPTHS.items()
+}
+RUNS = [
+    PublishedRun(
+        source=source, kind="single", model=model, batch_size=16, half=False, fused=False,
+        devices=(device,), num_servers=0, gpus_per_machine=1, link="10G", overlapped=True,
+        seconds=0.01 * DEPTHS[model],
+    )
+    for model in DEPTHS
+    for device in ("V100", "T4")
+    for source in ("one", "other")
+]  # fmt: skip
+
+
+def fits_of(runs: list[PublishedRun], folder: Path) -> GpuFits:
+    """Fits to runs of TensorFlow alone, a few steps of the optimizer long."""
+    with gzip.open(folder / OPS_FILE, "wt", encoding="utf-8") as file:
+        file.write("op,device,dtype,inputs,output,forward_s\n")
+    return GpuFits(
+        shipped=Shipped(rows=(), folds=FOLDS, held_out=None, steps=LoadedSteps()),
+        runs=runs,
+        graphs=GRAPHS,
+        published=folder,
+        options=FitOptions(steps=30, width=4),
+    )
+
+
+@pytest.mark.parametrize(
+    ("left_out", "field", "value"),
+    [
+        (LeftOut(fold=1), "model", "thick"),
+        (LeftOut(device="T4"), "device", "T4"),
+        (LeftOut(source="other"), "source", "other"),
+    ],
+)
+def test_times_that_are_left_out_change_nothing(
+    left_out: LeftOut, field: str, value: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    odd = [
+        replace(run, seconds=run.seconds * (9 if getattr(run, field) == value else 1))
+        for run in RUNS
+    ]
+    plain, changed = (fits_of(runs, tmp_path) for runs in (RUNS, odd))
+    before, after = (to_dict(one.without(left_out), where="fit") for one in (plain, changed))
+    assert before == after
+    before, after = (to_dict(one.without(), where="fit") for one in (plain, changed))
+    assert before != after
+
+
+def test_single_ops_are_seen_by_every_fit_but_those_without_their_device() -> None:
+    op = Tag(fold=-1, device="V100", source="NeuSight")
+    assert not LeftOut(fold=0).hides(op)
+    assert LeftOut(device="V100").hides(op)
+    assert not LeftOut().hides(op)
+
+
+def test_nothing_left_to_fit_is_refused(tmp_path: Path) -> None:
+    fits = fits_of([run for run in RUNS if run.model == "thick"], tmp_path)
+    with pytest.raises(ConfigError, match="no published step is left without fold-1"):
+        fits.without(LeftOut(fold=1))
