@@ -19,7 +19,7 @@ from driple.graph.step_facts import OptimizerUpdate
 from driple.simulate.fused import FusedOps
 from driple.simulate.gpu_kernels import GpuKernels, Runtime, kernel_seconds, smooth_max
 from driple.simulate.gpu_rates import GpuShares, HostPace
-from driple.simulate.kernels import unit_times
+from driple.simulate.kernels import emulated_ops, unit_times
 from driple.simulate.op_facts import OpFacts
 from driple.simulate.optable import OpTable
 from driple.step.plan import OpTimes
@@ -79,7 +79,7 @@ def peak_seconds(table: OpTable, device: Device) -> PeakSeconds:
     is_product = table.sides[:, 3] > 0
     compute_s = np.where(is_product, units.product_s, table.flops / device.fp32_flops)
     pipes = np.where(units.tensor, np.where(table.half, 0, 1), 2)
-    emulated = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
+    emulated = emulated_ops(table, device)
     return PeakSeconds(
         compute_s=compute_s,
         memory_s=units.memory_s,

@@ -35,6 +35,7 @@ __all__ = [
     "Efficiency",
     "Kernels",
     "UnitTimes",
+    "emulated_ops",
     "kernel_times",
     "op_times",
     "unit_times",
@@ -206,6 +207,12 @@ class UnitTimes:
         return np.where(there, np.minimum(direct_s, saved_s), 0.0), np.where(there, start_s, 0.0)
 
 
+def emulated_ops(table: OpTable, device: Device) -> BoolArray:
+    """Which ops are in bfloat16 on a device without it, and so run in single precision, [n]."""
+    found: BoolArray = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
+    return found
+
+
 def unit_times(table: OpTable, device: Device) -> UnitTimes:
     """Seconds of kernels at the peaks of a device.
 
@@ -214,7 +221,7 @@ def unit_times(table: OpTable, device: Device) -> UnitTimes:
     """
     # Libraries of later generations fill up sides that are no multiples.
     fits = table.fits_tensor_cores | (device.architecture.tensor_sides == 1)
-    emulated = table.bfloat16 & (not (table.bfloat16.any() and device.bf16_flops > 0))
+    emulated = emulated_ops(table, device)
     half = table.half & ~emulated
     on_plain = emulated | (table.no_tf32 & ~table.half)
     tensor = np.where(half, fits & device.tensor_cores, device.tf32 & ~on_plain)
