@@ -1,50 +1,38 @@
-"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json, and the
-error on each run to checked_runs.json.
+"""Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json.
 
-    python scripts/calibrate.py
+    python scripts/calibrate.py [--links]
 
-Kernels and devices first, from runs on one device, then links, from runs on clusters. Rows come
-from datasets/published, graphs from datasets/calibration. The fit is to all rows; the errors that
-it states are of fits without the model that they predict, as `driple validate` has
-them.
+GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops. Links of the
+file stay unless `--links` fits them to the runs on clusters. What answers state as their errors is
+made by scripts/make_heldout.py, with fits that have not seen what they predict.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from scipy.optimize import minimize_scalar
 
-from driple.calibration.checked import checked_runs
-from driple.calibration.fit import Fit
-from driple.calibration.leave_one_out import Graphs, fit_links, prepare_runs
+from driple.calibration.leave_one_out import Fit, Graphs, fit_links, prepare_runs
 from driple.calibration.published import FACTS, most_passed_by_servers, read_rows
-from driple.calibration.validate import (
-    HeldOutPrediction,
-    calibration_of,
-    load_fits,
-    predict_clusters,
-    predict_singles,
-    summarise,
-)
+from driple.calibration.validate import load_fits
 from driple.catalog import DEVICES
+from driple.codec import Json
 from driple.errors import ConfigError
-from driple.estimation.checked_runs import FILE, runs_to_json
 from driple.files import atomic_write
-from driple.simulate.calibration import ClusterErrors
-from driple.simulate.kernels import kernel_times
-from driple.trace.provenance import TimeError
+from driple.simulate.calibration import CalibratedDevice, shipped_calibration
+from driple.simulate.prepared_job import Program
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "datasets" / "published"
 GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
 TARGET = ROOT / "driple" / "simulate" / "calibration-gpu.json"
-CHECKED = ROOT / "driple" / "estimation" / FILE
+CACHE = ROOT / "build" / "heldout" / "fits"
 
 
 def memory_activity(graphs: Graphs, fit: Fit) -> float:
@@ -60,79 +48,58 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
     graph, device = graphs["resnet50", False], DEVICES["3090"]
 
     def off(activity: float) -> float:
-        efficiency = replace(fit.efficiency("3090"), memory_activity=activity)
         total = 0.0
         for batch_size, share in wanted.items():
-            times = kernel_times(graph.table(batch_size), device, efficiency)
-            _, kernel_s, active_s = graph.runs @ times
-            total += (active_s / kernel_s - share) ** 2
+            job = graph.job(batch_size, Program())
+            known = CalibratedDevice(
+                device, replace(fit.efficiency("3090"), memory_activity=activity), "3090"
+            )
+            times = job.times(known)
+            total += (times.memory_s.sum() / times.busy_s.sum() - share) ** 2
         return total
 
     return float(minimize_scalar(off, bounds=(1.0, 5.0), method="bounded").x)
 
 
-def errors_of(predicted: Sequence[HeldOutPrediction], kind: str) -> ClusterErrors:
-    """Errors on one kind of cluster, with the model held out, and with the device held out.
-
-    Of rings those count whose gradients travel while later ones are computed, as in every
-    simulated ring; tf_cnn_benchmarks sends them afterwards, and only serves to fit the links.
-    """
-    found: dict[str, TimeError] = {}
-    for held_out in ("model", "device"):
-        some = [
-            item
-            for item in predicted
-            if (item.run.kind, item.held_out) == (kind, held_out)
-            and (item.run.overlapped or kind != "ring")
-        ]
-        summary = summarise(some)
-        devices = (
-            {item.name for item in some}
-            if held_out == "device"
-            else {name for item in some for name in item.run.devices}
-        )
-        found[held_out] = TimeError(
-            rows=summary.rows,
-            median_pct=round(100 * summary.median, 1),
-            p90_pct=round(100 * summary.p90, 1),
-            devices=tuple(sorted(devices)),
-        )
-    known = found["model"]
-    return ClusterErrors(
-        rows=known.rows,
-        median_pct=known.median_pct,
-        p90_pct=known.p90_pct,
-        devices=known.devices,
-        new_device=found["device"],
-    )
-
-
 def main() -> None:
-    """Fit everything and write it down."""
-    fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True))
-    best = fits.without()
-    clusters = [run for run in runs if run.kind != "single"]
-    links, apply_s = fit_links(prepare_runs(clusters, fits.graphs, best, fits.runs))
-    most = most_passed_by_servers(TABLES)
-    predicted = [*predict_singles(fits), *predict_clusters(fits, runs, most)]
-    errors = {kind: errors_of(predicted, kind) for kind in ("single", "ring", "servers")}
+    """Fit devices, and links if they are asked for, and write the calibration."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--links", action="store_true", help="fit links and servers too")
+    given = parser.parse_args()
+    fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True), cache=CACHE)
+    best, known = fits.without(), shipped_calibration()
     calibration = replace(
-        calibration_of(best, links, apply_s_per_byte=apply_s, role_bytes_per_s=most),
+        known,
+        model=best.model,
         memory_activity=memory_activity(fits.graphs, best),
-        errors=errors,
         about={
-            "sources": sorted({run.source for run in runs} | {"driple_paper", "neusight"}),
+            "sources": sorted({run.source for run in runs} | {"driple_paper", "neusight", "timm"}),
             "fitted": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "rows": len(runs),
         },
     )
-    text = json.dumps(calibration.to_dict(), indent=1)
+    if given.links:
+        clusters = [run for run in runs if run.kind != "single"]
+        prepared = prepare_runs(clusters, fits.graphs, best, fits.runs)
+        links, apply_s = fit_links(prepared)
+        most = most_passed_by_servers(TABLES)
+        calibration = replace(
+            calibration, links=links, apply_s_per_byte=apply_s, server_bytes_per_s=most
+        )
+        for kind, link in links.items():
+            print(kind, link)
+    text = json.dumps(rounded(calibration.to_dict()))
     atomic_write(TARGET, text.encode() + b"\n", error=ConfigError)
-    checked = runs_to_json(checked_runs(predicted))
-    atomic_write(CHECKED, checked.encode(), error=ConfigError)
-    print(json.dumps(errors, indent=1))
-    for kind, link in links.items():
-        print(kind, link)
+    print(f"{TARGET.relative_to(ROOT)}: {len(text) / 1e3:.0f} kB")
+
+
+def rounded(value: Json) -> Json:
+    """The same with six digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 if __name__ == "__main__":

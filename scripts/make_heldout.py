@@ -45,6 +45,8 @@ from driple.calibration.checked import (
     with_distances,
     without_repeats,
 )
+from driple.calibration.gpu_fits import GpuFits, sampled_forward
+from driple.calibration.published import read_published
 from driple.calibration.validate import read_graphs
 from driple.calibration.validate import validate as predict_tensorflow
 from driple.errors import ConfigError
@@ -67,6 +69,19 @@ def shipped(*, training: bool) -> Shipped:
     return found
 
 
+@cache
+def fits(*, training: bool) -> GpuFits:
+    """Fits to the rows, once in each process; finished ones are kept."""
+    return GpuFits(
+        shipped=shipped(training=training),
+        runs=read_published(PUBLISHED),
+        graphs=read_graphs(GRAPHS),
+        published=PUBLISHED,
+        cache=STATE / "fits",
+        progress=lambda what: print(what, flush=True),
+    )
+
+
 def state_of(part: Part) -> Path:
     """File of a finished part; another set of rows is another part."""
     rows = hashlib.sha256(repr((part.train, part.test)).encode()).hexdigest()[:12]
@@ -77,9 +92,13 @@ def state_of(part: Part) -> Path:
 def predict_part(part: Part, *, training: bool) -> str:
     """Fit without a part, predict it, and keep the predictions; its name."""
     found = shipped(training=training)
-    seen = frozenset(found.rows[i].row_id for i in part.train)
-    calibration = held_out_fit(part, seen, PUBLISHED)
-    rows = [found.rows[i] for i in part.test]
+    calibration = held_out_fit(part, fits(training=training))
+    sampled = {row.row_id for row in sampled_forward(found.rows)}
+    rows = [
+        found.rows[i]
+        for i in part.test
+        if found.rows[i].mode != "forward" or found.rows[i].row_id in sampled
+    ]
     seconds = simulate_rows(rows, found.steps, calibration)
     predictions = {
         (part.split, row.row_id): Prediction(one)

@@ -7,10 +7,10 @@ runs on clusters + these -> efficiency of each kind of link
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.fit import Fit, StepRows, fit_steps, step_rows
+from driple.calibration.fit import StepRows, step_rows
 from driple.calibration.links import (
     PUBLISHED,
     PUBLISHED_KINDS,
@@ -21,20 +21,36 @@ from driple.calibration.links import (
     prepare_run,
 )
 from driple.calibration.published import PublishedRun
-from driple.calibration.published_ops import PublishedOp
 from driple.calibration.roofline import Roofline, fit_roofline
-from driple.catalog import device_named
+from driple.catalog import DEVICES, device_named
 from driple.errors import ConfigError
-from driple.simulate.calibration import LinkEfficiency, nearest_relative
+from driple.simulate.calibration import GpuModel, LinkEfficiency, nearest_relative
+from driple.simulate.gpu_times import GpuEfficiency
 
-__all__ = ["Fits", "Graphs", "fit_links", "prepare_runs"]
+__all__ = ["Fit", "Fits", "Graphs", "fit_links", "prepare_runs"]
 
 Graphs = Mapping[tuple[str, bool], BatchedGraph]  # by model, and whether in half precision
-Progress = Callable[[str], None]
+# Model and device that the fit does not see, empty for none -> what GPUs reach.
+FitWithout = Callable[[str, str], GpuModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was found.
+
+    Attributes:
+        model: of GPUs.
+    """
+
+    model: GpuModel
+
+    def efficiency(self, device: str) -> GpuEfficiency:
+        """What a device of the catalogue reaches."""
+        return self.model.of(DEVICES[device], 1.0)[0]
 
 
 class Fits:
-    """Fits of kernels, devices and rooflines to runs on one device.
+    """Fits of devices and rooflines to runs on one device.
 
     Attributes:
         runs: those on one device.
@@ -43,8 +59,7 @@ class Fits:
     Args:
         runs: published ones, those on one device count.
         graphs: of their models.
-        ops: published single ones.
-        progress: told what is being fitted.
+        fit_without: the fit that does not see a model's family, or a device.
 
     Raises:
         ConfigError: there is no run on one device.
@@ -54,14 +69,12 @@ class Fits:
         self,
         runs: Sequence[PublishedRun],
         graphs: Graphs,
-        ops: Sequence[PublishedOp] = (),
-        progress: Progress = lambda _: None,
+        fit_without: FitWithout,
     ) -> None:
         self.runs = [run for run in runs if run.kind == "single"]
         if not self.runs:
             raise ConfigError("no published run on a single device, which fits begin with")
-        self.graphs, self._ops, self._progress = graphs, ops, progress
-        self._known: dict[tuple[str, str], Fit] = {}
+        self.graphs, self._fit_without = graphs, fit_without
         self._rooflines: dict[tuple[str, bool, str], Roofline] = {}
 
     def has_others(self, *, model: str = "", device: str = "") -> bool:
@@ -69,16 +82,8 @@ class Fits:
         return any(run.model != model and run.device != device for run in self.runs)
 
     def without(self, *, model: str = "", device: str = "") -> Fit:
-        """The fit to all runs but those of a model or on a device."""
-        key = (model, device)
-        left = [run for run in self.runs if run.model != model and run.device != device]
-        if len(left) == len(self.runs) and all(op.device != device for op in self._ops):
-            key = ("", "")
-        if key not in self._known:
-            self._progress(f"all{f' without {model or device}' if model or device else ''}")
-            ops = [op for op in self._ops if op.device != device]
-            self._known[key] = fit_steps(step_rows(left, self.graphs, ops))
-        return self._known[key]
+        """The fit to all steps but those of a model's family, or on a device."""
+        return Fit(self._fit_without(model, device))
 
     def roofline(
         self, device: str, *, half: bool, without_model: str = "", without_device: str = ""
@@ -130,7 +135,7 @@ def prepare_runs(
         prepare_run(
             run,
             graphs[run.model, run.half],
-            partial(fit.efficiency, fused=run.fused),
+            fit.efficiency,
             alone_s.get(_job_of(run)),
         )
         for run in runs

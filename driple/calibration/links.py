@@ -31,6 +31,7 @@ from driple.comm.scheme import SchemeStep, ServerRates
 from driple.comm.timeline import StepUpdate
 from driple.errors import CatalogError
 from driple.simulate.calibration import CalibratedDevice, LinkEfficiency, link_kind
+from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import Efficiency
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.step.plan import StepPlan
@@ -119,7 +120,7 @@ def family_of_link(link: Link) -> str:
 def prepare_run(
     run: PublishedRun,
     graph: BatchedGraph,
-    efficiency_of: Callable[[str], Efficiency],
+    efficiency_of: Callable[[str], Efficiency | GpuEfficiency],
     alone_s: float | None = None,
 ) -> PreparedRun:
     """The steps of a run's workers.

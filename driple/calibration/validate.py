@@ -18,8 +18,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.fit import Fit
-from driple.calibration.leave_one_out import Fits, Graphs, fit_links, prepare_runs
+from driple.calibration.benchmark.shipped import read_shipped
+from driple.calibration.gpu_fits import GpuFits, LeftOut
+from driple.calibration.leave_one_out import Fit, Fits, Graphs, fit_links, prepare_runs
 from driple.calibration.links import program_of, topology_of_run
 from driple.calibration.published import (
     Kind,
@@ -27,15 +28,15 @@ from driple.calibration.published import (
     most_passed_by_servers,
     read_published,
 )
-from driple.calibration.published_ops import read_ops
 from driple.catalog import DEVICES, link_named
 from driple.dataset.graph_store import GraphStore
+from driple.errors import ConfigError
 from driple.graph.opgraph import OpGraph
 from driple.jobs.workload import Workload
 from driple.simulate.calibration import (
     ETHERNET,
     Calibration,
-    CoreModel,
+    GpuModel,
     LinkEfficiency,
     nearest_link,
 )
@@ -204,12 +205,37 @@ def validate(
 
 
 def load_fits(
-    tables: Path, graphs: Path, progress: Callable[[str], None] = lambda _: None
+    tables: Path,
+    graphs: Path,
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    cache: Path | None = None,
 ) -> tuple[Fits, list[PublishedRun]]:
-    """Fits to the published runs whose graphs there are, and all these runs; as `validate`."""
+    """Fits to the published steps, and the published runs whose graphs there are; as `validate`.
+
+    Args:
+        tables: folder of published measurements, with the PyTorch rows and their steps.
+        graphs: store of the runs' graphs.
+        progress: told what is being fitted.
+        cache: folder that keeps finished fits.
+
+    Raises:
+        ConfigError: a table is missing or damaged.
+    """
     known = read_graphs(graphs)
     runs = [run for run in read_published(tables) if (run.model, run.half) in known]
-    return Fits(runs, known, read_ops(tables), progress), runs
+    shipped = read_shipped(tables, forward=True)
+    if shipped is None:
+        raise ConfigError(f"{tables} has no PyTorch rows with their steps; give datasets/published")
+    found = GpuFits(
+        shipped=shipped, runs=runs, graphs=known, published=tables, cache=cache, progress=progress
+    )
+
+    def fit_without(model: str, device: str) -> GpuModel:
+        fold = found.fold_of_model(model) if model else None
+        return found.without(LeftOut(fold=fold, device=device))
+
+    return Fits(runs, known, fit_without), runs
 
 
 def predict_singles(fits: Fits) -> list[HeldOutPrediction]:
@@ -291,7 +317,7 @@ def calibration_of(
         role_bytes_per_s: most that one worker or server passes, each way, where there are servers.
     """
     return Calibration(
-        model=CoreModel(kernels=fit.kernels, devices=fit.devices),
+        model=fit.model,
         links=links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
         apply_s_per_byte=apply_s_per_byte,

@@ -202,8 +202,6 @@ class PreparedJob:
                 efficiency,
                 self.runtime,
             )
-        if self.program.fused:
-            efficiency = replace(efficiency, fused=True)
         times = op_times(kinds.table, kinds.kind_of, kinds.executions, device.spec, efficiency)
         return times if kinds.fused is None else fused_times(times, kinds.fused)
 
