@@ -44,7 +44,7 @@ class Roofline:
 
     def seconds(self, device: Device, rows: StepRows) -> FloatArray:
         """Seconds of each step."""
-        table = rows.units.table
+        table = rows.table
         flops = 2 * table.sides.prod(axis=1)
         peak = np.where(table.half, device.half_flops, device.matrix_flops)
         bound_s = np.maximum(

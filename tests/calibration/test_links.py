@@ -22,12 +22,15 @@ from driple.calibration.published import Kind, PublishedRun
 from driple.catalog import device_named
 from driple.errors import ConfigError, SettingError
 from driple.simulate.calibration import (
+    CoreModel,
+    GpuModel,
     LinkEfficiency,
     nearest_link,
     nearest_relative,
     shipped_calibration,
 )
 from driple.simulate.run import iteration_time_s, simulate_steps
+from tests.simulate.gpu_models import gpu_model
 from tests.simulate.jobs import CALIBRATION, EFFICIENCY, net
 
 GRAPH = BatchedGraph.of((16, net(16)), (32, net(32)))
@@ -58,14 +61,16 @@ def seconds_over(item: PreparedRun, link: LinkEfficiency, apply_s: float = 0.0) 
     return seconds_on(item, {item.family: link}, apply_s_per_byte=apply_s)
 
 
+@pytest.mark.parametrize("model", [CALIBRATION.model, gpu_model()], ids=["core", "gpu"])
 @pytest.mark.parametrize("devices", [("V100",) * 2, ("V100",) * 8, ("V100", "K80", "T4")])
-def test_a_fit_simulates_what_a_user_simulates(devices: tuple[str, ...]) -> None:
+def test_a_fit_simulates_what_a_user_simulates(
+    devices: tuple[str, ...], model: CoreModel | GpuModel
+) -> None:
     """The same job on the same machines, without differences between steps."""
-    item = prepared(devices, 64, link="PCIe3")
-    efficient = replace(CALIBRATION, links={**CALIBRATION.links, "PCIe3": TRUE}, jitter=0.0)
-    model = efficient.model
-    reached = replace(model.devices, measured=dict.fromkeys(devices, EFFICIENCY.device))
-    known = replace(efficient, model=replace(model, devices=reached), memory_activity=1.0)
+    run = prepared(devices, 64, link="PCIe3").run
+    item = prepare_run(run, GRAPH, lambda name: model.of(device_named(name), 1.0)[0])
+    links = {**CALIBRATION.links, "PCIe3": TRUE}
+    known = replace(CALIBRATION, model=model, links=links, jitter=0.0, memory_activity=1.0)
     topology = topology_of_run(item.run)
     records = simulate_steps(GRAPH.job(64, program_of(item.run)), topology, known, num_steps=3)
     simulated = iteration_time_s(topology, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driple.calibration.fit import DEVICE, KERNELS
+from tests.simulate.core_model import DEVICE, KERNELS
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
 from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import OpSignature, Tensor
