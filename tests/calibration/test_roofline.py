@@ -16,6 +16,7 @@ from driple.calibration.published import PublishedRun, read_published
 from driple.calibration.roofline import Roofline
 from driple.calibration.validate import read_graphs
 from driple.catalog import DEVICES
+from tests.simulate.gpu_models import gpu_model
 
 DATA = Path(__file__).parents[2] / "datasets"
 TRUE = {
@@ -63,7 +64,7 @@ def test_each_precision_has_its_own_three_numbers(graphs: Graphs, half: bool) ->
 
     The time of an op is the least certain: graphs of a step alone have half the ops that they had.
     """
-    found = Fits(made_up(graphs), graphs).roofline("2080Ti", half=half)
+    found = Fits(made_up(graphs), graphs, lambda *_: gpu_model()).roofline("2080Ti", half=half)
     true = TRUE[half]
     assert found.compute == pytest.approx(true.compute, rel=0.1)
     assert found.memory == pytest.approx(true.memory, rel=0.1)
@@ -72,7 +73,7 @@ def test_each_precision_has_its_own_three_numbers(graphs: Graphs, half: bool) ->
 
 def test_a_precision_without_runs_takes_the_other_of_the_same_device(graphs: Graphs) -> None:
     single = [run for run in made_up(graphs) if not run.half]
-    fits = Fits(single, graphs)
+    fits = Fits(single, graphs, lambda *_: gpu_model())
     assert fits.roofline("2080Ti", half=True) == fits.roofline("2080Ti", half=False)
 
 
@@ -82,7 +83,7 @@ def test_published_steps_of_a_left_out_model_are_told_within_16_percent(graphs: 
     With one fit to both precisions of a device it was 25 %.
     """
     runs = [run for run in read_published(DATA / "published") if (run.model, run.half) in graphs]
-    fits = Fits(runs, graphs)
+    fits = Fits(runs, graphs, lambda *_: gpu_model())
     errors = []
     for run in fits.runs:
         roofline = fits.roofline(run.device, half=run.half, without_model=run.model)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.fit import DEVICE, KERNELS, step_rows
+from driple.calibration.device_fit import FitOptions, fit_devices, fit_table
+from driple.calibration.device_rows import tensorflow_steps
 from driple.calibration.leave_one_out import Fits
+from driple.calibration.links import program_of
 from driple.calibration.published import Kind, PublishedRun
 from driple.calibration.validate import (
     HeldOutPrediction,
@@ -22,15 +26,19 @@ from driple.calibration.validate import (
     simulated_s,
     summarise,
 )
+from driple.catalog import DEVICES
 from driple.cli.main import app
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.dataset.graph_store import GraphStore
 from driple.errors import ConfigError
-from driple.simulate.calibration import shipped_calibration
+from driple.simulate.calibration import CalibratedDevice, GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob, Program
 from driple.simulate.run import simulate
+from tests.simulate.gpu_models import gpu_model, kernels
 from tests.simulate.jobs import net
+
+pytest.importorskip("torch")
 
 SHIPPED = Path(__file__).parents[2] / "datasets" / "calibration" / "graphs"
 DEPTHS = {"thin": 2, "middle": 4, "thick": 8}
@@ -38,10 +46,8 @@ GRAPHS = {
     (name, False): BatchedGraph.of((16, net(16, depth=depth)), (32, net(32, depth=depth)))
     for name, depth in DEPTHS.items()
 }
-TRUE = {
-    "V100": replace(DEVICE, memory=0.6, start_s=1.2e-5),
-    "T4": replace(DEVICE, memory=0.65, start_s=1e-5),
-}
+TRUE = replace(gpu_model(5), kernels=kernels(5, size=0.1))
+OPTIONS = FitOptions(steps=60, rate=0.05, width=8, share_penalty=1e-5)
 
 
 def a_run(model: str, batch_size: int, devices: tuple[str, ...], kind: Kind) -> PublishedRun:
@@ -63,9 +69,10 @@ def a_run(model: str, batch_size: int, devices: tuple[str, ...], kind: Kind) -> 
 
 def timed(run: PublishedRun, factor: float = 1.0) -> PublishedRun:
     """The run with the time that the true device takes, plus a slow link."""
-    rows = step_rows([run], GRAPHS)
-    reached = {name: np.array([value]) for name, value in asdict(TRUE[run.device]).items()}
-    step_s = float(rows.simulated(KERNELS, reached)[0])
+    job = GRAPHS[run.model, False].job(run.batch_size, program_of(run))
+    efficiency, origin = TRUE.of(DEVICES[run.device], 1.0)
+    device = CalibratedDevice(DEVICES[run.device], efficiency, origin)
+    step_s = float(job.times(device).duration_s.sum()) + job.update_seconds(device)
     nbytes = GRAPHS[run.model, False].graph.received_bytes
     return replace(run, seconds=factor * (step_s + (len(run.devices) - 1) * nbytes / 0.6e9))
 
@@ -79,6 +86,17 @@ SINGLES = [
 RINGS = [timed(a_run(model, 16, ("V100",) * 2, "ring")) for model in DEPTHS]
 
 
+def fits_of(runs: Sequence[PublishedRun]) -> Fits:
+    """Fits of the simulator's own model to some of these runs, short but real ones."""
+
+    @cache
+    def fit_without(model: str, device: str) -> GpuModel:
+        seen = [run for run in runs if run.model != model and run.device != device]
+        return fit_devices(fit_table(tensorflow_steps(seen, [1.0] * len(seen), GRAPHS)), OPTIONS)
+
+    return Fits(runs, GRAPHS, fit_without)
+
+
 def of_thick(predictions: list[HeldOutPrediction], held_out: str) -> list[float]:
     return [
         item.simulated_s
@@ -90,8 +108,8 @@ def of_thick(predictions: list[HeldOutPrediction], held_out: str) -> list[float]
 def test_a_model_held_out_does_not_touch_its_own_prediction() -> None:
     odd = [replace(run, seconds=run.seconds * (9 if run.model == "thick" else 1))
            for run in SINGLES]  # fmt: skip
-    plain = predict_singles(Fits(SINGLES, GRAPHS))
-    changed = predict_singles(Fits(odd, GRAPHS))
+    plain = predict_singles(fits_of(SINGLES))
+    changed = predict_singles(fits_of(odd))
     assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
     assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.01)
 
@@ -99,20 +117,20 @@ def test_a_model_held_out_does_not_touch_its_own_prediction() -> None:
 def test_a_device_held_out_does_not_touch_its_own_prediction() -> None:
     odd = [replace(run, seconds=run.seconds * (9 if run.device == "V100" else 1))
            for run in SINGLES]  # fmt: skip
-    plain = predict_singles(Fits(SINGLES, GRAPHS))
-    changed = predict_singles(Fits(odd, GRAPHS))
+    plain = predict_singles(fits_of(SINGLES))
+    changed = predict_singles(fits_of(odd))
     assert of_thick(plain, "device") == pytest.approx(of_thick(changed, "device"), rel=1e-9)
 
 
 def test_times_of_true_devices_are_told_before_they_are_seen() -> None:
-    found = predict_singles(Fits(SINGLES, GRAPHS))
+    found = predict_singles(fits_of(SINGLES))
     held_out = [item for item in found if item.held_out == "model"]
     assert len(held_out) == len(SINGLES)
     assert summarise(held_out).median < 0.05
 
 
 def test_links_are_fitted_without_the_model_too() -> None:
-    fits = Fits(SINGLES, GRAPHS)
+    fits = fits_of(SINGLES)
     odd = [*RINGS[:2], replace(RINGS[2], seconds=9 * RINGS[2].seconds)]
     assert odd[2].model == "thick"
     plain, changed = (predict_clusters(fits, runs, float("inf")) for runs in (RINGS, odd))
@@ -123,7 +141,7 @@ def test_links_are_fitted_without_the_model_too() -> None:
 
 
 def test_a_role_passes_no_more_than_the_most_that_was_shown() -> None:
-    fits = Fits(SINGLES, GRAPHS)
+    fits = fits_of(SINGLES)
     served = [replace(run, kind="servers", num_servers=1) for run in RINGS]
     free, limited = (predict_clusters(fits, served, rate) for rate in (float("inf"), 1e6))
     assert all(b.simulated_s > 10 * a.simulated_s for a, b in zip(free, limited, strict=True))
@@ -190,4 +208,4 @@ def test_a_user_gets_the_number_that_was_validated(setting: str, tmp_path: Path)
 
 def test_without_runs_on_one_device_there_is_nothing_to_fit() -> None:
     with pytest.raises(ConfigError, match="no published run on a single device"):
-        Fits(RINGS, GRAPHS)
+        Fits(RINGS, GRAPHS, lambda *_: gpu_model())
