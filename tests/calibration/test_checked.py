@@ -1,0 +1,62 @@
+"""Runs that stated errors come from: only predictions of a fit that had not seen the run."""
+
+from __future__ import annotations
+
+from math import exp
+
+import pytest
+
+from driple.calibration.batched import BatchedGraph
+from driple.calibration.checked import checked_runs
+from driple.calibration.published import Kind, PublishedRun
+from driple.calibration.validate import HeldOut, HeldOutPrediction
+from tests.simulate.jobs import net
+
+GRAPHS = {("resnet50", False): BatchedGraph.of((16, net(16)), (32, net(32)))}
+
+
+def run(kind: Kind, *, overlapped: bool = True) -> PublishedRun:
+    """One second on two devices."""
+    return PublishedRun(
+        source="made up", kind=kind, model="resnet50", batch_size=32, half=False, fused=False,
+        devices=("V100", "V100"), num_servers=0, gpus_per_machine=2, link="PCIe3",
+        overlapped=overlapped, seconds=1.0,
+    )  # fmt: skip
+
+
+def prediction(
+    simulated_s: float, held_out: HeldOut, kind: Kind = "ring", *, overlapped: bool = True
+) -> HeldOutPrediction:
+    """A run that takes a second."""
+    return HeldOutPrediction(
+        run=run(kind, overlapped=overlapped),
+        held_out=held_out,
+        name="V100" if held_out == "device" else "resnet50",
+        simulated_s=simulated_s,
+        roofline_s=1.0,
+    )
+
+
+def test_errors_are_of_held_out_runs() -> None:
+    """Model and device held out apart; rings that send gradients afterwards do not count."""
+    found = checked_runs(
+        [
+            prediction(1.1, "model"),
+            prediction(1.3, "model"),
+            prediction(9.0, "nothing"),
+            prediction(9.0, "model", overlapped=False),
+            prediction(9.0, "model", "servers"),
+            prediction(0.5, "device"),
+        ],
+        GRAPHS,
+    )
+    rings = [one for one in found if one.kind == "ring"]
+    ratios = {
+        held_out: [exp(one.log_ratio) for one in rings if one.held_out == held_out]
+        for held_out in ("model", "device", "nothing")
+    }
+    assert ratios["model"] == pytest.approx([1.1, 1.3])
+    assert ratios["device"] == pytest.approx([0.5])
+    assert not ratios["nothing"]
+    assert {one.devices for one in rings} == {("V100",)}
+    assert [exp(one.log_ratio) for one in found if one.kind == "servers"] == pytest.approx([9.0])
