@@ -83,18 +83,28 @@ SINGLES = [
     for batch in (4, 16, 64)
     for device in ("V100", "T4")
 ]
-RINGS = [timed(a_run(model, 16, ("V100",) * 2, "ring")) for model in DEPTHS]
+RINGS = [
+    timed(a_run(model, batch, ("V100",) * 2, "ring"))
+    for model in DEPTHS
+    for batch in ((4, 8, 16, 32) if model == "thick" else (16,))
+]
 
 
 def fits_of(runs: Sequence[PublishedRun]) -> Fits:
     """Fits of the simulator's own model to some of these runs, short but real ones."""
+    return Fits(
+        runs,
+        GRAPHS,
+        lambda model, device: fitted(
+            tuple(run for run in runs if model != run.model and device != run.device)
+        ),
+    )
 
-    @cache
-    def fit_without(model: str, device: str) -> GpuModel:
-        seen = [run for run in runs if run.model != model and run.device != device]
-        return fit_devices(fit_table(tensorflow_steps(seen, [1.0] * len(seen), GRAPHS)), OPTIONS)
 
-    return Fits(runs, GRAPHS, fit_without)
+@cache
+def fitted(runs: tuple[PublishedRun, ...]) -> GpuModel:
+    """The model of GPUs of these runs; the same runs are fitted once."""
+    return fit_devices(fit_table(tensorflow_steps(runs, [1.0] * len(runs), GRAPHS)), OPTIONS)
 
 
 def of_thick(predictions: list[HeldOutPrediction], held_out: str) -> list[float]:
@@ -131,8 +141,7 @@ def test_times_of_true_devices_are_told_before_they_are_seen() -> None:
 
 def test_links_are_fitted_without_the_model_too() -> None:
     fits = fits_of(SINGLES)
-    odd = [*RINGS[:2], replace(RINGS[2], seconds=9 * RINGS[2].seconds)]
-    assert odd[2].model == "thick"
+    odd = [replace(run, seconds=run.seconds * (9 if run.model == "thick" else 1)) for run in RINGS]
     plain, changed = (predict_clusters(fits, runs, float("inf")) for runs in (RINGS, odd))
     assert of_thick(plain, "model") == pytest.approx(of_thick(changed, "model"), rel=1e-9)
     assert of_thick(plain, "nothing") != pytest.approx(of_thick(changed, "nothing"), rel=0.01)

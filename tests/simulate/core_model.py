@@ -1,4 +1,4 @@
-"""Factors and a device of the model of ops one after another, for laws that hold whatever was fitted."""
+"""Factors and a device of the model of ops one after another, for laws whatever was fitted."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulate.core_model import DEVICE, KERNELS
 from driple.graph.opgraph import OpGraph, RemoteOps, Traffic
 from driple.graph.optimizers import update_of_remote
 from driple.graph.signature import OpSignature, Tensor
@@ -16,6 +15,7 @@ from driple.simulate.calibration import (
     Reached,
 )
 from driple.simulate.kernels import Efficiency
+from tests.simulate.core_model import DEVICE, KERNELS
 
 FLOAT, INT = 1, 3
 EFFICIENCY = Efficiency(kernels=KERNELS, device=DEVICE)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.simulate.core_model import DEVICE, KERNELS
 from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.simulate.calibration import CoreModel, GpuModel, shipped_calibration
 from driple.simulate.kernels import Efficiency, kernel_times
 from driple.simulate.optable import OpTable
+from tests.simulate.core_model import DEVICE, KERNELS
 from tests.simulate.test_optable import HALF, op
 
 IMAGE = (8, 14, 14, 64)
