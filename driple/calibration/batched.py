@@ -94,10 +94,12 @@ class BatchedGraph:
         few, many = self.batch_sizes
         share = (batch_size - few) / (many - few)
         one, other = self.tables
+        sides = _on_line(one.sides, other.sides, share)
         return replace(
             one,
+            facts=one.facts.at_batch(other.facts, share, sides[:, :3]),
             moved=_on_line(one.moved, other.moved, share),
-            sides=_on_line(one.sides, other.sides, share),
+            sides=sides,
             saved_sides=_on_line(one.saved_sides, other.saved_sides, share),
             flops=_on_line(one.flops, other.flops, share),
         )

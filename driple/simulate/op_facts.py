@@ -118,6 +118,29 @@ class OpFacts:
             column["last_half_convolution"][of[name]] = column["half"][of[name]]
         return replace(self, values=values)
 
+    def at_batch(self, other: OpFacts, share: float, sides: FloatArray) -> OpFacts:
+        """The same ops at another batch size; lengths of rows and sides may grow with it.
+
+        Args:
+            other: these ops at a second batch size.
+            share: of the way from this batch size to the second.
+            sides: shape [n, 3], sides of the ops' products at the batch size that is asked for.
+        """
+        values = self.values.copy()
+        row, least, middle, fit = (
+            FACTS.index(name) for name in ("row", "least_side", "middle_side", "sides_fit")
+        )
+        lengths, others = (2 ** (8 * facts.values[:, row]) for facts in (self, other))
+        changed = lengths != others
+        length = lengths + share * (others - lengths)
+        values[changed, row] = np.log2(np.maximum(length[changed], 1.0)) / 8
+        columns = [least, middle, fit]
+        grown = (self.values[:, columns] != other.values[:, columns]).any(axis=1)
+        ordered = np.sort(np.round(sides[grown]), axis=1)[:, :2]
+        values[np.ix_(grown, [least, middle])] = np.log2(np.clip(ordered, 1.0, _LONGEST_SIDE)) / 8
+        values[grown, fit] = (ordered % _SIDE == 0).all(axis=1)
+        return replace(self, values=values)
+
 
 def op_facts(signatures: Sequence[OpSignature], products: Sequence[Product | None]) -> OpFacts:
     """The facts of some ops.
