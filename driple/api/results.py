@@ -109,6 +109,7 @@ def job_facts(job: Job) -> dict[str, Json]:
         "compiled": job.compiled,
         "task": "train" if job.trains else "forward",
         "channels_last": job.channels_last,
+        "library": job.library,
         "samples": job.samples,
         "assumptions": list(job.assumptions),
         "unknown_dimensions": report.unknown_dimensions,

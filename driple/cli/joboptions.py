@@ -95,6 +95,9 @@ class JobValues(FileValues):
         TASKS,
     )
     channels_last: bool = switch(False, "a model and its images have PyTorch's channels_last")
+    library: str = choice(
+        "torch2", "generation of PyTorch that runs a model: torch1 or torch2", ("torch1", "torch2")
+    )
     trace: str = choice(
         "meta",
         "meta follows a model of your own by shapes alone, real runs it once, on the CPU",
@@ -309,6 +312,7 @@ def options_of(
         channels_last=chosen.channels_last,
         data=data,
         loss=loss,
+        library=chosen.library,
         trace=chosen.trace,
         own_code_s=chosen.time_limit_s,
         own_code_gib=chosen.memory_gib,

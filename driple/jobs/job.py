@@ -16,6 +16,7 @@ __all__ = ["ON_SERVERS", "Job", "JobKindName", "job_of"]
 _IMAGE_RANK, _CHANNELS = 3, frozenset({1, 3, 4})
 ON_SERVERS, _ON_ONE_DEVICE = "V100-P1w2/ho-PCIe", "1xA100"
 
+_LIBRARY_WORDS = {"torch1": "PyTorch 1", "torch2": "PyTorch 2"}
 JobKindName = Literal[
     "file", "onnx", "workload", "pytorch", "own_model", "hugging_face", "timm", "graph", "other"
 ]
@@ -133,6 +134,7 @@ class Job:
         if self.activation_checkpointing != "none":
             facts.append(f"{self.activation_checkpointing} activation checkpointing")
         facts += ["channels last"] if self.channels_last else []
+        facts += [_LIBRARY_WORDS[self.library]] if self.library is not None else []
         return ", ".join([*facts, *(["compiled"] if self.compiled else [])])
 
 

@@ -38,7 +38,7 @@ FILE_FLAGS = ("--input NAME=SHAPE", "--set target", "--set loop_turns")
 MODEL_FLAGS = (
     "--input SHAPE", "--seq-len", "--precision", "--optimizer", "--grad-accumulation",
     "--activation-checkpointing", "--compile", "--set clip_gradients", "--set task",
-    "--set channels_last",
+    "--set channels_last", "--set library",
 )  # fmt: skip
 OWN_FLAGS = ("--data", "--loss", "--set trace")
 # Of training alone: a forward pass has none of them.
@@ -70,6 +70,7 @@ class JobOptions:
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
         data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
         loss: FILE.py:FUNCTION of the model's outputs and labels.
+        library: generation of PyTorch that runs a model, `torch1` or `torch2`.
         trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
         own_code_s: seconds that the user's own code may take.
         own_code_gib: memory that it may take, GiB.
@@ -97,6 +98,7 @@ class JobOptions:
     channels_last: bool = False
     data: str | None = None
     loss: str | None = None
+    library: str = "torch2"
     trace: str = "meta"
     own_code_s: float = 600.0
     own_code_gib: float = 8.0
@@ -108,6 +110,7 @@ class JobOptions:
             ("--precision", self.precision, PRECISIONS),
             ("--optimizer", self.optimizer, OPTIMIZERS),
             ("--activation-checkpointing", self.activation_checkpointing, ACTIVATION_CHECKPOINTING),
+            ("--set library", self.library, ("torch1", "torch2")),
             ("--set trace", self.trace, ("meta", "real")),
             ("--set task", self.task, TASKS),
         ):
@@ -166,6 +169,7 @@ class JobOptions:
                 "--set channels_last": self.channels_last,
                 "--data": self.data,
                 "--loss": self.loss,
+                "--set library": None if self.library == "torch2" else self.library,
                 "--set trace": None if self.trace == "meta" else self.trace,
             }
         )
@@ -198,6 +202,7 @@ class JobOptions:
         checkpointing: Any = self.activation_checkpointing or "none"
         precision: Any = self.precision or "fp32"
         trace: Any = self.trace
+        library: Any = self.library
         task: Any = self.task
         return StepOptions(
             precision=precision,
@@ -208,6 +213,7 @@ class JobOptions:
             clip_gradients=self.clip_gradients,
             compute_capability=compute_capability,
             trace=trace,
+            library=library,
             task=task,
             channels_last=self.channels_last,
         )
