@@ -83,6 +83,8 @@ class FitOptions:
         rate: its learning rate.
         width: of the hidden layers.
         kind_penalty: on squares of offsets of kinds and of linear weights.
+        map_penalty: on those of element-wise kinds, whose kernels are alike: without it, a kind
+            that one family alone uses takes up what else is odd about that family.
         net_penalty: on squares of the network's weights.
         share_penalty: on squares of deviations of devices.
         source_penalty: on mean squares of what sources add.
@@ -94,6 +96,7 @@ class FitOptions:
     rate: float = 0.02
     width: int = 32
     kind_penalty: float = 3e-5
+    map_penalty: float = 1e-3
     net_penalty: float = 1e-5
     share_penalty: float = 3e-4
     source_penalty: float = 10.0
@@ -319,6 +322,11 @@ class _Parameters:
         self._balance = torch.tensor(
             [float(balance_factor(self._devices[name], -1.0)) for name in names]
         )
+        is_map = np.zeros(len(table.kinds), dtype=np.bool_)
+        is_map[table.kind_of[table.inputs[:, INPUTS.index("map")] > 0]] = True
+        self._kind_penalties = torch.tensor(
+            np.where(is_map, options.map_penalty, options.kind_penalty), dtype=torch.float32
+        )
         width, kinds, count = options.width, len(table.kinds), len(INPUTS)
 
         def zeros(*shape: int) -> Any:
@@ -365,7 +373,8 @@ class _Parameters:
         """What it costs to be far from where the fit begins."""
         options = self._options
         square = {name: (value**2).sum() for name, value in self.weights.items()}
-        kinds = square["linear"] + square["kind_offset"] + square["kind_last_offset"]
+        offsets = (self.weights["kind_offset"] ** 2 + self.weights["kind_last_offset"] ** 2).sum(1)
+        of_kinds = (self._kind_penalties * offsets).sum() + options.kind_penalty * square["linear"]
         net = square["hidden"] + square["second"] + square["out"]
         shares = (
             (self.of_device**2).sum() * 4
@@ -375,7 +384,7 @@ class _Parameters:
         )
         sources = (self._source_weights * (self.of_source - self._mean_source()) ** 2).sum()
         return (
-            options.kind_penalty * kinds
+            of_kinds
             + options.net_penalty * net
             + options.share_penalty * shares
             + options.source_penalty * sources

@@ -174,6 +174,8 @@ class GpuFits:
         seen = [i for i, tag in enumerate(tags) if not left_out.hides(tag)]
         if not seen:
             raise ConfigError(f"no published step is left without {left_out.name}")
+        if len(seen) == len(tags) and left_out != NOTHING:
+            return self.without(NOTHING)
         self._progress(f"devices without {left_out.name}")
         return fit_devices(table.take(seen), self._options)
 

@@ -113,9 +113,6 @@ def network_of(mix: Sequence[float]) -> str:
     return "transformer" if attention + mix[_AT["softmax"]] > 0 else "other"
 
 
-_MOST_OTHER = (
-    0.15  # of recurrent cells in the time of products, from which on a network is recurrent
-)
 
 
 def _kind_of(op: OpSignature) -> int:

@@ -104,6 +104,8 @@ class OpFacts:
         for place, name in enumerate(FACTS):
             if "half" in name.split("_"):
                 values[some, place] = 0.0
+        element_bytes = FACTS.index("element_bytes")
+        values[some, element_bytes] = np.maximum(values[some, element_bytes], 1.0)
         return replace(self, values=values)
 
     def with_channels_last(self) -> OpFacts:

@@ -9,16 +9,21 @@ import numpy as np
 import pytest
 
 from driple.cluster.setting import Setting
-from driple.simulate.calibration import shipped_calibration
+from driple.simulate.calibration import Calibration, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
 from tests.simulate.jobs import net
 
 
+def base_of(program: ModuleType) -> Calibration:
+    """The shipped calibration of CPUs, which the script begins with."""
+    return shipped_calibration(Setting.parse(program.FIRST))
+
+
 def test_numbers_go_where_they_belong(program: ModuleType) -> None:
     """Each of the thirteen is found in the calibration again."""
     values = {name: (1 + i) * value for i, (name, value) in enumerate(program.START.items())}
-    made = program.calibration_of(np.log(list(values.values())), shipped_calibration())
+    made = program.calibration_of(np.log(list(values.values())), base_of(program))
     core = made.model.devices.generations["CPU"]
     assert core.compute == pytest.approx(values["compute"])
     assert core.memory == pytest.approx(values["memory"])
@@ -38,7 +43,7 @@ def test_slower_cores_take_longer(program: ModuleType) -> None:
     start = np.log(list(program.START.values()))
     slower = start.copy()
     slower[list(program.START).index("compute")] -= np.log(2)
-    base = shipped_calibration()
+    base = base_of(program)
     (fast_s,), (slow_s,) = (program.simulated_s([job], logs, base) for logs in (start, slower))
     assert fast_s < slow_s <= 2 * fast_s
 

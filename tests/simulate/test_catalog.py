@@ -88,7 +88,7 @@ def test_new_links_take_the_efficiency_of_their_kind() -> None:
     assert link_kind("azure-Ethernet") == "azure-Ethernet"
 
 
-def test_runs_of_new_devices_do_not_change_the_fit() -> None:
-    """Every device of the calibration is still read; the catalogue has more."""
+def test_devices_of_published_runs_are_measured_and_known() -> None:
+    """Every GPU of TensorFlow's runs is in the fit, and the catalogue has more than the fit."""
     measured = set(shipped_calibration().model.devices.measured)
-    assert measured - {"T4"} <= DEVICES_OF_RUNS < set(DEVICES)
+    assert DEVICES_OF_RUNS - {"GTX1060"} <= measured < set(DEVICES)  # a worker of servers alone

@@ -31,10 +31,13 @@ def test_bfloat16_is_slow_where_tensor_cores_do_not_have_it(device: str) -> None
 
 
 def test_formats_of_an_a100_are_as_fast_as_its_tensor_cores() -> None:
-    """312 TFLOP/s in half precision, 156 in TF32 if it is allowed, 19.5 else."""
+    """312 TFLOP/s in half precision, 156 in TF32 if it is allowed, 19.5 else.
+
+    The fit has TF32 kernels further from their peak than half-precision ones.
+    """
     half, also, tf32, single = (seconds(one, "A100") for one in ("bf16", "fp16", "tf32", "fp32"))
     assert half == also
-    assert 1.5 < tf32 / half < 2.5
+    assert 1.5 < tf32 / half < 3
     assert single > 3 * tf32
 
 

@@ -132,12 +132,8 @@ def test_a_new_calibration_never_takes_the_times_of_an_older_one() -> None:
     calibration, setting = shipped_calibration(), Setting.parse("V100-R1/ho-PCIe")
     job = PreparedJob(net(8))
     for share in (1.0, 0.5, 0.25):
-        device = calibration.device("V100")
-        reached = replace(
-            device.efficiency.device,
-            compute=share * device.efficiency.device.compute,
-            memory=share * device.efficiency.device.memory,
-        )
+        mine = calibration.device("V100").efficiency.shares
+        reached = replace(mine, plain=share * mine.plain, memory=share * mine.memory)
         model = calibration.model
         measured = {**model.devices.measured, "V100": reached}
         devices = replace(model.devices, measured=measured)
@@ -151,27 +147,20 @@ def test_a_new_calibration_never_takes_the_times_of_an_older_one() -> None:
     assert times[0] is times[1]  # equal calibrations share them
 
 
-@pytest.mark.parametrize("field", ["spec", "compute", "start_s", "fused", "activity", "kernels"])
+@pytest.mark.parametrize("field", ["spec", "plain", "kernels", "host", "activity"])
 def test_every_number_of_a_calibrated_device_is_part_of_its_identity(field: str) -> None:
     """Whatever changes the times of ops makes another device of it, and so other times."""
     device = shipped_calibration().device("V100")
-    efficiency = device.efficiency
+    mine = device.efficiency
+    faster = replace(mine.kernels, start_s=mine.kernels.start_s / 2)
     others = {
         "spec": replace(
             device, spec=replace(device.spec, facts={**device.spec.facts, "bytes_per_s": 1e11})
         ),
-        "compute": replace(
-            device,
-            efficiency=replace(efficiency, device=replace(efficiency.device, compute=0.1)),
-        ),
-        "start_s": replace(
-            device, efficiency=replace(efficiency, device=replace(efficiency.device, start_s=1.0))
-        ),
-        "fused": replace(device, efficiency=replace(efficiency, fused=True)),
-        "activity": replace(device, efficiency=replace(efficiency, memory_activity=1.0)),
-        "kernels": replace(
-            device, efficiency=replace(efficiency, kernels=replace(efficiency.kernels, layout=99.0))
-        ),
+        "plain": replace(device, efficiency=replace(mine, shares=replace(mine.shares, plain=0.1))),
+        "kernels": replace(device, efficiency=replace(mine, kernels=faster)),
+        "host": replace(device, efficiency=replace(mine, host=replace(mine.host, op_s=1.0))),
+        "activity": replace(device, efficiency=replace(mine, memory_activity=9.0)),
     }
     assert others[field] != device
     assert len({others[field], device}) == 2
