@@ -58,7 +58,7 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
             total += (times.memory_s.sum() / times.busy_s.sum() - share) ** 2
         return total
 
-    return float(minimize_scalar(off, bounds=(1.0, 5.0), method="bounded").x)
+    return float(minimize_scalar(off, bounds=(0.2, 5.0), method="bounded").x)
 
 
 def main() -> None:

@@ -298,7 +298,10 @@ class _Data:
         self.update_kernels = single([row.update.num_kernels for row in rows])
         self.step_launches = single(np.bincount(table.row_of, table.launches, len(rows)))
         self.hosted = single([not row.alone for row in rows])
+        self.step_runs = single(np.bincount(table.row_of, table.runs, len(rows)))
         self.pace_of = torch.tensor([PACES.index(_pace(row.runtime)) for row in rows])
+        eager = [replace(row.runtime, compiled=False) for row in rows]
+        self.eager_pace_of = torch.tensor([PACES.index(_pace(one)) for one in eager])
 
 
 def _pace(runtime: Runtime) -> str:
@@ -417,8 +420,11 @@ class _Parameters:
         of_device = of_device + data.update_ms * (-(self.update + memory)).exp()
         of_device = of_device + data.update_kernels * start_ms
         pace = self.paces.exp() * _MS
+        each_ms = torch.minimum(
+            data.step_launches * pace[data.pace_of], data.step_runs * pace[data.eager_pace_of]
+        )
         host = (
-            data.step_launches * pace[data.pace_of]
+            each_ms
             + data.update_kernels * pace[PACES.index("update_s")]
             + pace[PACES.index("step_s")]
         ) * data.hosted

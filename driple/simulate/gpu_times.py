@@ -9,7 +9,7 @@ idle between kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +132,10 @@ def gpu_op_times(  # noqa: PLR0917
     )
     launches = runs * starts
     host = efficiency.host
-    host_s = launches.sum() * host.each_s(runtime) + host.step_s
+    eager = replace(runtime, compiled=False)
+    # A compiler hands over no later than the ops one by one would be.
+    each_s = min(launches.sum() * host.each_s(runtime), runs.sum() * host.each_s(eager))
+    host_s = each_s + host.step_s
     device_s = busy_s.sum()
     if update is not None:
         host_s += update.num_kernels * host.update_s
