@@ -129,7 +129,9 @@ def main() -> None:
     parser.add_argument("--refit-tensorflow", action="store_true", help="TensorFlow runs too")
     given = parser.parse_args()
     if given.refit_tensorflow or not (PUBLISHED / TENSORFLOW_FILE).exists():
-        held_out = predict_tensorflow(PUBLISHED, GRAPHS, lambda what: print(what, flush=True))
+        held_out = predict_tensorflow(
+            PUBLISHED, GRAPHS, lambda what: print(what, flush=True), cache=STATE / "fits"
+        )
         write_tensorflow(held_out, PUBLISHED)
     predictions = predict_all(given.only or HELD_OUT, given.processes, training=given.training)
     write_predictions(predictions, PUBLISHED / HELD_OUT_FILE)

@@ -186,20 +186,25 @@ def error_rows(predictions: Sequence[HeldOutPrediction]) -> list[ErrorRow]:
 
 
 def validate(
-    tables: Path, graphs: Path, progress: Callable[[str], None] = lambda _: None
+    tables: Path,
+    graphs: Path,
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    cache: Path | None = None,
 ) -> list[HeldOutPrediction]:
     """Predictions of every published run, in every way of holding out.
 
     Args:
         tables: folder of published measurements.
         graphs: store of their models' graphs.
-        progress: told what is being fitted.
+        progress: called with what is being fitted.
+        cache: folder that keeps finished fits.
 
     Raises:
         ConfigError: a table is missing or damaged.
         DatasetError: no such store.
     """
-    fits, runs = load_fits(tables, graphs, progress)
+    fits, runs = load_fits(tables, graphs, progress, cache=cache)
     most = most_passed_by_servers(tables)
     return [*predict_singles(fits), *predict_clusters(fits, runs, most)]
 

@@ -116,3 +116,17 @@ def test_simulations_take_either_form() -> None:
     job = PreparedJob(net(4))
     for calibration in (CALIBRATION, gpu):
         assert job.times(calibration.device("V100")).duration_s.sum() > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("batch", [1, 64])
+def test_a_compiled_step_is_never_slower(seed: int, batch: int) -> None:
+    """Whatever weights a fit gives to `compiled`, and however slow a compiled kernel's host is."""
+    model = gpu_model(seed)
+    slow = replace(model, host=replace(model.host, compiled_s=1.0))
+    for one in (model, slow):
+        times = [
+            step_s(net(batch), DEVICES["A100"], one, Program(library="torch2", fused=fused))
+            for fused in (False, True)
+        ]
+        assert times[1] <= times[0] * (1 + 1e-9)
