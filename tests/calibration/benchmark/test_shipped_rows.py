@@ -64,3 +64,12 @@ def test_a_device_without_flash_attention_has_its_own_step(shipped: Shipped) -> 
     assert old.step_key != new.step_key
     assert not shipped.steps.lacks(old)
     assert shipped.steps.lacks(new)  # no such row was published
+
+
+def test_models_of_no_language_are_not_among_those_of_language(shipped: Shipped) -> None:
+    """Tables of transformers must hold transformers; look at a new family."""
+    language = {row.family for row in shipped.rows if row.domain == "language"}
+    assert language == {
+        "bart", "bert", "gnmt", "gpt", "gpt-oss", "internlm", "llama", "mistral", "mixtral", "mpt",
+        "opt", "qwen", "santacoder", "transformer-mt", "transformerxl",
+    }  # fmt: skip
