@@ -8,6 +8,7 @@ made, its errors are None.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,16 @@ from driple.calibration.benchmark.rows import BenchmarkRow, family_of_job
 from driple.calibration.benchmark.speedups import compile_pairs, predicted_speedups
 from driple.calibration.validate import HeldOutPrediction
 
-__all__ = ["RECURRENT", "Errors", "Reached", "errors_of", "reached", "reached_by_tensorflow"]
+__all__ = [
+    "RECURRENT",
+    "SPLITS",
+    "Errors",
+    "Reached",
+    "errors_by",
+    "errors_of",
+    "reached",
+    "reached_by_tensorflow",
+]
 
 FloatArray = npt.NDArray[np.float64]
 RowTest = Callable[[BenchmarkRow], bool]
@@ -162,6 +172,29 @@ def errors_of(ratios: FloatArray, weights: FloatArray, families: Sequence[str]) 
         family_p90_pct=100 * weighted_quantile(errors, weights, 0.9),
         signed_pct=100 * float(np.median(signed)),
     )
+
+
+def errors_by(
+    rows: Sequence[BenchmarkRow],
+    predictions: Predictions,
+    split: str,
+    key: Callable[[BenchmarkRow], str],
+) -> dict[str, Errors]:
+    """Errors of the groups of rows that a key names, in the order of the names.
+
+    Args:
+        rows: with measured times.
+        predictions: of the rows; those without one are left out.
+        split: what the fits had not seen.
+        key: name of the group of a row.
+    """
+    groups: dict[str, list[BenchmarkRow]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    found = {
+        name: _errors_of_rows(some, predictions, split) for name, some in sorted(groups.items())
+    }
+    return {name: errors for name, errors in found.items() if errors is not None}
 
 
 def reached(rows: Sequence[BenchmarkRow], predictions: Predictions) -> list[Reached]:
