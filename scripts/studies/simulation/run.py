@@ -210,7 +210,12 @@ def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
 
 def main() -> None:
     """Fit, predict, draw, and store all tables."""
-    predictions = validate(TABLES, CALIBRATION / "graphs", lambda what: print(what, flush=True))
+    predictions = validate(
+        TABLES,
+        CALIBRATION / "graphs",
+        lambda what: print(what, flush=True),
+        cache=ROOT / "build" / "heldout" / "fits",
+    )
     facts_rows = read_facts(TABLES / "driple_paper.csv")
     store = GraphStore.open(CALIBRATION / "paper")
     jobs = {name: PreparedJob(store.graph(name)) for name in workloads_of(facts_rows)}
