@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from driple.comm.engine import EventQueue
-from driple.comm.network import SharedNetwork, max_min_rates
+from driple.comm.network import SharedLink, SharedNetwork, max_min_rates
 from driple.comm.ps import ClusterSpec, simulate_cluster, spread
 from driple.errors import ConfigError, SimulationError
 from driple.step.plan import Message, Segment, StepPlan
@@ -109,14 +109,14 @@ def test_roles_of_one_machine_use_its_bridge_and_share_its_link() -> None:
     assert max(rate for at, rate in records[1].rx if at < 1.0) == pytest.approx(50 * MB)
 
 
-def test_a_role_passes_no_more_than_its_own_share_of_a_machines_link() -> None:
-    """Two workers share a machine, and a link that could take both at full rate."""
+def test_a_role_copies_what_crosses_its_machines_link() -> None:
+    """Link and copies of 100 MB/s each are 50 MB/s; a link takes what two workers copy."""
     spec = ClusterSpec(
         worker_machine=(0, 0),
         server_machine=(1, 2),
         link_bytes_per_s=100 * MB,
         bridge_bytes_per_s=1000 * MB,
-        role_bytes_per_s=50 * MB,
+        role_copy_bytes_per_s=100 * MB,
     )
     pulls = (Message(0, 20 * MB), Message(1, 20 * MB))
     segment = Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0)
@@ -124,6 +124,68 @@ def test_a_role_passes_no_more_than_its_own_share_of_a_machines_link() -> None:
     for record in records:
         assert max(rate for _, rate in record.rx) == pytest.approx(50 * MB)
         assert record.step_ends_s == pytest.approx([0.9])
+
+
+def test_copies_of_roles_do_not_slow_a_machines_bridge() -> None:
+    """The rate of a bridge was measured from end to end."""
+    spec = ClusterSpec(
+        worker_machine=(0,),
+        server_machine=(0,),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=100 * MB,
+        role_copy_bytes_per_s=1 * MB,
+    )
+    (record,) = simulate_cluster(spec, [plan(50, 0.3, 20)], num_steps=3)
+    assert record.iteration_time_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+@pytest.mark.parametrize("sharing", [0.0, 0.2, 1.0])
+def test_more_workers_pass_no_more_bytes_over_a_full_link(
+    sharing: float, *, synchronous: bool
+) -> None:
+    """Of the server's link, and never more than its nominal rate."""
+    passed = []
+    for count in (2, 3, 4, 8):
+        spec = cluster(count, synchronous=synchronous, link_sharing=sharing)
+        records = simulate_cluster(spec, [plan(50, 0.001, 50)] * count, num_steps=20)
+        last_s = min(record.step_ends_s[-1] for record in records)
+        for side in ("rx", "tx"):
+            ends = [np.interp(last_s, *_bytes_until(getattr(record, side))) for record in records]
+            assert sum(ends) <= 100 * MB * last_s * (1 + 1e-9)
+        rate_s = [1 / record.iteration_time_s for record in records]
+        passed.append(50 * MB * sum(rate_s))
+    assert all(more <= few * 1.01 for few, more in pairwise(passed))
+    most = SharedLink(100 * MB, sharing).capacity(8)
+    if synchronous:
+        assert passed[-1] <= most * 1.01
+    else:
+        assert passed[-1] == pytest.approx(most, rel=0.05)
+
+
+def _bytes_until(rates: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Times of changes, and bytes passed until then."""
+    times, passed = [rates[0][0]], [0.0]
+    for (start_s, rate), (end_s, _) in pairwise([*rates, (rates[-1][0] + 1e6, 0.0)]):
+        times.append(end_s)
+        passed.append(passed[-1] + rate * (end_s - start_s))
+    return times, passed
+
+
+def test_a_link_loses_capacity_by_its_users_and_not_by_their_messages() -> None:
+    """Three users of a link of 10 bytes/s pass 10 * 2 / 3; two users with two streams each, 10."""
+
+    def end_s(users: int, streams: int) -> float:
+        queue = EventQueue()
+        network = SharedNetwork(queue, [SharedLink(10.0, sharing=1.0)], 0)
+        for user in range(users):
+            for _ in range(streams):
+                network.send(network.stream((0,), user=user), 50.0 / streams, lambda: None)
+        queue.run()
+        return queue.now_s
+
+    assert end_s(3, 1) == pytest.approx(15.0 * 1.5)
+    assert end_s(2, 2) == end_s(2, 1) == pytest.approx(10.0)
 
 
 def test_parameters_and_gradients_are_copied_to_and_from_the_device() -> None:
