@@ -62,6 +62,8 @@ class SharedNetwork:
         links: each link, or its capacity in bytes/s.
         num_meters: number of meters.
         most_at_once: maximum number of streams of a group that send at the same time.
+        ports: number of each link's port; users of both directions of a port contend, as data of
+            one waits with acknowledgements of the other. Each link has its own by default.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class SharedNetwork:
         links: Sequence[SharedLink | float],
         num_meters: int,
         most_at_once: int = 3,
+        ports: Sequence[int] | None = None,
     ) -> None:
         self.rates: list[list[tuple[float, float]]] = [[(0.0, 0.0)] for _ in range(num_meters)]
         self._queue = queue
         self._links = [one if isinstance(one, SharedLink) else SharedLink(one) for one in links]
         self._alone = [link.capacity(1) for link in self._links]
         self._contended = {n for n, link in enumerate(self._links) if link.sharing > 0}
+        self._ports = list(range(len(self._links))) if ports is None else list(ports)
         self._most = most_at_once
         self._streams: list[_Stream] = []
         self._groups: list[list[_Stream]] = []  # active streams, the first to go first
@@ -180,10 +184,10 @@ class SharedNetwork:
         if self._contended:
             users: dict[int, set[tuple[int, int]]] = {}
             for stream in (self._streams[number] for group in active for number in group):
-                for link in self._contended.intersection(stream.links):
-                    users.setdefault(link, set()).add(stream.user)
-            for link, some in users.items():
-                found[link] = self._links[link].capacity(len(some))
+                for port in {self._ports[link] for link in stream.links}:
+                    users.setdefault(port, set()).add(stream.user)
+            for link in self._contended:
+                found[link] = self._links[link].capacity(len(users.get(self._ports[link], ())))
         return found
 
     def _in_turn(self, group: tuple[int, ...], left: list[float]) -> list[tuple[_Stream, float]]:

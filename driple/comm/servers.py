@@ -188,7 +188,8 @@ class _Cluster:
         beside = len(set(places)) > 1 and set(spec.worker_machine) & set(spec.server_machine)
         in_turn = not spec.synchronous and not beside
         most = 2 * num_workers * len(spec.server_machine) if in_turn else _MOST_AT_ONCE
-        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most)
+        ports = [number // 2 for number in range(len(capacities))]  # both directions
+        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most, ports)
         num_groups = 2 if in_turn else 2 * num_workers
         self.groups = [self.network.group() for _ in range(num_groups)]
 
