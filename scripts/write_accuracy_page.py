@@ -3,122 +3,232 @@
     python scripts/write_accuracy_page.py [--check]
 
 Everything comes from committed tables: rows, held-out predictions and the runs that stated errors
-are taken from. `--check` writes nothing and fails if the page is not up to date.
+are taken from; utilisation is simulated anew. `--check` writes nothing and fails if the page is not
+up to date.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from driple.calibration.benchmark.coverage import Coverage, coverage_of, cross_conformal
 from driple.calibration.benchmark.from_published import benchmark_rows
 from driple.calibration.benchmark.predictions import Prediction, Predictions, read_predictions
+from driple.calibration.benchmark.rankings import rank_summaries
+from driple.calibration.benchmark.reached import (
+    SPLITS,
+    errors_by,
+    reached,
+    reached_by_tensorflow,
+)
 from driple.calibration.benchmark.rows import BenchmarkRow
-from driple.calibration.benchmark.scores import GroupScore, scores_of
-from driple.calibration.benchmark.shipped import FOLDS, FORWARD, HELD_OUT, ROWS
+from driple.calibration.benchmark.scores import scores_of, task_of
+from driple.calibration.benchmark.shipped import FOLDS, FORWARD, HELD_OUT, ROWS, STEPS
+from driple.calibration.benchmark.speedups import SPEEDUP, speedup_scores
 from driple.calibration.benchmark.splits import read_folds
+from driple.calibration.benchmark.steps_of_store import StoredSteps
+from driple.calibration.benchmark.tensorflow import read_tensorflow
+from driple.calibration.benchmark.utilisation import (
+    UTILISATION_FILE,
+    MeanUtilisation,
+    predict_utilisation,
+    read_utilisation,
+    utilisation_scores,
+)
 from driple.calibration.published_rows import read_published_rows
+from driple.calibration.step_store import StepStore
 from driple.errors import DripleError
 from driple.estimation.checked_runs import CheckedRun, shipped_checked_runs
 from driple.files import atomic_write
-from driple.plot.scatter import plot_scatter
+from driple.plot.scatter import plot_scatter, plot_utilisation
+from driple.simulate.calibration import shipped_calibration
+from scripts.accuracy_tables import (
+    KINDS,
+    coverage_table,
+    misfit_table,
+    ranking_table,
+    reached_table,
+    score_table,
+    stated_table,
+    utilisation_table,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"
 PAGE = ROOT / "docs" / "accuracy.md"
 PICTURES = ROOT / "docs" / "pictures"
+UTILISATION_PICTURE = "accuracy-utilisation.svg"
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
-_SPLITS = {"model": "model family", "device": "device", "family": "model family"}
-_KINDS = {
-    "single": "one device",
-    "ring": "all-reduce",
-    "sharded": "sharded",
-    "servers": "parameter servers",
-}
+_TASKS = {"train": "", "forward": ", forward pass"}
+_LEAST_ROWS, _MOST_FAMILIES = 5, 20
 
 
-def coverage_table(found: Sequence[Coverage], by: str) -> str:
-    """How well stated intervals hold, by one property of the runs."""
-    lines = [
-        f"| {by} | task | held out | runs | in the 90 % interval | below the stated 90th "
-        "percentile | width |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {_KINDS.get(one.group, one.group)} | {one.task} | {_SPLITS[one.held_out]} | {one.runs} "
-        f"| {one.coverage_pct:.0f} % | {one.below_p90_pct:.0f} % | {one.width:.2f} |"
-        for one in found
-        if one.by == by
-    ]
-    return "\n".join(lines)
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A scatter plot of step times.
 
+    Attributes:
+        kind: of cluster.
+        task: `train` or `forward`.
+    """
 
-def score_table(scores: Sequence[GroupScore], by: str) -> str:
-    """Errors of the simulator by one property of the rows."""
-    lines = [
-        f"| {by} | mode | held out | rows | families | median | 90th percentile | signed median |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one.group} | {one.mode} | {one.split} | {one.rows} | {one.families} | "
-        f"{one.median_pct:.1f} % | {one.p90_pct:.1f} % | {one.signed_pct:+.1f} % |"
-        for one in scores
-        if one.by == by
-    ]
-    return "\n".join(lines)
+    kind: str
+    task: str
 
+    @property
+    def name(self) -> str:
+        """Name of its file."""
+        return f"accuracy-{self.kind}{'' if self.task == 'train' else f'-{self.task}'}.svg"
 
-def scores() -> list[GroupScore]:
-    """Errors of held-out predictions of the published rows; none if there are no predictions."""
-    if not (PUBLISHED / HELD_OUT).exists():
-        return []
-    predictions = read_predictions(PUBLISHED / HELD_OUT)
-    rows = benchmark_rows(
-        [
-            row
-            for name in (ROWS, FORWARD)
-            for row in read_published_rows(PUBLISHED / name, usable_only=True)
+    @property
+    def words(self) -> str:
+        """What it shows."""
+        return f"{KINDS[self.kind]}{_TASKS[self.task]}"
+
+    def runs(self) -> list[CheckedRun]:
+        """Its dots: runs whose model family was left out."""
+        return [
+            run
+            for run in shipped_checked_runs()
+            if (run.kind, run.task, run.held_out) == (self.kind, self.task, "model")
         ]
-    )
-    return scores_of(rows, _predicted(rows, predictions))
 
 
-def _predicted(
-    rows: Sequence[BenchmarkRow], predictions: Predictions
-) -> Mapping[tuple[str, str], Sequence[Prediction | None]]:
-    found = {
-        (split, "simulator"): [predictions.of(row.row_id, split) for row in rows]
-        for split in ("family", "device", "source")
-    }
-    return {key: row for key, row in found.items() if any(row)}
+PICTURES_OF_TIMES = tuple(Picture(kind, task) for kind in KINDS for task in _TASKS)
 
 
-def part_of_page() -> tuple[str, tuple[CheckedRun, ...]]:
-    """The generated text, and the runs that its pictures show."""
-    runs = shipped_checked_runs()
+@cache
+def rows() -> list[BenchmarkRow]:
+    """All published rows that can be used."""
+    found = [
+        row
+        for name in (ROWS, FORWARD)
+        for row in read_published_rows(PUBLISHED / name, usable_only=True)
+    ]
+    return benchmark_rows(found)
+
+
+@cache
+def held_out() -> Predictions:
+    """Held-out predictions of the rows; none if there is no table of them."""
+    file = PUBLISHED / HELD_OUT
+    return read_predictions(file) if file.exists() else Predictions({})
+
+
+@cache
+def predicted() -> dict[str, list[Prediction | None]]:
+    """Held-out predictions by split, in the order of the rows."""
+    found = {split: [held_out().of(row.row_id, split) for row in rows()] for split in SPLITS}
+    return {split: some for split, some in found.items() if any(some)}
+
+
+@cache
+def utilisation() -> tuple[MeanUtilisation, ...]:
+    """Simulated utilisation of the published runs."""
+    runs, _ = read_utilisation(PUBLISHED / UTILISATION_FILE)
+    steps = StoredSteps(StepStore.open(PUBLISHED / STEPS))
+    return tuple(predict_utilisation(runs, steps, shipped_calibration()))
+
+
+def part_of_page() -> str:
+    """The generated text."""
     folds = read_folds(PUBLISHED / FOLDS)
-    covered = coverage_of(cross_conformal(runs, folds))
-    found = scores()
-    parts = []
-    if found:
-        parts += ["Errors of the step time by task:", score_table(found, "task")]
-        parts += ["By device:", score_table(found, "device")]
-        parts += ["By source:", score_table(found, "source")]
-    parts += [
-        "How well the stated intervals hold on runs that they were not made from, with each fold "
-        "of families and each device left out in turn. The width is upper over lower end:",
+    covered = coverage_of(cross_conformal(shipped_checked_runs(), folds))
+    parts = [
+        *_what_was_reached(covered),
+        *_rankings(),
+        *_utilisation(),
+        *_scores(),
+        *_misfits(),
+        "### Stated errors, group by group\n\nEach fold of families and each device was left out "
+        "of the runs that the intervals come from. The width is upper over lower end.",
         coverage_table(covered, "kind"),
         coverage_table(covered, "device"),
     ]
+    parts += ["### Pictures", "A dot is a published run whose model family no fit had seen."]
     parts += [
-        f"![simulated against published, {words}](pictures/accuracy-{kind}.svg)"
-        for kind, words in _KINDS.items()
-        if any(run.kind == kind for run in runs)
+        f"![simulated against published, {one.words}](pictures/{one.name})"
+        for one in PICTURES_OF_TIMES
+        if one.runs()
     ]
-    return "\n\n".join(parts), runs
+    return "\n\n".join(parts)
+
+
+def _what_was_reached(covered: Sequence[Coverage]) -> list[str]:
+    lines = [*reached(rows(), held_out()), *reached_by_tensorflow(read_tensorflow(PUBLISHED))]
+    return [
+        "### Errors by task\n\nErrors are |simulated - published| / published of the step time. "
+        "Columns without a remark count every row alike, so that a source with many rows of one "
+        "model weighs much; those by family weigh each model family alike, and each type of "
+        "machine in it. The last column is what this version aims at.",
+        reached_table(lines),
+        "Whether answers keep what they state, for devices and schemes with 20 runs or more:",
+        stated_table(covered),
+    ]
+
+
+def _rankings() -> list[str]:
+    summaries = rank_summaries(rows(), predicted())
+    if not summaries:
+        return []
+    return [
+        "### Ranking\n\nConfigurations are batch, precision, length, recomputation and ZeRO or "
+        "FSDP of one model on the same devices; devices are those that ran one job alone. Both are "
+        "ranked by the time of a token, or of a sample. Kendall's tau is 1 for the same order and "
+        "0 for one by chance. The last column is how much slower than the best the choice is that "
+        "the simulator takes for the best (median over jobs).",
+        ranking_table(summaries),
+    ]
+
+
+def _utilisation() -> list[str]:
+    found = utilisation()
+    scores = utilisation_scores(found)
+    return [
+        "### Utilisation\n\nMean utilisation by NVML in real training runs against the simulated "
+        "mean. No fit has seen these numbers. The last column spreads the simulated busy time over "
+        "the measured time of a step, where that is known.",
+        utilisation_table(scores, utilisation_scores(found, of_measured_step=True)),
+        f"![simulated against measured utilisation](pictures/{UTILISATION_PICTURE})",
+    ]
+
+
+def _scores() -> list[str]:
+    if not predicted():
+        return []
+    folds = read_folds(PUBLISHED / FOLDS)
+    own = {(split, "simulator"): some for split, some in predicted().items()}
+    speedups = speedup_scores(rows(), own, folds)
+    scores = scores_of(rows(), own)
+    return [
+        "### Speed-up by torch.compile\n\nThe same model with and without `torch.compile`, forward "
+        "passes at equal batch and size. The constant is the median speed-up of other families.",
+        score_table(speedups, SPEEDUP),
+        "### Errors by scheme, device, source and precision",
+        *(score_table(scores, by) for by in ("task", "device", "source", "precision")),
+    ]
+
+
+def _misfits() -> list[str]:
+    if "family" not in predicted():
+        return []
+    families = errors_by(rows(), held_out(), "family", _family_of)
+    sources = errors_by(rows(), held_out(), "family", lambda row: f"{row.source}, {task_of(row)}")
+    return [
+        "### What does not fit\n\nThe families, and the sources, whose signed median is the "
+        "farthest from 0 when the family is left out:",
+        misfit_table(families, "family", least_rows=_LEAST_ROWS, count=_MOST_FAMILIES),
+        misfit_table(sources, "source", least_rows=_LEAST_ROWS, count=_MOST_FAMILIES),
+    ]
+
+
+def _family_of(row: BenchmarkRow) -> str:
+    return f"{row.family}, {row.scheme}{_TASKS[row.mode]}"
 
 
 def with_part(page: str, part: str) -> str:
@@ -134,27 +244,36 @@ def with_part(page: str, part: str) -> str:
     return f"{head}{BEGIN}\n\n{part}\n\n{END}{tail}"
 
 
+def draw() -> None:
+    """Write the pictures."""
+    for picture in PICTURES_OF_TIMES:
+        if shown := picture.runs():
+            plot_scatter(
+                [(run.log_ratio, run.distance, run.family) for run in shown],
+                PICTURES / picture.name,
+                title=f"{picture.words}: {len(shown)} runs, without their model family in the fit",
+            )
+    points = [
+        (one.run.util_pct, one.util_pct, one.run.row.job.partition(":")[2]) for one in utilisation()
+    ]
+    plot_utilisation(
+        points, PICTURES / UTILISATION_PICTURE, title=f"mean utilisation of {len(points)} runs"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the page and the pictures, or check the page."""
     parser = argparse.ArgumentParser(description="write the generated part of docs/accuracy.md")
     parser.add_argument("--check", action="store_true", help="fail if the page is not up to date")
     given = parser.parse_args(argv)
     page = PAGE.read_text(encoding="utf-8")
-    part, runs = part_of_page()
-    wanted = with_part(page, part)
+    wanted = with_part(page, part_of_page())
     if given.check:
         if wanted != page:
             print(f"{PAGE} is not up to date: run scripts/write_accuracy_page.py", file=sys.stderr)
         return int(wanted != page)
     atomic_write(PAGE, wanted.encode(), error=DripleError)
-    for kind, words in _KINDS.items():
-        shown = [run for run in runs if run.kind == kind and run.held_out == "model"]
-        if shown:
-            plot_scatter(
-                [(run.log_ratio, run.distance, run.family) for run in shown],
-                PICTURES / f"accuracy-{kind}.svg",
-                title=f"{words}: {len(shown)} runs, without their model family in the fit",
-            )
+    draw()
     return 0
 
 

@@ -15,8 +15,15 @@ from driple.errors import ConfigError
 if TYPE_CHECKING:
     from driple.calibration.benchmark.contest import Contest
     from driple.calibration.benchmark.scores import GroupScore
+    from driple.calibration.benchmark.utilisation import UtilisationScore
 
-__all__ = ["contest_of_published", "contest_of_table", "score_to_dict"]
+__all__ = [
+    "check_against",
+    "contest_of_published",
+    "contest_of_table",
+    "score_to_dict",
+    "utilisation_of_published",
+]
 
 Progress = Callable[[str], None]
 
@@ -92,6 +99,30 @@ def contest_of_table(
         known_steps=shipped.steps,
         progress=progress,
     )
+
+
+def utilisation_of_published(published: Path, *, progress: Progress) -> list[UtilisationScore]:
+    """Simulated against measured utilisation on the published runs; nothing without their table.
+
+    Raises:
+        ConfigError: the table is damaged.
+    """
+    from driple.calibration.benchmark.shipped import STEPS
+    from driple.calibration.benchmark.steps_of_store import StoredSteps
+    from driple.calibration.benchmark.utilisation import (
+        UTILISATION_FILE,
+        predict_utilisation,
+        read_utilisation,
+        utilisation_scores,
+    )
+    from driple.calibration.step_store import StepStore
+    from driple.simulate.calibration import shipped_calibration
+
+    if not (published / UTILISATION_FILE).exists():
+        return []
+    runs, _ = read_utilisation(published / UTILISATION_FILE)
+    steps = StoredSteps(StepStore.open(published / STEPS))
+    return utilisation_scores(predict_utilisation(runs, steps, shipped_calibration(), progress))
 
 
 def score_to_dict(score: GroupScore) -> dict[str, Json]:

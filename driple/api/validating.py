@@ -15,12 +15,15 @@ from driple.api.benchmarking import (
     contest_of_published,
     contest_of_table,
     score_to_dict,
+    utilisation_of_published,
 )
 from driple.api.results import Cell, Result
 from driple.codec import Json, to_dict
 
 if TYPE_CHECKING:
+    from driple.calibration.benchmark.rankings import RankSummary
     from driple.calibration.benchmark.scores import GroupScore
+    from driple.calibration.benchmark.utilisation import UtilisationScore
     from driple.calibration.paper_figures import Fact
     from driple.calibration.validate import ErrorRow
     from driple.dataset.example import Dataset
@@ -44,12 +47,16 @@ class ValidateResult(Result):
         remarks: what is missing, one sentence each.
         scores: of the simulator, the baselines and predictions of another tool on rows of the
             benchmark, by group of rows.
+        rankings: how well the simulator ranks configurations of a job, and devices.
+        utilisation: simulated against measured mean utilisation of devices, by model.
     """
 
     errors: tuple[ErrorRow, ...]
     facts: tuple[Fact, ...]
     remarks: tuple[str, ...] = ()
     scores: tuple[GroupScore, ...] = ()
+    rankings: tuple[RankSummary, ...] = ()
+    utilisation: tuple[UtilisationScore, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """The object that `driple validate --json` prints."""
@@ -59,6 +66,8 @@ class ValidateResult(Result):
             "facts": [to_dict(one) for one in self.facts],
             "remarks": list(self.remarks),
             "scores": [score_to_dict(one) for one in self.scores],
+            "rankings": [to_dict(one) for one in self.rankings],
+            "utilisation": [to_dict(one) for one in self.utilisation],
         }
 
     def rows(self) -> list[dict[str, Cell]]:
@@ -110,14 +119,24 @@ def validate(
     if rows is not None:
         contest = contest_of_table(rows, published, against=against, progress=advance)
         return ValidateResult(
-            errors=(), facts=(), remarks=contest.remarks, scores=tuple(contest.scores())
+            errors=(),
+            facts=(),
+            remarks=contest.remarks,
+            scores=tuple(contest.scores()),
+            rankings=tuple(contest.rankings()),
         )
     found = contest_of_published(published, forward=forward, against=against, progress=advance)
     check_against(against, has_rows=found is not None)
     result = _tensorflow(datasets, advance, refit=forward)
     if found is None:
         return result
-    return replace(result, remarks=(*result.remarks, *found.remarks), scores=tuple(found.scores()))
+    return replace(
+        result,
+        remarks=(*result.remarks, *found.remarks),
+        scores=tuple(found.scores()),
+        rankings=tuple(found.rankings()),
+        utilisation=tuple(utilisation_of_published(published, progress=advance)),
+    )
 
 
 def _tensorflow(datasets: Path, progress: Callable[[str], None], *, refit: bool) -> ValidateResult:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driple.cli.show import note, print_json, print_table, progress_bar
-from driple.cli.validate_tables import print_scores
+from driple.cli.validate_tables import print_rankings, print_scores, print_utilisation
 
 if TYPE_CHECKING:
     from driple.calibration.paper_figures import Fact
@@ -82,6 +82,8 @@ def validate(
         print_json(result.to_dict())
         return
     print_scores(result.scores)
+    print_rankings(result.rankings)
+    print_utilisation(result.utilisation)
     if rows is not None:
         return
     for kind, words in _KINDS.items():

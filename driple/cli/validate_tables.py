@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from driple.cli.show import print_table
 
 if TYPE_CHECKING:
+    from driple.calibration.benchmark.rankings import RankSummary
     from driple.calibration.benchmark.scores import GroupScore
+    from driple.calibration.benchmark.utilisation import UtilisationScore
 
-__all__ = ["print_scores"]
+__all__ = ["print_rankings", "print_scores", "print_utilisation"]
 
 _SPLITS = {
     "nothing": "nothing",
@@ -42,7 +44,7 @@ def print_scores(scores: Sequence[GroupScore]) -> None:
             ],
         )
         print()
-    for by in dict.fromkeys(one.by for one in scores if one.by != "task"):
+    for by in dict.fromkeys(one.by for one in scores if one.by not in {"task", "speed-up"}):
         some = [one for one in scores if one.by == by and one.predictor == "simulator"]
         print(f"simulator by {by}")
         print_table(
@@ -50,6 +52,51 @@ def print_scores(scores: Sequence[GroupScore]) -> None:
             [[one.group, one.mode, _SPLITS[one.split], *_cells(one)] for one in some],
         )
         print()
+
+    _print_speedups([one for one in scores if one.by == "speed-up"])
+
+
+def _print_speedups(scores: Sequence[GroupScore]) -> None:
+    if not scores:
+        return
+    print("speed-up by torch.compile: |predicted - measured| / measured of the ratio of two rows")
+    print_table(
+        ["device", "mode", "held out", "predictor", *_HEADER],
+        [[one.group, one.mode, _SPLITS[one.split], one.predictor, *_cells(one)] for one in scores],
+    )
+    print()
+
+
+def print_rankings(rankings: Sequence[RankSummary]) -> None:
+    """How well the simulator ranks configurations and devices; nothing is printed of none."""
+    if not rankings:
+        return
+    print("ranking by predicted time of a token or sample: Kendall's tau")
+    print_table(
+        ["of", "held out", "source", "jobs", "choices", "mean tau", "predicted best is slower by"],
+        [
+            [one.what, _SPLITS[one.split], one.source, str(one.jobs), str(one.choices),
+             f"{one.tau:.2f}", f"{one.best_pct:.1f} %"]
+            for one in rankings
+        ],
+    )  # fmt: skip
+    print()
+
+
+def print_utilisation(scores: Sequence[UtilisationScore]) -> None:
+    """Simulated against measured mean utilisation; nothing is printed of none."""
+    if not scores:
+        return
+    print("mean utilisation of devices; no fit has seen it")
+    print_table(
+        ["runs", "number", "measured", "simulated", "difference", "rank correlation"],
+        [
+            [one.group, str(one.runs), f"{one.measured_pct:.1f} %", f"{one.predicted_pct:.1f} %",
+             f"{one.points:.1f} points", "-" if one.rank is None else f"{one.rank:.2f}"]
+            for one in scores
+        ],
+    )  # fmt: skip
+    print()
 
 
 def _cells(one: GroupScore) -> list[str]:

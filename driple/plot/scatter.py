@@ -1,17 +1,28 @@
-"""Scatter plots of the simulator's errors: how far off, by the distance of the job."""
+"""Scatter plots of the simulator on published runs: how far off, and how busy devices were.
+
+step times:  simulated / published against the distance of the job
+utilisation: simulated against measured
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from driple.plot.pattern import save_picture
 
-__all__ = ["plot_scatter"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_COLOURS = ("#3b6ea8", "#c8612c", "#5b9e5b", "#7a5195", "#e0b050")
+__all__ = ["plot_scatter", "plot_utilisation"]
+
+_COLOURS = ("#3b6ea8", "#c8612c", "#5b9e5b", "#7a5195", "#e0b050", "#4aa5a5", "#a03c50")
 _OTHERS = "#bbbbbb"
+_FAMILIES = 5  # with a colour of their own
+_BUSY_PCT = 90
 
 
 def plot_scatter(points: Sequence[tuple[float, float, str]], path: Path, *, title: str) -> None:
@@ -25,23 +36,13 @@ def plot_scatter(points: Sequence[tuple[float, float, str]], path: Path, *, titl
     Raises:
         ConfigError: the picture cannot be written.
     """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "driple"  # the same bytes for the same points
     import numpy as np
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-    figure, axis = plt.subplots(figsize=(7, 4))
-    named = [name for name, _ in Counter(family for *_, family in points).most_common(5)]
-    for name, colour in [("", _OTHERS), *zip(named, _COLOURS, strict=False)]:
-        some = [one for one in points if (one[2] == name if name else one[2] not in named)]
-        if some:
-            axis.scatter(
-                [one[1] for one in some], np.exp([one[0] for one in some]), s=7, c=colour,
-                label=name or "others", linewidths=0, alpha=0.7, rasterized=True,
-            )  # fmt: skip
+    figure, axis = _axes(title)
+    ratios = np.exp([one[0] for one in points]).tolist()
+    dots = [(one[1], ratio, one[2]) for one, ratio in zip(points, ratios, strict=True)]
+    _draw(axis, dots, _FAMILIES)
     for ratio, style in ((1.0, "-"), (1.22, ":"), (1 / 1.22, ":")):
         axis.axhline(ratio, color="black", linewidth=0.7, linestyle=style)
     axis.set_yscale("log")
@@ -50,8 +51,59 @@ def plot_scatter(points: Sequence[tuple[float, float, str]], path: Path, *, titl
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_xlabel("distance of the job's mix of ops from the nearest one that the fit had seen")
     axis.set_ylabel("simulated / published time")
+    _save(figure, axis, path, "upper right")
+
+
+def plot_utilisation(points: Sequence[tuple[float, float, str]], path: Path, *, title: str) -> None:
+    """Draw simulated against measured mean utilisation, and the line on which both are equal.
+
+    Args:
+        points: measured and simulated mean utilisation, percent, and the model.
+        path: of the picture.
+        title: above it.
+
+    Raises:
+        ConfigError: the picture cannot be written.
+    """
+    figure, axis = _axes(title)
+    _draw(axis, points, len(_COLOURS))
+    axis.plot([0, 100], [0, 100], color="black", linewidth=0.7)
+    axis.axvline(_BUSY_PCT, color="black", linewidth=0.7, linestyle=":")
+    axis.set_xlim(0, 102)
+    axis.set_ylim(0, 102)
+    axis.set_xlabel("measured mean utilisation (%)")
+    axis.set_ylabel("simulated (%)")
+    _save(figure, axis, path, "lower left")
+
+
+def _axes(title: str) -> tuple[Figure, Axes]:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "driple"  # the same bytes for the same points
+    from matplotlib import pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(7, 4))
     axis.set_title(title, fontsize=10, loc="left")
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(fontsize=8, frameon=False, loc="upper right")
+    return figure, axis
+
+
+def _draw(axis: Axes, dots: Sequence[tuple[float, float, str]], count: int) -> None:
+    """Dots (x, y, group); the largest groups have a colour of their own."""
+    named = [name for name, _ in Counter(group for *_, group in dots).most_common(count)]
+    for name, colour in [("", _OTHERS), *zip(named, _COLOURS, strict=False)]:
+        some = [one for one in dots if (one[2] == name if name else one[2] not in named)]
+        if some:
+            axis.scatter(
+                [one[0] for one in some], [one[1] for one in some], s=7, c=colour,
+                label=name or "others", linewidths=0, alpha=0.7, rasterized=True,
+            )  # fmt: skip
+
+
+def _save(
+    figure: Figure, axis: Axes, path: Path, place: Literal["upper right", "lower left"]
+) -> None:
+    axis.legend(fontsize=8, frameon=False, loc=place)
     figure.tight_layout()
     save_picture(figure, path)

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from driple.comm.records import WorkerRecord
+from driple.comm.records import Computing, WorkerRecord
 from driple.errors import SimulationError, TraceError
 from driple.trace import Trace
 from driple.trace.targets import RESOURCES, UNITS
@@ -61,7 +60,7 @@ def lengthened(record: WorkerRecord, least_s: float) -> WorkerRecord:
     computing = [one for one in record.computing if start_s <= one.start_s < end_s]
     return WorkerRecord(
         computing=[
-            replace(one, start_s=one.start_s + shift, end_s=one.end_s + shift)
+            Computing(one.start_s + shift, one.end_s + shift, one.busy_share, one.memory_share)
             for shift in shifts
             for one in computing
         ],
@@ -116,10 +115,7 @@ def traces_of_worker(
         )
     count = int(num_samples + 1e-9)
     edges: FloatArray = start_s + period_s * np.arange(count + 1, dtype=np.float64)
-    device = {
-        "device_util": _totals_of_computing(record, "busy_share"),
-        "device_mem_util": _totals_of_computing(record, "memory_share"),
-    }
+    device = _totals_of_computing(record)
     shares = {
         name: _windowed(times, totals, edges, window_s) for name, (times, totals) in device.items()
     }
@@ -152,12 +148,19 @@ def _check_shares(shares: Mapping[str, FloatArray]) -> None:
             )
 
 
-def _totals_of_computing(record: WorkerRecord, share: str) -> tuple[FloatArray, FloatArray]:
-    """Seconds of use up to each point in time, at the ends of all segments."""
-    spans = record.computing
-    times = np.array([t for one in spans for t in (one.start_s, one.end_s)], dtype=np.float64)
-    used = [[0.0, (one.end_s - one.start_s) * getattr(one, share)] for one in spans]
-    return times, np.cumsum(np.array(used, dtype=np.float64).ravel())
+def _totals_of_computing(record: WorkerRecord) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Seconds of use up to each point in time, at the ends of all segments, by resource."""
+    spans = np.array(
+        [(one.start_s, one.end_s, one.busy_share, one.memory_share) for one in record.computing],
+        dtype=np.float64,
+    ).reshape(-1, 4)
+    times, lengths = spans[:, :2].ravel(), spans[:, 1] - spans[:, 0]
+    found = {}
+    for name, share in (("device_util", spans[:, 2]), ("device_mem_util", spans[:, 3])):
+        used = np.zeros((len(spans), 2))
+        used[:, 1] = lengths * share
+        found[name] = (times, np.cumsum(used.ravel()))
+    return found
 
 
 def _totals_of_rates(

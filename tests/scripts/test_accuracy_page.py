@@ -7,32 +7,115 @@ from pathlib import Path
 import pytest
 
 from driple.calibration.benchmark.coverage import Coverage
-from driple.plot.scatter import plot_scatter
-from scripts.write_accuracy_page import BEGIN, END, PAGE, coverage_table, part_of_page, with_part
+from driple.calibration.benchmark.reached import Errors, Reached
+from driple.calibration.benchmark.utilisation import UtilisationScore
+from driple.plot.scatter import plot_scatter, plot_utilisation
+from scripts.accuracy_tables import (
+    NOT_MADE,
+    coverage_table,
+    misfit_table,
+    reached_table,
+    stated_table,
+    utilisation_table,
+)
+from scripts.write_accuracy_page import (
+    BEGIN,
+    END,
+    PAGE,
+    PICTURES,
+    PICTURES_OF_TIMES,
+    UTILISATION_PICTURE,
+    part_of_page,
+    with_part,
+)
+
+ERRORS = Errors(
+    rows=30, families=4, median_pct=7.06, p90_pct=21.6, family_median_pct=8.0, family_p90_pct=25.2,
+    signed_pct=-1.0,
+)  # fmt: skip
 
 
 def test_the_page_holds_what_the_command_writes() -> None:
-    part, _ = part_of_page()
     page = PAGE.read_text(encoding="utf-8")
-    assert with_part(page, part) == page, "run scripts/write_accuracy_page.py"
+    assert with_part(page, part_of_page()) == page, "run scripts/write_accuracy_page.py"
+    shown = {picture.name for picture in PICTURES_OF_TIMES if picture.runs()}
+    for name in (*shown, UTILISATION_PICTURE):
+        assert f"](pictures/{name})" in page
+        assert (PICTURES / name).exists()
+
+
+def coverage(group: str, *, runs: int, below_p90_pct: float) -> Coverage:
+    return Coverage(
+        by="kind", group=group, held_out="model", task="train", runs=runs, coverage_pct=90.4,
+        below_p90_pct=below_p90_pct, width=1.5,
+    )  # fmt: skip
 
 
 def test_a_table_by_hand() -> None:
-    one = Coverage(
-        by="kind", group="ring", held_out="model", task="train", runs=7, coverage_pct=90.4,
-        below_p90_pct=88.0, width=1.5,
-    )  # fmt: skip
-    last = coverage_table([one], "kind").splitlines()[-1]
+    last = coverage_table([coverage("ring", runs=7, below_p90_pct=88)], "kind").splitlines()[-1]
     assert last == "| all-reduce | train | model family | 7 | 90 % | 88 % | 1.50 |"
     assert with_part(f"a {BEGIN} old {END} z", "new") == f"a {BEGIN}\n\nnew\n\n{END} z"
     with pytest.raises(SystemExit, match="lacks the line"):
         with_part("a page", "new")
 
 
+def test_what_was_reached_stands_beside_what_was_wanted() -> None:
+    def line(split: str, errors: Errors | None) -> Reached:
+        return Reached(
+            task="t", split=split, wanted_median_pct=7.0, wanted_p90_pct=22.0, errors=errors
+        )
+
+    *_, made, missing = reached_table([line("family", ERRORS), line("source", None)]).splitlines()
+    assert made == "| t | model family | 30 | 4 | 7.1 % | 22 % | 8.0 % | 25 % | 7 %, 22 % |"
+    assert missing == f"| t | source |  |  | {NOT_MADE} |  |  |  | 7 %, 22 % |"
+
+
+def test_shares_of_groups_are_counted_where_there_are_enough_runs() -> None:
+    groups = [
+        coverage("single", runs=30, below_p90_pct=90.0),
+        coverage("ring", runs=40, below_p90_pct=70.0),
+        coverage("servers", runs=5, below_p90_pct=0.0),
+    ]
+    lines = stated_table(groups).splitlines()[2:]
+    assert lines == [
+        "| below the stated 90th percentile | scheme | model family | 2 | 85 to 95 % | 1 | 70 % | "
+        "90 % |",
+        "| in the 90 % interval | scheme | model family | 2 | 87 to 93 % | 2 | 90 % | 90 % |",
+    ]
+
+
+def test_the_worst_groups_come_first_and_small_ones_not_at_all() -> None:
+    def errors(rows: int, signed_pct: float) -> Errors:
+        return Errors(
+            rows=rows, families=1, median_pct=9, p90_pct=9, family_median_pct=9, family_p90_pct=9,
+            signed_pct=signed_pct,
+        )  # fmt: skip
+
+    groups = {"a": errors(9, 20), "b": errors(9, -60), "c": errors(2, 99), "d": errors(9, 1)}
+    lines = misfit_table(groups, "family", least_rows=5, count=2).splitlines()[2:]
+    assert [line.split(" | ")[0] for line in lines] == ["| b", "| a"]
+    assert "| -60 % |" in lines[0]
+
+
+def test_utilisation_in_the_measured_step_stands_beside() -> None:
+    def score(group: str, points: float) -> UtilisationScore:
+        return UtilisationScore(
+            group=group, runs=3, measured_pct=80.2, predicted_pct=97.8, points=points, rank=None
+        )
+
+    text = utilisation_table([score("a", 17.6), score("b", 1.0)], [score("a", 7.4)])
+    assert text.splitlines()[2:] == [
+        "| a | 3 | 80 % | 98 % | 17.6 |  | 7.4 (3 runs) |",
+        "| b | 3 | 80 % | 98 % | 1.0 |  |  |",
+    ]
+
+
 def test_a_scatter_plot_is_a_small_picture(tmp_path: Path) -> None:
-    file = tmp_path / "scatter.svg"
     points = [(0.1, 0.05, "resnet"), (-0.5, 0.2, "vit"), (1.5, 0.4, "gnmt")]
-    plot_scatter(points, file, title="three runs")
-    first = file.read_bytes()
-    assert b"<svg" in first
-    assert len(first) < 300_000
+    busy = [(99.0, 97.0, "resnet"), (41.0, 98.0, "gnmt")]
+    plot_scatter(points, tmp_path / "times.svg", title="three runs")
+    plot_utilisation(busy, tmp_path / "busy.svg", title="two runs")
+    for name in ("times.svg", "busy.svg"):
+        content = (tmp_path / name).read_bytes()
+        assert b"<svg" in content
+        assert len(content) < 300_000

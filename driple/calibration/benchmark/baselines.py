@@ -129,6 +129,7 @@ def trees(
     """
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits  # scikit-learn needs it
     except ImportError as error:
         raise MissingExtraError(
             f"boosted trees need scikit-learn, which is not installed; {install_hint('train')}"
@@ -138,8 +139,10 @@ def trees(
     )
     measured = np.log([row.seconds for row in rows])
     weights = len(rows) * family_weights(rows)
-    model.fit(train.features, measured - np.log(_plain_s(train)), sample_weight=weights)
-    seconds: FloatArray = np.exp(model.predict(test.features)) * _plain_s(test)
+    # Threads that wait for each other cost more than they save on some thousand rows.
+    with threadpool_limits(1):
+        model.fit(train.features, measured - np.log(_plain_s(train)), sample_weight=weights)
+        seconds: FloatArray = np.exp(model.predict(test.features)) * _plain_s(test)
     return seconds
 
 

@@ -6,15 +6,17 @@ rows, held-out predictions, splits --run_contest--> predictions by split and pre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from driple.calibration.benchmark.baselines import BASELINES
 from driple.calibration.benchmark.predictions import Prediction, Predictions
+from driple.calibration.benchmark.rankings import RankSummary, rank_summaries
 from driple.calibration.benchmark.rows import BenchmarkRow
 from driple.calibration.benchmark.scores import GroupScore, scores_of
 from driple.calibration.benchmark.simulated import simulate_rows
+from driple.calibration.benchmark.speedups import speedup_scores
 from driple.calibration.benchmark.splits import Part, parts_of
 from driple.calibration.benchmark.steps import StepSource
 from driple.calibration.benchmark.work import RowWork, work_of
@@ -34,15 +36,25 @@ class Contest:
         rows: with measured times.
         predicted: by split and predictor, a prediction of each row or None.
         remarks: what is missing, one sentence each.
+        folds: fold of each model family.
     """
 
     rows: Sequence[BenchmarkRow]
     predicted: Mapping[tuple[str, str], Row]
     remarks: tuple[str, ...] = ()
+    folds: Mapping[str, int] = field(default_factory=dict)
 
     def scores(self) -> list[GroupScore]:
-        """Errors by group of rows, split and predictor."""
-        return scores_of(self.rows, self.predicted)
+        """Errors by group of rows, split and predictor; then those of speed-ups by a compiler."""
+        return [
+            *scores_of(self.rows, self.predicted),
+            *speedup_scores(self.rows, self.predicted, self.folds),
+        ]
+
+    def rankings(self) -> list[RankSummary]:
+        """How well the simulator ranks configurations and devices."""
+        own = {split: row for (split, name), row in self.predicted.items() if name == "simulator"}
+        return rank_summaries(self.rows, own)
 
 
 def run_contest(
@@ -100,7 +112,7 @@ def run_contest(
                 predicted[split, "given"] = found
             if 0 < count < len(rows):
                 remarks.append(f"predictions given without {split}: {count} of {len(rows)} rows")
-    return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks))
+    return Contest(rows=rows, predicted=predicted, remarks=tuple(remarks), folds=folds or {})
 
 
 def _work(

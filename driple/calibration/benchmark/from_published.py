@@ -12,14 +12,19 @@ from driple.calibration.benchmark.rows import BenchmarkRow, place_of
 from driple.calibration.published_rows import PublishedRow, row_weights
 from driple.errors import CatalogError, ConfigError, SettingError
 
-__all__ = ["benchmark_rows", "library_of", "setting_name"]
+__all__ = ["benchmark_rows", "library_of", "row_on_setting", "setting_name"]
 
 _PLAIN = ("none", "ddp")
 _FIRST_NGC_OF_TORCH2 = 23
 _NGC, _TORCH = re.compile(r"ngc(\d+)\.(\d+)"), re.compile(r"torch(\d+)\.")
-_VISION = frozenset({"ssd300", "ssd", "maskrcnn", "retinanet", "unet", "stable-diffusion", "vit"})
-_SPEECH = frozenset({"tacotron2", "waveglow", "fastpitch", "jasper", "rnnt"})
-_RECOMMENDER = frozenset({"ncf", "neumf", "dlrm", "dlrmv2", "dcnv2"})
+_VISION = frozenset({
+    "ssd300", "ssd", "maskrcnn", "retinanet", "unet", "stable-diffusion", "vit", "insightface",
+})  # fmt: skip
+_SPEECH = frozenset({"tacotron2", "waveglow", "fastpitch", "jasper", "quartznet", "rnnt"})
+_RECOMMENDER = frozenset({
+    "ncf", "neumf", "dlrm", "dlrmv2", "dcnv2", "wide-and-deep", "vae-cf",
+})  # fmt: skip
+_VOLUMES = frozenset({"unet3d", "nnunet", "vnet"})  # of medical images
 
 
 def benchmark_rows(rows: Sequence[PublishedRow]) -> list[BenchmarkRow]:
@@ -55,18 +60,29 @@ def setting_name(row: PublishedRow) -> str:
 
 
 def _row(row: PublishedRow, weight: float) -> BenchmarkRow | None:
-    if row.step_s is None or row.tp * row.pp * row.cp > 1:
+    return None if row.step_s is None else row_on_setting(row, weight, row.step_s)
+
+
+def row_on_setting(row: PublishedRow, weight: float, seconds: float) -> BenchmarkRow | None:
+    """A row of the benchmark; None of a cluster that no setting can name.
+
+    Args:
+        row: of which all but the measured time is taken.
+        weight: of the row.
+        seconds: measured; NaN where something else was.
+    """
+    if row.tp * row.pp * row.cp > 1:
         return None
     try:
         place = place_of(setting_name(row))
     except (SettingError, CatalogError, ConfigError):
         return None
-    vision = _domain(row) == "vision"
+    vision = _domain(row) == "vision" and row.family not in _VOLUMES
     return BenchmarkRow(
         row_id=row.id,
         job=row.job,
         setting=place.name,
-        seconds=row.step_s,
+        seconds=seconds,
         family=row.family,
         source=row.source,
         mode=row.task,
@@ -106,7 +122,7 @@ def library_of(name: str) -> str:
 def _domain(row: PublishedRow) -> str:
     """What a model computes on."""
     kind, _, name = row.job.partition(":")
-    if kind in ("timm", "torchvision") or row.family in _VISION or name in _VISION:
+    if kind in ("timm", "torchvision") or row.family in _VISION | _VOLUMES or name in _VISION:
         return "vision"
     if row.family in _SPEECH:
         return "speech"

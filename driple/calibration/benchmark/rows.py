@@ -16,6 +16,8 @@ from pathlib import Path
 from zlib import crc32
 
 from driple.calibration.benchmark.tables import Line, read_table
+from driple.calibration.step_key import capability_of
+from driple.catalog import device_named
 from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError, ConfigError, SettingError
@@ -127,8 +129,13 @@ class BenchmarkRow:
         return (
             self.job, self.mode, self.framework, self.library, self.precision,
             self.compiled, self.layout, self.batch_size, self.seq_len, self.input_shape,
-            self.optimizer, self.grad_accumulation, self.activation_checkpointing,
+            self.optimizer, self.grad_accumulation, self.activation_checkpointing, self.capability,
         )  # fmt: skip
+
+    @property
+    def capability(self) -> int:
+        """Of the device, for the kernels that a PyTorch model has on it; see `StepKey`."""
+        return capability_of(device_named(self.device).architecture.name)
 
     @property
     def machine_type(self) -> tuple[str, int, int, str]:

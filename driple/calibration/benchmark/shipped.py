@@ -20,7 +20,7 @@ from driple.calibration.step_store import StepStore
 from driple.cluster.setting import Setting
 from driple.comm.registry import scheme_names
 
-__all__ = ["FOLDS", "FORWARD", "HELD_OUT", "ROWS", "Shipped", "read_shipped"]
+__all__ = ["FOLDS", "FORWARD", "HELD_OUT", "ROWS", "STEPS", "Shipped", "read_shipped"]
 
 ROWS, FORWARD = TRAINING_FILE, FORWARD_FILE
 FOLDS, HELD_OUT, STEPS = "folds.csv", "heldout.csv.gz", "steps"

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from driple.calibration.benchmark.rows import BenchmarkRow
 from driple.calibration.step_key import StepKey
 from driple.calibration.step_store import LEAST_BATCH, StepStore, StoredStep
 from driple.errors import ConfigError
-from driple.graph.step_facts import Phase
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["StoredSteps"]
@@ -22,9 +19,6 @@ __all__ = ["StoredSteps"]
 class StoredSteps:
     """Steps of the store; a row whose step it lacks is refused.
 
-    The store has one pass without recomputation. Passes of an accumulated update run all ops as
-    often; full activation checkpointing runs those of the forward pass once more.
-
     Args:
         store: the store.
     """
@@ -32,6 +26,7 @@ class StoredSteps:
     def __init__(self, store: StepStore) -> None:
         self._store = store
         self._last: tuple[StepKey, StoredStep] | None = None
+        self._has: dict[StepKey, bool] = {}
 
     def lacks(self, row: BenchmarkRow) -> str:
         """Why the store has no step of a row; empty if it has one."""
@@ -40,7 +35,9 @@ class StoredSteps:
         if row.batch_size < LEAST_BATCH:
             return "of one example, PyTorch runs other ops than the stored ones"
         key = _key_of(row)
-        return "" if key in self._store else f"the store has no step {key.name}"
+        if key not in self._has:
+            self._has[key] = key in self._store
+        return "" if self._has[key] else f"the store has no step {key.name}"
 
     def prepared(self, row: BenchmarkRow) -> PreparedJob:
         """The step of one device.
@@ -55,9 +52,13 @@ class StoredSteps:
         if row.batch_size is None:
             raise ConfigError(f"row {row.row_id} has no batch size, which a stored step needs")
         step = self._last[1]
-        optimizer = row.optimizer if row.optimizer in step.updates else ""
-        job = step.job(row.batch_size, compiled=row.compiled, optimizer=optimizer)
-        return _repeated(_as_library(job, row), row)
+        job = step.job(
+            row.batch_size,
+            compiled=row.compiled,
+            optimizer=row.optimizer if row.optimizer in step.updates else "",
+            passes=row.grad_accumulation,
+        )
+        return _as_library(job, row)
 
 
 def _key_of(row: BenchmarkRow) -> StepKey:
@@ -70,6 +71,9 @@ def _key_of(row: BenchmarkRow) -> StepKey:
         task=row.mode,
         precision=row.precision or "fp32",
         channels_last=row.layout == "channels_last",
+        checkpointing=row.activation_checkpointing or "none",
+        accumulates=row.grad_accumulation > 1,
+        capability=row.capability,
     )
 
 
@@ -83,16 +87,3 @@ def _as_library(job: PreparedJob, row: BenchmarkRow) -> PreparedJob:
         update = update.one_by_one(len(graph.traffic.received_bytes))
     program = replace(job.program, library=library)  # type: ignore[arg-type]  # checked as it is read
     return PreparedJob(replace(graph, update=update), kinds=job.kinds, program=program)
-
-
-def _repeated(job: PreparedJob, row: BenchmarkRow) -> PreparedJob:
-    """The job with as many passes as the row has, and with what it recomputes."""
-    recomputes = row.activation_checkpointing == "full"
-    if row.grad_accumulation == 1 and not recomputes:
-        return job
-    turns = np.ones(job.graph.num_nodes, dtype=np.int64)
-    if recomputes:
-        turns[job.graph.phases == Phase.FORWARD] = 2
-    executions = job.kinds.executions * turns * row.grad_accumulation
-    graph = replace(job.graph, executions=job.graph.executions * turns * row.grad_accumulation)
-    return PreparedJob(graph, kinds=replace(job.kinds, executions=executions), program=job.program)
