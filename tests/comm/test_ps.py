@@ -172,6 +172,58 @@ def _bytes_until(rates: list[tuple[float, float]]) -> tuple[list[float], list[fl
     return times, passed
 
 
+@pytest.mark.parametrize("synchronous", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_more_servers_with_even_shares_slow_a_step_by_latency_at_most(
+    seed: int, *, synchronous: bool
+) -> None:
+    """Every variable in equal parts on all servers; each on its own machine, or all on one."""
+    random = np.random.default_rng(seed)
+    sizes, forward_s = random.lognormal(2, 1, 5) * MB, random.lognormal(-4, 1, 5)
+    workers, message_s = int(random.integers(1, 5)), float(random.choice([0, 1e-4, 1e-3]))
+    rates = {
+        "link_bytes_per_s": float(random.choice([50, 200, 1000])) * MB,
+        "bridge_bytes_per_s": 500 * MB,
+        "role_copy_bytes_per_s": 2000 * MB,
+        "apply_s_per_byte": 5e-10,
+        "link_sharing": 0.05,
+    }
+
+    def parts(number: int, count: int) -> tuple[Message, ...]:
+        return tuple(Message(server, sizes[number] / count) for server in range(count))
+
+    def step_s(count: int, *, one_machine: bool) -> float:
+        segments = [
+            Segment(needs=(i + 1) * count, duration_s=forward_s[i], busy_s=0, memory_s=0)
+            for i in range(5)
+        ] + [
+            Segment(needs=5 * count, duration_s=2 * forward_s[i], busy_s=0, memory_s=0,
+                    sends=parts(i, count))
+            for i in reversed(range(5))
+        ]  # fmt: skip
+        pulls = tuple(one for i in range(5) for one in parts(i, count))
+        plans = [StepPlan(pulls=pulls, segments=tuple(segments))] * workers
+        machines = range(workers + count) if not one_machine else (0,) * (workers + count)
+        spec = ClusterSpec(
+            worker_machine=tuple(machines[:workers]),
+            server_machine=tuple(machines[workers:]),
+            message_s=message_s,
+            synchronous=synchronous,
+            **rates,
+        )
+        spec = spec if synchronous else spread(spec, plans)
+        records = simulate_cluster(spec, plans, num_steps=30, warm_up=5)
+        return float(np.mean([record.iteration_time_s for record in records]))
+
+    for one_machine in (False, True):
+        one = step_s(1, one_machine=one_machine)
+        for count in (2, 8):
+            many = step_s(count, one_machine=one_machine)
+            # Asynchronous workers meet at other moments.
+            most = 1.005 if synchronous else 1.03
+            assert many <= most * one + 2 * message_s, (count, one_machine)
+
+
 def test_a_link_loses_capacity_by_its_users_and_not_by_their_messages() -> None:
     """Three users of a link of 10 bytes/s pass 10 * 2 / 3; two users with two streams each, 10."""
 
