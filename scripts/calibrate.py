@@ -1,9 +1,10 @@
 """Fit the simulator to published measurements: writes driple/simulate/calibration-gpu.json.
 
-    python scripts/calibrate.py [--links]
+    python scripts/calibrate.py [--links | --servers]
 
 GPUs are fitted to the steps on one device: TensorFlow runs, PyTorch rows, single ops. Links of the
-file stay unless `--links` fits them to the runs on clusters. What answers state as their errors is
+file stay unless `--links` fits them to the runs on clusters. With `--servers` the devices of the
+file stay, and only the links of parameter servers are fitted. What answers state as their errors is
 made by scripts/make_heldout.py, with fits that have not seen what they predict.
 """
 
@@ -18,14 +19,20 @@ from pathlib import Path
 
 from scipy.optimize import minimize_scalar
 
-from driple.calibration.leave_one_out import Fit, Graphs, fit_links, prepare_runs
-from driple.calibration.published import FACTS, most_passed_by_servers, read_rows
-from driple.calibration.validate import load_fits
+from driple.calibration.leave_one_out import Fit, FittedLinks, Graphs, fit_links, prepare_runs
+from driple.calibration.published import FACTS, most_passed_by_servers, read_published, read_rows
+from driple.calibration.validate import load_fits, read_graphs
 from driple.catalog import DEVICES
 from driple.codec import Json
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.simulate.calibration import CalibratedDevice, shipped_calibration
+from driple.simulate.calibration import (
+    CalibratedDevice,
+    Calibration,
+    GpuModel,
+    link_kind,
+    shipped_calibration,
+)
 from driple.simulate.prepared_job import Program
 
 ROOT = Path(__file__).parents[1]
@@ -64,8 +71,15 @@ def memory_activity(graphs: Graphs, fit: Fit) -> float:
 def main() -> None:
     """Fit devices, and links if they are asked for, and write the calibration."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--links", action="store_true", help="fit links and servers too")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--links", action="store_true", help="fit links and servers too")
+    parts.add_argument(
+        "--servers", action="store_true", help="fit only servers and their links; devices stay"
+    )
     given = parser.parse_args()
+    if given.servers:
+        write(with_servers(shipped_calibration()))
+        return
     fits, runs = load_fits(TABLES, GRAPHS, lambda what: print(what, flush=True), cache=CACHE)
     best, known = fits.without(), shipped_calibration()
     calibration = replace(
@@ -81,13 +95,39 @@ def main() -> None:
     if given.links:
         clusters = [run for run in runs if run.kind != "single"]
         prepared = prepare_runs(clusters, fits.graphs, best, fits.runs)
-        links, apply_s = fit_links(prepared)
-        most = most_passed_by_servers(TABLES)
-        calibration = replace(
-            calibration, links=links, apply_s_per_byte=apply_s, server_bytes_per_s=most
-        )
-        for kind, link in links.items():
-            print(kind, link)
+        calibration = with_links(calibration, fit_links(prepared, most_passed_by_servers(TABLES)))
+    write(calibration)
+
+
+def with_servers(known: Calibration) -> Calibration:
+    """The calibration with links of parameter servers fitted to the published runs on servers."""
+    graphs = read_graphs(GRAPHS)
+    runs = [run for run in read_published(TABLES) if (run.model, run.half) in graphs]
+    served = [run for run in runs if run.num_servers]
+    if not isinstance(known.model, GpuModel):
+        raise ConfigError(f"{TARGET.name} is not of GPUs; fit it without --servers first")
+    prepared = prepare_runs(served, graphs, Fit(known.model), runs)
+    found = fit_links(prepared, most_passed_by_servers(TABLES))
+    crossed = {link_kind(run.link) for run in served}
+    new = {kind: link for kind, link in found.links.items() if kind in crossed}
+    return with_links(known, replace(found, links={**known.links, **new}))
+
+
+def with_links(known: Calibration, found: FittedLinks) -> Calibration:
+    """The calibration with these links and servers."""
+    for kind, link in found.links.items():
+        print(kind, link)
+    print(f"copies of {found.role_copy_bytes_per_s / 1e9:.2f} GB/s")
+    return replace(
+        known,
+        links=found.links,
+        apply_s_per_byte=found.apply_s_per_byte,
+        role_copy_bytes_per_s=found.role_copy_bytes_per_s,
+    )
+
+
+def write(calibration: Calibration) -> None:
+    """Write the shipped file."""
     text = json.dumps(rounded(calibration.to_dict()))
     atomic_write(TARGET, text.encode() + b"\n", error=ConfigError)
     print(f"{TARGET.relative_to(ROOT)}: {len(text) / 1e3:.0f} kB")

@@ -1,12 +1,13 @@
 """Fit the simulator to measured runs of one CPU setting: driple/simulate/calibration-cpu.json.
 
-    python scripts/calibrate_cpu.py [--processes 2] [--errors-only]
+    python scripts/calibrate_cpu.py [--processes 2] [--sharing | --errors-only]
 
 What kernels of a CPU reach has little to do with those of GPUs, so a CPU gets factors of its own.
 They are fitted to the measured iteration times of CPU-P1w2/ho-200M, and how active memory is seen
 to its memory utilisation: of workloads of the training and validation parts of the random split of
-seed 0 alone. With them the other CPU settings are simulated, of which no measurement is used but to
-tell the error (scripts/studies/simulation_to_real/page.md).
+seed 0 alone. What workers lose that fill one link together is fitted to the same parts of
+CPU-P1w3/ho-200M, which has the most workers. The other CPU settings are simulated with them, of
+which no measurement is used but to tell the error (scripts/studies/simulation_to_real/page.md).
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, minimize_scalar
 from shipped import DATASETS, FIRST, ROOT, measured_datasets
 
 from driple.cluster.setting import Setting
+from driple.cluster.topology import topology_of
 from driple.codec import Json
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
@@ -40,12 +42,15 @@ from driple.simulate.calibration import (
 from driple.simulate.kernels import DeviceEfficiency
 from driple.simulate.optable import MEMORY_KINDS, PRODUCT_KINDS
 from driple.simulate.prepared_job import PreparedJob
-from driple.simulate.run import simulate
+from driple.simulate.run import simulate, simulated_step_s
 from driple.trace.provenance import TimeError
 from driple.trace.targets import TARGET_NAMES
 
 TARGET = ROOT / "driple" / "simulate" / "calibration-cpu.json"
 STEPS = 8
+MANY = "CPU-P1w3/ho-200M"  # workers on one link: what contention is fitted to
+FULL = 0.6  # of the nominal rate of a link that is full
+MOST_SHARING = 1.0  # a link of which n workers get no more than two do
 # Where the fit begins, and how far (deviation of the logarithm) it may stray: CPU kernels reach
 # nearly their peaks, a loop over elements starts in some microseconds, a kernel that slides a
 # window after its library has set it up.
@@ -124,6 +129,45 @@ def simulated_s(jobs: Sequence[PreparedJob], logs: FloatArray, base: Calibration
     return found
 
 
+def with_sharing(calibration: Calibration) -> Calibration:
+    """The calibration with what workers lose that fill a link together.
+
+    Fitted to asynchronous jobs that fill the server's link as measured: of others, the error of
+    computing decides.
+    """
+    setting = Setting.parse(MANY)
+    data = read_dataset(DATASETS / setting.file_name)
+    split = random_split(data.workloads, 0)
+    nominal = topology_of(setting).link_bytes_per_s
+    jobs, measured_s = [], []
+    for i in np.concatenate([split.train, split.validation]).tolist():
+        item = data.examples[i]
+        job, seconds = PreparedJob(item.graph), item.iteration_time_s
+        passed = setting.num_workers * job.graph.received_bytes / seconds
+        if not job.is_synchronous and passed > FULL * nominal:
+            jobs.append(job)
+            measured_s.append(seconds)
+
+    def made(sharing: float) -> Calibration:
+        link = replace(calibration.links[ETHERNET], sharing=sharing)
+        return replace(calibration, links={ETHERNET: link})
+
+    def away(sharing: float) -> float:
+        known = made(sharing)
+        times = [simulated_step_s(job, setting, known, num_steps=STEPS) for job in jobs]
+        return float(np.abs(np.log(np.array(times) / measured_s)).mean())
+
+    found = minimize_scalar(
+        away, bounds=(0.0, MOST_SHARING), method="bounded", options={"xatol": 0.005}
+    )
+    print(
+        f"sharing {found.x:.4f} of {len(jobs)} jobs: {100 * found.fun:.2f} % off, "
+        f"{100 * away(0.0):.2f} % without",
+        flush=True,
+    )
+    return made(float(found.x))
+
+
 def memory_activity(
     calibration: Calibration, graphs: Sequence[OpGraph], measured: FloatArray
 ) -> float:
@@ -137,13 +181,13 @@ def memory_activity(
 def errors_found(calibration: Calibration) -> ClusterErrors:
     """Errors on measured workloads that were not fitted to: in all, and on each setting.
 
-    Of the first setting these are the test workloads, of the others all.
+    Of the settings that fits have seen these are the test workloads, of the others all.
     """
     elsewhere: list[float] = []
     settings: dict[str, TimeError] = {}
     for data in measured_datasets():
         setting = Setting.parse(data.setting)
-        fitted = data.setting == FIRST
+        fitted = data.setting in {FIRST, MANY}
         rows = random_split(data.workloads, 0).test if fitted else range(len(data.examples))
         errors = []
         for item in (data.examples[i] for i in rows):
@@ -192,8 +236,13 @@ def main() -> None:
     """Fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--errors-only", action="store_true", help="fit nothing, take errors anew")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--sharing", action="store_true", help="fit only what sharing a link costs")
+    parts.add_argument("--errors-only", action="store_true", help="fit nothing, take errors anew")
     arguments = parser.parse_args()
+    if arguments.sharing:
+        write(with_sharing(shipped_calibration(Setting.parse(FIRST))))
+        return
     if arguments.errors_only:
         write(shipped_calibration(Setting.parse(FIRST)))
         return
@@ -237,7 +286,7 @@ def main() -> None:
     }
     activity = memory_activity(made, graphs, data.targets()[rows][:, MEMORY_BURST])
     made = replace(made, jitter=base.jitter, memory_activity=activity, about=about)
-    write(made)
+    write(with_sharing(made))
     print(json.dumps(dict(zip(START, np.exp(logs).round(8).tolist(), strict=True)), indent=1))
 
 

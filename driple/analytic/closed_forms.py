@@ -31,6 +31,7 @@ from driple.analytic.sweep import iteration_seconds
 from driple.analytic.zhang import shared_link_bytes_per_s
 from driple.cluster.topology import Topology
 from driple.codec import Json
+from driple.comm.network import SharedLink
 from driple.graph.cost import GraphCost
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
@@ -208,7 +209,7 @@ def zeng_published(
         SettingError: a ring, or an unknown device.
     """
     work = work_of(job) if work is None else work
-    link_loads(topology, 1.0, 1.0)  # refuses rings
+    link_loads(topology, SharedLink(1.0), 1.0)  # refuses rings
     backward = zeng.backward_flops(work.weights)
     push_s = float(zeng.transfer_s(work.nbytes, _BITS * topology.link_bytes_per_s))
     first = []
@@ -254,7 +255,8 @@ def zeng_repaired(
     """
     work = work_of(job) if work is None else work
     one_machine = topology.num_machines == 1
-    _, load = link_loads(topology, topology.link_bytes_per_s, calibration.bridge_bytes_per_s)
+    link = SharedLink(topology.link_bytes_per_s)
+    _, load = link_loads(topology, link, calibration.bridge_bytes_per_s)
     num_servers, count = len(topology.server_machine), len(topology.devices)
     # Rate of a server with its own link at the same utilisation.
     rate = count / num_servers / (load * imbalance(job, num_servers))

@@ -5,10 +5,13 @@ Job, device -> step plan -> Profile            Job, Topology, Calibration -> Poi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from driple.analytic.sweep import JobProfile, Points
 from driple.cluster.topology import Topology
+from driple.comm.network import SharedLink
 from driple.comm.registry import scheme_named
 from driple.errors import GraphError, SettingError
 from driple.graph.placement import Strategy, server_bytes
@@ -81,7 +84,7 @@ def points_of(
     calibration: Calibration,
     *,
     deviation: float | None = None,
-    limited: bool = True,
+    copied: bool = True,
 ) -> Points:
     """A cluster as a point: effective link rates, shared as its machines share them.
 
@@ -90,26 +93,27 @@ def points_of(
         topology: topology with parameter servers.
         calibration: efficiency of links.
         deviation: coefficient of variation of a worker's compute time; the simulator's by default.
-        limited: whether the servers' rate is bounded by the fastest published one.
+        copied: whether roles copy what crosses the network in their host's memory.
 
     Raises:
         SettingError: no parameter servers.
     """
-    link_loads(topology, 1.0, 1.0)  # refuses rings
+    link_loads(topology, SharedLink(1.0), 1.0)  # refuses rings
     num_servers, num_workers = len(topology.server_machine), len(topology.worker_machine)
     link = calibration.link(topology.joined_by or topology.link)
-    rate = topology.link_bytes_per_s * link.effective_share(topology.num_sharing)
+    alone = SharedLink(topology.link_bytes_per_s * link.effective_share(1), link.sharing)
     bridge = calibration.bridge_bytes_per_s
-    most = calibration.server_bytes_per_s if limited else np.inf
-    worker_load, limit_load = link_loads(topology, min(rate, most), bridge)
-    _, server_load = link_loads(topology, rate, bridge)
+    copy_s = 1 / calibration.role_copy_bytes_per_s if copied else 0.0
+    worker_load, server_load = link_loads(topology, alone, bridge)
+    worker_all, server_all = link_loads(topology, replace(alone, copy_s_per_byte=copy_s), bridge)
     each = num_workers / num_servers  # workers of a server
     return Points(
         workers=num_workers,
         servers=num_servers,
         worker_bytes_per_s=1 / worker_load,
         server_bytes_per_s=each / server_load,
-        server_limit_bytes_per_s=each / limit_load if rate > most else np.inf,
+        worker_copy_s_per_byte=worker_all - worker_load,
+        server_copy_s_per_byte=(server_all - server_load) / each,
         imbalance=imbalance(job, num_servers),
         server_s_per_byte=calibration.apply_s_per_byte,
         message_s=link.latency_s,
@@ -117,14 +121,14 @@ def points_of(
     )
 
 
-def link_loads(topology: Topology, link: float, bridge: float) -> tuple[float, float]:
+def link_loads(topology: Topology, link: SharedLink, bridge: float) -> tuple[float, float]:
     """Seconds per byte of all workers' gradients, spread evenly: at workers, at servers.
 
     Roles of one machine communicate over ports of its bridge; others share the machines' links.
 
     Args:
         topology: topology with parameter servers.
-        link: bytes/s of a machine's link, each way.
+        link: of a machine, each way; its copies are those of each role.
         bridge: bytes/s of a port of a machine's bridge, each way.
 
     Raises:

@@ -66,5 +66,5 @@ def _served_s(profile: JobProfile, points: Points) -> float:
     pushed, pulled = float(profile.push_bytes.sum()), float(profile.pull_bytes.sum())
     at = {name: float(values[0]) for name, values in points.arrays().items()}
     workers = at["workers"] / at["servers"] * at["imbalance"]
-    rate = min(at["server_bytes_per_s"], at["server_limit_bytes_per_s"])
-    return workers * max(max(pushed, pulled) / rate, pushed * at["server_s_per_byte"])
+    byte_s = 1 / at["server_bytes_per_s"] + at["server_copy_s_per_byte"]
+    return workers * max(max(pushed, pulled) * byte_s, pushed * at["server_s_per_byte"])

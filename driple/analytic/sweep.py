@@ -115,7 +115,9 @@ class Points:
         server_bytes_per_s: rate of a server's link, each way.
         imbalance: parameters on the fullest server, over an even share.
         compute_rate: factor on the speed of the workers' devices.
-        server_limit_bytes_per_s: rate limit of a server's processor, each way, whatever its link.
+        worker_copy_s_per_byte: time of a worker to copy a byte between memory and its link, in
+            series with the link, seconds.
+        server_copy_s_per_byte: the same of a server.
         server_s_per_byte: time of a server to aggregate one byte, seconds.
         message_s: latency from the end of a message until the receiver can use it, seconds.
         deviation: coefficient of variation of a worker's compute time.
@@ -131,7 +133,8 @@ class Points:
     server_bytes_per_s: Numbers
     imbalance: Numbers = 1.0
     compute_rate: Numbers = 1.0
-    server_limit_bytes_per_s: Numbers = np.inf
+    worker_copy_s_per_byte: Numbers = 0.0
+    server_copy_s_per_byte: Numbers = 0.0
     server_s_per_byte: Numbers = 0.0
     message_s: Numbers = 0.0
     deviation: Numbers = 0.0
@@ -148,14 +151,14 @@ class Points:
         ):
             self._check(name, flag, least=None)
         for name, flag in (
+            ("worker_copy_s_per_byte", "worker_copy_s_per_byte"),
+            ("server_copy_s_per_byte", "server_copy_s_per_byte"),
             ("server_s_per_byte", "server_s_per_byte"),
             ("message_s", "message_s"),
             ("deviation", "deviation"),
             ("compression", "compression"),
         ):
             self._check(name, flag, least=0.0)
-        if not (np.asarray(self.server_limit_bytes_per_s) > 0).all():
-            raise ConfigError("server_limit_bytes_per_s must be above 0")
         if (np.asarray(self.compression) >= 1).any():
             raise ConfigError("compression must be below 1: something has to be sent")
         try:
@@ -272,7 +275,7 @@ def _evaluate(
         "worker_nic_s": moved / at["worker_bytes_per_s"],
         "server_nic_s": moved * share / at["server_bytes_per_s"],
         "server_cpu_s": share
-        * (moved / at["server_limit_bytes_per_s"] + pushed * at["server_s_per_byte"]),
+        * (moved * at["server_copy_s_per_byte"] + pushed * at["server_s_per_byte"]),
     }
 
 
@@ -296,11 +299,12 @@ def _pipeline(
     slowness = (1.0 if slowest is None else slowest) / at["compute_rate"]
     pushing = 1.0 if slowest is None else 1 / np.maximum(at["workers"], 1)
     share = _share(at)
-    server_s = share / np.minimum(at["server_bytes_per_s"], at["server_limit_bytes_per_s"])
-    byte_s = np.maximum(1 / at["worker_bytes_per_s"], server_s)
+    server_s = share * (1 / at["server_bytes_per_s"] + at["server_copy_s_per_byte"])
+    worker_s = 1 / at["worker_bytes_per_s"] + at["worker_copy_s_per_byte"]
+    byte_s = np.maximum(worker_s, server_s)
     late_s = at["message_s"]
     kept = 1 - at["compression"]
-    kept_s = kept * np.maximum(1 / at["worker_bytes_per_s"], pushing * server_s)
+    kept_s = kept * np.maximum(worker_s, pushing * server_s)
     adding_s = kept * pushing * share * at["server_s_per_byte"]
     squeeze_s = squeezed / max(float(profile.push_bytes.sum()), 1.0)  # for each byte
     come, computed, pushed, added, back = (np.zeros_like(byte_s) for _ in range(5))

@@ -32,7 +32,12 @@ from driple.cluster.setting import Setting
 from driple.cluster.topology import topology_of
 from driple.errors import ConfigError
 from driple.graph.placement import STRATEGIES, Strategy
-from driple.simulate.calibration import ETHERNET, Calibration, shipped_calibration
+from driple.simulate.calibration import (
+    ETHERNET,
+    Calibration,
+    LinkEfficiency,
+    shipped_calibration,
+)
 from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["GridOptions", "GridSweep", "sweep_grid"]
@@ -40,7 +45,6 @@ __all__ = ["GridOptions", "GridSweep", "sweep_grid"]
 FloatArray = npt.NDArray[np.float64]
 
 _MOST_POINTS = 4_000_000
-_MEASURED_WORKERS = 3  # with servers, on one switch: the most of the published runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +60,7 @@ class GridOptions:
         placement: how variables are spread over servers.
         deviation: coefficient of variation of a worker's compute time.
         exchange: when parameters arrive: `step` or `layer`.
-        limit: whether the servers' rate is bounded by the fastest published one.
+        copies: whether workers and servers copy what crosses the network in their host's memory.
         measured_s: measured iteration time on the setting, seconds; None without.
     """
 
@@ -68,7 +72,7 @@ class GridOptions:
     placement: Strategy = "round_robin"
     deviation: float = 0.02
     exchange: Exchange = "step"
-    limit: bool = True
+    copies: bool = True
     measured_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -159,15 +163,16 @@ def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> Grid
     """
     rates, counts, servers, ratios = grid_of(setting, options)
     topology, calibration = topology_of(setting), shipped_calibration(setting)
-    own = points_of(job, topology, calibration, deviation=options.deviation, limited=options.limit)
+    own = points_of(job, topology, calibration, deviation=options.deviation, copied=options.copies)
     profile = profile_of(job, slowest_device(job, topology, calibration))
     if options.measured_s is not None:
         rate = rate_from_measured(profile, own, options.measured_s, options.exchange)
         own = replace(own, compute_rate=rate)
     remark = ""
     if options.bandwidths_bits_per_s:
-        own, remark = _on_ethernet(own, rates, calibration, limit=options.limit)
+        own, remark = _on_ethernet(own, rates, counts, calibration, copies=options.copies)
     else:
+        own = _shared_by(own, counts, calibration.link(topology.joined_by or topology.link))
         rates = np.full(len(rates), float(np.asarray(own.worker_bytes_per_s)))
     known, which = np.unique(servers, return_inverse=True)
     spread = ServerSpread.of(job, known.tolist(), options.placement)
@@ -191,24 +196,38 @@ def sweep_grid(job: PreparedJob, setting: Setting, options: GridOptions) -> Grid
     )
 
 
+def _shared_by(own: Points, counts: FloatArray, link: LinkEfficiency) -> Points:
+    """The points with servers' links shared by other numbers of workers."""
+    before = link.effective_share(int(np.asarray(own.workers)))
+    shares = _shares(counts, link) / before
+    return replace(own, server_bytes_per_s=np.asarray(own.server_bytes_per_s) * shares)
+
+
+def _shares(counts: FloatArray, link: LinkEfficiency) -> FloatArray:
+    """Fraction of a link's rate that each number of workers reaches."""
+    known, which = np.unique(counts, return_inverse=True)
+    return np.array([link.effective_share(int(count)) for count in known.tolist()])[which]
+
+
 def _on_ethernet(
-    own: Points, rates: FloatArray, calibration: Calibration, *, limit: bool
+    own: Points, rates: FloatArray, counts: FloatArray, calibration: Calibration, *, copies: bool
 ) -> tuple[Points, str]:
     """A topology with one machine per role and Ethernet of these rates; and a remark."""
     link = calibration.links[ETHERNET]
-    most = calibration.server_bytes_per_s if limit else np.inf
-    reached = rates * link.effective_share(_MEASURED_WORKERS)
+    most = calibration.role_copy_bytes_per_s if copies else np.inf
+    reached = rates * link.effective_share(1)
     remark = ""
     if (reached > most).any():
         remark = (
-            f"no published server of TensorFlow passed more than {most / 1e6:.0f} MB/s, so faster "
-            "links bring nothing; --set limit=off lets servers use all of them"
+            f"TensorFlow copies what crosses the network at {most / 1e9:.1f} GB/s, which takes "
+            "longer than the fastest of these links; --set copies=off leaves the copies out"
         )
     points = replace(
         own,
-        worker_bytes_per_s=np.minimum(reached, most),
-        server_bytes_per_s=reached,
-        server_limit_bytes_per_s=most,
+        worker_bytes_per_s=reached,
+        server_bytes_per_s=rates * _shares(counts, link),
+        worker_copy_s_per_byte=1 / most,
+        server_copy_s_per_byte=1 / most,
         message_s=link.latency_s,
     )
     return points, remark

@@ -233,8 +233,9 @@ def _plan(setting: Setting, method: str, preset: str) -> _Plan:
     place = place_of(setting)
     if method == "analytic":
         from driple.analytic.job_profile import link_loads
+        from driple.comm.network import SharedLink
 
-        link_loads(place.topology, 1.0, 1.0)  # refuses a ring
+        link_loads(place.topology, SharedLink(1.0), 1.0)  # refuses a ring
     name = "simulator" if method == "auto" else method
     return _Plan(setting=setting, method=name, reason=reason, place=place)
 

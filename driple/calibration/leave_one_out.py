@@ -16,18 +16,20 @@ from driple.calibration.links import (
     PUBLISHED_KINDS,
     PreparedRun,
     by_family,
+    family_of_link,
     fit_link_efficiency,
     kinds_of,
     prepare_run,
+    role_copy_bytes_per_s,
 )
-from driple.calibration.published import PublishedRun
+from driple.calibration.published import PublishedRun, ServerRate
 from driple.calibration.roofline import Roofline, fit_roofline
-from driple.catalog import DEVICES, device_named
+from driple.catalog import DEVICES, device_named, link_named
 from driple.errors import ConfigError
 from driple.simulate.calibration import GpuModel, LinkEfficiency, nearest_relative
 from driple.simulate.gpu_times import GpuEfficiency
 
-__all__ = ["Fit", "Fits", "Graphs", "fit_links", "prepare_runs"]
+__all__ = ["Fit", "Fits", "FittedLinks", "Graphs", "fit_links", "prepare_runs"]
 
 Graphs = Mapping[tuple[str, bool], BatchedGraph]  # by model, and whether in half precision
 # Model and device that the fit does not see, empty for none -> what GPUs reach.
@@ -148,24 +150,50 @@ def _job_of(run: PublishedRun) -> tuple[object, ...]:
     return (run.source, run.model, run.batch_size, run.half, run.fused, devices)
 
 
-def fit_links(prepared: Sequence[PreparedRun]) -> tuple[dict[str, LinkEfficiency], float]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FittedLinks:
+    """Result of `fit_links`.
+
+    Attributes:
+        links: efficiency of each kind of link.
+        apply_s_per_byte: time of a server to apply one byte of gradient, seconds; 0 if no run has
+            servers.
+        role_copy_bytes_per_s: rate at which a worker or a server copies what crosses the network;
+            infinite if no run has servers.
+    """
+
+    links: Mapping[str, LinkEfficiency]
+    apply_s_per_byte: float = 0.0
+    role_copy_bytes_per_s: float = float("inf")
+
+
+def fit_links(prepared: Sequence[PreparedRun], passed: ServerRate | None = None) -> FittedLinks:
     """The efficiency of each kind of link that these runs use, and of servers.
 
     Kinds of one family have the same efficiency.
 
-    Returns:
-        By kind of link; and seconds of a server for a byte of a gradient, 0 if none has servers.
+    Args:
+        prepared: runs on clusters.
+        passed: the fastest published transfer through a server.
     """
     families: dict[str, LinkEfficiency] = dict(PUBLISHED)
-    apply_s = 0.0
+    over = None if passed is None else family_of_link(link_named(passed.link))
+    apply_s, copy = 0.0, float("inf")
     for family, runs in by_family(prepared).items():
         if family in PUBLISHED:
             continue
-        families[family], seconds = fit_link_efficiency(runs, families)
-        apply_s = max(apply_s, seconds)
+        known = passed if family == over else None
+        families[family], seconds = fit_link_efficiency(runs, families, known)
+        if any(item.run.num_servers for item in runs):
+            apply_s = max(apply_s, seconds)
+            copy = min(copy, role_copy_bytes_per_s(known, families[family]))
     measured = {
         kind: families[family]
         for family, runs in by_family(prepared).items()
         for kind in kinds_of(runs)
     }
-    return {**PUBLISHED_KINDS, **measured}, apply_s
+    return FittedLinks(
+        links={**PUBLISHED_KINDS, **measured},
+        apply_s_per_byte=apply_s,
+        role_copy_bytes_per_s=copy,
+    )

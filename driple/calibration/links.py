@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.published import PublishedRun
+from driple.calibration.published import PublishedRun, ServerRate
 from driple.calibration.solver import least_squares
 from driple.catalog import Link, device_named, link_named, shipped_hardware
 from driple.cluster.schemes import DDP, PS
@@ -47,6 +47,7 @@ __all__ = [
     "kinds_of",
     "prepare_run",
     "program_of",
+    "role_copy_bytes_per_s",
     "seconds_on",
     "topology_of_run",
 ]
@@ -209,7 +210,7 @@ def seconds_on(
     links: Links,
     *,
     apply_s_per_byte: float,
-    role_bytes_per_s: float = float("inf"),
+    role_copy_bytes_per_s: float = float("inf"),
 ) -> float:
     """Simulated seconds of an iteration, differences between steps left out: for fits.
 
@@ -217,18 +218,19 @@ def seconds_on(
         prepared: the run.
         links: efficiency of the families of the links that it crosses.
         apply_s_per_byte: seconds of a server for a byte of a gradient.
-        role_bytes_per_s: most that one worker or server passes, each way, where there are servers.
+        role_copy_bytes_per_s: rate at which a worker or a server copies what crosses the network.
     """
     run, topology = prepared.run, topology_of_run(prepared.run)
     if run.num_servers:
         reached = ReachedLink(link_named(run.link), links[prepared.family])
-        rate = reached.bytes_per_s(len(run.devices))
+        rate = reached.bytes_per_s(1)
         spec = ClusterSpec(
             worker_machine=topology.worker_machine,
             server_machine=topology.server_machine,
             link_bytes_per_s=rate,
             bridge_bytes_per_s=rate,
-            role_bytes_per_s=role_bytes_per_s,
+            link_sharing=reached.efficiency.sharing,
+            role_copy_bytes_per_s=role_copy_bytes_per_s,
             message_s=reached.efficiency.latency_s,
             copy_s_per_byte=tuple(copy_s_per_byte(device_named(name)) for name in run.devices),
             apply_s_per_byte=apply_s_per_byte,
@@ -244,7 +246,9 @@ def seconds_on(
         update=StepUpdate(update_s=prepared.update_s, overlapped=prepared.program.overlapped),
         share=prepared.program.ring_share,
         program="horovod" if prepared.program.overlapped else "tensors",
-        servers=ServerRates(bridge_bytes_per_s=1.0, role_bytes_per_s=1.0, apply_s_per_byte=0.0),
+        servers=ServerRates(
+            bridge_bytes_per_s=1.0, role_copy_bytes_per_s=1.0, apply_s_per_byte=0.0
+        ),
         synchronous=True,
         are_alike=len(set(run.devices)) == 1,
     )
@@ -266,14 +270,35 @@ def _host(topology: Topology) -> Link | None:
         return None
 
 
+def role_copy_bytes_per_s(passed: ServerRate | None, efficiency: LinkEfficiency) -> float:
+    """Rate at which a role copies what crosses the network, in series with its link.
+
+    1 / passed = 1 / link + 1 / copy
+
+    Args:
+        passed: what a server passed over a link; None without such a measurement.
+        efficiency: of that link.
+
+    Returns:
+        Bytes/s; infinite if the link alone explains the measurement, or there is none.
+    """
+    if passed is None:
+        return float("inf")
+    reached = ReachedLink(link_named(passed.link), efficiency).bytes_per_s(passed.num_workers)
+    left_s = 1 / passed.bytes_per_s - 1 / reached
+    return 1 / left_s if left_s > 0 else float("inf")
+
+
 def fit_link_efficiency(
-    runs: Sequence[PreparedRun], known: Links | None = None
+    runs: Sequence[PreparedRun], known: Links | None = None, passed: ServerRate | None = None
 ) -> tuple[LinkEfficiency, float]:
     """The efficiency of the family of links that these runs share, and of their servers.
 
     Args:
         runs: over links of one family; of many, 48 evenly spaced ones count.
         known: other families that they cross, by family.
+        passed: what a server passed over a link of this family, which then tells what its copies
+            take.
 
     Returns:
         The efficiency, and seconds of a server for a byte of a gradient; 0 without servers.
@@ -301,7 +326,13 @@ def fit_link_efficiency(
     def residuals(logs: FloatArray) -> FloatArray:
         link, apply_s = meaning(logs)
         links = {**(known or {}), family: link}
-        found = np.array([seconds_on(item, links, apply_s_per_byte=apply_s) for item in runs])
+        copy = role_copy_bytes_per_s(passed, link) if served else float("inf")
+        found = np.array(
+            [
+                seconds_on(item, links, apply_s_per_byte=apply_s, role_copy_bytes_per_s=copy)
+                for item in runs
+            ]
+        )
         away = (logs - begin) / _PRIOR[:count]
         return np.concatenate([np.log(found / measured) / _NOISE, away])
 

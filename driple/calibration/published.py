@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "MODELS",
     "Kind",
     "PublishedRun",
+    "ServerRate",
     "most_passed_by_servers",
     "read_published",
     "read_rows",
@@ -37,6 +39,7 @@ DEVICES_OF_RUNS = frozenset({
     "RTX4000", "RTX6000", "TitanV", "V100", "V100-SXM2", "V100-SXM3",
 })  # fmt: skip
 FACTS = "network_and_utilisation_facts"
+_ONE_SERVER = re.compile(r"(?P<workers>\d+) workers \+ 1 PS; (?P<gbit>\d+) Gbit/s")
 
 MODELS = frozenset({
     "alexnet", "googlenet", "inception3", "inception4", "overfeat", "resnet50", "resnet50_v2",
@@ -84,6 +87,21 @@ class PublishedRun:
         return self.devices[0]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerRate:
+    """What TensorFlow passed through one parameter server.
+
+    Attributes:
+        bytes_per_s: rate of each direction.
+        link: name of the server's link.
+        num_workers: workers, each on a machine of its own.
+    """
+
+    bytes_per_s: float
+    link: str
+    num_workers: int
+
+
 def read_published(folder: Path) -> list[PublishedRun]:
     """All runs of the tables in a folder.
 
@@ -128,11 +146,10 @@ def read_rows(file: Path) -> list[Row]:
         ) from error
 
 
-def most_passed_by_servers(folder: Path) -> float:
-    """Bytes/s that TensorFlow passed through the link of one parameter server, the most of all.
+def most_passed_by_servers(folder: Path) -> ServerRate:
+    """The fastest transfer of TensorFlow through one parameter server.
 
-    Each of these runs passed at least that much, since the time that it was taken over includes
-    computing: it is the most that was shown, and may be less than could be.
+    The run passed at least that much, since the time that it was taken over includes computing.
 
     Args:
         folder: of the tables.
@@ -141,14 +158,17 @@ def most_passed_by_servers(folder: Path) -> float:
         ConfigError: the table is missing or damaged.
     """
     rows = read_rows(folder / f"{FACTS}.csv.gz")
+    found = []
     try:
-        return max(
-            float(row["value"]) * 1e9 / 8
-            for row in rows
-            if row["kind"] == "network (derived)" and row["unit"] == "Gbit/s"
-        )
+        for row in rows:
+            setup = _ONE_SERVER.match(row["setup"])
+            if row["kind"] == "network (derived)" and row["unit"] == "Gbit/s" and setup:
+                rate = float(row["value"]) * 1e9 / 8
+                found.append((rate, f"{setup['gbit']}G", int(setup["workers"])))
+        rate, link, num_workers = max(found)
     except (KeyError, ValueError) as error:
-        raise ConfigError(f"{FACTS}.csv.gz tells no rates of servers ({error})") from error
+        raise ConfigError(f"{FACTS}.csv.gz has no rates of servers ({error})") from error
+    return ServerRate(bytes_per_s=rate, link=link, num_workers=num_workers)
 
 
 def _lambda(row: Row) -> Iterator[PublishedRun]:

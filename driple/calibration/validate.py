@@ -20,11 +20,12 @@ import numpy as np
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.benchmark.shipped import read_shipped
 from driple.calibration.gpu_fits import GpuFits, LeftOut
-from driple.calibration.leave_one_out import Fit, Fits, Graphs, fit_links, prepare_runs
+from driple.calibration.leave_one_out import Fit, Fits, FittedLinks, Graphs, fit_links, prepare_runs
 from driple.calibration.links import program_of, topology_of_run
 from driple.calibration.published import (
     Kind,
     PublishedRun,
+    ServerRate,
     most_passed_by_servers,
     read_published,
 )
@@ -205,8 +206,8 @@ def validate(
         DatasetError: no such store.
     """
     fits, runs = load_fits(tables, graphs, progress, cache=cache)
-    most = most_passed_by_servers(tables)
-    return [*predict_singles(fits), *predict_clusters(fits, runs, most)]
+    passed = most_passed_by_servers(tables)
+    return [*predict_singles(fits), *predict_clusters(fits, runs, passed)]
 
 
 def load_fits(
@@ -261,7 +262,7 @@ def predict_singles(fits: Fits) -> list[HeldOutPrediction]:
 
 
 def predict_clusters(
-    fits: Fits, runs: Sequence[PublishedRun], role_bytes_per_s: float
+    fits: Fits, runs: Sequence[PublishedRun], passed: ServerRate | None
 ) -> list[HeldOutPrediction]:
     """Predict every run on a ring or on servers, in the same three ways.
 
@@ -270,11 +271,10 @@ def predict_clusters(
     Args:
         fits: to runs on one device.
         runs: those on clusters count.
-        role_bytes_per_s: most that a worker or a server passes, as `simulate` has it; links are
-            fitted without that limit.
+        passed: the fastest published transfer through a server.
     """
     clusters = [run for run in runs if run.kind != "single"]
-    predicted = partial(_predicted, fits, role_bytes_per_s)
+    predicted = partial(_predicted, fits, passed)
     predictions = predicted(clusters, clusters, "nothing", "")
     for model in sorted({run.model for run in clusters}):
         left = [run for run in clusters if run.model == model]
@@ -293,7 +293,7 @@ def _singles(
     fits: Fits, runs: Sequence[PublishedRun], held_out: HeldOut, name: str
 ) -> list[HeldOutPrediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-    calibration = calibration_of(fit, {ETHERNET: NO_LINK})
+    calibration = calibration_of(fit, FittedLinks(links={ETHERNET: NO_LINK}))
     return [
         HeldOutPrediction(
             run=run,
@@ -306,28 +306,20 @@ def _singles(
     ]
 
 
-def calibration_of(
-    fit: Fit,
-    links: Mapping[str, LinkEfficiency],
-    *,
-    apply_s_per_byte: float = 0.0,
-    role_bytes_per_s: float = float("inf"),
-) -> Calibration:
+def calibration_of(fit: Fit, found: FittedLinks) -> Calibration:
     """What a fit found, as a simulation takes it; errors and the activity of memory are not known.
 
     Args:
         fit: of kernels and devices.
-        links: of each kind.
-        apply_s_per_byte: seconds of a server for a byte of a gradient.
-        role_bytes_per_s: most that one worker or server passes, each way, where there are servers.
+        found: what links and servers reach.
     """
     return Calibration(
         model=fit.model,
-        links=links,
+        links=found.links,
         bridge_bytes_per_s=BRIDGE_BYTES_PER_S,
-        apply_s_per_byte=apply_s_per_byte,
+        apply_s_per_byte=found.apply_s_per_byte,
         jitter=JITTER,
-        server_bytes_per_s=role_bytes_per_s,
+        role_copy_bytes_per_s=found.role_copy_bytes_per_s,
         memory_activity=1.0,
         errors={},
         about={},
@@ -355,7 +347,7 @@ def _plain_s(fits: Fits, run: PublishedRun, device: str, left_out: Mapping[str, 
 
 def _predicted(  # noqa: PLR0917
     fits: Fits,
-    role_bytes_per_s: float,
+    passed: ServerRate | None,
     /,
     runs: Sequence[PublishedRun],
     fitted_to: Sequence[PublishedRun],
@@ -363,10 +355,8 @@ def _predicted(  # noqa: PLR0917
     name: str,
 ) -> list[HeldOutPrediction]:
     fit = fits.without(**({held_out: name} if name else {}))
-    links, apply_s = fit_links(prepare_runs(fitted_to, fits.graphs, fit, fits.runs))
-    calibration = calibration_of(
-        fit, links, apply_s_per_byte=apply_s, role_bytes_per_s=role_bytes_per_s
-    )
+    found = fit_links(prepare_runs(fitted_to, fits.graphs, fit, fits.runs), passed)
+    calibration = calibration_of(fit, found)
     return [
         HeldOutPrediction(
             run=run,
@@ -376,7 +366,7 @@ def _predicted(  # noqa: PLR0917
             roofline_s=_roofline_s(fits, run, _left_out(held_out, name)),
         )
         for run in runs
-        if nearest_link(run.link, links) in links
+        if nearest_link(run.link, found.links) in found.links
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -31,6 +31,7 @@ from driple.errors import ConfigError, SettingError
 __all__ = ["Catalog", "read_catalog", "shipped_catalog", "shipped_hardware"]
 
 _FILES = ("devices.toml", "links.toml", "instances.toml")
+_SEVERAL = re.compile(r"(?P<count>[1-9]\d{0,2})x(?P<link>\D.*|\d+(?:\.\d+)?[MG])", re.IGNORECASE)
 _ETHERNET = re.compile(r"(\d+(?:\.\d+)?)([MG])", re.IGNORECASE)
 _ETHERNET_SOURCE = "IEEE 802.3 line rate"
 _ALIKE = 0.75  # least similarity of a name that is misspelt, from 0 to 1
@@ -85,6 +86,13 @@ class Catalog:
     def find_link(self, name: str) -> Link | None:
         """The link of this name, as `link` reads names; None if there is none."""
         known = self._link_of.get(plain(name))
+        several = None if known else _SEVERAL.fullmatch(name)
+        if several is not None:
+            one = self.find_link(several["link"])
+            if one is None or one.within_machine:
+                return None
+            count = int(several["count"])
+            return replace(one, name=f"{count}x{one.name}", bytes_per_s=count * one.bytes_per_s)
         rate = None if known else _ETHERNET.fullmatch(name)
         if rate is None:
             return known
@@ -99,6 +107,8 @@ class Catalog:
 
     def link(self, name: str) -> Link:
         """The link of this name; `40G` and `200M` are Ethernet of that rate in bit/s.
+
+        `8x400G` are the eight interfaces of a machine with a network together.
 
         Raises:
             SettingError: there is none.

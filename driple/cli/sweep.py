@@ -47,7 +47,7 @@ class _JobValues:
         "when parameters come: step (at the next step's beginning, TensorFlow) or layer (as soon "
         "as a layer is added up, BytePS)",
     )
-    limit: bool = switch(True, "servers pass no more than the fastest published one")
+    copies: bool = switch(True, "workers and servers copy what crosses the network")
     measured: float | None = number(
         None, "seconds of an iteration that you measured on --setting itself", above=0, most=1e6
     )
@@ -202,7 +202,7 @@ def _grid_options(
         placement=cast("Any", values.placement),
         deviation=values.deviation,
         exchange=cast("Any", values.exchange),
-        limit=values.limit,
+        copies=values.copies,
         measured_s=values.measured,
     )
 

@@ -1,6 +1,7 @@
 """From a name to a setting: the paper's names, machines x devices, instances and short names.
 
     "V100" -> V100-P1w2/ho-PCIe      "8xH100" -> 8xH100/NVLink      "4xp5.48xlarge" -> 4 machines
+    "4x8xH100+8x400G" -> 4x8xH100/NVLink+8x400G
 
 Entry point: `setting_named`, which `Setting.parse` calls.
 """
@@ -24,7 +25,7 @@ __all__ = ["instance_cluster_setting", "machines_setting", "setting_named"]
 
 _MACHINES = re.compile(
     r"(?P<counts>(?:\d{1,4}x){0,2})(?P<what>[A-Za-z0-9][A-Za-z0-9._ -]*?)"
-    r"(?:/(?P<links>[A-Za-z0-9.-]+(?:\+[A-Za-z0-9.-]+)?))?(?:@(?P<scheme>[a-z0-9_]+))?",
+    r"(?:/(?P<links>[A-Za-z0-9.-]+(?:\+[A-Za-z0-9.-]+)?)|(?P<network>\+[A-Za-z0-9.-]+))?(?:@(?P<scheme>[a-z0-9_]+))?",
     re.IGNORECASE,
 )
 # The device at the beginning of a name that may be wrong elsewhere.
@@ -76,12 +77,13 @@ def _new_name(wanted: str, known: Catalog, catalog: Catalog | None) -> Setting |
         raise SettingError(f"setting '{wanted}' has no machine or no device; give one at least")
     scheme = (match["scheme"] or DDP).lower()
     device = known.find_device(match["what"])
-    if device is not None and (counts or match["links"] or match["scheme"]):
+    links = match["links"] or match["network"] or ""
+    if device is not None and (counts or links or match["scheme"]):
         num_machines, num_devices = ([1, 1, *counts])[-2:]
-        return machines_setting(
-            known, device, num_machines, num_devices, links=match["links"] or ""
-        ).with_scheme(scheme)
-    if device is not None or match["links"] or len(counts) > 1:
+        return machines_setting(known, device, num_machines, num_devices, links=links).with_scheme(
+            scheme
+        )
+    if device is not None or links or len(counts) > 1:
         return None
     instances = (catalog or shipped_catalog()).instances
     by_lower = {name.lower(): item for name, item in instances.items()}
@@ -102,7 +104,8 @@ def machines_setting(
         device: of every machine.
         num_machines: how many machines.
         num_devices: devices of each.
-        links: `NVLink+400G`: within and between; one of them where the other is clear.
+        links: `NVLink+400G`: within and between; one of them where the other is clear; `+400G` is
+            the network alone.
 
     Raises:
         SettingError: a link that does not fit, or no network between machines.

@@ -16,6 +16,7 @@ from driple.cluster.schemes import DDP
 from driple.cluster.topology import Topology
 from driple.comm.collectives import Group
 from driple.comm.fusion import fused_plans
+from driple.comm.network import SharedLink
 from driple.comm.records import WorkerRecord
 from driple.comm.scheme import (
     Layouts,
@@ -65,7 +66,7 @@ class Ddp:
         return "ring" if num_workers > 1 else "single"
 
     def link_loads(
-        self, topology: Topology, link: float, bridge: float
+        self, topology: Topology, link: SharedLink, bridge: float
     ) -> tuple[float, float] | None:
         """None: the closed forms cover parameter servers only."""
         return None

@@ -2,6 +2,8 @@
 
     send(stream, bytes) -> queue of the stream -> shared rate (max-min fair) -> done at its end
 
+The capacity of a link may fall with the number of its users, as TCP connections that fill one
+queue lose packets and send them again.
 Messages of a stream are sent in order; streams run in parallel. Within a group of streams, the one
 with the oldest pending message has priority, and the others share the remaining rate. So the
 messages of one worker keep their order over one stream or many, and requests are served first come,
@@ -14,40 +16,71 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from driple.comm.engine import Action, EventQueue
 
-__all__ = ["SharedNetwork", "max_min_rates"]
+__all__ = ["SharedLink", "SharedNetwork", "max_min_rates"]
 
 # Less than this of a byte is the rounding of a rate times a time.
 _NOTHING_BYTES = 1e-6
 _AFTER_ALL_OTHERS = 9  # priority of the sharing among the events of one moment
 _MOST_SETS = 20_000  # of streams whose rates are kept
+_FREE_USERS = 2  # as many users of a link lose nothing; as LinkEfficiency.sharing counts
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLink:
+    """A link, or what one end passes of it.
+
+    Attributes:
+        bytes_per_s: rate with one or two users.
+        sharing: n users together pass (2 / n) ** sharing of that rate.
+        copy_s_per_byte: time to copy a byte between memory and the link, in series with it.
+    """
+
+    bytes_per_s: float
+    sharing: float = 0.0
+    copy_s_per_byte: float = 0.0
+
+    def capacity(self, users: int) -> float:
+        """Bytes/s that `users` pass together."""
+        reached = self.bytes_per_s
+        if users > _FREE_USERS:
+            reached *= (_FREE_USERS / users) ** self.sharing
+        return 1 / (1 / reached + self.copy_s_per_byte)
 
 
 class SharedNetwork:
-    """Streams over links of fixed capacity.
+    """Streams over links.
 
     Attributes:
         rates: for each meter, a list of (time in s, bytes/s from then on).
 
     Args:
         queue: the event queue.
-        capacities: capacity of each link, bytes/s.
+        links: each link, or its capacity in bytes/s.
         num_meters: number of meters.
         most_at_once: maximum number of streams of a group that send at the same time.
+        ports: number of each link's port; users of both directions of a port contend, as data of
+            one waits with acknowledgements of the other. Each link has its own by default.
     """
 
     def __init__(
         self,
         queue: EventQueue,
-        capacities: Sequence[float],
+        links: Sequence[SharedLink | float],
         num_meters: int,
         most_at_once: int = 3,
+        ports: Sequence[int] | None = None,
     ) -> None:
         self.rates: list[list[tuple[float, float]]] = [[(0.0, 0.0)] for _ in range(num_meters)]
         self._queue = queue
-        self._capacities, self._most = list(capacities), most_at_once
+        self._links = [one if isinstance(one, SharedLink) else SharedLink(one) for one in links]
+        self._alone = [link.capacity(1) for link in self._links]
+        self._contended = {n for n, link in enumerate(self._links) if link.sharing > 0}
+        self._ports = list(range(len(self._links))) if ports is None else list(ports)
+        self._most = most_at_once
         self._streams: list[_Stream] = []
         self._groups: list[list[_Stream]] = []  # active streams, the first to go first
         self._shared: tuple[tuple[int, ...], ...] = ()  # those that the present rates are of
@@ -61,7 +94,11 @@ class SharedNetwork:
         return len(self._groups) - 1
 
     def stream(
-        self, links: tuple[int, ...], meters: tuple[int, ...] = (), group: int | None = None
+        self,
+        links: tuple[int, ...],
+        meters: tuple[int, ...] = (),
+        group: int | None = None,
+        user: int | None = None,
     ) -> int:
         """Create a stream; its number.
 
@@ -69,9 +106,11 @@ class SharedNetwork:
             links: numbers of the links that it crosses.
             meters: numbers of the meters that record it.
             group: its group; a new group by default.
+            user: whose stream it is; streams of one user count once. Its own by default.
         """
-        place = self.group() if group is None else group
-        self._streams.append(_Stream(len(self._streams), links, meters, place))
+        place, number = self.group() if group is None else group, len(self._streams)
+        owner = (0, number) if user is None else (1, user)
+        self._streams.append(_Stream(number, links, meters, place, owner))
         return len(self._streams) - 1
 
     def send(self, stream: int, nbytes: float, done: Action) -> None:
@@ -130,14 +169,30 @@ class SharedNetwork:
         """Rate of each active stream."""
         found = self._known.get(active)
         if found is None:
-            found = self._in_turn(active[0]) if len(active) == 1 else self._side_by_side(active)
+            left = self._capacities(active)
+            if len(active) == 1:
+                found = self._in_turn(active[0], left)
+            else:
+                found = self._side_by_side(active, left)
             if len(self._known) < _MOST_SETS:
                 self._known[active] = found
         return found
 
-    def _in_turn(self, group: tuple[int, ...]) -> list[tuple[_Stream, float]]:
+    def _capacities(self, active: tuple[tuple[int, ...], ...]) -> list[float]:
+        """Capacity of each link with the users of these streams, bytes/s."""
+        found = list(self._alone)
+        if self._contended:
+            users: dict[int, set[tuple[int, int]]] = {}
+            for stream in (self._streams[number] for group in active for number in group):
+                for port in {self._ports[link] for link in stream.links}:
+                    users.setdefault(port, set()).add(stream.user)
+            for link in self._contended:
+                found[link] = self._links[link].capacity(len(users.get(self._ports[link], ())))
+        return found
+
+    def _in_turn(self, group: tuple[int, ...], left: list[float]) -> list[tuple[_Stream, float]]:
         """Rates of one group, by strict priority."""
-        found, left = [], list(self._capacities)
+        found = []
         for number in group:
             stream = self._streams[number]
             rate = min([left[link] for link in stream.links])
@@ -147,9 +202,11 @@ class SharedNetwork:
             found.append((stream, rate))
         return found
 
-    def _side_by_side(self, active: tuple[tuple[int, ...], ...]) -> list[tuple[_Stream, float]]:
+    def _side_by_side(
+        self, active: tuple[tuple[int, ...], ...], left: list[float]
+    ) -> list[tuple[_Stream, float]]:
         """Rates of several groups: first streams of all share fairly, then second ones, ..."""
-        found, left = [], list(self._capacities)
+        found = []
         for place in range(max(map(len, active), default=0)):
             streams = [self._streams[group[place]] for group in active if place < len(group)]
             crossed = [link for stream in streams for link in stream.links]
@@ -201,9 +258,15 @@ class _Stream:
     """A queue of messages between two endpoints."""
 
     def __init__(
-        self, number: int, links: tuple[int, ...], meters: tuple[int, ...], group: int
+        self,
+        number: int,
+        links: tuple[int, ...],
+        meters: tuple[int, ...],
+        group: int,
+        user: tuple[int, int],
     ) -> None:
         self.number, self.links, self.meters, self.group = number, links, meters, group
+        self.user = user
         self.waiting: deque[tuple[int, float, Action]] = deque()  # number, bytes, at its end
         self.left = 0.0  # bytes of the first message, at `since_s`
         self.since_s = 0.0

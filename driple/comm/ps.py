@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from driple.cluster.schemes import PS
 from driple.cluster.topology import Topology
+from driple.comm.network import SharedLink
 from driple.comm.records import Computing, WorkerRecord
 from driple.comm.scheme import Layouts, ProgramExchange, SchemeStep
 from driple.comm.servers import ClusterSpec, simulate_cluster, spread
@@ -50,15 +53,16 @@ class ParameterServers:
         return "servers"
 
     def link_loads(
-        self, topology: Topology, link: float, bridge: float
+        self, topology: Topology, link: SharedLink, bridge: float
     ) -> tuple[float, float] | None:
         """Seconds per byte of all workers' gradients, spread evenly: at workers, at servers.
 
         Roles of one machine communicate over ports of its bridge; others share the machines' links.
+        All workers use the links at the same time.
 
         Args:
             topology: with parameter servers.
-            link: bytes/s of a machine's link, each way.
+            link: of a machine, each way; its copies are those of each role.
             bridge: bytes/s of a port of a machine's bridge, each way.
         """
         workers = np.array(topology.worker_machine)
@@ -68,8 +72,14 @@ class ParameterServers:
         at_worker = [share * here.sum(axis=1).max() / bridge]
         at_server = [share * here.sum(axis=0).max() / bridge]
         for machine in range(topology.num_machines):
-            at_worker.append(share * (~here)[workers == machine].sum() / link)
-            at_server.append(share * (~here)[:, servers == machine].sum() / link)
+            own, served = ~here[workers == machine], ~here[:, servers == machine]
+            users = int(own.any(axis=1).sum() + served.any(axis=1).sum())
+            link_s = 1 / replace(link, copy_s_per_byte=0.0).capacity(users)
+            at_worker.append(share * own.sum() * link_s)
+            at_server.append(share * served.sum() * link_s)
+            role_s = 1 / link.capacity(users)
+            at_worker += (share * own.sum(axis=1) * role_s).tolist()
+            at_server += (share * served.sum(axis=0) * role_s).tolist()
         return max(at_worker), max(at_server)
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
@@ -88,9 +98,10 @@ class ParameterServers:
         cluster = ClusterSpec(
             worker_machine=topology.worker_machine,
             server_machine=topology.server_machine,
-            link_bytes_per_s=link.bytes_per_s(topology.num_sharing),
+            link_bytes_per_s=link.bytes_per_s(1),
+            link_sharing=link.efficiency.sharing,
             bridge_bytes_per_s=servers.bridge_bytes_per_s,
-            role_bytes_per_s=servers.role_bytes_per_s,
+            role_copy_bytes_per_s=servers.role_copy_bytes_per_s,
             message_s=link.efficiency.latency_s,
             copy_s_per_byte=servers.copy_s_per_byte,
             apply_s_per_byte=servers.apply_s_per_byte,

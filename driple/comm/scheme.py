@@ -18,6 +18,7 @@ import numpy.typing as npt
 from driple.cluster.topology import Topology
 from driple.comm.collectives import Group
 from driple.comm.links import ReachedLink
+from driple.comm.network import SharedLink
 from driple.comm.records import WorkerRecord
 from driple.comm.timeline import StepUpdate
 from driple.errors import SettingError
@@ -50,14 +51,15 @@ class ServerRates:
 
     Attributes:
         bridge_bytes_per_s: rate between two roles of one machine, each way.
-        role_bytes_per_s: upper bound on one role's traffic, each way.
+        role_copy_bytes_per_s: rate at which a role copies what crosses links between machines, each
+            way, in series with the link.
         apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
         copy_s_per_byte: time of each worker to copy one byte between host and device, seconds;
             empty without servers.
     """
 
     bridge_bytes_per_s: float
-    role_bytes_per_s: float
+    role_copy_bytes_per_s: float
     apply_s_per_byte: float
     copy_s_per_byte: tuple[float, ...] = ()
 
@@ -116,7 +118,7 @@ class Scheme(Protocol):
         """Kind of published runs that give its error: `single`, `ring`, `servers`, or its own."""
 
     def link_loads(
-        self, topology: Topology, link: float, bridge: float
+        self, topology: Topology, link: SharedLink, bridge: float
     ) -> tuple[float, float] | None:
         """Seconds per byte of gradients at workers and at servers; None without a closed form."""
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from driple.checks import check_number, check_whole
 from driple.comm.engine import EventQueue
-from driple.comm.network import SharedNetwork
+from driple.comm.network import SharedLink, SharedNetwork
 from driple.comm.records import Computing, WorkerRecord, check_rate
 from driple.errors import ConfigError
 from driple.step.plan import Message, Segment, StepPlan
@@ -36,15 +36,17 @@ class ClusterSpec:
     """Placement of workers and parameter servers, and the links between them.
 
     Two roles on one machine communicate over its bridge, each over its own port. Roles on different
-    machines share their machines' links with all other roles there. The total rate that a role
-    sends or receives has a limit of its own.
+    machines share their machines' links with all other roles there. What a role sends or receives
+    over a link it also copies in its host's memory, one after the other.
 
     Attributes:
         worker_machine: machine of each worker.
         server_machine: machine of each server.
-        link_bytes_per_s: rate of a machine's link, each way.
+        link_bytes_per_s: rate of a machine's link, each way, with one or two workers on it.
+        link_sharing: n workers on a machine's link together get (2 / n) ** link_sharing of it.
         bridge_bytes_per_s: rate of a port of a machine's bridge, each way.
-        role_bytes_per_s: upper bound on one role's traffic, each way.
+        role_copy_bytes_per_s: rate at which a role copies what crosses links between machines, each
+            way, in series with the link.
         message_s: latency from the end of a message until the receiver can use it, seconds.
         apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
         copy_s_per_byte: time of each worker to copy one byte between host memory and device,
@@ -62,7 +64,8 @@ class ClusterSpec:
     server_machine: tuple[int, ...]
     link_bytes_per_s: float
     bridge_bytes_per_s: float
-    role_bytes_per_s: float = float("inf")
+    link_sharing: float = 0.0
+    role_copy_bytes_per_s: float = float("inf")
     message_s: float = 0.0
     apply_s_per_byte: float = 0.0
     copy_s_per_byte: tuple[float, ...] = ()
@@ -76,9 +79,9 @@ class ClusterSpec:
                 f"a cluster of {len(self.worker_machine)} workers and {len(self.server_machine)} "
                 "servers; needed is one of each at least"
             )
-        for name in ("link_bytes_per_s", "bridge_bytes_per_s", "role_bytes_per_s"):
+        for name in ("link_bytes_per_s", "bridge_bytes_per_s", "role_copy_bytes_per_s"):
             check_rate(name, getattr(self, name))
-        for name in ("message_s", "apply_s_per_byte", "jitter"):
+        for name in ("link_sharing", "message_s", "apply_s_per_byte", "jitter"):
             check_number(name, getattr(self, name), least=0)
         for name in ("copy_s_per_byte", "starts_s"):
             numbers = getattr(self, name)
@@ -174,24 +177,27 @@ class _Cluster:
         num_workers, num_links = len(plans), 2 * (max(places) + 1)
         num_ports = 2 * len(places)
         # For each machine an outgoing and an incoming link; then, for each role, the bridge port
-        # in both directions and the role's limit in both directions.
-        capacities = [spec.link_bytes_per_s] * num_links + [spec.bridge_bytes_per_s] * num_ports
-        capacities += [spec.role_bytes_per_s] * num_ports
+        # in both directions, and what it passes of its machine's link in both directions.
+        link = SharedLink(spec.link_bytes_per_s, spec.link_sharing)
+        role = replace(link, copy_s_per_byte=1 / spec.role_copy_bytes_per_s)
+        capacities = [link] * num_links + [SharedLink(spec.bridge_bytes_per_s)] * num_ports
+        capacities += [role] * num_ports
         # Requests of asynchronous workers are served first come, first served, gradients in
         # parallel with parameters. Requests of synchronous workers arrive together and share the
         # links; so do messages on a machine's link that servers and workers both use.
         beside = len(set(places)) > 1 and set(spec.worker_machine) & set(spec.server_machine)
         in_turn = not spec.synchronous and not beside
         most = 2 * num_workers * len(spec.server_machine) if in_turn else _MOST_AT_ONCE
-        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most)
+        ports = [number // 2 for number in range(len(capacities))]  # both directions
+        self.network = SharedNetwork(self.queue, capacities, 2 * num_workers, most, ports)
         num_groups = 2 if in_turn else 2 * num_workers
         self.groups = [self.network.group() for _ in range(num_groups)]
 
         def links(sender: int, reader: int) -> tuple[int, ...]:
             ports = num_links + 2 * sender, num_links + 2 * reader + 1
-            roles = tuple(port + num_ports for port in ports)
             if places[sender] == places[reader]:
-                return (*ports, *roles)
+                return ports
+            roles = tuple(port + num_ports for port in ports)
             return (2 * places[sender], 2 * places[reader] + 1, *roles)
 
         roles = range(num_workers, len(places))
@@ -211,7 +217,7 @@ class _Cluster:
     def _streams(self, crossed: Iterable[tuple[int, ...]], meter: int) -> list[int]:
         """Streams of one worker in one direction; its messages keep their order."""
         group = self.groups[meter % len(self.groups)]
-        return [self.network.stream(links, (meter,), group) for links in crossed]
+        return [self.network.stream(links, (meter,), group, meter // 2) for links in crossed]
 
     def start(self) -> None:
         starts_s = self.spec.starts_s or (0.0,) * len(self.workers)

@@ -20,6 +20,7 @@ from driple.checks import check_number
 from driple.cluster.setting import Setting
 from driple.codec import Json, json_field, to_dict
 from driple.comm.links import LinkEfficiency
+from driple.comm.records import check_rate
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.gpu_kernels import GpuKernels
@@ -191,12 +192,13 @@ class Calibration:
         bridge_bytes_per_s: rate between two containers of one machine, each way.
         apply_s_per_byte: time of a server to apply one byte of gradient, seconds.
         jitter: standard deviation of the logarithm of a step's computing time.
-        server_bytes_per_s: upper bound on a role's traffic to and from parameter servers, each way,
-            whatever its link.
         memory_activity: ratio of the observed memory-active time to bytes over bandwidth.
         errors: errors of simulated against published iteration times, by kind of cluster (`single`,
             `ring`, `servers`).
         about: sources and date.
+        role_copy_bytes_per_s: rate at which a worker or a parameter server copies, in its host's
+            memory, what crosses links between machines, each way, in series with the link; infinite
+            if the shares of the links were fitted to what arrives, copies included.
     """
 
     model: CoreModel | GpuModel
@@ -204,18 +206,17 @@ class Calibration:
     bridge_bytes_per_s: float
     apply_s_per_byte: float
     jitter: float
-    server_bytes_per_s: float
     memory_activity: float
     errors: Mapping[str, ClusterErrors]
     about: Mapping[str, Json]
+    role_copy_bytes_per_s: float = field(default=float("inf"), metadata=json_field(optional=True))
 
     def __post_init__(self) -> None:
         for name in ("apply_s_per_byte", "jitter"):
             check_number(name, getattr(self, name), least=0)
         for name in ("bridge_bytes_per_s", "memory_activity"):
             check_number(name, getattr(self, name), above=0)
-        if not self.server_bytes_per_s > 0:  # may be infinite: no limit
-            raise ConfigError(f"server_bytes_per_s must be above 0, got {self.server_bytes_per_s}")
+        check_rate("role_copy_bytes_per_s", self.role_copy_bytes_per_s)
 
     def device(self, device: Device | str) -> CalibratedDevice:
         """A device with its own efficiency, its generation's, or the typical one.

@@ -246,7 +246,7 @@ def simulate_steps(
         program=job.exchange,
         servers=ServerRates(
             bridge_bytes_per_s=calibration.bridge_bytes_per_s,
-            role_bytes_per_s=calibration.server_bytes_per_s,
+            role_copy_bytes_per_s=calibration.role_copy_bytes_per_s,
             apply_s_per_byte=calibration.apply_s_per_byte,
             copy_s_per_byte=copies_s_per_byte(topology) if scheme.uses_servers else (),
         ),

@@ -44,8 +44,8 @@ def job() -> PreparedJob:
     return PreparedJob(read_graph(GRAPH))
 
 
-def simulated(workers: int, jitter: float = 0.0, rate: float = RATE, steps: int = 4) -> float:
-    spec = ClusterSpec(
+def cluster_of(workers: int, jitter: float = 0.0, rate: float = RATE) -> ClusterSpec:
+    return ClusterSpec(
         worker_machine=tuple(range(workers)),
         server_machine=(workers,),
         link_bytes_per_s=rate,
@@ -55,6 +55,10 @@ def simulated(workers: int, jitter: float = 0.0, rate: float = RATE, steps: int 
         synchronous=True,
         jitter=jitter,
     )
+
+
+def simulated(workers: int, jitter: float = 0.0, rate: float = RATE, steps: int = 4) -> float:
+    spec = cluster_of(workers, jitter, rate)
     return simulate_cluster(spec, [PLAN] * workers, steps)[0].iteration_time_s
 
 
@@ -67,6 +71,16 @@ def point(workers: int, rate: float = RATE) -> Points:
         server_s_per_byte=1e-9,
         message_s=1e-3,
     )
+
+
+@pytest.mark.parametrize("workers", [1, 3, 8])
+@pytest.mark.parametrize("copy_s", [0.0, 1e-9, 1e-8])
+def test_copies_in_memory_are_those_of_the_simulation(workers: int, copy_s: float) -> None:
+    spec = replace(cluster_of(workers), role_copy_bytes_per_s=1 / copy_s if copy_s else np.inf)
+    simulated_s = simulate_cluster(spec, [PLAN] * workers, 4)[0].iteration_time_s
+    copied = replace(point(workers), worker_copy_s_per_byte=copy_s, server_copy_s_per_byte=copy_s)
+    found = float(iteration_seconds(profile_of_plan(PLAN), copied).total_s)
+    assert found == pytest.approx(simulated_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.1 * RATE, RATE, 100 * RATE])

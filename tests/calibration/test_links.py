@@ -15,10 +15,11 @@ from driple.calibration.links import (
     fit_link_efficiency,
     prepare_run,
     program_of,
+    role_copy_bytes_per_s,
     seconds_on,
     topology_of_run,
 )
-from driple.calibration.published import Kind, PublishedRun
+from driple.calibration.published import Kind, PublishedRun, ServerRate
 from driple.catalog import device_named
 from driple.errors import ConfigError, SettingError
 from driple.simulate.calibration import (
@@ -108,10 +109,37 @@ def test_links_of_one_family_get_one_efficiency() -> None:
         for item in (prepared(("V100",) * n, 4, link=link) for n in (2, 8)
                      for link in ("PCIe3", "PCIe4", "NVLink-V100"))
     ]  # fmt: skip
-    found, _ = fit_links(items)
+    found = fit_links(items).links
     assert found["PCIe3"] == found["PCIe4"]
     assert found["NVLink-V100"] == PUBLISHED["NVLink"]
     assert found["PCIe3"].effective_share(4) == pytest.approx(TRUE.effective_share(4), rel=0.15)
+
+
+def test_copies_take_what_a_link_leaves_of_a_published_transfer() -> None:
+    """1 / 0.8 = 1 / 1 + 1 / 4: in GB/s, of a link of 1.25 at a share of 0.8."""
+    link = LinkEfficiency(share=0.8, latency_s=0.0, sharing=0.0)
+    passed = ServerRate(bytes_per_s=0.8e9, link="10G", num_workers=3)
+    assert role_copy_bytes_per_s(passed, link) == pytest.approx(4e9)
+    assert role_copy_bytes_per_s(replace(passed, bytes_per_s=1.1e9), link) == float("inf")
+    assert role_copy_bytes_per_s(None, link) == float("inf")
+
+
+def test_a_fit_finds_links_and_copies_together() -> None:
+    """Runs over 1 and 10 Gbit/s, simulated with a link and copies that it then finds again."""
+    true, copy, apply_s = LinkEfficiency(0.9, 14e-6, 0.0), 5e9, 3e-10
+    items = [prepared(("V100",) * n, b, "servers", link=link)
+             for n in (2, 3) for b in (2, 64) for link in ("1G", "10G")]  # fmt: skip
+    items = [
+        replace(item, run=replace(item.run, seconds=seconds_on(
+            item, {item.family: true}, apply_s_per_byte=apply_s, role_copy_bytes_per_s=copy)))
+        for item in items
+    ]  # fmt: skip
+    rate = 1 / (1 / (0.9 * 1.25e9) + 1 / copy)
+    found = fit_links(items, ServerRate(bytes_per_s=rate, link="10G", num_workers=3))
+    assert found.links["Ethernet"].effective_share(3) == pytest.approx(0.9, rel=0.05)
+    again = 1 / (1 / (found.links["Ethernet"].effective_share(3) * 1.25e9)
+                 + 1 / found.role_copy_bytes_per_s)  # fmt: skip
+    assert again == pytest.approx(rate)
 
 
 def test_an_unmeasured_link_takes_its_nearest_relative() -> None:

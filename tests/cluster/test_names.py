@@ -25,6 +25,18 @@ from driple.errors import CatalogError, ConfigError, DripleError, SettingError
         ("4x8xH100/400g", "4x8xH100/NVLink+400G", (4, 8), "NVLink-H100", "400G"),
         ("2x8xV100-SXM2/100G", "2x8xV100-SXM2/NVLink+100G", (2, 8), "NVLink-V100", "100G"),
         ("2x1xV100/InfiniBand-EDR", "2x1xV100/InfiniBand-EDR", (2, 1), None, "InfiniBand-EDR"),
+        ("4x8xH100+100G", "4x8xH100/NVLink+100G", (4, 8), "NVLink-H100", "100G"),
+        ("4x8xH100/NVLink+8x400G", "4x8xH100/NVLink+8x400G", (4, 8), "NVLink-H100", "8x400G"),
+        ("4x8xh100+8X400g", "4x8xH100/NVLink+8x400G", (4, 8), "NVLink-H100", "8x400G"),
+        ("2x4xL4+2x100G", "2x4xL4/PCIe+2x100G", (2, 4), "PCIe4", "2x100G"),
+        ("2x1xV100+infiniband-edr", "2x1xV100/InfiniBand-EDR", (2, 1), None, "InfiniBand-EDR"),
+        (
+            "2x8xH100+8xInfiniBand-NDR",
+            "2x8xH100/NVLink+8xInfiniBand-NDR",
+            (2, 8),
+            "NVLink-H100",
+            "8xInfiniBand-NDR",
+        ),
         ("p5.48xlarge", "p5.48xlarge", (1, 8), "NVLink-H100", None),
         ("4xP5.48xlarge", "4xp5.48xlarge", (4, 8), "NVLink-H100", "3200G"),
     ],
@@ -43,6 +55,17 @@ def test_new_names(
     assert (topology.between.name if topology.between else None) == between
 
 
+def test_interfaces_of_a_machine_add_up() -> None:
+    for one, several in (("400G", "8x400G"), ("InfiniBand-NDR", "8xInfiniBand-NDR")):
+        slow, fast = (
+            topology_of(Setting.parse(f"2x8xH100+{link}")).between for link in (one, several)
+        )
+        assert slow is not None
+        assert fast is not None
+        assert fast.bytes_per_s == 8 * slow.bytes_per_s
+        assert fast.kind == slow.kind
+
+
 def test_declared_defaults_keep_their_meaning() -> None:
     names = {"V100": "V100-P1w2/ho-PCIe", "2080ti": "2080Ti-P1w2/ho-PCIe",
              "CPU": "CPU-P1w2/ho-200M", "CPU25": "CPU25-P1w2/ho-200M"}  # fmt: skip
@@ -55,6 +78,9 @@ def test_declared_defaults_keep_their_meaning() -> None:
         ("4x8xH100", "no network between its 4 machines; add one: 4x8xH100/NVLink+100G"),
         ("8xH100/400G", "400G joins machines, and there is one"),
         ("2x8xH100/PCIe+NVLink", "NVLink"),
+        ("2x8xH100+NVLink", "NVLink-H100"),
+        ("2x8xH100+8xNVLink", "no link in the catalogue is called '8xNVLink'"),
+        ("2x8xH100+0x400G", "no link in the catalogue is called '0x400G'"),
         ("2x8xH100/100G+400G", "joins machines, not the devices of one"),
         ("2x8xT4/NVLink+400G", "T4 has no NVLink"),
         ("0xH100", "no machine or no device"),

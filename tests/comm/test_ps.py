@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from driple.comm.engine import EventQueue
-from driple.comm.network import SharedNetwork, max_min_rates
+from driple.comm.network import SharedLink, SharedNetwork, max_min_rates
 from driple.comm.ps import ClusterSpec, simulate_cluster, spread
 from driple.errors import ConfigError, SimulationError
 from driple.step.plan import Message, Segment, StepPlan
@@ -109,14 +109,14 @@ def test_roles_of_one_machine_use_its_bridge_and_share_its_link() -> None:
     assert max(rate for at, rate in records[1].rx if at < 1.0) == pytest.approx(50 * MB)
 
 
-def test_a_role_passes_no_more_than_its_own_share_of_a_machines_link() -> None:
-    """Two workers share a machine, and a link that could take both at full rate."""
+def test_a_role_copies_what_crosses_its_machines_link() -> None:
+    """Link and copies of 100 MB/s each are 50 MB/s; a link takes what two workers copy."""
     spec = ClusterSpec(
         worker_machine=(0, 0),
         server_machine=(1, 2),
         link_bytes_per_s=100 * MB,
         bridge_bytes_per_s=1000 * MB,
-        role_bytes_per_s=50 * MB,
+        role_copy_bytes_per_s=100 * MB,
     )
     pulls = (Message(0, 20 * MB), Message(1, 20 * MB))
     segment = Segment(needs=2, duration_s=0.1, busy_s=0.1, memory_s=0)
@@ -124,6 +124,120 @@ def test_a_role_passes_no_more_than_its_own_share_of_a_machines_link() -> None:
     for record in records:
         assert max(rate for _, rate in record.rx) == pytest.approx(50 * MB)
         assert record.step_ends_s == pytest.approx([0.9])
+
+
+def test_copies_of_roles_do_not_slow_a_machines_bridge() -> None:
+    """The rate of a bridge was measured from end to end."""
+    spec = ClusterSpec(
+        worker_machine=(0,),
+        server_machine=(0,),
+        link_bytes_per_s=100 * MB,
+        bridge_bytes_per_s=100 * MB,
+        role_copy_bytes_per_s=1 * MB,
+    )
+    (record,) = simulate_cluster(spec, [plan(50, 0.3, 20)], num_steps=3)
+    assert record.iteration_time_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+@pytest.mark.parametrize("sharing", [0.0, 0.2, 1.0])
+def test_more_workers_pass_no_more_bytes_over_a_full_link(
+    sharing: float, *, synchronous: bool
+) -> None:
+    """Of the server's link, and never more than its nominal rate."""
+    passed = []
+    for count in (2, 3, 4, 8):
+        spec = cluster(count, synchronous=synchronous, link_sharing=sharing)
+        records = simulate_cluster(spec, [plan(50, 0.001, 50)] * count, num_steps=20)
+        last_s = min(record.step_ends_s[-1] for record in records)
+        for side in ("rx", "tx"):
+            ends = [np.interp(last_s, *_bytes_until(getattr(record, side))) for record in records]
+            assert sum(ends) <= 100 * MB * last_s * (1 + 1e-9)
+        rate_s = [1 / record.iteration_time_s for record in records]
+        passed.append(50 * MB * sum(rate_s))
+    assert all(more <= few * 1.01 for few, more in pairwise(passed))
+    most = SharedLink(100 * MB, sharing).capacity(8)
+    if synchronous:
+        assert passed[-1] <= most * 1.01
+    else:
+        assert passed[-1] == pytest.approx(most, rel=0.05)
+
+
+def _bytes_until(rates: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Times of changes, and bytes passed until then."""
+    times, passed = [rates[0][0]], [0.0]
+    for (start_s, rate), (end_s, _) in pairwise([*rates, (rates[-1][0] + 1e6, 0.0)]):
+        times.append(end_s)
+        passed.append(passed[-1] + rate * (end_s - start_s))
+    return times, passed
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_more_servers_with_even_shares_slow_a_step_by_latency_at_most(
+    seed: int, *, synchronous: bool
+) -> None:
+    """Every variable in equal parts on all servers; each on its own machine, or all on one."""
+    random = np.random.default_rng(seed)
+    sizes, forward_s = random.lognormal(2, 1, 5) * MB, random.lognormal(-4, 1, 5)
+    workers, message_s = int(random.integers(1, 5)), float(random.choice([0, 1e-4, 1e-3]))
+    rates = {
+        "link_bytes_per_s": float(random.choice([50, 200, 1000])) * MB,
+        "bridge_bytes_per_s": 500 * MB,
+        "role_copy_bytes_per_s": 2000 * MB,
+        "apply_s_per_byte": 5e-10,
+        "link_sharing": 0.05,
+    }
+
+    def parts(number: int, count: int) -> tuple[Message, ...]:
+        return tuple(Message(server, sizes[number] / count) for server in range(count))
+
+    def step_s(count: int, *, one_machine: bool) -> float:
+        segments = [
+            Segment(needs=(i + 1) * count, duration_s=forward_s[i], busy_s=0, memory_s=0)
+            for i in range(5)
+        ] + [
+            Segment(needs=5 * count, duration_s=2 * forward_s[i], busy_s=0, memory_s=0,
+                    sends=parts(i, count))
+            for i in reversed(range(5))
+        ]  # fmt: skip
+        pulls = tuple(one for i in range(5) for one in parts(i, count))
+        plans = [StepPlan(pulls=pulls, segments=tuple(segments))] * workers
+        machines = range(workers + count) if not one_machine else (0,) * (workers + count)
+        spec = ClusterSpec(
+            worker_machine=tuple(machines[:workers]),
+            server_machine=tuple(machines[workers:]),
+            message_s=message_s,
+            synchronous=synchronous,
+            **rates,
+        )
+        spec = spec if synchronous else spread(spec, plans)
+        records = simulate_cluster(spec, plans, num_steps=30, warm_up=5)
+        return float(np.mean([record.iteration_time_s for record in records]))
+
+    for one_machine in (False, True):
+        one = step_s(1, one_machine=one_machine)
+        for count in (2, 8):
+            many = step_s(count, one_machine=one_machine)
+            # Asynchronous workers meet at other moments.
+            most = 1.005 if synchronous else 1.03
+            assert many <= most * one + 2 * message_s, (count, one_machine)
+
+
+def test_a_link_loses_capacity_by_its_users_and_not_by_their_messages() -> None:
+    """Three users of a link of 10 bytes/s pass 10 * 2 / 3; two users with two streams each, 10."""
+
+    def end_s(users: int, streams: int) -> float:
+        queue = EventQueue()
+        network = SharedNetwork(queue, [SharedLink(10.0, sharing=1.0)], 0)
+        for user in range(users):
+            for _ in range(streams):
+                network.send(network.stream((0,), user=user), 50.0 / streams, lambda: None)
+        queue.run()
+        return queue.now_s
+
+    assert end_s(3, 1) == pytest.approx(15.0 * 1.5)
+    assert end_s(2, 2) == end_s(2, 1) == pytest.approx(10.0)
 
 
 def test_parameters_and_gradients_are_copied_to_and_from_the_device() -> None:

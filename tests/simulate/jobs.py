@@ -36,7 +36,7 @@ CALIBRATION = Calibration(
     bridge_bytes_per_s=3e9,
     apply_s_per_byte=2e-10,
     jitter=0.01,
-    server_bytes_per_s=1e9,
+    role_copy_bytes_per_s=1e10,
     memory_activity=1.5,
     errors={"servers": ClusterErrors(rows=20, median_pct=8.0, p90_pct=20.0)},
     about={"source": "made up"},

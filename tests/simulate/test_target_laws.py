@@ -202,7 +202,7 @@ def test_a_simulation_of_a_setting_gives_the_closed_form(step: Step) -> None:
         links={"Ethernet": LinkEfficiency(0.8, 0.0, 0.0)},
         jitter=0.0,
         apply_s_per_byte=0.0,
-        server_bytes_per_s=float("inf"),
+        role_copy_bytes_per_s=float("inf"),
     )
     made = simulate(Planned(step), Setting.parse("V100-P1w1/ho-1G"), bound, num_steps=NUM_STEPS)
     copies_s = (step.pull + step.push) / link_named("PCIe3").bytes_per_s
