@@ -11,11 +11,13 @@ a step takes the time of the slower of both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 from driple.catalog import DEVICES, Device
 from driple.checks import check_number
+from driple.errors import CatalogError
 from driple.simulate.gpu_kernels import Runtime
 
 __all__ = ["GpuReached", "GpuShares", "HostPace", "balance_factor", "is_better", "peaks"]
@@ -68,10 +70,23 @@ class GpuReached:
         if device.name in self.measured:
             return self.measured[device.name], device.name
         known = device.generation in self.generations
+        found = self._of_generation(device)
+        # No lower rate than a device of another generation that is worse in every field.
+        kept = dict(asdict(found))
+        for other in DEVICES.values():
+            if other.name in self.measured or not _has_peaks(other) or not is_better(device, other):
+                continue
+            rates, own = peaks(other), asdict(self._of_generation(other))
+            for name, peak in peaks(device).items():
+                kept[name] = max(kept[name], own[name] * rates[name] / peak)
+        return GpuShares(**kept), device.generation if known else ""
+
+    def _of_generation(self, device: Device) -> GpuShares:
+        """What a device without rows reaches, by its generation and the measured devices."""
         found = self.generations.get(device.generation, self.usual)
         factor = balance_factor(device, self.tensor_fall)
         found = replace(found, half=found.half * factor, tf32=found.tf32 * factor)
-        return self._between(device, found), device.generation if known else ""
+        return self._between(device, found)
 
     def _between(self, device: Device, shares: GpuShares) -> GpuShares:
         """Rates no lower than a measured device's that is worse in every field, and no higher
@@ -91,6 +106,19 @@ class GpuReached:
         return GpuShares(**kept)
 
 
+@cache
+def _has_peaks(device: Device) -> bool:
+    """Whether the catalogue states all rates of a GPU."""
+    if device.is_cpu:
+        return False
+    try:
+        peaks(device)
+    except CatalogError:
+        return False
+    return True
+
+
+@cache
 def peaks(device: Device) -> Mapping[str, float]:
     """Peaks that each of `GpuShares` is a share of."""
     return {
@@ -101,6 +129,7 @@ def peaks(device: Device) -> Mapping[str, float]:
     }
 
 
+@cache
 def is_better(one: Device, other: Device) -> bool:
     """Whether a device has at least the other's rates, and more of one."""
     mine, its = peaks(one), peaks(other)

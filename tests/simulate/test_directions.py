@@ -27,9 +27,7 @@ STEPS = 3
 ROUNDING = 1.0005
 # More multiprocessors may leave a larger part of the last wave of tiles idle.
 LAST_WAVE = 1.02
-# A device's own rows count more than its data sheet: such a device may be this much slower than a
-# measured one that is no better in any field.
-OWN_ROWS = 1.2
+RATES = ("fp32_flops", "fp16_flops", "bytes_per_s")
 RESNET, VIT, BERT = "timm:resnet50", "timm:vit_base_patch16_224", "own:bert-base-squad"
 KEYS = {
     "resnet50": StepKey(job=RESNET, size=224, precision="fp32"),
@@ -119,8 +117,13 @@ def test_half_precision_is_not_slower_on_devices_with_its_units(name: str) -> No
 
 
 def is_better(one: Device, other: Device) -> bool:
-    """Whether no number of the catalogue is smaller, of devices of one maker."""
+    """Whether no number of the catalogue is smaller and all rates are larger, of one maker.
+
+    Of two devices with the same rates the published rows decide, not the catalogue.
+    """
     if one.maker != other.maker or one.architecture.order < other.architecture.order:
+        return False
+    if not all(float(one.require(name)) > float(other.require(name)) for name in RATES):
         return False
     return all(
         float(one.find(name) or 0) >= float(other.find(name) or 0)
@@ -131,17 +134,13 @@ def is_better(one: Device, other: Device) -> bool:
 
 @pytest.mark.parametrize("name", ["resnet50", "resnet50-amp", "bert-half"])
 def test_a_device_that_is_better_in_every_field_is_not_slower(name: str) -> None:
-    """Of one generation and without rows of their own; of others by what rows may differ."""
-    job, calibration, times = job_of(name, 64), shipped_calibration(), {}
+    job, times = job_of(name, 64), {}
     for device in gpus():
         try:
             times[device] = step_s(job, f"1x{device.name}")
         except CatalogError:
             continue  # a fact that no source states
     pairs = [(one, other) for one, other in permutations(times, 2) if is_better(one, other)]
-    assert len(pairs) > 1000
-    plain = {one for one in times if calibration.device(one).measured_on != one.name}
+    assert len(pairs) > 500
     for one, other in pairs:
-        alike = one in plain and other in plain and one.generation == other.generation
-        most = LAST_WAVE if alike else OWN_ROWS
-        assert times[one] <= most * times[other], (one.name, other.name)
+        assert times[one] <= LAST_WAVE * times[other], (one.name, other.name)
