@@ -9,15 +9,18 @@ where it was stopped; delete the folder after a change of the device model. At t
     datasets/published/heldout.csv.gz            id, split, predicted seconds
     datasets/published/heldout_tensorflow.csv.gz the same of TensorFlow runs, by id of the run
     driple/estimation/checked_runs.json          what `driple predict` takes its stated errors from
+    driple/simulate/calibration-gpu.json         its errors on TensorFlow runs, which data sets keep
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +45,7 @@ from driple.calibration.benchmark.tensorflow import (
 from driple.calibration.checked import (
     checked_rows,
     checked_runs,
+    cluster_errors,
     with_distances,
     without_repeats,
 )
@@ -52,11 +56,13 @@ from driple.calibration.validate import validate as predict_tensorflow
 from driple.errors import ConfigError
 from driple.estimation.checked_runs import FILE, runs_to_json
 from driple.files import atomic_write
+from driple.simulate.calibration import shipped_calibration
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "datasets" / "published"
 GRAPHS = ROOT / "datasets" / "calibration" / "graphs"
 CHECKED = ROOT / "driple" / "estimation" / FILE
+CALIBRATION = ROOT / "driple" / "simulate" / "calibration-gpu.json"
 STATE = ROOT / "build" / "heldout"
 
 
@@ -145,7 +151,12 @@ def state_errors(predictions: Predictions, *, training: bool) -> None:
     some = [row for row in known if row.mode != "forward"] + sampled_forward(known)
     rows = checked_rows(some, predictions, found.steps)
     graphs = read_graphs(GRAPHS)
-    runs = without_repeats([*checked_runs(read_tensorflow(PUBLISHED, graphs), graphs), *rows])
+    tensorflow = read_tensorflow(PUBLISHED, graphs)
+    errors = {kind: cluster_errors(tensorflow, kind) for kind in ("single", "ring", "servers")}
+    calibration = replace(shipped_calibration(), errors=errors)
+    text = json.dumps(calibration.to_dict()) + "\n"
+    atomic_write(CALIBRATION, text.encode(), error=ConfigError)
+    runs = without_repeats([*checked_runs(tensorflow, graphs), *rows])
     runs = with_distances(runs)
     atomic_write(CHECKED, runs_to_json(runs).encode(), error=ConfigError)
     print(f"{CHECKED.relative_to(ROOT)}: {len(runs)} runs")

@@ -19,15 +19,24 @@ from driple.calibration.benchmark.rows import BenchmarkRow, family_of_job
 from driple.calibration.benchmark.steps import StepSource
 from driple.calibration.leave_one_out import Graphs
 from driple.calibration.links import program_of
-from driple.calibration.validate import HeldOutPrediction
+from driple.calibration.validate import HeldOutPrediction, summarise
 from driple.cluster.setting import Setting
 from driple.estimation.checked_runs import CheckedRun
 from driple.estimation.job_kind import JobKind, job_kind
 from driple.estimation.like_cluster import Cluster
 from driple.estimation.op_mix import distance_of, kinds_of, shares_of_time
+from driple.simulate.calibration import ClusterErrors
 from driple.simulate.prepared_job import PreparedJob
+from driple.trace.provenance import TimeError
 
-__all__ = ["checked_rows", "checked_runs", "kind_of_prepared", "with_distances", "without_repeats"]
+__all__ = [
+    "checked_rows",
+    "checked_runs",
+    "cluster_errors",
+    "kind_of_prepared",
+    "with_distances",
+    "without_repeats",
+]
 
 _SPLITS = {"family": "model", "device": "device"}
 
@@ -118,6 +127,42 @@ def checked_rows(
                 )
             )
     return found
+
+
+def cluster_errors(predicted: Sequence[HeldOutPrediction], kind: str) -> ClusterErrors:
+    """Errors on one kind of cluster, with the model held out, and with the device held out.
+
+    Of rings those count whose gradients travel while later ones are computed, as in every
+    simulated ring; tf_cnn_benchmarks sends them afterwards, and only serves to fit the links.
+    """
+    found: dict[str, TimeError] = {}
+    for held_out in ("model", "device"):
+        some = [
+            item
+            for item in predicted
+            if (item.run.kind, item.held_out) == (kind, held_out)
+            and (item.run.overlapped or kind != "ring")
+        ]
+        summary = summarise(some)
+        devices = (
+            {item.name for item in some}
+            if held_out == "device"
+            else {name for item in some for name in item.run.devices}
+        )
+        found[held_out] = TimeError(
+            rows=summary.rows,
+            median_pct=round(100 * summary.median, 1),
+            p90_pct=round(100 * summary.p90, 1),
+            devices=tuple(sorted(devices)),
+        )
+    known = found["model"]
+    return ClusterErrors(
+        rows=known.rows,
+        median_pct=known.median_pct,
+        p90_pct=known.p90_pct,
+        devices=known.devices,
+        new_device=found["device"],
+    )
 
 
 def kind_of_prepared(job: PreparedJob, *, compiled: bool) -> JobKind:

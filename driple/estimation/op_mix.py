@@ -113,8 +113,6 @@ def network_of(mix: Sequence[float]) -> str:
     return "transformer" if attention + mix[_AT["softmax"]] > 0 else "other"
 
 
-
-
 def _kind_of(op: OpSignature) -> int:
     """Position of an op in `MIX_KINDS`."""
     name, family = op.kind, family_of(op.kind)

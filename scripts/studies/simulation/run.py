@@ -1,8 +1,9 @@
-"""Fit the simulator without each model and each device, and write the errors: tables.json.
+"""Errors of the simulator without each model and each device, as tables.json.
 
     python -m scripts.studies.simulation.run
 
-Some ten minutes. The shipped inspectors of simulated settings are scored as well.
+It reads what scripts/make_heldout.py predicted. The shipped inspectors of simulated settings are
+scored as well.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import pyplot as plt
 
+from driple.calibration.benchmark.tensorflow import read_tensorflow
 from driple.calibration.paper_figures import Fact, check_facts, read_facts, workloads_of
-from driple.calibration.validate import ErrorRow, HeldOutPrediction, error_rows, validate
+from driple.calibration.validate import ErrorRow, HeldOutPrediction, error_rows, read_graphs
 from driple.catalog import DEVICES
 from driple.cluster.setting import KNOWN_SETTINGS, Setting
 from driple.dataset.example import Dataset, Example
@@ -210,12 +212,8 @@ def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
 
 def main() -> None:
     """Fit, predict, draw, and store all tables."""
-    predictions = validate(
-        TABLES,
-        CALIBRATION / "graphs",
-        lambda what: print(what, flush=True),
-        cache=ROOT / "build" / "heldout" / "fits",
-    )
+    graphs = read_graphs(CALIBRATION / "graphs")
+    predictions = read_tensorflow(TABLES, graphs)
     facts_rows = read_facts(TABLES / "driple_paper.csv")
     store = GraphStore.open(CALIBRATION / "paper")
     jobs = {name: PreparedJob(store.graph(name)) for name in workloads_of(facts_rows)}
