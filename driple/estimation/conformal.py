@@ -143,7 +143,7 @@ def _lengthened(count: int) -> float:
     """
     z, free = 1.6449, max(count - 1, 3)
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return (1 + first / z / free + second / z / free**2) * (1 + 1 / count) ** 0.5
+    return float((1 + first / z / free + second / z / free**2) * (1 + 1 / count) ** 0.5)
 
 
 def _monotone(
