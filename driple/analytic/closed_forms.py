@@ -264,7 +264,7 @@ def zeng_repaired(
     link_s, server_s = repaired_transfer_s(work.nbytes, rate, work.num_pushes, how)
     forward, backward, copies = [], [], []
     for device in topology.workers:
-        seconds = job.times(calibration.device(device)).duration_s
+        seconds = job.times(calibration.device(device), updates=False).duration_s
         copied = 0.0 if device.is_cpu else work.nbytes * exchange.copy_s_per_byte
         forward.append(float(seconds[work.is_forward].sum()) + copied)
         backward.append(float(seconds[~work.is_forward].sum()))

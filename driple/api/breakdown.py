@@ -91,8 +91,8 @@ def break_down_step(job: Job, setting: Setting) -> Breakdown:
     spec = topology_of(setting).workers[0]
     device = calibration.device(spec)
     prepared = PreparedJob.of_job(job)
-    times_s = prepared.times(device).duration_s
     on_servers = scheme_named(setting.scheme.name).uses_servers
+    times_s = prepared.times(device, updates=not on_servers).duration_s
     update_s = 0.0 if on_servers else prepared.update_seconds(device)
     runs = cost.executions.astype(np.float64)
     flops = cost.flops * runs

@@ -24,7 +24,7 @@ from driple.graph.liveness import executed_nodes
 from driple.inspector import cost_prior as law
 from driple.inspector import forward
 from driple.simulate.calibration import Calibration
-from driple.simulate.kernels import kernel_times
+from driple.simulate.gpu_times import gpu_op_times
 from driple.simulate.prepared_job import OpKinds
 from driple.step.plan import execution_order, plan_step
 
@@ -97,7 +97,7 @@ def test_a_prediction_works_out_nothing_twice(
         *OF_A_GRAPH,
         topology_of,
         plan_step,
-        kernel_times,
+        gpu_op_times,
         job_kind,
         group_nodes,
         forward.run_inspector,
@@ -113,7 +113,7 @@ def test_a_prediction_works_out_nothing_twice(
 def test_closed_forms_share_costs_and_machines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with calls_of(*OF_A_GRAPH, topology_of, kernel_times) as found:
+    with calls_of(*OF_A_GRAPH, topology_of, gpu_op_times) as found:
         driple(
             monkeypatch, "predict", str(EXAMPLE), "--method", "analytic", "--setting", ONE, "--json"
         )

@@ -48,15 +48,15 @@ def test_the_error_is_that_of_the_setting_and_the_graph() -> None:
 
 
 def test_a_device_that_nobody_measured_is_said_to_be_one() -> None:
-    done = driple(*SIMULATE, EXAMPLE, "--setting", "TitanRTX-P1w2/ho-10G", *QUICK)
-    assert "assumed: no measured run on TitanRTX is in the calibration" in done.stdout
+    done = driple(*SIMULATE, EXAMPLE, "--setting", "2080-P1w2/ho-10G", *QUICK)
+    assert "assumed: no measured run on 2080 is in the calibration" in done.stdout
     assert done.stdout.count("Turing devices") == 1
-    assert "TitanRTX" not in done.stderr
+    assert "2080" not in done.stderr
 
 
 def test_no_closed_form_is_trusted_on_a_device_that_nobody_measured() -> None:
     """Its known error is of measured devices; where it has none, neither has the answer."""
-    setting = ("--setting", "TitanRTX-P1w2/ho-10G")
+    setting = ("--setting", "2080-P1w2/ho-10G")
     (found,) = json.loads(driple(*ALL, EXAMPLE, *setting, *QUICK, "--json").stdout)["answers"]
     for method in ("zhang", "zeng-repaired", "zeng"):
         assert found["methods"][method]["p90_error_pct"] is None
@@ -99,7 +99,7 @@ def test_throughput_is_of_all_workers() -> None:
     assert answer["throughput"]["tokens_per_s"]["value"] == pytest.approx(64 * rate, rel=1e-3)
     shown = driple(*tokens, "--setting", "V100-R8/ho-NVLink", *QUICK).stdout
     assert re.search(
-        r"^throughput [\d,]+ samples/s, [\d,]+ tokens/s, 8 workers", shown, re.MULTILINE
+        r"^throughput [\d,]+ samples/s.*, [\d,]+ tokens/s.*, 8 workers", shown, re.MULTILINE
     )
     graph = ("predict", EXAMPLE, "--setting", "V100-P1w2")
     (unknown,) = json.loads(driple(*graph, "--json").stdout)["answers"]

@@ -195,7 +195,7 @@ def test_what_is_assumed_is_printed_before_any_number(command: str, tmp_path: Pa
     done = driple(*words, gpt(tmp_path), "--batch-size", "2", "--seq-len", "16", *others)
     assert done.returncode == 0, done.stderr
     first, second, *_ = done.stdout.splitlines()
-    assert first == "job: 2 samples per device, 16 tokens per sample, fp32, adamw"
+    assert first == "job: 2 samples per device, 16 tokens per sample, fp32, adamw, PyTorch 2"
     assert second == "assumed: precision fp32, optimizer adamw; set them with --precision, " \
         "--optimizer"  # fmt: skip
 

@@ -70,7 +70,9 @@ def test_a_hugging_face_model_computes_no_loss(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_answer_says_that_it_is_a_forward_pass(compiled: bool) -> None:
-    options = JobOptions(batch_size=2, task="forward", compiled=compiled)
+    options = JobOptions(
+        batch_size=2, task="forward", compiled=compiled, precision="fp16", channels_last=True
+    )
     answer = driple.predict("timm:resnet18", "1xA100", options=options).answers[0]
     assert answer.to_dict()["job"]["task"] == "forward"  # type: ignore[index,call-overload]
     assert answer.stated is not None

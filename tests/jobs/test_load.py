@@ -36,6 +36,7 @@ ALL = JobOptions(
     compiled=True,
     clip_gradients=True,
     channels_last=True,
+    library="torch1",
     data="a.py:f",
     loss="a.py:g",
     trace="real",
@@ -133,7 +134,7 @@ def test_options_are_checked_once_for_all_jobs(values: dict[str, object], words:
 
 def test_built_in_models_take_the_options_of_models() -> None:
     job = load_job("mobilenet_v2", JobOptions(batch_size=2, precision="bf16"))
-    assert job.facts_words == "2 samples per device, input 3x224x224, bf16, momentum"
+    assert job.facts_words == "2 samples per device, input 3x224x224, bf16, momentum, PyTorch 2"
     assert job.assumptions == (
         "input 3x224x224, optimizer momentum; set them with --input, --optimizer",
     )

@@ -164,7 +164,7 @@ def test_a_process_of_its_own_gives_the_same_job(capfd: pytest.CaptureFixture[st
     assert found.graph.op_types
     assert (found.batch_size, found.input_shape, found.kind) == (4, IMAGE, "own_model")
     assert (found.precision, found.optimizer) == ("amp-bf16", "adamw")
-    assert found.facts_words == "4 samples per device, input 3x32x32, amp-bf16, adamw"
+    assert found.facts_words == "4 samples per device, input 3x32x32, amp-bf16, adamw, PyTorch 2"
     assert found.assumptions == ()
     printed = capfd.readouterr()
     assert "a user's file may print" not in printed.out

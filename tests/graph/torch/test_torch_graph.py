@@ -20,8 +20,8 @@ from driple.graph.torch.autocast import gpu_autocast
 from driple.graph.torch.torch_graph import graph_of_step
 from driple.jobs.pytorch.step_graph import graph_of_functions, graph_of_workload
 from driple.jobs.pytorch.workloads import MACRO, WORKLOADS, pytorch_workload_named
-from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
+from tests.simulate.jobs import CALIBRATION
 
 ALL = sorted(WORKLOADS)
 RESNET50 = Path(__file__).parents[3] / "datasets/examples/resnet50.pbtxt"
@@ -114,12 +114,12 @@ def test_of_a_small_model_by_hand() -> None:
 
 
 def test_kernels_take_as_long_as_those_of_the_same_model_in_tensorflow() -> None:
-    """ResNet-50 against the shipped graph of 32 images on a V100, by family: within a tenth.
+    """ResNet-50 against the shipped graph of 32 images on a V100, by family: within 15 %.
 
     The shipped one is v1, whose strides save 5 % of the FLOPs. It also forms the gradient by the
-    images, and decays its weights: those ops are not compared.
+    images, and decays its weights: those ops are not compared. The model of cores knows no library.
     """
-    device = shipped_calibration().device("V100")
+    device = CALIBRATION.device("V100")
     seconds = []
     for graph in (read_graph(RESNET50), graph_of_workload(pytorch_workload_named("resnet50"), 32)):
         job = PreparedJob(graph)
@@ -130,7 +130,7 @@ def test_kernels_take_as_long_as_those_of_the_same_model_in_tensorflow() -> None
             for family in ("convolution", "filter_gradient", "normalisation")
         ])  # fmt: skip
     theirs, ours = seconds
-    assert ours == pytest.approx(theirs, rel=0.1)
+    assert ours == pytest.approx(theirs, rel=0.15)
 
 
 def test_what_has_no_gradient_or_lies_elsewhere_is_refused() -> None:
