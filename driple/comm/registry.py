@@ -10,6 +10,7 @@ from driple.comm.hierarchical import Hierarchical
 from driple.comm.ps import ParameterServers
 from driple.comm.scheme import Scheme
 from driple.comm.sharded import Fsdp, Hsdp, Zero1, Zero2
+from driple.comm.split import Split
 from driple.errors import SettingError
 
 __all__ = ["register_scheme", "scheme_named", "scheme_names"]
@@ -24,6 +25,7 @@ _SCHEMES: dict[str, Scheme] = {
         Fsdp(),
         Hsdp(),
         Hierarchical(),
+        Split(),
     )
 }
 
