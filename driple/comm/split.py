@@ -107,8 +107,8 @@ class Split(Ddp):
     name = SPLIT
 
     def error_kind(self, num_workers: int) -> str:
-        """Its own kind."""
-        return self.name
+        """Its own kind, in words: no stated error is of it."""
+        return "tensor or pipeline parallelism"
 
     def simulate(self, step: SchemeStep, num_steps: int, seed: int) -> list[WorkerRecord]:
         """Simulate every worker; a record each."""

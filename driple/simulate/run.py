@@ -30,7 +30,7 @@ from driple.graph.placement import Strategy
 from driple.simulate.calibration import Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
-from driple.simulate.split_plans import with_split_plans
+from driple.simulate.split_plans import split_assumptions, with_split_plans
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
@@ -138,6 +138,7 @@ def simulate(
         topology=topology,
         assumptions=(
             *assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
+            *split_assumptions(job, topology),
             *calibration_assumptions(topology, calibration),
         ),
     )
@@ -223,12 +224,16 @@ def simulate_steps(
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
     rule = scheme.rule(job.exchange)
     is_split = topology.tensor * topology.pipeline > 1
-    plan_of = {} if is_split else {
-        one: job.plan(device, len(topology.server_machine), placement)
-        if rule is None
-        else job.exchange_plan(device, rule)
-        for one, device in known.items()
-    }
+    plan_of = (
+        {}
+        if is_split
+        else {
+            one: job.plan(device, len(topology.server_machine), placement)
+            if rule is None
+            else job.exchange_plan(device, rule)
+            for one, device in known.items()
+        }
+    )
     update_s = {
         one: 0.0 if scheme.uses_servers else job.update_seconds(device)
         for one, device in known.items()

@@ -1,7 +1,7 @@
 """Plans of devices that split a model among them: tensor shards, and stages of a pipeline.
 
-    PreparedJob, degree -> shard of the step -> times, with the sums that its group waits for
-                        -> stages -> a plan for each worker
+PreparedJob, degree -> shard of the step -> times, with the sums that its group waits for
+                    -> stages -> a plan for each worker
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from driple.cluster.topology import Topology
 from driple.comm.scheme import SchemeStep
 from driple.comm.split import SplitGroups, split_groups
 from driple.simulate.calibration import CalibratedDevice
@@ -19,7 +20,7 @@ from driple.step.plan import OpTimes, StepPlan
 from driple.step.stages import plan_stages, stages_of
 from driple.step.tensor_shard import TensorShard
 
-__all__ = ["SplitPlans", "split_plans", "with_split_plans"]
+__all__ = ["SplitPlans", "split_assumptions", "split_plans", "with_split_plans"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,3 +102,32 @@ def with_split_plans(step: SchemeStep, job: PreparedJob, device: CalibratedDevic
             update_s=tuple(seconds for seconds in made.update_s for _ in range(of_stage)),
         ),
     )
+
+
+def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[str, ...]:
+    """What an answer about devices that split a model assumes, one sentence each."""
+    found = []
+    tensor, pipeline = topology.tensor, topology.pipeline
+    if tensor * pipeline > 1:
+        replicas = len(topology.workers) // (tensor * pipeline)
+        found.append(
+            f"the batch size is that of each of {replicas} replica(s) of {tensor * pipeline} "
+            "devices, not of each device"
+        )
+    if tensor > 1:
+        found.append(
+            "each device of a tensor-parallel group computes norms, residuals and dropout whole "
+            "(no sequence parallelism)"
+        )
+    if tensor > topology.devices_per_machine:
+        found.append(
+            f"a tensor-parallel group of {tensor} devices spans machines of "
+            f"{topology.devices_per_machine}: its sums cross the network"
+        )
+    if pipeline > 1:
+        passes = passes_of(job.graph)
+        found.append(
+            f"a pipeline of {pipeline} stages runs {passes} micro-batch(es) a step, as many as "
+            "--grad-accumulation gives passes; the targets are those of its first stage"
+        )
+    return tuple(found)

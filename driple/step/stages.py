@@ -1,4 +1,4 @@
-"""Stages of a pipeline: which part of a step each has, and when it may begin its last backward pass.
+"""Stages of a pipeline: which part of a step each has, and when it has its turns.
 
     OpGraph, seconds of each op, number of stages -> Stage, ...
     Stages, micro-batches -> 1F1B schedule -> StepPlan of each stage

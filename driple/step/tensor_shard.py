@@ -30,6 +30,7 @@ from driple.step.blocks import block_name
 __all__ = ["TensorShard", "tensor_shard"]
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 _PRODUCTS = frozenset({"matmul", "batch_matmul", "einsum"})
 _ATTENTIONS = frozenset({"attention", "attention_gradient"})
@@ -61,7 +62,7 @@ class TensorShard:
 
     graph: OpGraph
     reduced: IntArray
-    reduced_bytes: npt.NDArray[np.float64]
+    reduced_bytes: FloatArray
 
 
 def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
@@ -96,7 +97,9 @@ class _Split:
             self.sources[target].append(source)
         table = graph.parameters
         if not len(table.gradients) or len(graph.phases) != graph.num_nodes:
-            raise GraphError(_NO_BLOCKS.format(what="the graph does not show its parameters and phases"))
+            raise GraphError(
+                _NO_BLOCKS.format(what="the graph does not show its parameters and phases")
+            )
         if not table.is_trained.all():
             raise GraphError(
                 _NO_BLOCKS.format(what="this graph trains adapters beside frozen matrices")
@@ -197,9 +200,7 @@ class _Split:
         ):  # fmt: skip
             self._shard(node, [])
         elif shards:
-            self.origin[node] = next(
-                (self.origin[one] for one in shards if one in self.origin), ""
-            )
+            self.origin[node] = next((self.origin[one] for one in shards if one in self.origin), "")
             self._shard(node, shards)
 
     def _sum(self, node: int, nbytes: int) -> None:
@@ -246,8 +247,8 @@ class _Split:
         """Refuse a side that the degree does not divide; words are filled up to a multiple."""
         if self._block(matrix) and size % self.degree:
             raise GraphError(
-                f"tp{self.degree} must divide the sides of "
-                f"{self.graph.parameters.names[matrix]}, one of which is {size}"
+                f"tp{self.degree} does not divide a side of "
+                f"{self.graph.parameters.names[matrix]}, which is {size}; choose a degree that does"
             )
 
     def _shard(self, node: int, shards: list[int]) -> None:
@@ -258,20 +259,23 @@ class _Split:
         if op.kind in _ATTENTIONS:
             heads = op.inputs[0].shape
             if heads is not None and len(heads) > _HEADS and heads[_HEADS] % degree:
-                raise GraphError(f"tp{degree} must divide the {heads[_HEADS]} heads of attention")
+                raise GraphError(
+                    f"tp{degree} does not divide the {heads[_HEADS]} heads of attention; "
+                    "choose a degree that does"
+                )
         whole = self._sizes(one for one in self.sources[node] if one not in shards)
         whole -= self._sizes(shards)
         if op.kind == "matmul":
             self.changed[node] = self._weight_gradient(op, whole)
             return
-        axis = _axis_of(op)
+        axis, cut = _axis_of(op), _by_heads if op.kind in _ATTENTIONS else _divided
         self.changed[node] = replace(
             op,
             inputs=tuple(
-                one if one.is_parameter or one.elements in whole else _divided(one, degree, axis)
+                one if one.is_parameter or one.elements in whole else cut(one, degree, axis)
                 for one in op.inputs
             ),
-            outputs=tuple(_divided(one, degree, axis) for one in op.outputs),
+            outputs=tuple(cut(one, degree, axis) for one in op.outputs),
         )
 
     def _sizes(self, nodes: Iterable[int]) -> set[int]:
@@ -301,10 +305,10 @@ class _Split:
             ],
             dtype=np.int32,
         )
-        sharded = (self.states == _State.SHARD)
-        scale = np.where(sharded, 1 / degree, 1.0)
+        sharded = self.states == _State.SHARD
+        scale: FloatArray = np.where(sharded, 1 / degree, 1.0)
         table, is_split = graph.parameters, self._split_parameters()
-        share = np.where(is_split, 1 / degree, 1.0)
+        share: FloatArray = np.where(is_split, 1 / degree, 1.0)
         traffic = graph.traffic
         sent = traffic.sent_bytes * scale[traffic.senders]
         received = traffic.received_bytes.astype(np.float64)
@@ -352,25 +356,32 @@ def _axis_of(op: OpSignature) -> int:
     """The dimension by which an op on shards is divided: heads where it has them."""
     first = (op.outputs or op.inputs)[0].shape
     rank = 0 if first is None else len(first)
-    if rank == 3 and op.kind == "batch_matmul":  # noqa: PLR2004
+    if rank == 3 and op.kind == "batch_matmul":
         return 0
-    return _HEADS if rank > 3 or op.kind in _ATTENTIONS else -1  # noqa: PLR2004
+    return _HEADS if rank > 3 or op.kind in _ATTENTIONS else -1
 
 
 def _divided(tensor: Tensor, degree: int, axis: int) -> Tensor:
-    """The largest shard of a tensor along a dimension, or along the next one that is as divisible.
-
-    Heads of keys that are fewer than the devices stay: several devices hold the same.
-    """
+    """The largest shard of a tensor along a dimension, or along another that is divisible."""
     shape = tensor.shape
     if not shape or tensor.elements == 1:
         return tensor
-    axes = [axis if abs(axis) <= len(shape) else -1, *range(len(shape) - 1, -1, -1)]
-    chosen = next((one for one in axes if shape[one] % degree == 0), axes[0])
-    sizes = list(shape)
-    sizes[chosen] = -(-sizes[chosen] // degree)
+    axes = [axis if -len(shape) <= axis < len(shape) else -1, *range(len(shape) - 1, -1, -1)]
+    return _cut(tensor, degree, next((one for one in axes if shape[one] % degree == 0), axes[0]))
+
+
+def _by_heads(tensor: Tensor, degree: int, axis: int) -> Tensor:
+    """The same of an input of attention; several devices hold the same head of keys if need be."""
+    shape = tensor.shape
+    fits = shape is not None and len(shape) > axis
+    return _cut(tensor, degree, axis) if fits else _divided(tensor, degree, axis)
+
+
+def _cut(tensor: Tensor, degree: int, axis: int) -> Tensor:
+    sizes = list(tensor.shape or ())
+    sizes[axis] = -(-sizes[axis] // degree)
     return replace(tensor, shape=tuple(sizes))
 
 
-def _whole(values: npt.NDArray[np.float64]) -> IntArray:
+def _whole(values: FloatArray) -> IntArray:
     return np.ceil(values - 1e-6).astype(np.int64)
