@@ -22,6 +22,7 @@ from driple.comm.ddp import Ddp
 from driple.comm.records import WorkerRecord
 from driple.comm.scheme import SchemeStep, bytes_of, group_of, messages_of
 from driple.comm.timeline import Exchange, StepUpdate, Workers, simulate_together
+from driple.errors import SettingError
 
 __all__ = ["Split", "SplitGroups", "split_groups"]
 
@@ -67,15 +68,17 @@ def split_groups(step: SchemeStep) -> SplitGroups:
     of_stage = len(topology.workers) // topology.pipeline
     per_machine = topology.devices_per_machine
     handing = []
-    for stage in range(1, topology.pipeline):
-        machines = {topology.worker_machine[stage * of_stage + i] for i in range(of_stage)}
-        before = {topology.worker_machine[(stage - 1) * of_stage + i] for i in range(of_stage)}
-        within = everyone.within if machines & before or everyone.between is None else None
-        if within is None and everyone.between is not None:
-            at_once = min(of_stage, per_machine)
-            within = _shared(everyone.between, at_once)
-        if within is not None:
-            handing.append(within)
+    for begin in range(of_stage, len(topology.workers), of_stage):
+        crosses = any(
+            topology.worker_machine[begin + i] != topology.worker_machine[begin - of_stage + i]
+            for i in range(of_stage)
+        )
+        hop = everyone.within
+        if crosses and everyone.between is not None:
+            hop = _shared(everyone.between, min(of_stage, per_machine))
+        if hop is None:
+            raise SettingError("the link between stages is not known; name it, as in 8xV100/NVLink")
+        handing.append(hop)
     return SplitGroups(
         tensor=_part(everyone, topology.tensor, 1, per_machine),
         replicas=_part(everyone, of_stage // topology.tensor, topology.tensor, per_machine),

@@ -127,7 +127,7 @@ def split_assumptions(job: PreparedJob, topology: Topology) -> tuple[str, ...]:
     if pipeline > 1:
         passes = passes_of(job.graph)
         found.append(
-            f"a pipeline of {pipeline} stages runs {passes} micro-batch(es) a step, as many as "
-            "--grad-accumulation gives passes; the targets are those of its first stage"
+            f"a pipeline of {pipeline} stages runs {passes} micro-batch(es) a step, the passes of "
+            "an update; the targets are those of its first stage"
         )
     return tuple(found)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph, Traffic
 from driple.graph.step_facts import Phase
-from driple.step.blocks import blocks_of
+from driple.step.blocks import Block, blocks_of
 from driple.step.exchange import BUCKETS, grouped, passes_of
 from driple.step.plan import OpTimes, Segment, StepPlan, segments_between
 
@@ -113,8 +113,7 @@ def _stage_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
     backward = graph.phases != Phase.FORWARD
     turn = int(place[backward].min()) if backward.any() else graph.num_nodes
     for number, part in enumerate(parts[1:], start=1):
-        begins = blocks[part[0]].forward_at
-        stage_of[begins:turn] = number
+        stage_of[_begin_of(blocks[part[0]], graph, place) : turn] = number
     # The backward pass of a stage ends with the last gradient of its blocks.
     done = [max(blocks[i].complete_at or 0 for i in part) + 1 for part in parts]
     bounds = np.maximum.accumulate([turn, *reversed(done[1:]), graph.num_nodes]).tolist()
@@ -122,6 +121,19 @@ def _stage_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
         stage_of[begin:end] = number
     _place_updates(graph, place, stage_of)
     return stage_of
+
+
+def _begin_of(block: Block, graph: OpGraph, place: IntArray) -> int:
+    """Place of the first op of a block: by its module, or that which reads the first parameter."""
+    inside = [
+        i
+        for i, path in enumerate(graph.modules)
+        if path == block.name or path.startswith(f"{block.name}.")
+    ]
+    if not inside:
+        return block.forward_at
+    own = np.isin(graph.module_of, inside) & (graph.phases == Phase.FORWARD)
+    return int(min(block.forward_at, place[own].min(initial=block.forward_at)))
 
 
 def _place_updates(graph: OpGraph, place: IntArray, stage_of: IntArray) -> None:
@@ -146,7 +158,7 @@ def _handed_bytes(graph: OpGraph, place: IntArray, stage_of: IntArray, number: i
     if not crossing.any():
         return 0.0
     last = data[forward, 0][crossing][int(source[crossing].argmax())]
-    return float(graph.tensor_bytes[last])
+    return float(graph.signatures[graph.signature_of[last]].outputs[0].nbytes)
 
 
 def last_backward_s(

@@ -109,7 +109,6 @@ class _Split:
         self.matrices = self._matrices()
         if not any(self._block(one) for one in self.matrices.values()):
             raise GraphError(_NO_BLOCKS.format(what="this graph has none"))
-        self.gradient_of = {int(node): int(one) for one, node in table.gradients}
         self.states = np.zeros(graph.num_nodes, dtype=np.int8)
         self.origin: dict[int, str] = {}  # block in which a node's shards began
         self.sum_bytes: dict[int, int] = {}  # of partial sums, in the type in which they travel
@@ -133,14 +132,16 @@ class _Split:
         return one if same and self.ops[node].kind != "embedding" else None
 
     def _vocabulary(self) -> int:
-        """Elements of the largest embedding; 0 without one."""
-        sizes = [
-            int(self.graph.parameters.elements[one])
-            for node, op in enumerate(self.ops)
-            if op.kind == "embedding"
-            for one in self._read(node)
-        ]
-        return max(sizes, default=0)
+        """Elements of the table of words: as large as the head, or the largest; 0 without one."""
+        elements = self.graph.parameters.elements
+        tables: set[int] = set()
+        heads: set[int] = set()
+        for node in np.flatnonzero(self.graph.phases == Phase.FORWARD).tolist():
+            op = self.ops[node]
+            if op.kind == "embedding" or _widens(op):
+                sizes = {int(elements[one]) for one in self._read(node) if not self._block(one)}
+                (tables if op.kind == "embedding" else heads).update(sizes)
+        return max(tables & heads or tables, default=0)
 
     def _read(self, node: int) -> list[int]:
         """Parameters that a node reads, cast or not."""
@@ -184,20 +185,18 @@ class _Split:
         shards = [one for one in sources if self.states[one] == _State.SHARD]
         sums = [one for one in sources if self.states[one] == _State.SUM]
         matrix, kind = self.matrices.get(node), self.ops[node].kind
-        gradient = self.gradient_of.get(node)
         if sums and not shards and kind in _ADDED_LATER:
             # Gradients of queries, keys and values are added up first, as of one fused matrix.
             made = self.ops[node].outputs[0].nbytes
             self._sum(node, min(made, *(self.sum_bytes[one] for one in sums)))
             return
         self.to_reduce.update(dict.fromkeys(sums))
+        self.states[sums] = _State.WHOLE
         if matrix is not None:
             self._product(node, matrix, shards)
-        elif kind == "embedding" and self._is_vocabulary(self._read(node)):
+        elif kind == "embedding" and self._reads_words(node):
             self._sum(node, self.ops[node].outputs[0].nbytes)
-        elif gradient is not None and kind == "embedding_gradient" and self._is_vocabulary(
-            [gradient]
-        ):  # fmt: skip
+        elif kind == "embedding_gradient" and self._made(node) == self.vocabulary:
             self._shard(node, [])
         elif shards:
             self.origin[node] = next((self.origin[one] for one in shards if one in self.origin), "")
@@ -206,9 +205,14 @@ class _Split:
     def _sum(self, node: int, nbytes: int) -> None:
         self.states[node], self.sum_bytes[node] = _State.SUM, nbytes
 
-    def _is_vocabulary(self, parameters: list[int]) -> bool:
+    def _made(self, node: int) -> int:
+        """Elements of a node's first output."""
+        outputs = self.ops[node].outputs
+        return outputs[0].elements if outputs else 0
+
+    def _reads_words(self, node: int) -> bool:
         elements = self.graph.parameters.elements
-        return any(elements[one] == self.vocabulary for one in parameters)
+        return any(elements[one] == self.vocabulary for one in self._read(node))
 
     def _product(self, node: int, matrix: int, shards: list[int]) -> None:
         """A product with a split matrix."""
@@ -343,9 +347,15 @@ class _Split:
     def _split_parameters(self) -> npt.NDArray[np.bool_]:
         """Which parameters a device has a share of: those whose gradient is a shard."""
         found = np.zeros(len(self.graph.parameters.names), dtype=np.bool_)
-        for node, one in self.gradient_of.items():
+        for one, node in self.graph.parameters.gradients.tolist():
             found[one] |= self.states[node] == _State.SHARD
         return found
+
+
+def _widens(op: OpSignature) -> bool:
+    """Whether it is a product that makes more columns than it reads, as a head of many words."""
+    shape = op.inputs[1].shape if op.kind == "matmul" and len(op.inputs) > 1 else None
+    return shape is not None and len(shape) == 2 and shape[1] > shape[0]
 
 
 def _is_matrix(tensor: Tensor, elements: int) -> bool:
