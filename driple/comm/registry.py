@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from driple.cluster.schemes import SPLIT
 from driple.comm.ddp import Ddp
 from driple.comm.hierarchical import Hierarchical
 from driple.comm.ps import ParameterServers
@@ -38,7 +39,10 @@ def scheme_named(name: str) -> Scheme:
     """
     found = _SCHEMES.get(name)
     if found is None:
-        raise SettingError(f"no scheme is called '{name}'; there are {', '.join(_SCHEMES)}")
+        names = ", ".join(one for one in _SCHEMES if one != SPLIT)
+        raise SettingError(
+            f"no scheme is called '{name}'; there are {names}, and degrees such as tp2-pp4"
+        )
     return found
 
 
