@@ -6,6 +6,7 @@
     CPU25-P1w2/he-200M    the worker with 0.25 of a core, beside one with 0.4
     V100-R4/ho-PCIe       ring all-reduce over 4 workers; R1 is one device and no exchange
     4x8xH100/NVLink+400G  4 machines of 8 devices: the link within a machine, and the network
+    8xA100@tp2-pp4        another scheme than all-reduce: `fsdp`, degrees of parallelism
     p5.48xlarge           an instance of the catalogue; 4xp5.48xlarge are four of them
     cluster.yaml          a file that describes a cluster (`driple.cluster.cluster_file`)
 
