@@ -193,7 +193,8 @@ def predict_stalls(
 
     topology, workers = topology_of(setting), setting.num_workers
     within = topology.joined_by
-    if scheme_named(setting.scheme.name).uses_servers or workers < 2 or within is None:
+    no_ring = scheme_named(setting.scheme.name).uses_servers or setting.num_replicas < workers
+    if no_ring or workers < 2 or within is None:
         raise ConfigError(
             f"--setting must be a ring of two or more, such as V100-R8/ho-NVLink, got "
             f"{setting.name}"

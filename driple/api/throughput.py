@@ -1,6 +1,7 @@
 """Samples and tokens that a setting trains per second, from the time of an iteration.
 
 samples/s = sum over workers of (batch size x passes per update) / iteration time
+devices that split a model among them (tensor and pipeline parallelism) count as one worker
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def throughput_of(answer: Answer) -> Throughput | None:
     times_s = [time.value] * answer.setting.num_workers
     if answer.method == "simulator" and answer.simulation is not None:
         times_s = [record.iteration_time_s for record in answer.simulation.records]
-    rate = sum(samples / one_s for one_s in times_s)
+    share = answer.setting.num_replicas / answer.setting.num_workers
+    rate = share * sum(samples / one_s for one_s in times_s)
     of_samples = _scaled(time, rate)
     length = job.seq_len
     return Throughput(

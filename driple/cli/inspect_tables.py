@@ -240,6 +240,13 @@ def _traffic_words(graph: OpGraph, setting: Setting) -> str:
         return f"parameter servers: {sent} sent, {received} received in a step"
     if setting.num_workers == 1:
         return "one device, nothing is sent"
+    replicas = setting.num_replicas
+    if replicas < setting.num_workers:
+        each = setting.num_workers // replicas
+        return (
+            f"{each} devices of a replica exchange activations; gradients of "
+            f"{_size(graph.sent_bytes)} are added up by {replicas} replica(s) in a step"
+        )
     return (
         f"gradients of {_size(graph.sent_bytes)} are all-reduced over {setting.num_workers} "
         "devices in a step"

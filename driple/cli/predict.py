@@ -59,7 +59,8 @@ def predict(
         str | None,
         typer.Option(
             help="how the devices of --setting share the work: ddp (each has all parameters), "
-            "zero1, zero2, fsdp (ZeRO-3), hsdp (fsdp within machines), hierarchical"
+            "zero1, zero2, fsdp (ZeRO-3), hsdp (fsdp within machines), hierarchical; tp2-pp4 for "
+            "tensor and pipeline parallelism"
         ),
     ] = None,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
@@ -145,13 +146,14 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
         ConfigError: no setting that the scheme could belong to.
         SettingError: no such scheme, or one that does not fit a setting.
     """
+    from driple.cluster.schemes import SchemeChoice
     from driple.comm.registry import scheme_named
     from driple.errors import ConfigError
 
     if not settings:
         raise ConfigError("--scheme needs --setting, such as --setting 8xH100 --scheme fsdp")
-    name = scheme_named(scheme.lower()).name
-    return [setting.with_scheme(name) for setting in settings]
+    scheme_named(SchemeChoice.parse(scheme).name)
+    return [setting.with_scheme(scheme.lower()) for setting in settings]
 
 
 def _draw(answers: tuple[Answer, ...], plot: Path) -> None:

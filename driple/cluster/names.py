@@ -25,7 +25,7 @@ __all__ = ["instance_cluster_setting", "machines_setting", "setting_named"]
 
 _MACHINES = re.compile(
     r"(?P<counts>(?:\d{1,4}x){0,2})(?P<what>[A-Za-z0-9][A-Za-z0-9._ -]*?)"
-    r"(?:/(?P<links>[A-Za-z0-9.-]+(?:\+[A-Za-z0-9.-]+)?)|(?P<network>\+[A-Za-z0-9.-]+))?(?:@(?P<scheme>[a-z0-9_]+))?",
+    r"(?:/(?P<links>[A-Za-z0-9.-]+(?:\+[A-Za-z0-9.-]+)?)|(?P<network>\+[A-Za-z0-9.-]+))?(?:@(?P<scheme>[a-z0-9_-]+))?",
     re.IGNORECASE,
 )
 # The device at the beginning of a name that may be wrong elsewhere.

@@ -7,6 +7,7 @@
     V100-R4/ho-PCIe       ring all-reduce over 4 workers; R1 is one device and no exchange
     4x8xH100/NVLink+400G  4 machines of 8 devices: the link within a machine, and the network
     4x8xH100+8x400G       the usual link within a machine, and 8 network interfaces of each machine
+    8xA100@tp2-pp4        another scheme than all-reduce: `fsdp`, degrees of parallelism
     p5.48xlarge           an instance of the catalogue; 4xp5.48xlarge are four of them
     cluster.yaml          a file that describes a cluster (`driple.cluster.cluster_file`)
 
@@ -24,7 +25,7 @@ from pathlib import Path
 from driple.catalog import Device, read_catalog
 from driple.catalog.catalog import Catalog
 from driple.cluster.cluster import Cluster
-from driple.cluster.schemes import DDP, PS, SchemeChoice
+from driple.cluster.schemes import DDP, PS, SPLIT, SchemeChoice
 from driple.errors import CatalogError, SettingError
 from driple.units import find_rate
 
@@ -96,6 +97,11 @@ class Setting:
         return self.scheme.num_servers
 
     @property
+    def num_replicas(self) -> int:
+        """Copies of the model that compute on samples of their own."""
+        return self.num_workers // (self.scheme.tensor * self.scheme.pipeline)
+
+    @property
     def file_name(self) -> str:
         """The name as a part of a path: `/` is written `_`."""
         return self.name.replace("/", "_")
@@ -114,13 +120,16 @@ class Setting:
         """The same machines with another scheme, which the name then ends with.
 
         Args:
-            name: a scheme without parameter servers.
+            name: a scheme without parameter servers, such as `fsdp`, or degrees of tensor and
+                pipeline parallelism, such as `tp2-pp4`.
 
         Raises:
             SettingError: the scheme needs parameter servers, whose number a name such as
-                V100-P1w2/ho-PCIe gives, or the setting has them.
+                V100-P1w2/ho-PCIe gives, or the setting has them; or the degrees do not divide the
+                devices, or these differ.
         """
-        if name == self.scheme.name:
+        choice = self.scheme if name == self.scheme.name else SchemeChoice.parse(name)
+        if choice == self.scheme:
             return self
         if self.num_servers:
             raise SettingError(
@@ -132,9 +141,24 @@ class Setting:
                 f"setting {self.name} has no parameter server, which the scheme ps needs; name "
                 f"servers and workers, as in {self.device}-P1w2/ho-PCIe"
             )
+        if choice.name == SPLIT:
+            self._check_degrees(choice)
         bare = self.name.partition("@")[0]
-        suffix = "" if name == DDP else f"@{name}"
-        return replace(self, name=f"{bare}{suffix}", scheme=SchemeChoice(name=name))
+        suffix = "" if choice.name == DDP else f"@{choice.suffix}"
+        return replace(self, name=f"{bare}{suffix}", scheme=choice)
+
+    def _check_degrees(self, choice: SchemeChoice) -> None:
+        """Refuse degrees that do not fit the devices."""
+        degrees = choice.tensor * choice.pipeline
+        if self.num_workers % degrees:
+            raise SettingError(
+                f"tp x pp of {choice.suffix} is {degrees}, which must divide the "
+                f"{self.num_workers} device(s) of {self.name}"
+            )
+        if not self.homogeneous:
+            raise SettingError(
+                f"setting {self.name} has unlike devices; {choice.suffix} needs devices of one kind"
+            )
 
     @classmethod
     def parse(cls, text: str, *, catalog: Catalog | None = None) -> Setting:

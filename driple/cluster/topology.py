@@ -29,6 +29,8 @@ class Topology:
         between: network between machines; None for a single one.
         host_links: of each worker's device to its host's memory; empty if they are not known.
         scheme: under which the exchange is registered.
+        tensor: neighbouring devices that share the matrices of each block.
+        pipeline: stages; a stage has neighbouring devices too, those of all its replicas.
     """
 
     workers: tuple[Device, ...]
@@ -38,6 +40,8 @@ class Topology:
     between: Link | None = None
     host_links: tuple[Link, ...] = ()
     scheme: str = DDP
+    tensor: int = 1
+    pipeline: int = 1
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -123,6 +127,8 @@ def topology_of(setting: Setting) -> Topology:
         between=cluster.network,
         host_links=cluster.host_links,
         scheme=setting.scheme.name,
+        tensor=setting.scheme.tensor,
+        pipeline=setting.scheme.pipeline,
     )
 
 

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from driple.cluster.schemes import SPLIT
 from driple.comm.ddp import Ddp
 from driple.comm.hierarchical import Hierarchical
 from driple.comm.ps import ParameterServers
 from driple.comm.scheme import Scheme
 from driple.comm.sharded import Fsdp, Hsdp, Zero1, Zero2
+from driple.comm.split import Split
 from driple.errors import SettingError
 
 __all__ = ["register_scheme", "scheme_named", "scheme_names"]
@@ -24,6 +26,7 @@ _SCHEMES: dict[str, Scheme] = {
         Fsdp(),
         Hsdp(),
         Hierarchical(),
+        Split(),
     )
 }
 
@@ -36,7 +39,10 @@ def scheme_named(name: str) -> Scheme:
     """
     found = _SCHEMES.get(name)
     if found is None:
-        raise SettingError(f"no scheme is called '{name}'; there are {', '.join(_SCHEMES)}")
+        names = ", ".join(one for one in _SCHEMES if one != SPLIT)
+        raise SettingError(
+            f"no scheme is called '{name}'; there are {names}, and degrees such as tp2-pp4"
+        )
     return found
 
 

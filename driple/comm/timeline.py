@@ -25,11 +25,12 @@ from driple.comm.records import Computing, WorkerRecord
 from driple.errors import ConfigError
 from driple.step.plan import StepPlan
 
-__all__ = ["Exchange", "StepUpdate", "simulate_timeline"]
+__all__ = ["Exchange", "StepUpdate", "Workers", "simulate_timeline", "simulate_together"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _MOMENT_S = 1e-9  # rounding of sums of times
+_ROUNDING = 1e-9  # of sums of rates, as a share of the largest
 
 
 def _none() -> FloatArray:
@@ -93,6 +94,28 @@ class StepUpdate:
             check_number("update_s", seconds, least=0)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workers:
+    """Workers that exchange gradients with each other.
+
+    Attributes:
+        update: update, jitter and overlap.
+        exchange: duration and bytes of each collective; of one worker they do not count.
+        plans: step plan of each worker; all have the same messages.
+
+    Raises:
+        ConfigError: the number of plans differs from that of workers, or the plans have different
+            messages.
+    """
+
+    update: StepUpdate
+    exchange: Exchange
+    plans: Sequence[StepPlan]
+
+    def __post_init__(self) -> None:
+        _check_plans(self.update, self.plans)
+
+
 def simulate_timeline(
     update: StepUpdate,
     exchange: Exchange,
@@ -116,9 +139,46 @@ def simulate_timeline(
         ConfigError: the number of plans differs from the number of workers, the plans have
         different messages, or there are no steps.
     """
+    workers = Workers(update=update, exchange=exchange, plans=plans)
+    return simulate_together([workers], num_steps, seed)[0]
+
+
+def simulate_together(
+    groups: Sequence[Workers], num_steps: int, seed: int = 0
+) -> list[list[WorkerRecord]]:
+    """Simulate groups of workers, such as the stages of a pipeline, whose steps end together.
+
+    Args:
+        groups: one or more; their collectives do not hinder each other.
+        num_steps: steps of each worker.
+        seed: random seed of the jitter.
+
+    Returns:
+        Records of each group, as `simulate_timeline` returns them.
+
+    Raises:
+        ConfigError: there are no steps.
+    """
     check_whole("num_steps", num_steps, 1)
-    _check_plans(update, plans)
     random = np.random.default_rng(seed)
+    lines = [_line_of(group, num_steps, random) for group in groups]
+    step_s = np.max([line.step_s for line, _ in lines], axis=0)
+    found = []
+    for line, kinds in lines:
+        record_of = {
+            worker: record
+            for workers, record in zip(kinds, line.records(step_s), strict=True)
+            for worker in workers
+        }
+        found.append([record_of[worker] for worker in range(len(record_of))])
+    return found
+
+
+def _line_of(
+    group: Workers, num_steps: int, random: np.random.Generator
+) -> tuple[_Line, list[list[int]]]:
+    """All steps of a group, and its workers of each kind."""
+    update, plans = group.update, group.plans
     slowness = np.exp(random.normal(0.0, update.jitter, (num_steps, len(plans))))
     kinds: dict[tuple[int, float], list[int]] = {}
     for worker, (plan, update_s) in enumerate(zip(plans, update.update_s, strict=True)):
@@ -126,7 +186,7 @@ def simulate_timeline(
     firsts = [workers[0] for workers in kinds.values()]
     line = _Line(
         update,
-        exchange if len(plans) > 1 else _nothing(plans[0]),
+        group.exchange if len(plans) > 1 else _nothing(plans[0]),
         [(plans[worker], update.update_s[worker]) for worker in firsts],
         np.concatenate(
             [
@@ -136,12 +196,7 @@ def simulate_timeline(
             axis=1,
         ).T,
     )
-    record_of = {
-        worker: record
-        for workers, record in zip(kinds.values(), line.records(), strict=True)
-        for worker in workers
-    }
-    return [record_of[worker] for worker in range(len(plans))]
+    return line, list(kinds.values())
 
 
 def _check_plans(update: StepUpdate, plans: Sequence[StepPlan]) -> None:
@@ -191,6 +246,7 @@ class _Line:
         self.spans: list[tuple[FloatArray, FloatArray, float, float]] = []
         self.computed: list[tuple[FloatArray, FloatArray]] = []
         self._run()
+        self.step_s = self._after()
 
     def _run(self) -> None:
         sends = [len(segment.sends) for segment in self.plans[0].segments]
@@ -253,20 +309,25 @@ class _Line:
         self.spans.append((begin_s, self.free_s, took_s, nbytes))
         return self.free_s
 
-    def records(self) -> list[WorkerRecord]:
-        """Record of the first worker of each kind."""
+    def _after(self) -> FloatArray:
+        """Length of each step, with the collectives after the update."""
         ends_s = self.computed_s + max(self.update_s)
         self.free_s = ends_s
         for took_s, nbytes in zip(
             self.exchange.after_s.tolist(), self.exchange.after_bytes.tolist(), strict=True
         ):
             self._channel(ends_s, took_s, nbytes)
-        step_s = self.free_s
+        return self.free_s
+
+    def records(self, step_s: FloatArray) -> list[WorkerRecord]:
+        """Record of the first worker of each kind; steps end when all groups are ready."""
         starts_s = np.cumsum(step_s) - step_s
         step_ends_s = (starts_s + step_s).tolist()
         meter = self._meter(starts_s)
         found = []
         for row, plan in enumerate(self.plans):
+            if any(segment.sent_bytes for segment in plan.segments):
+                meter = self._added_meter(row, plan, starts_s)
             computing = self._computing(row, plan, starts_s)
             found.append(
                 WorkerRecord(
@@ -320,3 +381,22 @@ class _Line:
                     meter.pop()
                 meter += [(max(begin_s, last_s), rate), (end_s, 0.0)]
         return meter
+
+    def _added_meter(
+        self, row: int, plan: StepPlan, starts_s: FloatArray
+    ) -> list[tuple[float, float]]:
+        """The same where segments also send: rates of what is sent at once add up."""
+        parts = [(begin_s, end_s, nbytes) for begin_s, end_s, _, nbytes in self.spans]
+        parts += [
+            (begin_s[row], end_s[row], segment.sent_bytes)
+            for segment, (begin_s, end_s) in zip(plan.segments, self.computed, strict=True)
+        ]
+        parts = [part for part in parts if part[2] > 0 and (part[1] > part[0]).all()]
+        begins = np.concatenate([starts_s + begin_s for begin_s, _, _ in parts])
+        ends = np.concatenate([starts_s + end_s for _, end_s, _ in parts])
+        rates = np.concatenate([nbytes / (end_s - begin_s) for begin_s, end_s, nbytes in parts])
+        times, place = np.unique(np.concatenate([begins, ends]), return_inverse=True)
+        change = np.bincount(place.ravel(), weights=np.concatenate([rates, -rates]))
+        total = np.cumsum(change)
+        total[total < _ROUNDING * rates.max()] = 0.0
+        return [(0.0, 0.0), *zip(times.tolist(), total.tolist(), strict=True)]

@@ -176,7 +176,7 @@ class ErrorTable:
     def _find(self, job: JobKind, cluster: Cluster) -> tuple[tuple[_Part, ...], str]:
         """Runs like an answer, or why there are none."""
         if cluster.kind not in SCHEME_WORDS:
-            return (), f"no published run uses the scheme {cluster.kind}"
+            return (), f"no published run in the stated errors uses {cluster.kind}"
         some, reason = self._like_job(job)
         if reason:
             return (), reason

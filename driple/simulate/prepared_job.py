@@ -27,6 +27,7 @@ from driple.simulate.kernels import op_times
 from driple.simulate.optable import OpTable
 from driple.step.exchange import ExchangeRule, plan_exchange
 from driple.step.plan import OpTimes, StepPlan, execution_order, plan_step
+from driple.step.tensor_shard import TensorShard, tensor_shard
 
 if TYPE_CHECKING:
     from driple.jobs.job import Job
@@ -133,6 +134,7 @@ class PreparedJob:
         self.kinds = OpKinds.of(graph, self.cost) if kinds is None else kinds
         self._times: dict[tuple[CalibratedDevice, bool], OpTimes] = {}
         self._plans: dict[tuple[CalibratedDevice, int, Strategy], StepPlan] = {}
+        self._shards: dict[int, tuple[PreparedJob, TensorShard]] = {}
         self._exchanges: dict[tuple[CalibratedDevice, ExchangeRule], StepPlan] = {}
 
     @classmethod
@@ -250,6 +252,18 @@ class PreparedJob:
             _check_length(plan.compute_s, device.spec.name)
             self._exchanges[key] = plan
         return self._exchanges[key]
+
+    def tensor_shard(self, degree: int) -> tuple[PreparedJob, TensorShard]:
+        """The job of one device of a tensor-parallel group, and what the group adds up.
+
+        Raises:
+            GraphError: the graph has no blocks that can be split so.
+        """
+        if degree not in self._shards:
+            shard = tensor_shard(self.graph, degree, self.kinds.order)
+            job = self if degree == 1 else PreparedJob(shard.graph, program=self.program)
+            self._shards[degree] = (job, shard)
+        return self._shards[degree]
 
     def update_seconds(self, device: CalibratedDevice) -> float:
         """Seconds of a device to apply a step's gradients itself, as it does without servers.

@@ -30,6 +30,7 @@ from driple.graph.placement import Strategy
 from driple.simulate.calibration import Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
+from driple.simulate.split_plans import split_assumptions, with_split_plans
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
@@ -137,6 +138,7 @@ def simulate(
         topology=topology,
         assumptions=(
             *assumptions_on(job.graph, setting, synchronous=job.program.synchronous),
+            *split_assumptions(job, topology),
             *calibration_assumptions(topology, calibration),
         ),
     )
@@ -221,19 +223,24 @@ def simulate_steps(
         )
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
     rule = scheme.rule(job.exchange)
-    plan_of = {
-        one: job.plan(device, len(topology.server_machine), placement)
-        if rule is None
-        else job.exchange_plan(device, rule)
-        for one, device in known.items()
-    }
+    is_split = topology.tensor * topology.pipeline > 1
+    plan_of = (
+        {}
+        if is_split
+        else {
+            one: job.plan(device, len(topology.server_machine), placement)
+            if rule is None
+            else job.exchange_plan(device, rule)
+            for one, device in known.items()
+        }
+    )
     update_s = {
         one: 0.0 if scheme.uses_servers else job.update_seconds(device)
         for one, device in known.items()
     }
     step = SchemeStep(
         topology=topology,
-        plans=tuple(plan_of[one] for one in topology.workers),
+        plans=tuple(plan_of[one] for one in topology.workers if not is_split),
         within=_reached(topology.within, calibration),
         between=_reached(topology.between, calibration),
         host=None if topology.between is None else _host_link(topology, calibration),
@@ -253,6 +260,8 @@ def simulate_steps(
         synchronous=job.is_synchronous,
         are_alike=len(known) == 1,
     )
+    if is_split:
+        step = with_split_plans(step, job, known[topology.workers[0]])
     return scheme.simulate(step, num_steps, seed)
 
 

@@ -22,7 +22,7 @@ from driple.graph.opkind import PRODUCT_FAMILIES, family_of
 from driple.graph.placement import gradients_to
 from driple.graph.step_facts import Phase
 
-__all__ = ["Block", "blocks_of"]
+__all__ = ["Block", "block_name", "blocks_of"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -69,6 +69,12 @@ class _Parameters:
     forward_at: IntArray
     backward_at: IntArray
     complete_at: IntArray
+
+
+def block_name(parameter: str) -> str:
+    """Path of the numbered layer that a parameter belongs to; empty outside of all."""
+    match = _NUMBERED.match(parameter)
+    return match[0] if match else _ROOT
 
 
 def blocks_of(graph: OpGraph, place: IntArray) -> list[Block]:
@@ -151,8 +157,7 @@ def _by_name(names: Sequence[str]) -> dict[str, list[int]]:
     """Parameters of each numbered block and of the root; nothing unless there are two blocks."""
     groups: dict[str, list[int]] = {_ROOT: []}
     for i, name in enumerate(names):
-        match = _NUMBERED.match(name)
-        groups.setdefault(match[0] if match else _ROOT, []).append(i)
+        groups.setdefault(block_name(name), []).append(i)
     if len(groups) < 3:  # the root, and one block or none
         return {}
     return {name: members for name, members in groups.items() if members}

@@ -24,7 +24,7 @@ from driple.graph.step_facts import Phase
 from driple.step.blocks import blocks_of
 from driple.step.plan import Message, OpTimes, Segment, StepPlan, segments_between
 
-__all__ = ["BUCKETS", "ExchangeRule", "passes_of", "plan_exchange"]
+__all__ = ["BUCKETS", "ExchangeRule", "grouped", "passes_of", "plan_exchange"]
 
 MIB = 2.0**20
 
@@ -104,17 +104,17 @@ def plan_exchange(
             key=lambda item: item[0],
         )
     else:
-        pulls, pushes = [], _grouped(graph, place, rule)
+        pulls, pushes = [], grouped(graph, place, rule)
     if passes == 1:
         return segments_between(order, times, pulls, pushes)
     one = segments_between(order, times, pulls, pushes, share=1 / passes)
     return _repeated(one, passes, each_pass=rule.each_pass)
 
 
-def _grouped(
+def grouped(
     graph: OpGraph, place: npt.NDArray[np.int64], rule: ExchangeRule
 ) -> list[tuple[int, Message]]:
-    """Place and message of each bucket, in order of readiness."""
+    """Place and message of each bucket of gradients, in order of readiness."""
     ready = place[graph.traffic.senders] + 1
     first = np.argsort(ready, kind="stable")
     sizes, ready = graph.traffic.sent_bytes[first].astype(np.float64), ready[first]
@@ -150,6 +150,7 @@ def _repeated(plan: StepPlan, passes: int, *, each_pass: bool) -> StepPlan:
             duration_s=(passes - 1) * plan.compute_s,
             busy_s=(passes - 1) * sum(segment.busy_s for segment in plan.segments),
             memory_s=(passes - 1) * sum(segment.memory_s for segment in plan.segments),
+            sent_bytes=(passes - 1) * sum(segment.sent_bytes for segment in plan.segments),
         )
         return StepPlan(pulls=(), segments=(alone, *plan.segments))
     segments = [

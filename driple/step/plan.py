@@ -40,11 +40,14 @@ class OpTimes:
         duration_s: shape [num_nodes], from the start of the op to that of the next.
         busy_s: shape [num_nodes], a kernel runs; the rest waits for the next launch.
         memory_s: shape [num_nodes], a kernel reads or writes device memory.
+        sent_bytes: shape [num_nodes], bytes that the device sends meanwhile, in exchanges for which
+            it waits; None if there are none.
     """
 
     duration_s: FloatArray
     busy_s: FloatArray
     memory_s: FloatArray
+    sent_bytes: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Segment:
         busy_s: seconds in which a kernel runs.
         memory_s: seconds in which a kernel uses device memory.
         sends: gradients that leave at its end.
+        sent_bytes: bytes that the device sends within it, in exchanges for which it waits.
     """
 
     needs: int
@@ -79,6 +83,7 @@ class Segment:
     busy_s: float
     memory_s: float
     sends: tuple[Message, ...] = ()
+    sent_bytes: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,9 +194,10 @@ def segments_between(
         SimulationError: as `plan_step`.
     """
     ends = np.unique([*(at for at, _ in pulls), *(at for at, _ in pushes), 0, len(order)])
+    sent = np.zeros(len(times.duration_s)) if times.sent_bytes is None else times.sent_bytes
     sums = [
         share * np.concatenate(([0.0], np.cumsum(values[order])))
-        for values in (times.duration_s, times.busy_s, times.memory_s)
+        for values in (times.duration_s, times.busy_s, times.memory_s, sent)
     ]
     leaving: dict[int, list[Message]] = {}
     for at, message in pushes:
@@ -204,6 +210,7 @@ def segments_between(
             busy_s=float(sums[1][end] - sums[1][begin]),
             memory_s=float(sums[2][end] - sums[2][begin]),
             sends=tuple(leaving.get(end, ())),
+            sent_bytes=float(sums[3][end] - sums[3][begin]),
         )
         for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     )

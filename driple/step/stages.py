@@ -1,0 +1,253 @@
+"""Stages of a pipeline: which part of a step each has, and when it has its turns.
+
+    OpGraph, seconds of each op, number of stages -> Stage, ...
+    Stages, micro-batches -> 1F1B schedule -> StepPlan of each stage
+
+A stage has as many neighbouring blocks as any other, or one fewer; what comes before the first
+block belongs to the first stage, what comes after the last block to the last one. Micro-batches
+are the passes of gradient accumulation. The schedule is PipeDream's 1F1B with a flush, as
+Megatron-LM runs it (Narayanan et al., SC 2021): a stage passes as many micro-batches forward as
+stages follow it, then takes one forward and one backward in turn, then the rest backward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph, Traffic
+from driple.graph.step_facts import Phase
+from driple.step.blocks import Block, blocks_of
+from driple.step.exchange import BUCKETS, grouped, passes_of
+from driple.step.plan import OpTimes, Segment, StepPlan, segments_between
+
+__all__ = ["Stage", "last_backward_s", "plan_stages", "stages_of"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """One stage of a pipeline.
+
+    Attributes:
+        forward: its forward pass of one micro-batch.
+        backward: its backward pass of one micro-batch, with the gradients that leave.
+        parameter_share: share of the parameters that it has.
+        handed_bytes: bytes of activations of a micro-batch that the next stage reads; 0 for the
+            last.
+    """
+
+    forward: Segment
+    backward: tuple[Segment, ...]
+    parameter_share: float
+    handed_bytes: float
+
+    @property
+    def backward_s(self) -> float:
+        """Seconds of a backward pass."""
+        return sum(segment.duration_s for segment in self.backward)
+
+
+def stages_of(graph: OpGraph, times: OpTimes, count: int, order: IntArray) -> list[Stage]:
+    """The stages of a step.
+
+    Args:
+        graph: of one device, with phases and named parameters.
+        times: of its ops, all passes together.
+        count: of stages.
+        order: of execution.
+
+    Raises:
+        GraphError: the graph does not show its phases, or has fewer blocks than stages.
+    """
+    place = np.empty(graph.num_nodes, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    stage_of = _stage_of_places(graph, place, count)
+    is_forward = graph.phases[order] == Phase.FORWARD
+    passes = passes_of(graph)
+    traffic, table = graph.traffic, graph.parameters
+    holder = np.zeros(len(table.names), dtype=np.int64)  # the stage that computes its gradient
+    holder[table.gradients[:, 0]] = stage_of[place[table.gradients[:, 1]]]
+    held = np.bincount(holder, weights=table.nbytes, minlength=count)
+    found = []
+    for number in range(count):
+        own = stage_of == number
+        forward = segments_between(order[own & is_forward], times, [], [], share=1 / passes)
+        back = order[own & ~is_forward]
+        sent = stage_of[place[traffic.senders]] == number
+        position = np.zeros(graph.num_nodes, dtype=np.int64)
+        position[back] = np.arange(len(back))
+        gradients = Traffic(sent_bytes=traffic.sent_bytes[sent], senders=traffic.senders[sent])
+        pushes = grouped(replace(graph, traffic=gradients), position, BUCKETS)
+        backward = segments_between(back, times, [], pushes, share=1 / passes)
+        found.append(
+            Stage(
+                forward=forward.segments[0],
+                backward=backward.segments,
+                parameter_share=float(held[number] / max(held.sum(), 1)),
+                handed_bytes=_handed_bytes(graph, place, stage_of, number),
+            )
+        )
+    return found
+
+
+def _stage_of_places(graph: OpGraph, place: IntArray, count: int) -> IntArray:
+    """Stage of each place in the order of execution."""
+    blocks = [one for one in blocks_of(graph, place) if one.name and one.complete_at is not None]
+    if len(graph.phases) != graph.num_nodes or not any(not _is_group(one.name) for one in blocks):
+        raise GraphError(
+            f"pp{count} cuts a step between numbered blocks of layers, and this graph shows none; "
+            "use ddp or fsdp"
+        )
+    if len(blocks) < count:
+        raise GraphError(
+            f"pp{count} needs a block of layers for each stage, and the graph has {len(blocks)}"
+        )
+    parts = np.array_split(np.arange(len(blocks)), count)
+    stage_of = np.zeros(graph.num_nodes, dtype=np.int64)
+    backward = graph.phases != Phase.FORWARD
+    turn = int(place[backward].min()) if backward.any() else graph.num_nodes
+    for number, part in enumerate(parts[1:], start=1):
+        stage_of[_begin_of(blocks[part[0]], graph, place) : turn] = number
+    # The backward pass of a stage ends with the last gradient of its blocks.
+    done = [max(blocks[i].complete_at or 0 for i in part) + 1 for part in parts]
+    bounds = np.maximum.accumulate([turn, *reversed(done[1:]), graph.num_nodes]).tolist()
+    for number, (begin, end) in zip(range(count - 1, -1, -1), pairwise(bounds), strict=True):
+        stage_of[begin:end] = number
+    _place_updates(graph, place, stage_of)
+    return stage_of
+
+
+def _begin_of(block: Block, graph: OpGraph, place: IntArray) -> int:
+    """Place of the first op of a block: by its module, or that which reads the first parameter."""
+    inside = [
+        i
+        for i, path in enumerate(graph.modules)
+        if path == block.name or path.startswith(f"{block.name}.")
+    ]
+    if not inside:
+        return block.forward_at
+    own = np.isin(graph.module_of, inside) & (graph.phases == Phase.FORWARD)
+    return int(min(block.forward_at, place[own].min(initial=block.forward_at)))
+
+
+def _place_updates(graph: OpGraph, place: IntArray, stage_of: IntArray) -> None:
+    """Clipping and the like runs where the gradients are that it reads."""
+    updates = graph.phases == Phase.UPDATE
+    data = graph.edges[~graph.is_control]
+    data = data[updates[data[:, 1]]]
+    for source, target in data[np.argsort(place[data[:, 1]], kind="stable")].tolist():
+        stage_of[place[target]] = stage_of[place[source]]
+
+
+def _is_group(name: str) -> bool:
+    return name.startswith("group ")
+
+
+def _handed_bytes(graph: OpGraph, place: IntArray, stage_of: IntArray, number: int) -> float:
+    """Bytes of the last tensor that a stage makes for the next one in the forward pass."""
+    data = graph.edges[~graph.is_control]
+    forward = (graph.phases[data] == Phase.FORWARD).all(axis=1)
+    source, target = place[data[forward, 0]], place[data[forward, 1]]
+    crossing = (stage_of[source] == number) & (stage_of[target] > number)
+    if not crossing.any():
+        return 0.0
+    last = data[forward, 0][crossing][int(source[crossing].argmax())]
+    return float(graph.signatures[graph.signature_of[last]].outputs[0].nbytes)
+
+
+def last_backward_s(
+    forward_s: list[float], backward_s: list[float], passes: int
+) -> tuple[list[float], list[float]]:
+    """When each stage begins its first forward and its last backward pass, seconds of the step.
+
+    Args:
+        forward_s: of each stage and micro-batch, with what it hands on.
+        backward_s: the same.
+        passes: micro-batches.
+    """
+    count = len(forward_s)
+    queues = [_turns(min(count - 1 - stage, passes), passes) for stage in range(count)]
+    free_s, at = [0.0] * count, [0] * count
+    forward = [[0.0] * passes for _ in range(count)]
+    backward = [[0.0] * passes for _ in range(count)]
+    done = [[0, 0] for _ in range(count)]  # forward and backward passes
+    first_s = [0.0] * count
+    last_s = [0.0] * count
+    waiting = True
+    while waiting:
+        waiting = False
+        for stage, queue in enumerate(queues):
+            while at[stage] < len(queue):
+                is_back, i = queue[at[stage]]
+                near = stage + 1 if is_back else stage - 1
+                if 0 <= near < count and done[near][is_back] <= i:
+                    waiting = True
+                    break
+                came_s = (backward if is_back else forward)[near][i] if 0 <= near < count else 0.0
+                begin_s = max(free_s[stage], came_s)
+                if not is_back and not i:
+                    first_s[stage] = begin_s
+                last_s[stage] = begin_s
+                free_s[stage] = begin_s + (backward_s if is_back else forward_s)[stage]
+                (backward if is_back else forward)[stage][i] = free_s[stage]
+                done[stage][is_back] += 1
+                at[stage] += 1
+    return first_s, last_s
+
+
+def _turns(ahead: int, passes: int) -> list[tuple[bool, int]]:
+    """Passes of a stage in order: (whether backward, micro-batch)."""
+    turns = [(False, i) for i in range(ahead)]
+    for i in range(passes - ahead):
+        turns += [(False, ahead + i), (True, i)]
+    return turns + [(True, i) for i in range(passes - ahead, passes)]
+
+
+def plan_stages(
+    stages: list[Stage], passes: int, handing_s: list[float], handed_bytes: list[float]
+) -> list[StepPlan]:
+    """The step of a device of each stage.
+
+    Args:
+        stages: in order.
+        passes: micro-batches.
+        handing_s: seconds in which each stage hands a micro-batch on to the next one, or gets its
+            gradients back; both sides wait. One fewer than stages.
+        handed_bytes: bytes that a device sends for it.
+    """
+    ahead_s, ahead_bytes = [*handing_s, 0.0], [*handed_bytes, 0.0]
+    back_s, back_bytes = [0.0, *handing_s], [0.0, *handed_bytes]
+    firsts, lasts = last_backward_s(
+        [one.forward.duration_s + more for one, more in zip(stages, ahead_s, strict=True)],
+        [one.backward_s + more for one, more in zip(stages, back_s, strict=True)],
+        passes,
+    )
+    plans = []
+    for i, one in enumerate(stages):
+        steady = Segment(
+            needs=0,
+            duration_s=lasts[i] - firsts[i],
+            busy_s=_sum(one, "busy_s", passes),
+            memory_s=_sum(one, "memory_s", passes),
+            sent_bytes=_sum(one, "sent_bytes", passes)
+            + passes * ahead_bytes[i]
+            + (passes - 1) * back_bytes[i],
+        )
+        waits = Segment(needs=0, duration_s=firsts[i], busy_s=0.0, memory_s=0.0)
+        hands_back = Segment(
+            needs=0, duration_s=back_s[i], busy_s=0.0, memory_s=0.0, sent_bytes=back_bytes[i]
+        )
+        plans.append(StepPlan(pulls=(), segments=(waits, steady, *one.backward, hands_back)))
+    return plans
+
+
+def _sum(stage: Stage, name: str, passes: int) -> float:
+    """All forward passes and all but the last backward pass."""
+    back = sum(getattr(segment, name) for segment in stage.backward)
+    return float(passes * getattr(stage.forward, name) + (passes - 1) * back)

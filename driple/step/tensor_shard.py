@@ -1,0 +1,397 @@
+"""One device's share of a training step under tensor parallelism, as Megatron-LM splits it.
+
+    OpGraph, degree -> TensorShard: the graph of one device, and what its group adds up
+
+Shoeybi et al. (2019): in each block of a transformer the first matrix of attention and of the MLP
+is split by columns, the last one by rows, so that the heads and the hidden units between them are
+shared out. Every product that reads a split matrix therefore turns a whole tensor into a shard, or
+a shard into partial sums, which the group adds up by all-reduce: twice in the forward pass of a
+block and twice in its backward pass. The largest embedding and the head of the same size are split
+by words. Norms, residuals and the dropout beside them are not split (no sequence parallelism): each
+device computes them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.checks import check_whole
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.graph.signature import OpSignature, Tensor
+from driple.graph.step_facts import Phase, TensorLifetimes
+from driple.step.blocks import block_name
+
+__all__ = ["TensorShard", "tensor_shard"]
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+_PRODUCTS = frozenset({"matmul", "batch_matmul", "einsum"})
+_ATTENTIONS = frozenset({"attention", "attention_gradient"})
+_ADDED_LATER = frozenset({"add", "add_n", "cast"})  # partial sums stay partial sums
+_HEADS = 1  # dimension of attention's inputs: samples, heads, length, width
+_NO_BLOCKS = (
+    "tensor parallelism splits the matrices of numbered transformer blocks, and {what}; use ddp or "
+    "fsdp"
+)
+
+
+class _State(IntEnum):
+    """What a device has of the tensors that a node makes."""
+
+    WHOLE = 0
+    SHARD = 1
+    SUM = 2  # partial sums, still to be added up
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TensorShard:
+    """The share of one device of a group.
+
+    Attributes:
+        graph: ops, parameters and gradients of the device; lifetimes are left out.
+        reduced: shape [r], nodes after which the group adds up their output.
+        reduced_bytes: shape [r], bytes of each of these outputs.
+    """
+
+    graph: OpGraph
+    reduced: IntArray
+    reduced_bytes: FloatArray
+
+
+def tensor_shard(graph: OpGraph, degree: int, order: IntArray) -> TensorShard:
+    """The share of one device of a tensor-parallel group.
+
+    Args:
+        graph: of the whole step, with named parameters.
+        degree: devices of the group.
+        order: of execution, shape [num_nodes].
+
+    Raises:
+        GraphError: no block has a matrix to split, the degree does not divide the matrices or the
+            heads, or the graph is none that this split fits.
+    """
+    check_whole("tensor-parallel degree", degree, 1)
+    if degree == 1:
+        nothing = np.zeros(0, dtype=np.int64)
+        return TensorShard(graph=graph, reduced=nothing, reduced_bytes=np.zeros(0))
+    split = _Split(graph, degree)
+    split.follow(order)
+    return split.shard()
+
+
+class _Split:
+    """States of all nodes, followed in the order of execution."""
+
+    def __init__(self, graph: OpGraph, degree: int) -> None:
+        self.graph, self.degree = graph, degree
+        self.ops = [graph.signatures[i] for i in graph.signature_of.tolist()]
+        self.sources: list[list[int]] = [[] for _ in range(graph.num_nodes)]
+        for source, target in graph.edges[~graph.is_control].tolist():
+            self.sources[target].append(source)
+        table = graph.parameters
+        if not len(table.gradients) or len(graph.phases) != graph.num_nodes:
+            raise GraphError(
+                _NO_BLOCKS.format(what="the graph does not show its parameters and phases")
+            )
+        if not table.is_trained.all():
+            raise GraphError(
+                _NO_BLOCKS.format(what="this graph trains adapters beside frozen matrices")
+            )
+        self.held = self._held()  # parameter that a node reads, or only casts or turns
+        self.vocabulary = self._vocabulary()
+        self.matrices = self._matrices()
+        if not any(self._block(one) for one in self.matrices.values()):
+            raise GraphError(_NO_BLOCKS.format(what="this graph has none"))
+        self.states = np.zeros(graph.num_nodes, dtype=np.int8)
+        self.origin: dict[int, str] = {}  # block in which a node's shards began
+        self.sum_bytes: dict[int, int] = {}  # of partial sums, in the type in which they travel
+        self.by_columns: dict[int, bool] = {}  # how each split matrix is split
+        self.to_reduce: dict[int, None] = {}
+        self.changed: dict[int, OpSignature] = {}
+
+    def _held(self) -> list[list[int]]:
+        held: list[list[int]] = [[] for _ in range(self.graph.num_nodes)]
+        for one, node in self.graph.parameters.readers.tolist():
+            held[node].append(one)
+        return held
+
+    def _only_weight(self, node: int) -> int | None:
+        """The parameter that a node hands on, cast or turned; None if it computes."""
+        if self.sources[node] or len(self.held[node]) != 1 or self.ops[node].kind in _PRODUCTS:
+            return None
+        made = self.ops[node].outputs
+        one = self.held[node][0]
+        same = len(made) == 1 and made[0].elements == self.graph.parameters.elements[one]
+        return one if same and self.ops[node].kind != "embedding" else None
+
+    def _vocabulary(self) -> int:
+        """Elements of the table of words: as large as the head, or the largest; 0 without one."""
+        elements = self.graph.parameters.elements
+        tables: set[int] = set()
+        heads: set[int] = set()
+        for node in np.flatnonzero(self.graph.phases == Phase.FORWARD).tolist():
+            op = self.ops[node]
+            if op.kind == "embedding" or _widens(op):
+                sizes = {int(elements[one]) for one in self._read(node) if not self._block(one)}
+                (tables if op.kind == "embedding" else heads).update(sizes)
+        return max(tables & heads or tables, default=0)
+
+    def _read(self, node: int) -> list[int]:
+        """Parameters that a node reads, cast or not."""
+        found = list(self.held[node])
+        for source in self.sources[node]:
+            one = self._only_weight(source)
+            if one is not None:
+                found.append(one)
+        return found
+
+    def _matrices(self) -> dict[int, int]:
+        """Node and split matrix of each product that reads one."""
+        found = {}
+        elements = self.graph.parameters.elements
+        for node, op in enumerate(self.ops):
+            if op.kind not in _PRODUCTS:
+                continue
+            for one in self._read(node):
+                factors = [tensor for tensor in op.inputs[:2] if _is_matrix(tensor, elements[one])]
+                if factors and (self._block(one) or elements[one] == self.vocabulary):
+                    if op.kind != "matmul":
+                        raise GraphError(
+                            _NO_BLOCKS.format(
+                                what=f"{self.graph.parameters.names[one]} is read by "
+                                f"{self.graph.op_types[node]}, such as in a mixture of experts"
+                            )
+                        )
+                    found[node] = one
+        return found
+
+    def _block(self, parameter: int) -> str:
+        return block_name(self.graph.parameters.names[parameter])
+
+    def follow(self, order: IntArray) -> None:
+        """Find the state of each node, and what becomes of its op."""
+        for node in order.tolist():
+            self._follow(node)
+
+    def _follow(self, node: int) -> None:
+        sources = [one for one in self.sources[node] if self._only_weight(one) is None]
+        shards = [one for one in sources if self.states[one] == _State.SHARD]
+        sums = [one for one in sources if self.states[one] == _State.SUM]
+        matrix, kind = self.matrices.get(node), self.ops[node].kind
+        if sums and not shards and kind in _ADDED_LATER:
+            # Gradients of queries, keys and values are added up first, as of one fused matrix.
+            made = self.ops[node].outputs[0].nbytes
+            self._sum(node, min(made, *(self.sum_bytes[one] for one in sums)))
+            return
+        self.to_reduce.update(dict.fromkeys(sums))
+        self.states[sums] = _State.WHOLE
+        if matrix is not None:
+            self._product(node, matrix, shards)
+        elif kind == "embedding" and self._reads_words(node):
+            self._sum(node, self.ops[node].outputs[0].nbytes)
+        elif kind == "embedding_gradient" and self._made(node) == self.vocabulary:
+            self._shard(node, [])
+        elif shards:
+            self.origin[node] = next((self.origin[one] for one in shards if one in self.origin), "")
+            self._shard(node, shards)
+
+    def _sum(self, node: int, nbytes: int) -> None:
+        self.states[node], self.sum_bytes[node] = _State.SUM, nbytes
+
+    def _made(self, node: int) -> int:
+        """Elements of a node's first output."""
+        outputs = self.ops[node].outputs
+        return outputs[0].elements if outputs else 0
+
+    def _reads_words(self, node: int) -> bool:
+        elements = self.graph.parameters.elements
+        return any(elements[one] == self.vocabulary for one in self._read(node))
+
+    def _product(self, node: int, matrix: int, shards: list[int]) -> None:
+        """A product with a split matrix."""
+        block = self._block(matrix)
+        for one in shards:
+            if self.origin.get(one, block) != block:
+                name = self.graph.parameters.names[matrix]
+                raise GraphError(
+                    _NO_BLOCKS.format(what=f"{name} reads a tensor that another block shares out")
+                )
+        op, degree = self.ops[node], self.degree
+        by_rows = self._by_rows(node, matrix, bool(shards))
+        left, right, *bias = op.inputs
+        inner = right.shape[-2] if right.shape is not None and len(right.shape) > 1 else 0
+        if by_rows:
+            self._sum(node, op.outputs[0].nbytes)
+            self._check(matrix, inner)
+            read = (_divided(left, degree, -1), _divided(right, degree, -2), *bias)
+            self.changed[node] = replace(op, inputs=read)
+            return
+        self.states[node] = _State.SHARD
+        self.origin[node] = block
+        made = op.outputs[0]
+        self._check(matrix, made.shape[-1] if made.shape else 0)
+        read = (left, _divided(right, degree, -1), *(_divided(one, degree, -1) for one in bias))
+        self.changed[node] = replace(op, inputs=read, outputs=(_divided(made, degree, -1),))
+
+    def _by_rows(self, node: int, matrix: int, has_shards: bool) -> bool:
+        """Whether a product reads a shard; the backward pass mirrors the forward pass."""
+        if self.graph.phases[node] != Phase.BACKWARD:
+            self.by_columns.setdefault(matrix, not has_shards)
+            return has_shards
+        return self.by_columns.get(matrix, has_shards)
+
+    def _check(self, matrix: int, size: int) -> None:
+        """Refuse a side that the degree does not divide; words are filled up to a multiple."""
+        if self._block(matrix) and size % self.degree:
+            raise GraphError(
+                f"tp{self.degree} does not divide a side of "
+                f"{self.graph.parameters.names[matrix]}, which is {size}; choose a degree that does"
+            )
+
+    def _shard(self, node: int, shards: list[int]) -> None:
+        """A node that computes on shards alone, or on shards and small whole tensors."""
+        op, degree = self.ops[node], self.degree
+        if any(one.elements > 1 for one in op.outputs):  # a loss is added up over words at once
+            self.states[node] = _State.SHARD
+        if op.kind in _ATTENTIONS:
+            heads = op.inputs[0].shape
+            if heads is not None and len(heads) > _HEADS and heads[_HEADS] % degree:
+                raise GraphError(
+                    f"tp{degree} does not divide the {heads[_HEADS]} heads of attention; "
+                    "choose a degree that does"
+                )
+        whole = self._sizes(one for one in self.sources[node] if one not in shards)
+        whole -= self._sizes(shards)
+        if op.kind == "matmul":
+            self.changed[node] = self._weight_gradient(op, whole)
+            return
+        axis, cut = _axis_of(op), _by_heads if op.kind in _ATTENTIONS else _divided
+        self.changed[node] = replace(
+            op,
+            inputs=tuple(
+                one if one.is_parameter or one.elements in whole else cut(one, degree, axis)
+                for one in op.inputs
+            ),
+            outputs=tuple(cut(one, degree, axis) for one in op.outputs),
+        )
+
+    def _sizes(self, nodes: Iterable[int]) -> set[int]:
+        """Elements of the tensors that some nodes make; views of parts of them are not among it."""
+        return {tensor.elements for node in nodes for tensor in self.ops[node].outputs}
+
+    def _weight_gradient(self, op: OpSignature, whole: set[int]) -> OpSignature:
+        """The gradient of a split matrix: of the rows or columns that the device has."""
+        left, right, *rest = op.inputs
+        by_left = left.elements not in whole
+        if by_left:
+            left = _divided(left, self.degree, -2)
+        else:
+            right = _divided(right, self.degree, -1)
+        made = _divided(op.outputs[0], self.degree, -2 if by_left else -1)
+        return replace(op, inputs=(left, right, *rest), outputs=(made,))
+
+    def shard(self) -> TensorShard:
+        """The graph of one device."""
+        graph, degree = self.graph, self.degree
+        reduced = np.array(sorted(self.to_reduce), dtype=np.int64)
+        known: dict[OpSignature, int] = {}
+        new_of = np.array(
+            [
+                known.setdefault(self.changed.get(node, op), len(known))
+                for node, op in enumerate(self.ops)
+            ],
+            dtype=np.int32,
+        )
+        sharded = self.states == _State.SHARD
+        scale: FloatArray = np.where(sharded, 1 / degree, 1.0)
+        table, is_split = graph.parameters, self._split_parameters()
+        share: FloatArray = np.where(is_split, 1 / degree, 1.0)
+        traffic = graph.traffic
+        sent = traffic.sent_bytes * scale[traffic.senders]
+        received = traffic.received_bytes.astype(np.float64)
+        if len(received) == len(share):
+            received = received * share
+        kept = float((table.nbytes * share).sum() / max(int(table.nbytes.sum()), 1))
+        made = replace(
+            graph,
+            signatures=tuple(known),
+            signature_of=new_of,
+            tensor_elements=_whole(graph.tensor_elements * scale),
+            tensor_bytes=_whole(graph.tensor_bytes * scale),
+            traffic=replace(traffic, sent_bytes=_whole(sent), received_bytes=_whole(received)),
+            parameters=replace(
+                table, elements=_whole(table.elements * share), nbytes=_whole(table.nbytes * share)
+            ),
+            update=replace(
+                graph.update,
+                state_bytes=round(graph.update.state_bytes * kept),
+                moved_bytes=round(graph.update.moved_bytes * kept),
+            ),
+            lifetimes=TensorLifetimes(),
+        )
+        return TensorShard(
+            graph=made,
+            reduced=reduced,
+            reduced_bytes=np.array(
+                [self.sum_bytes[node] for node in reduced.tolist()], dtype=np.float64
+            ),
+        )
+
+    def _split_parameters(self) -> npt.NDArray[np.bool_]:
+        """Which parameters a device has a share of: those whose gradient is a shard."""
+        found = np.zeros(len(self.graph.parameters.names), dtype=np.bool_)
+        for one, node in self.graph.parameters.gradients.tolist():
+            found[one] |= self.states[node] == _State.SHARD
+        return found
+
+
+def _widens(op: OpSignature) -> bool:
+    """Whether it is a product that makes more columns than it reads, as a head of many words."""
+    shape = op.inputs[1].shape if op.kind == "matmul" and len(op.inputs) > 1 else None
+    return shape is not None and len(shape) == 2 and shape[1] > shape[0]
+
+
+def _is_matrix(tensor: Tensor, elements: int) -> bool:
+    return tensor.shape is not None and len(tensor.shape) > 1 and tensor.elements == elements
+
+
+def _axis_of(op: OpSignature) -> int:
+    """The dimension by which an op on shards is divided: heads where it has them."""
+    first = (op.outputs or op.inputs)[0].shape
+    rank = 0 if first is None else len(first)
+    if rank == 3 and op.kind == "batch_matmul":
+        return 0
+    return _HEADS if rank > 3 or op.kind in _ATTENTIONS else -1
+
+
+def _divided(tensor: Tensor, degree: int, axis: int) -> Tensor:
+    """The largest shard of a tensor along a dimension, or along another that is divisible."""
+    shape = tensor.shape
+    if not shape or tensor.elements == 1:
+        return tensor
+    axes = [axis if -len(shape) <= axis < len(shape) else -1, *range(len(shape) - 1, -1, -1)]
+    return _cut(tensor, degree, next((one for one in axes if shape[one] % degree == 0), axes[0]))
+
+
+def _by_heads(tensor: Tensor, degree: int, axis: int) -> Tensor:
+    """The same of an input of attention; several devices hold the same head of keys if need be."""
+    shape = tensor.shape
+    fits = shape is not None and len(shape) > axis
+    return _cut(tensor, degree, axis) if fits else _divided(tensor, degree, axis)
+
+
+def _cut(tensor: Tensor, degree: int, axis: int) -> Tensor:
+    sizes = list(tensor.shape or ())
+    sizes[axis] = -(-sizes[axis] // degree)
+    return replace(tensor, shape=tuple(sizes))
+
+
+def _whole(values: FloatArray) -> IntArray:
+    return np.ceil(values - 1e-6).astype(np.int64)

@@ -1,0 +1,155 @@
+"""Check tensor and pipeline parallelism on published rows, whose steps are traced anew.
+
+    datasets/published/pytorch_rows.csv.gz -> rows with tp or pp above 1, in simulated precisions
+    own:NAME (scripts/published_models) -> traced step -> simulated on 2x8xV100/NVLink+100G@tp2-pp4
+
+Needs the extras for tracing. Rows of one device from the same sources are printed beside, as the
+error of their computing is in the error of every other row. Left out are rows of adapters, mixtures
+of experts, and sequences that several devices share.
+
+    python -m scripts.check_split_rows --out rows.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from driple.calibration.benchmark.from_published import library_of, setting_name
+from driple.calibration.published_rows import TRAINING_FILE, PublishedRow, read_published_rows
+from driple.calibration.step_key import capability_of
+from driple.catalog import device_named
+from driple.cluster.setting import Setting
+from driple.errors import DripleError
+from driple.graph.torch.options import StepOptions
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob, Program
+from driple.simulate.run import simulated_step_s
+from scripts.published_models import definition_of, traced_job
+
+ROWS = Path(__file__).parents[1] / "datasets" / "published" / TRAINING_FILE
+_PRECISIONS = frozenset({"fp16", "bf16", "amp-fp16", "amp-bf16", "fp32", "tf32"})
+_STEPS = 3
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the errors of each source and scheme; write one line a row to --out."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--rows", type=Path, default=ROWS, help="table of published rows")
+    parser.add_argument("--out", type=Path, help="table to write: a line for each row")
+    parser.add_argument("--source", help="rows of this source alone")
+    parser.add_argument(
+        "--fused",
+        action="store_true",
+        help="fuse element-wise ops where the definition of the model says so",
+    )
+    given = parser.parse_args(argv)
+    rows = [row for row in chosen(read_published_rows(given.rows))
+            if given.source in (None, row.source)]  # fmt: skip
+    if given.fused:
+        rows = [
+            replace(row, compiled=row.compiled or definition_of(row.job).compiled) for row in rows
+        ]
+    found = checked(rows)
+    for (source, kind), some in _groups(found).items():
+        ratio = np.array([simulated / (row.step_s or np.nan) for row, simulated in some])
+        error = 100 * abs(ratio - 1)
+        print(f"{source:28} {kind:8} {len(some):3} rows  median {np.median(error):5.1f} %  "
+              f"90th percentile {np.quantile(error, 0.9):5.1f} %  "
+              f"simulated / published {np.median(ratio):.2f}")  # fmt: skip
+    if given.out:
+        with given.out.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["id", "job", "setting", "published_s", "simulated_s"])
+            for row, seconds in found:
+                writer.writerow([row.id, row.job, split_setting(row), row.step_s, f"{seconds:.4g}"])
+    return 0
+
+
+def chosen(rows: Sequence[PublishedRow]) -> list[PublishedRow]:
+    """Rows that are split, and those of one device from the same sources."""
+    built = [
+        row for row in rows
+        if row.step_s and row.device and row.job.startswith("own:") and "+" not in row.job
+        and row.precision in _PRECISIONS and row.task == "train" and row.cp == row.ep == 1
+        and not row.unused_why.startswith("duplicate")
+    ]  # fmt: skip
+    split = [row for row in built if row.tp * row.pp > 1]
+    sources = {row.source for row in split}
+    return split + [row for row in built if row.devices == 1 and row.source in sources]
+
+
+def split_setting(row: PublishedRow) -> str:
+    """Name of the row's setting, such as `2x8xV100-SXM2/NVLink-V100+100G@tp2-pp4`."""
+    plain = setting_name(replace(row, scheme="ddp" if row.devices > 1 else "none"))
+    degrees = [f"{kind}{degree}" for kind, degree in (("tp", row.tp), ("pp", row.pp)) if degree > 1]
+    return f"{plain}@{'-'.join(degrees)}" if degrees else plain
+
+
+def checked(rows: Sequence[PublishedRow]) -> list[tuple[PublishedRow, float]]:
+    """Each row with its simulated seconds; jobs are traced once."""
+    jobs: dict[tuple[object, ...], list[PublishedRow]] = defaultdict(list)
+    for row in rows:
+        jobs[
+            row.job, row.batch, row.size, row.precision, row.optimizer, row.grad_accumulation,
+            row.activation_checkpointing, row.compiled, row.library, row.device,
+        ].append(row)  # fmt: skip
+    found = []
+    for some in jobs.values():
+        try:
+            job = prepared(some[0])
+        except DripleError as error:
+            print(f"{some[0].id}: {error}", file=sys.stderr, flush=True)
+            continue
+        for row in some:
+            try:
+                setting = Setting.parse(split_setting(row))
+                seconds = simulated_step_s(
+                    job, setting, replace(shipped_calibration(setting), jitter=0.0),
+                    num_steps=_STEPS,
+                )  # fmt: skip
+            except DripleError as error:
+                print(f"{row.id}: {error}", file=sys.stderr, flush=True)
+                continue
+            print(f"{row.id} {split_setting(row)} {row.job} {row.step_s:.3f} {seconds:.3f}",
+                  file=sys.stderr, flush=True)  # fmt: skip
+            found.append((row, seconds))
+    return found
+
+
+def prepared(row: PublishedRow) -> PreparedJob:
+    """The step of a row on one device, as `driple validate` would have it."""
+    generation = device_named(row.device).architecture.name
+    options = StepOptions(
+        precision=row.precision,  # type: ignore[arg-type]  # checked there
+        optimizer=row.job_optimizer or definition_of(row.job).optimizer,
+        grad_accumulation=row.grad_accumulation,
+        activation_checkpointing=row.activation_checkpointing,  # type: ignore[arg-type]
+        clip_gradients=definition_of(row.job).clip_gradients,
+        compiled=row.compiled,
+        compute_capability=divmod(capability_of(generation), 10),
+    )
+    graph = traced_job(row.job, batch_size=row.batch or 1, size=row.size or 0, options=options)
+    program = Program(library=library_of(row.library) or None)  # type: ignore[arg-type]
+    return PreparedJob(graph, program=program)
+
+
+def _groups(
+    found: Sequence[tuple[PublishedRow, float]],
+) -> dict[tuple[str, str], list[tuple[PublishedRow, float]]]:
+    groups: dict[tuple[str, str], list[tuple[PublishedRow, float]]] = defaultdict(list)
+    for row, seconds in found:
+        kind = "tp" * (row.tp > 1) + "+" * (row.tp > 1 < row.pp) + "pp" * (row.pp > 1) or "single"
+        groups[row.source, kind].append((row, seconds))
+    return dict(sorted(groups.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
