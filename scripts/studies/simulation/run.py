@@ -24,6 +24,7 @@ from driple.dataset.example import Dataset, Example
 from driple.dataset.graph_store import GraphStore
 from driple.dataset.split import random_split
 from driple.dataset.store import read_dataset
+from driple.errors import PredictionError
 from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.predict import predict
 from driple.simulate.calibration import shipped_calibration
@@ -188,26 +189,28 @@ def by_length(data: Dataset) -> dict[str, str]:
     short, shortest = steps_s < window_s, steps_s <= np.quantile(steps_s, 0.25)
     longest = steps_s >= np.quantile(steps_s, 0.75)
     return {
-        "long_pct": f"{default[~short].mean():.1f}",
+        "long_pct": f"{np.nanmean(default[~short]):.1f}",
         "num_long": f"{(~short).sum()}",
-        "short_pct": f"{default[short].mean():.1f}",
+        "short_pct": f"{np.nanmean(default[short]):.1f}",
         "num_short": f"{short.sum()}",
-        "paper_short_pct": f"{paper[shortest].mean():.0f}",
-        "paper_long_pct": f"{paper[longest].mean():.0f}",
-        "default_short_pct": f"{default[shortest].mean():.0f}",
-        "default_long_pct": f"{default[longest].mean():.0f}",
+        "paper_short_pct": f"{np.nanmean(paper[shortest]):.0f}",
+        "paper_long_pct": f"{np.nanmean(paper[longest]):.0f}",
+        "default_short_pct": f"{np.nanmean(default[shortest]):.0f}",
+        "default_long_pct": f"{np.nanmean(default[longest]):.0f}",
     }
 
 
 def smapes(data: Dataset, tested: Sequence[Example], preset: str) -> FloatArray:
-    """SMAPE of a shipped inspector on each of these workloads, as shares."""
+    """SMAPE of a shipped inspector on each of these workloads, as shares; NaN where it refuses."""
     made = load_checkpoint(inspector_file(data.setting, preset))
-    return np.array(
-        [
-            smape_shares(predict(item.graph, made).targets.flat, item.targets.flat).mean()
-            for item in tested
-        ]
-    )
+    found = np.full(len(tested), np.nan)
+    for i, item in enumerate(tested):
+        try:
+            targets = predict(item.graph, made).targets
+        except PredictionError:
+            continue
+        found[i] = smape_shares(targets.flat, item.targets.flat).mean()
+    return found
 
 
 def main() -> None:
