@@ -114,6 +114,9 @@ def validate(
         DatasetError: the folder lacks published measurements or graphs.
         ConfigError: a table is not as described; the message names the line and the column.
     """
+    from driple.calibration.benchmark.baselines import require_trees
+
+    require_trees()
     advance = progress or (lambda _: None)
     published = datasets / _TABLES
     if rows is not None:
@@ -125,9 +128,9 @@ def validate(
             scores=tuple(contest.scores()),
             rankings=tuple(contest.rankings()),
         )
+    result = _tensorflow(datasets, advance, refit=forward)  # first: what it lacks ends it early
     found = contest_of_published(published, forward=forward, against=against, progress=advance)
     check_against(against, has_rows=found is not None)
-    result = _tensorflow(datasets, advance, refit=forward)
     if found is None:
         return result
     return replace(

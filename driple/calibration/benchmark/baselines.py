@@ -11,6 +11,7 @@ Each is a function (training work, training rows, work to predict, its rows) -> 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from driple.calibration.benchmark.work import RowWork
 from driple.calibration.solver import least_squares
 from driple.errors import MissingExtraError, install_hint
 
-__all__ = ["BASELINES", "Baseline"]
+__all__ = ["BASELINES", "Baseline", "require_trees"]
 
 FloatArray = npt.NDArray[np.float64]
 Baseline = Callable[[RowWork, Sequence[BenchmarkRow], RowWork, Sequence[BenchmarkRow]], FloatArray]
@@ -119,6 +120,19 @@ def _columns(work: RowWork) -> FloatArray:
     )
 
 
+def require_trees() -> None:
+    """Check, before minutes of work, that boosted trees can be made.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    if find_spec("sklearn") is None:
+        raise MissingExtraError(
+            "boosted trees, to compare, need scikit-learn, which is not installed; "
+            f"{install_hint('calibration')}"
+        )
+
+
 def trees(
     train: RowWork, rows: Sequence[BenchmarkRow], test: RowWork, _: Sequence[BenchmarkRow]
 ) -> FloatArray:
@@ -127,13 +141,10 @@ def trees(
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from threadpoolctl import threadpool_limits  # scikit-learn needs it
-    except ImportError as error:
-        raise MissingExtraError(
-            f"boosted trees need scikit-learn, which is not installed; {install_hint('train')}"
-        ) from error
+    require_trees()
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits  # scikit-learn needs it
+
     model = HistGradientBoostingRegressor(
         loss="absolute_error", max_iter=150, learning_rate=0.1, max_leaf_nodes=15, random_state=0
     )
