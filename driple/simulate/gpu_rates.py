@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from driple.catalog import DEVICES, Device
@@ -22,6 +22,7 @@ from driple.simulate.gpu_kernels import Runtime
 
 __all__ = ["GpuReached", "GpuShares", "HostPace", "balance_factor", "is_better", "peaks"]
 
+_MOST_DEVICES = 1024  # whose shares are kept
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
 
 
@@ -46,7 +47,7 @@ class GpuShares:
             check_number(field.name, getattr(self, field.name), above=0)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GpuReached:
     """What all GPUs reach, measured or not.
 
@@ -70,18 +71,9 @@ class GpuReached:
         if device.name in self.measured:
             return self.measured[device.name], device.name
         known = device.generation in self.generations
-        found = self._of_generation(device)
-        # No lower rate than a device of another generation that is worse in every field.
-        kept = dict(asdict(found))
-        for other in DEVICES.values():
-            if other.name in self.measured or not _has_peaks(other) or not is_better(device, other):
-                continue
-            rates, own = peaks(other), asdict(self._of_generation(other))
-            for name, peak in peaks(device).items():
-                kept[name] = max(kept[name], own[name] * rates[name] / peak)
-        return GpuShares(**kept), device.generation if known else ""
+        return _unmeasured(self, device), device.generation if known else ""
 
-    def _of_generation(self, device: Device) -> GpuShares:
+    def of_generation(self, device: Device) -> GpuShares:
         """What a device without rows reaches, by its generation and the measured devices."""
         found = self.generations.get(device.generation, self.usual)
         factor = balance_factor(device, self.tensor_fall)
@@ -104,6 +96,23 @@ class GpuReached:
                     share = min(share, rate)
             kept[field.name] = share
         return GpuShares(**kept)
+
+
+@lru_cache(maxsize=_MOST_DEVICES)
+def _unmeasured(reached: GpuReached, device: Device) -> GpuShares:
+    """What a device without rows reaches.
+
+    It gets no lower rate than a device of another generation that is worse in every field. A sweep
+    asks for it at every point.
+    """
+    kept = asdict(reached.of_generation(device))
+    for other in DEVICES.values():
+        if other.name in reached.measured or not _has_peaks(other) or not is_better(device, other):
+            continue
+        rates, own = peaks(other), asdict(reached.of_generation(other))
+        for name, peak in peaks(device).items():
+            kept[name] = max(kept[name], own[name] * rates[name] / peak)
+    return GpuShares(**kept)
 
 
 @cache

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driple.catalog import Link, shipped_hardware
+from driple.catalog import Device, Link, shipped_hardware
 from driple.checks import check_whole
 from driple.cluster.setting import Setting
 from driple.cluster.topology import Topology, copies_s_per_byte, topology_of
@@ -27,10 +27,12 @@ from driple.comm.timeline import StepUpdate
 from driple.errors import CatalogError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import Strategy
-from driple.simulate.calibration import Calibration
+from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.simulate.split_plans import split_assumptions, with_split_plans
+from driple.step.exchange import ExchangeRule
+from driple.step.plan import StepPlan
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
@@ -222,25 +224,16 @@ def simulate_steps(
             "of one device, such as 1xA100"
         )
     known = {one: calibration.device(one) for one in dict.fromkeys(topology.workers)}
-    rule = scheme.rule(job.exchange)
     is_split = topology.tensor * topology.pipeline > 1
-    plan_of = (
-        {}
-        if is_split
-        else {
-            one: job.plan(device, len(topology.server_machine), placement)
-            if rule is None
-            else job.exchange_plan(device, rule)
-            for one, device in known.items()
-        }
-    )
     update_s = {
         one: 0.0 if scheme.uses_servers else job.update_seconds(device)
         for one, device in known.items()
     }
     step = SchemeStep(
         topology=topology,
-        plans=tuple(plan_of[one] for one in topology.workers if not is_split),
+        plans=()
+        if is_split
+        else _plans(job, topology, known, scheme.rule(job.exchange), placement),
         within=_reached(topology.within, calibration),
         between=_reached(topology.between, calibration),
         host=None if topology.between is None else _host_link(topology, calibration),
@@ -263,6 +256,23 @@ def simulate_steps(
     if is_split:
         step = with_split_plans(step, job, known[topology.workers[0]])
     return scheme.simulate(step, num_steps, seed)
+
+
+def _plans(
+    job: PreparedJob,
+    topology: Topology,
+    known: Mapping[Device, CalibratedDevice],
+    rule: ExchangeRule | None,
+    placement: Strategy,
+) -> tuple[StepPlan, ...]:
+    """Each worker's step; with servers where there is no rule for an exchange."""
+    plan_of = {
+        one: job.plan(device, len(topology.server_machine), placement)
+        if rule is None
+        else job.exchange_plan(device, rule)
+        for one, device in known.items()
+    }
+    return tuple(plan_of[one] for one in topology.workers)
 
 
 def _host_link(topology: Topology, calibration: Calibration) -> ReachedLink | None:
