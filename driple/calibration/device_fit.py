@@ -48,6 +48,7 @@ IntArray = npt.NDArray[np.int64]
 SHARES = ("half", "tf32", "plain", "memory")
 PACES = ("op_s", "torch1_op_s", "tensorflow_op_s", "compiled_s", "update_s", "step_s")
 _MOST_ROUNDS, _ROUNDING = 200, 1e-9
+_FILLS = ("fill", "fill_like")  # write memory and do nothing else, as element-wise kinds
 _MS = 1e3  # the fit computes in milliseconds, in single precision
 
 
@@ -327,6 +328,7 @@ class _Parameters:
         )
         is_map = np.zeros(len(table.kinds), dtype=np.bool_)
         is_map[table.kind_of[table.inputs[:, INPUTS.index("map")] > 0]] = True
+        is_map |= np.isin(table.kinds, _FILLS)
         self._kind_penalties = torch.tensor(
             np.where(is_map, options.map_penalty, options.kind_penalty), dtype=torch.float32
         )

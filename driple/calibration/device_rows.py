@@ -14,6 +14,7 @@ from driple.calibration.benchmark.steps import StepSource
 from driple.calibration.device_fit import StepRow
 from driple.calibration.links import program_of
 from driple.calibration.published import PublishedRun
+from driple.calibration.spread_rows import update_on_one
 from driple.catalog import device_named
 from driple.simulate.gpu_kernels import Runtime
 from driple.simulate.prepared_job import OpKinds, PreparedJob
@@ -27,7 +28,7 @@ def torch_steps(
     """Steps of PyTorch on one device; those of one job should follow each other.
 
     Args:
-        rows: on one device.
+        rows: on one device, or what a step on several takes without its exchange.
         weights: of each in the fit.
         steps: of the rows.
     """
@@ -41,7 +42,7 @@ def torch_steps(
             StepRow(
                 device=device_named(row.device),
                 runtime=job.runtime,
-                update=job.graph.update,
+                update=update_on_one(row, job.graph.update),
                 source=f"{row.source} {row.library}",
                 seconds=row.seconds,
                 weight=weight,

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,11 @@ from driple.calibration.device_fit import FitOptions, FitTable, StepRow, fit_dev
 from driple.calibration.device_rows import tensorflow_steps, torch_steps
 from driple.calibration.op_rows import op_steps
 from driple.calibration.published import PublishedRun
+from driple.calibration.spread_rows import computing_of, telling_rows
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.simulate.calibration import GpuModel
+from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import OpKinds
 
 __all__ = ["FAMILY_OF_TENSORFLOW", "GpuFits", "LeftOut", "Tag", "sampled_forward"]
@@ -103,7 +104,9 @@ NOTHING = LeftOut()
 
 
 class GpuFits:
-    """Fits to the published steps on one device.
+    """Fits to the published steps on one device, and to those on several that tell of computing.
+
+    What the exchange adds to the latter is simulated with a first fit, to steps on one device.
 
     Args:
         shipped: rows of PyTorch with their steps and folds.
@@ -112,6 +115,7 @@ class GpuFits:
         published: folder of published tables, for single ops.
         cache: folder that keeps finished fits; None keeps none.
         options: of the fit.
+        spread: whether steps on several devices count.
         progress: told what is being fitted.
     """
 
@@ -124,9 +128,10 @@ class GpuFits:
         published: Path,
         cache: Path | None = None,
         options: FitOptions = USUAL_OPTIONS,
+        spread: bool = True,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._shipped, self._published = shipped, published
+        self._shipped, self._published, self._spread = shipped, published, spread
         known = set(graphs)
         self._runs = [
             run for run in runs if run.kind == "single" and (run.model, run.half) in known
@@ -163,7 +168,7 @@ class GpuFits:
     def _key(self, left_out: LeftOut) -> str:
         """Name of a kept fit: another choice of options or rows is another fit."""
         options = [getattr(self._options, field.name) for field in fields(FitOptions)]
-        facts = (options, len(self._shipped.rows), len(self._runs))
+        facts = (options, len(self._shipped.rows), len(self._runs), self._spread)
         return f"{left_out.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
 
     def _fitted(self, left_out: LeftOut) -> GpuModel:
@@ -206,7 +211,35 @@ class GpuFits:
         """Rows of PyTorch on one device, those of one job together."""
         rows = [row for row in self._shipped.rows if row.scheme == "single" and row.library]
         kept = [row for row in rows if row.mode != "forward"] + sampled_forward(rows)
+        kept += self._spread_rows() if self._spread else []
         return sorted(kept, key=lambda row: repr(row.step_key))
+
+    def _spread_rows(self) -> list[BenchmarkRow]:
+        """Rows on several devices without what their exchange adds; found once, then kept."""
+        rows = telling_rows(self._shipped.rows)
+        if not rows:
+            return []
+        first = GpuFits(
+            shipped=self._shipped,
+            runs=self._runs,
+            graphs=self._graphs,
+            published=self._published,
+            cache=self._cache,
+            options=self._options,
+            spread=False,
+            progress=self._progress,
+        )
+        file = None if self._cache is None else self._cache / f"{self._key(NOTHING)}-spread.json"
+        if file is not None and file.exists():
+            seconds = json.loads(file.read_text(encoding="utf-8"))
+            return [replace(row, seconds=seconds[row.row_id]) for row in rows if row.row_id in seconds]
+        calibration = replace(shipped_calibration(), model=first.without())
+        self._progress("steps on several devices")
+        found = computing_of(rows, self._shipped.steps, calibration)
+        if file is not None:
+            text = json.dumps({row.row_id: row.seconds for row in found})
+            atomic_write(file, text.encode(), error=ConfigError)
+        return found
 
     def _fold(self, row: BenchmarkRow) -> int:
         return fold_of(row.family, self._shipped.folds)

@@ -40,13 +40,15 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# Generations of libraries: PyTorch 1 with cuDNN 8, PyTorch 2, TensorFlow with cuDNN 7 and 8.
-Library = Literal["torch1", "torch2", "tensorflow"]
+# Generations of libraries: PyTorch 1 with cuDNN 8, PyTorch 2.0 and 2.1 (whose flash attention is the
+# first version, as with PyTorch 1), later ones, TensorFlow with cuDNN 7 and 8.
+Library = Literal["torch1", "torch2.1", "torch2", "tensorflow"]
 LIBRARIES: tuple[str, ...] = get_args(Library)
 INPUTS = (*FACTS, *GROUPS, "compiled", "torch1", "tensorflow", "last_torch1", "grouped_torch1",
-          "depthwise_torch1", "attention_torch1")  # fmt: skip
+          "depthwise_torch1", "first_flash")  # fmt: skip
 ARRAYS = ("linear", "hidden", "hidden_bias", "second", "second_bias", "out", "kind_offset",
           "kind_last_offset")  # fmt: skip
+_FIRST_FLASH = frozenset({"torch1", "torch2.1"})
 _COMPILED = INPUTS.index("compiled")
 # Shares from which the fit begins: of the peak FLOP/s, of the peak bytes/s.
 USUAL_SHARES = (0.6, 0.8)
@@ -161,7 +163,7 @@ def kernel_inputs(facts: OpFacts, runtime: Runtime) -> FloatArray:
         is_torch1 * columns["channels_last"],
         is_torch1 * grouped,
         is_torch1 * depthwise,
-        is_torch1 * groups[:, GROUPS.index("attention")],
+        float(runtime.library in _FIRST_FLASH) * groups[:, GROUPS.index("attention")],
     )
     inputs: FloatArray = np.concatenate([facts.values, groups, np.stack(environment, axis=1)], 1)
     return inputs

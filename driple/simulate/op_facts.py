@@ -41,7 +41,7 @@ FACTS = (
     "half", "channels_last", "element_bytes", "parameter", "row", "broadcast", "large_inputs",
     # Of convolutions; what is counted is per group of channels.
     "in_channels", "out_channels", "channel_groups", "in_fits", "out_fits", "window", "oblong",
-    "strided", "dilated", "pixels", "by_input", "by_filter", "one_dimension", "three_dimensions",
+    "strided", "dilated", "pixels", "by_input", "by_filter", "three_dimensions",
     # Of matrix products: their sides in order of size.
     "least_side", "middle_side", "sides_fit", "several_products",
     # What acts together.
@@ -203,13 +203,13 @@ def _of_convolution(facts: ConvFacts, row: dict[str, float]) -> tuple[str, dict[
         "in_fits": float(facts.in_per_group % _SIDE == 0),
         "out_fits": float(facts.out_per_group % _SIDE == 0),
         "window": _log(prod(facts.window), 4),
-        "oblong": float(len(set(facts.window)) > 1),
+        # cuDNN computes a convolution along one dimension as of images of one row.
+        "oblong": float(len({*facts.window, *([1] if len(facts.window) == 1 else [])}) > 1),
         "strided": float(max(facts.strides, default=1) > 1),
         "dilated": float(max(facts.dilations, default=1) > 1),
         "pixels": _log(facts.out_pixels, 8),
         "by_input": float(facts.direction == "input"),
         "by_filter": float(facts.direction == "filter"),
-        "one_dimension": float(len(facts.window) == 1),
         "three_dimensions": float(len(facts.window) == 3),
         "last_half_convolution": last * half,
     }

@@ -15,8 +15,8 @@ from driple.errors import CatalogError, ConfigError, SettingError
 __all__ = ["benchmark_rows", "library_of", "row_on_setting", "setting_name"]
 
 _PLAIN = ("none", "ddp")
-_FIRST_NGC_OF_TORCH2 = 23
-_NGC, _TORCH = re.compile(r"ngc(\d+)\.(\d+)"), re.compile(r"torch(\d+)\.")
+_NGC_OF_TORCH2, _NGC_OF_TORCH2_2 = (23, 1), (23, 10)
+_NGC, _TORCH = re.compile(r"ngc(\d+)\.(\d+)"), re.compile(r"torch(\d+)\.(\d+)")
 _VISION = frozenset({
     "ssd300", "ssd", "maskrcnn", "retinanet", "unet", "stable-diffusion", "vit", "insightface",
 })  # fmt: skip
@@ -109,13 +109,17 @@ def row_on_setting(row: PublishedRow, weight: float, seconds: float) -> Benchmar
 def library_of(name: str) -> str:
     """Generation of a row's library, such as `torch1.12` or `ngc22.09`; empty if it is another's.
 
-    NVIDIA's containers have PyTorch 2 from 23.01 on.
+    NVIDIA's containers have PyTorch 2 from 23.01 on, and 2.2 from 23.10 on.
     """
     ngc, torch = _NGC.fullmatch(name), _TORCH.match(name)
     if ngc is not None:
-        return "torch2" if int(ngc[1]) >= _FIRST_NGC_OF_TORCH2 else "torch1"
+        release = int(ngc[1]), int(ngc[2])
+        if release < _NGC_OF_TORCH2:
+            return "torch1"
+        return "torch2.1" if release < _NGC_OF_TORCH2_2 else "torch2"
     if torch is not None:
-        return "torch1" if torch[1] == "1" else "torch2"
+        version = int(torch[1]), int(torch[2])
+        return "torch1" if version < (2, 0) else "torch2.1" if version < (2, 2) else "torch2"
     return "torch1" if name == "ngc" else ""
 
 

@@ -29,7 +29,7 @@ __all__ = [
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
-Library = Literal["torch1", "torch2"]
+Library = Literal["torch1", "torch2.1", "torch2"]
 Task = Literal["train", "forward"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
@@ -118,7 +118,7 @@ class StepOptions:
         if self.trace not in get_args(TraceMode):
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
         if self.library not in get_args(Library):
-            raise ConfigError(f"library must be torch1 or torch2, got {self.library!r}")
+            raise ConfigError(f"library must be torch1, torch2.1 or torch2, got {self.library!r}")
         if self.task not in TASKS:
             raise ConfigError(f"task must be train or forward, got {self.task!r}")
 
