@@ -232,7 +232,9 @@ class GpuFits:
         file = None if self._cache is None else self._cache / f"{self._key(NOTHING)}-spread.json"
         if file is not None and file.exists():
             seconds = json.loads(file.read_text(encoding="utf-8"))
-            return [replace(row, seconds=seconds[row.row_id]) for row in rows if row.row_id in seconds]
+            return [
+                replace(row, seconds=seconds[row.row_id]) for row in rows if row.row_id in seconds
+            ]
         calibration = replace(shipped_calibration(), model=first.without())
         self._progress("steps on several devices")
         found = computing_of(rows, self._shipped.steps, calibration)

@@ -1,6 +1,6 @@
 """Published steps on several devices that tell of computing, since their exchange hides behind it.
 
-    BenchmarkRow on several devices --less what its exchange adds--> BenchmarkRow, seconds of computing
+    BenchmarkRow on several devices --less what its exchange adds--> BenchmarkRow, its computing
 
 Large language models are published on eight devices and more alone. Of a step whose exchange adds
 little, the simulator takes that little off; an error of a tenth of it is no error of the rest.

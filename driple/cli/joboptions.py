@@ -96,7 +96,8 @@ class JobValues(FileValues):
     )
     channels_last: bool = switch(False, "a model and its images have PyTorch's channels_last")
     library: str = choice(
-        "torch2", "generation of PyTorch that runs a model: torch1, torch2.1 (also 2.0) or torch2",
+        "torch2",
+        "generation of PyTorch that runs a model: torch1, torch2.1 (also 2.0) or torch2",
         ("torch1", "torch2.1", "torch2"),
     )
     trace: str = choice(

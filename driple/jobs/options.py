@@ -70,7 +70,7 @@ class JobOptions:
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
         data: FILE.py:FUNCTION that builds the data set, or a batch, of the user's own model.
         loss: FILE.py:FUNCTION of the model's outputs and labels.
-        library: generation of PyTorch that runs a model, `torch1`, `torch2.1` (also 2.0) or `torch2`.
+        library: generation of PyTorch: `torch1`, `torch2.1` (also 2.0) or `torch2`.
         trace: `meta` follows shapes alone; `real` runs the user's own model once, on the CPU.
         own_code_s: seconds that the user's own code may take.
         own_code_gib: memory that it may take, GiB.

@@ -40,8 +40,8 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# Generations of libraries: PyTorch 1 with cuDNN 8, PyTorch 2.0 and 2.1 (whose flash attention is the
-# first version, as with PyTorch 1), later ones, TensorFlow with cuDNN 7 and 8.
+# Generations of libraries: PyTorch 1 with cuDNN 8; PyTorch 2.0 and 2.1, whose flash attention is
+# the first version, as that of PyTorch 1; later ones; TensorFlow with cuDNN 7 and 8.
 Library = Literal["torch1", "torch2.1", "torch2", "tensorflow"]
 LIBRARIES: tuple[str, ...] = get_args(Library)
 INPUTS = (*FACTS, *GROUPS, "compiled", "torch1", "tensorflow", "last_torch1", "grouped_torch1",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from driple.calibration.benchmark.from_published import benchmark_rows
+from driple.calibration.benchmark.from_published import benchmark_rows, library_of
 from driple.calibration.benchmark.rows import at_setting
 from driple.calibration.benchmark.shipped import Shipped, read_shipped
 from driple.calibration.benchmark.simulated import simulate_rows
@@ -73,3 +73,15 @@ def test_models_of_no_language_are_not_among_those_of_language(shipped: Shipped)
         "bart", "bert", "gnmt", "gpt", "gpt-oss", "internlm", "llama", "mistral", "mixtral", "mpt",
         "opt", "qwen", "santacoder", "transformer-mt", "transformerxl",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("torch1.13", "torch1"), ("torch2.1", "torch2.1"), ("torch2.2", "torch2"),
+        ("torch2.10", "torch2"), ("ngc22.09", "torch1"), ("ngc23.09", "torch2.1"),
+        ("ngc23.10", "torch2"), ("ngc", "torch1"), ("mxnet1.6", ""),
+    ],
+)  # fmt: skip
+def test_the_generation_of_a_library_follows_from_its_version(name: str, library: str) -> None:
+    assert library_of(name) == library
