@@ -1,0 +1,109 @@
+"""What would make a job fit, if it fits nowhere: a smaller batch, recomputation, shards, 8-bit states.
+
+    Evaluator, places -> one sentence, in which every number was worked out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driple.cluster.schemes import FSDP
+from driple.cluster.setting import Setting
+from driple.errors import DripleError
+from driple.planning.evaluator import Evaluator
+from driple.planning.places import Place
+from driple.planning.search import last_that
+from driple.planning.variants import Variant
+from driple.units import format_size
+
+__all__ = ["remedy_words"]
+
+_EIGHT_BIT = "adam8bit"
+_WITH_EIGHT_BIT = ("adam", "adamw", "adam-fused", "adamw-fused")
+
+
+def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
+    """What would make the job fit on the roomiest of some machines; empty if it cannot be told.
+
+    Args:
+        evaluator: of the job.
+        places: machines on which it does not fit.
+    """
+    roomy = [place for place in places if place.setting.worker.find("memory_bytes")]
+    if not roomy:
+        return ""
+    place = max(roomy, key=lambda one: (one.setting.worker.memory_bytes, -one.num_devices))
+    worker, usual = place.setting.worker, evaluator.variants.usual
+    where = f"On {place.name} ({worker.name}, {format_size(worker.memory_bytes)} each)"
+    if not evaluator.variants.can_vary:
+        return f"{where} too; the graph is as it is: make it with a smaller batch."
+    ways = [
+        *_batch_ways(evaluator, place.setting, usual),
+        *_shard_ways(evaluator, roomy, usual),
+        *_state_ways(evaluator, place.setting, usual),
+    ]
+    if not ways:
+        return f"{where} not even a batch of 1 fits, with full checkpointing and with {FSDP}."
+    return f"{where} it would fit {'; or '.join(ways)}."
+
+
+def _fits(evaluator: Evaluator, setting: Setting, variant: Variant) -> bool:
+    """Whether a variant fits; one that cannot be worked out does not."""
+    try:
+        memory = evaluator.memory(variant, setting)
+    except DripleError:
+        return False
+    return memory is not None and memory.fits == "yes"
+
+
+def _largest_batch(evaluator: Evaluator, setting: Setting, variant: Variant) -> int:
+    """The largest batch that fits, up to the variant's own; 0 if none does."""
+    return 1 + last_that(
+        lambda number: _fits(evaluator, setting, replace(variant, batch_size=number + 1)),
+        variant.batch_size,
+    )
+
+
+def _batch_ways(evaluator: Evaluator, setting: Setting, usual: Variant) -> list[str]:
+    """A smaller batch, without and with full checkpointing."""
+    ways = []
+    size = _largest_batch(evaluator, setting, usual)
+    if size:
+        ways.append(f"with a batch of at most {size} per device (--batch-size {size})")
+    if usual.checkpointing != "full":
+        full = replace(usual, checkpointing="full")
+        larger = _largest_batch(evaluator, setting, full)
+        if larger > size:
+            flag = "--activation-checkpointing full"
+            whole = larger == usual.batch_size
+            batch = "as it is" if whole else f"and a batch of at most {larger}"
+            ways.append(f"with full checkpointing {batch} ({flag})")
+    return ways
+
+
+def _shard_ways(evaluator: Evaluator, places: Sequence[Place], usual: Variant) -> list[str]:
+    """Shards over as many devices as there are, of the batch as it is."""
+    most = max(places, key=lambda one: (one.num_devices, one.setting.worker.memory_bytes))
+    if most.num_devices < 2:
+        return []
+    setting = most.setting.with_scheme(FSDP)
+    if not _fits(evaluator, setting, usual):
+        return []
+    return [f"with {FSDP} over the {most.num_devices} devices of {most.name} (--scheme {FSDP})"]
+
+
+def _state_ways(evaluator: Evaluator, setting: Setting, usual: Variant) -> list[str]:
+    """States of the optimizer in 8 bits, of the batch as it is."""
+    if evaluator.variants.given.optimizer not in _WITH_EIGHT_BIT:
+        return []
+    other = Evaluator(
+        evaluator.variants.with_optimizer(_EIGHT_BIT),
+        evaluator.amount,
+        evaluator.book,
+        evaluator.catalog,
+        evaluator.calibration,
+    )
+    if not _fits(other, setting, usual):
+        return []
+    return [f"with states of the optimizer in 8 bits (--optimizer {_EIGHT_BIT})"]
