@@ -72,7 +72,7 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     with cast_model(model, options.precision), laid_out_model(model, options):
         update = update_of(trained, options) if options.trains else OptimizerUpdate()
         if options.library == "torch1":
-            update = update.one_by_one(len(trained))
+            update = update.one_by_one(len(trained), max(one.nbytes for one in trained))
         kind = UPDATE_KINDS[options.optimizer_name]
         given = laid_out_batch(cast_batch(batch, options.precision), options)
         return recorded_step(model, given, loss, options, update=update, update_kind=kind)
