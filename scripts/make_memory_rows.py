@@ -4,8 +4,7 @@
 
     python scripts/make_memory_rows.py FOLDER [--out datasets/published]
 
-Every source's rows with a known job are taken; of timm's models and of the perceptrons every third
-and every seventh, so that the steps that they need stay small.
+Every source's rows with a known job are taken; of the perceptrons every seventh, by size.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from driple.calibration.rows.memory import fine_tuning_rows, mlp_rows, step_rows
 from driple.errors import DripleError
 
 _PUBLISHED = Path(__file__).resolve().parents[1] / "datasets" / "published"
-_EVERY_MODEL, _EVERY_MLP = 3, 7
+_EVERY_MLP = 7
 
 
 def make(folder: Path, out: Path) -> None:
@@ -34,7 +33,6 @@ def make(folder: Path, out: Path) -> None:
     with (out / "folds.csv").open(encoding="utf-8", newline="") as stream:
         folds = {row["family"]: int(row["fold"]) for row in csv.DictReader(stream)}
     models = timm_rows(cleaned, folds)
-    names = sorted({row.job for row in models})[::_EVERY_MODEL]
     rows = [
         *step_rows(cleaned, raw, folds),
         *fine_tuning_rows(
@@ -43,7 +41,7 @@ def make(folder: Path, out: Path) -> None:
             folds,
         ),
         *mlp_rows(read_raw(folder / "mlp_memory_utilisation.csv.gz"), _EVERY_MLP),
-        *(row for row in models if row.job in names),
+        *models,
     ]
     write_memory_rows(out / MEMORY_FILE, rows)
     for (source, held), count in sorted(Counter((r.source, r.is_held_out) for r in rows).items()):

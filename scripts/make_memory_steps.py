@@ -13,19 +13,19 @@ import argparse
 import csv
 import hashlib
 import io
-import pickle  # noqa: S403  # of files that this script writes, in the folder of its own run
 import sys
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
 from driple.calibration.memory_rows import MEMORY_FILE, MemoryRow, read_memory_rows
-from driple.calibration.memory_store import MEMORY_STEPS_FILE, write_memory_steps
+from driple.calibration.memory_store import MEMORY_STEPS_FILE, MemoryStore, write_memory_steps
 from driple.errors import DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
@@ -48,20 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     given.work.mkdir(parents=True, exist_ok=True)
     rows = {row.step: row for row in read_memory_rows(given.published / MEMORY_FILE)}
     files = {name: _file(given.work, name) for name in rows}
-    todo = [row for name, row in sorted(rows.items(), reverse=True) if not files[name].exists()]
+    todo = [row for name, row in sorted(rows.items(), reverse=True) if not _is_done(files[name])]
     print(f"{len(rows)} steps, {len(todo)} to trace", flush=True)
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         for number, _ in enumerate(pool.map(trace_one, todo, [given.work] * len(todo)), 1):
             if number % 50 == 0:
                 print(f"{number} of {len(todo)}", flush=True)
-    steps, failures = {}, []
+    steps: dict[str, BatchedMemory] = {}
+    failures = []
     for name, file in sorted(files.items()):
-        with file.open("rb") as stream:
-            made = pickle.load(stream)  # noqa: S301  # see above
-        if isinstance(made, str):
-            failures.append((name, made))
+        failed = file.with_suffix(".failed")
+        if failed.exists():
+            failures.append((name, failed.read_text(encoding="utf-8")))
         else:
-            steps[name] = made
+            steps |= MemoryStore.open(file).steps
     size = write_memory_steps(given.published / MEMORY_STEPS_FILE, steps)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([("step", "reason"), *failures])
@@ -74,14 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def trace_one(row: MemoryRow, work: Path) -> None:
     """Trace a row's step into its file; the reason if it fails."""
     warnings.simplefilter("ignore")
-    try:
-        made: BatchedMemory | str = marked(traced(row, MARK), MARK)
-    except DripleError as error:
-        made = str(error)
     file = _file(work, row.step)
-    part = file.with_suffix(".part")
-    part.write_bytes(pickle.dumps(made))
-    part.replace(file)
+    try:
+        made = marked(traced(row, MARK), MARK)
+    except DripleError as error:
+        atomic_write(file.with_suffix(".failed"), str(error).encode(), error=DatasetError)
+    else:
+        write_memory_steps(file, {row.step: made})
 
 
 def traced(row: MemoryRow, batch_size: int) -> OpGraph:
@@ -94,6 +93,8 @@ def traced(row: MemoryRow, batch_size: int) -> OpGraph:
         library=row.library,  # type: ignore[arg-type]  # checked there
         compiled=False,
     )
+    if not row.capability:
+        options = replace(options, compute_capability=None)
     if row.job.startswith(TIMM):
         from driple.jobs.pytorch.timm_models import timm_step
 
@@ -137,7 +138,7 @@ def _perceptron(row: MemoryRow, batch_size: int) -> OpGraph:
     widths = [int(one) for one in row.job.removeprefix("mlp:").split("-")]
     with torch.device("meta"):
         layers: list[nn.Module] = []
-        for inner, outer in zip(widths[:-1], widths[1:], strict=True):
+        for inner, outer in pairwise(widths):
             layers += [nn.Linear(inner, outer), nn.ReLU()]
         model = nn.Sequential(*layers[:-1])
         batch = torch.empty(batch_size, widths[0])
@@ -157,6 +158,10 @@ def marked(graph: OpGraph, mark: int) -> BatchedMemory:
     return BatchedMemory(
         step=replace(step, nbytes=fixed), batch_size=0, bytes_each=each.astype(np.float64)
     )
+
+
+def _is_done(file: Path) -> bool:
+    return file.exists() or file.with_suffix(".failed").exists()
 
 
 def _file(work: Path, name: str) -> Path:

@@ -46,7 +46,7 @@ class MemoryRow:
         optimizer: as `--optimizer`.
         checkpointing: as `--activation-checkpointing`.
         accumulates: whether several passes add up their gradients.
-        capability: of the device, for kernels of attention: 70 or 80.
+        capability: of the device, for kernels of attention: 70 or 80; 0 without fused attention.
         library: `torch1` or `torch2`.
         masters: whether parameters in half precision have a copy in single precision.
         batch: samples of a device in a pass.

@@ -24,7 +24,7 @@ from driple.graph.step_facts import OptimizerUpdate, TensorRole
 from driple.memory.step_memory import BatchedMemory, StepMemory, Weights
 from driple.storedfiles import read_bytes
 
-__all__ = ["MemoryStore", "write_memory_steps"]
+__all__ = ["MEMORY_STEPS_FILE", "MemoryStore", "write_memory_steps"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -81,9 +81,7 @@ def write_memory_steps(file: Path, steps: Mapping[str, BatchedMemory]) -> int:
         DatasetError: it cannot be written.
     """
     pairs: dict[tuple[int, int], int] = {}
-    lists: dict[str, list[IntArray]] = {
-        name: [] for name in (*_TENSORS, *_PARAMETERS, *_BLOCKS)
-    }
+    lists: dict[str, list[IntArray]] = {name: [] for name in (*_TENSORS, *_PARAMETERS, *_BLOCKS)}
     listed = [_listed(name, one, lists, pairs) for name, one in sorted(steps.items())]
     arrays = {name: np.concatenate(parts) for name, parts in lists.items()}
     table = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
@@ -135,7 +133,9 @@ def _listed(
 ) -> dict[str, Any]:
     """Add the columns of a step; its entry in the header."""
     step, weights = one.step, one.step.weights
-    sizes = zip(step.nbytes.tolist(), np.rint(one.bytes_each).astype(np.int64).tolist(), strict=True)
+    sizes = zip(
+        step.nbytes.tolist(), np.rint(one.bytes_each).astype(np.int64).tolist(), strict=True
+    )
     lists["pairs"].append(
         np.array([pairs.setdefault(pair, len(pairs)) for pair in sizes], dtype=np.int64)
     )
@@ -193,7 +193,7 @@ def _steps(header: Mapping[str, Any], arrays: Mapping[str, IntArray]) -> dict[st
     found = {}
     at = dict.fromkeys(("tensors", "parameters", "blocks"), 0)
     for entry in header["steps"]:
-        cut = {}
+        cut: dict[str, IntArray] = {}
         for kind, columns in (
             ("tensors", _TENSORS), ("parameters", _PARAMETERS), ("blocks", _BLOCKS),
         ):  # fmt: skip

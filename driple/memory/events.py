@@ -35,9 +35,7 @@ def played_steps(
     """
     sizes = np.concatenate([tensors.nbytes, tensors.states, tensors.temporary])
     events = _events(tensors)
-    return played(
-        sizes.tolist(), events, capacity_bytes=capacity_bytes, expandable=expandable
-    )
+    return played(sizes.tolist(), events, capacity_bytes=capacity_bytes, expandable=expandable)
 
 
 def _events(tensors: DeviceTensors) -> list[int]:
@@ -57,7 +55,7 @@ def _events(tensors: DeviceTensors) -> list[int]:
     states = list(range(count, count + num_states))
     temporary = list(range(count + num_states, count + num_states + len(tensors.temporary)))
     update = temporary + [~one for one in temporary]
-    events = before + step + states + update
+    events: list[int] = before + step + states + update
     for _ in range(_STEPS - 1):
         events += last + step + update
     return events

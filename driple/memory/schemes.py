@@ -2,6 +2,7 @@
 
     StepMemory, scheme, number of shards -> DeviceTensors
 
+    ps     parameters and gradients; states are on the servers
     ddp    the reducer's buckets, of all gradients' size (gradient_as_bucket_view=False), stay
     zero1  ddp, with a shard of the states (ZeroRedundancyOptimizer)
     zero2  gradients live until their bucket is reduced, then a shard of them
@@ -16,13 +17,13 @@ device keeps P + G + S, P + G + S/n, P + (G + S)/n and (P + G + S)/n.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from driple.cluster.schemes import DDP, FSDP, HIERARCHICAL, HSDP, PS, ZERO1, ZERO2
-from driple.graph.step_facts import TensorRole
+from driple.graph.step_facts import OptimizerUpdate, TensorRole
 from driple.memory.step_memory import StepMemory
 from driple.step.exchange import BUCKETS
 
@@ -99,7 +100,9 @@ class _Rows:
         )
 
 
-def device_tensors(step: StepMemory, scheme: str, shards: int, replicas: int = 1) -> DeviceTensors:
+def device_tensors(
+    step: StepMemory, scheme: str, shards: int, replicas: int = 1, *, masters: bool = False
+) -> DeviceTensors:
     """The tensors of a step on one device.
 
     Args:
@@ -107,13 +110,19 @@ def device_tensors(step: StepMemory, scheme: str, shards: int, replicas: int = 1
         scheme: one of `SCHEMES_WITH_MEMORY`.
         shards: devices that share out what the scheme shards.
         replicas: devices in all.
+        masters: whether what is trained in half precision is updated in single precision: under
+            FSDP its shards, their gradients and states are, else there is a copy with states.
 
     Raises:
         ValueError: another scheme.
     """
     if scheme not in SCHEMES_WITH_MEMORY:
         raise ValueError(f"the memory of scheme {scheme} is unknown")
-    if replicas < 2 or scheme == PS:
+    if scheme == PS:
+        return _whole(replace(step, update=OptimizerUpdate()), buckets=False, shards=1)
+    if masters:
+        step = _with_masters(step, sharded=scheme in (FSDP, HSDP) and replicas > 1)
+    if replicas < 2:
         return _whole(step, buckets=False, shards=1)
     if scheme in (DDP, HIERARCHICAL):
         return _whole(step, buckets=True, shards=1)
@@ -122,6 +131,23 @@ def device_tensors(step: StepMemory, scheme: str, shards: int, replicas: int = 1
     if not len(step.weights.nbytes):  # parameters that no table shows cannot be sharded
         return _whole(step, buckets=False, shards=1)
     return _zero2(step, shards) if scheme == ZERO2 else _sharded(step, shards)
+
+
+def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
+    """The step with parameters in half precision that are updated in single precision."""
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)
+    grown = float(sizes[weights.is_trained].sum()) / max(weights.trained_bytes, 1)
+    states, temporary = round(update.state_bytes * grown), round(update.temporary_bytes * grown)
+    if sharded:
+        update = replace(update, state_bytes=states, temporary_bytes=temporary)
+        made = replace(weights, nbytes=sizes)
+        return replace(step, weights=made, update=update, computes_in_half=True)
+    # Parameters and gradients in half precision; a copy of each in single precision.
+    copies = int(sizes[wide].sum())
+    update = replace(update, state_bytes=states + copies, temporary_bytes=temporary + copies)
+    return replace(step, update=update)
 
 
 def _shard(nbytes: IntArray, shards: int) -> IntArray:

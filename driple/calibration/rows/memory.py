@@ -2,9 +2,10 @@
 
 What the sources say and the tables do not: litgpt's resource tables state the tokens of the longest
 sample (phi-1.5 1,044, StableLM Alpha 1,034, Llama 2 1,304), which its scripts run first, and count
-GB of 10^9 bytes; on several devices the largest memory is that of loading all weights. Hugging Face's Trainer
-keeps FSDP's shards in single precision where a full fine-tuning runs under autocast. NVIDIA's apex
-(O2) keeps a copy of half-precision parameters in single precision.
+GB of 10^9 bytes; on several devices the largest memory is that of loading all weights. Hugging
+Face's Trainer keeps FSDP's shards in single precision where a full fine-tuning runs under autocast,
+and gathers them in half precision. NVIDIA's apex (O2) keeps a copy of half-precision parameters in
+single precision.
 """
 
 from __future__ import annotations
@@ -164,7 +165,8 @@ def _trainer(row: Raw, folds: Mapping[str, int]) -> MemoryRow | None:
         fold=_fold(family, folds),
         job=job,
         size=2048 if name == "santacoder" else 4096,
-        precision=f"amp-{half}" if upcast else half,
+        precision=half,
+        masters=upcast,
         optimizer="adamw",
         checkpointing="full",
         accumulates=bool(samples and samples // (batch * devices) > 1),
@@ -270,7 +272,7 @@ def timm_batch_before(batch: int, largest: int = 512) -> int | None:
 
 
 def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[MemoryRow]:
-    """timm's training runs on an RTX 3090: the batch that ran, and the one before that did not."""
+    """Timm's training runs on an RTX 3090: the batch that ran, and the one before that did not."""
     found: list[MemoryRow] = []
     for row in rows:
         if row.source != "timm" or row.channels_last or not row.usable or row.batch is None:
@@ -284,6 +286,7 @@ def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[Me
             "size": int(row.size or 0),
             "precision": row.precision,
             "optimizer": row.optimizer,
+            "capability": 0,  # PyTorch 1.12 has no fused attention
             "library": "torch1",
             "device": row.device,
             "capacity_gib": 24.0,
