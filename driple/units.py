@@ -65,7 +65,9 @@ _SECONDS = {
 
 MOST_COUNT = 1e15
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
-_COUNT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,2})?)\s*(?P<unit>[kKmMgGbBtT]|)")
+_COUNT = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,2})?)\s*(?P<unit>[kKmMgGbBtT]|)"
+)
 
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*"
 _PREFIX = r"(?P<prefix>[kKmMgGtT][iI]?|)"

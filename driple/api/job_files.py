@@ -77,14 +77,17 @@ def _facts(result: PlanResult, best: Offer) -> list[str]:
             "; its error is not known."
             if ends is None
             else f", 90 % interval {format_duration(ends[0] * best.training_s)} to "
-            + ("no limit." if math.isinf(ends[1]) else f"{format_duration(ends[1] * best.training_s)}.")
+            + (
+                "no limit."
+                if math.isinf(ends[1])
+                else f"{format_duration(ends[1] * best.training_s)}."
+            )
         ),
     ]
-    memory = best.memory
-    if memory is not None:
-        needed = memory.device_total or memory.reserved or memory.allocated
+    needed = best.memory_bytes
+    if needed is not None:
         lines.append(
-            f"Memory of each device: {format_size(needed.value)}; fits: {memory.fits or 'unknown'}."
+            f"Memory of each device: {format_size(needed)}; fits: {best.fits or 'unknown'}."
         )
     variant = best.variant
     if variant is not None:
@@ -147,7 +150,7 @@ def _slurm(result: PlanResult, best: Offer) -> str:
         "",
         *(f"# {line}" for line in _facts(result, best)),
         "# --mem=0 is all memory of a machine.",
-        f"# The devices are {device}; if your cluster names them, write --gpus-per-node=NAME:{each}.",
+        f"# The devices are {device}; where they have names: --gpus-per-node=NAME:{each}.",
         "",
         "set -euo pipefail",
         'head_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',

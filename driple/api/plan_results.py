@@ -5,7 +5,7 @@ PlanResult -> JSON, flat rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from driple.api.results import Cell, Result, estimate, job_facts
@@ -49,8 +49,8 @@ class PlanResult(Result):
     refused: tuple[Refused, ...]
     tried: int
     rank: Rank = "cost"
-    limits: Limits = Limits()
-    choice: Choice = Choice()
+    limits: Limits = field(default_factory=Limits)
+    choice: Choice = field(default_factory=Choice)
     assumptions: Assumptions | None = None
     no_price: str = ""
     scaling: str = ""
@@ -78,7 +78,7 @@ class PlanResult(Result):
             "deadline_s": self.limits.deadline_s,
             "tried": self.tried,
             "offers": [self._offer_dict(offer) for offer in self.offers],
-            "refused": [to_dict(one) for one in self.refused],
+            "refused": [{"name": one.name, "reason": one.reason} for one in self.refused],
             "recommended": None if best is None else place[id(best)],
             "runner_up": None if runner_up is None else place[id(runner_up)],
             "pareto": [place[id(offer)] for offer in pareto(self.offers)],
@@ -138,7 +138,7 @@ class PlanResult(Result):
 
 def _row(offer: Offer, rank_by_time: int) -> dict[str, Cell]:
     """A flat row of an offer."""
-    variant, memory, ends, price = offer.variant, offer.memory, offer.factors, offer.price
+    variant, ends, price = offer.variant, offer.factors, offer.price
     low, high = (None, None) if ends is None else ends
     error = offer.error
     return {
@@ -163,21 +163,13 @@ def _row(offer: Offer, rank_by_time: int) -> dict[str, Cell]:
         "price_date": None if price is None or price.date is None else price.date.isoformat(),
         "price_source": None if price is None else price.source,
         "cost": offer.cost,
-        "memory_bytes": None if memory is None else _needed(offer),
+        "memory_bytes": offer.memory_bytes,
         "fits": offer.fits,
         "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
         "error_median_pct": None if error is None else error.median_pct,
         "error_p90_pct": None if error is None else error.p90_pct,
         "source": offer.provenance,
     }
-
-
-def _needed(offer: Offer) -> float | None:
-    """Bytes that a device shows, or the best that is known of them."""
-    memory = offer.memory
-    if memory is None:
-        return None
-    return (memory.device_total or memory.reserved or memory.allocated).value
 
 
 def _number(offer: Offer, value: float | None) -> dict[str, Json] | None:
@@ -232,7 +224,7 @@ def _memory_dict(offer: Offer) -> dict[str, Json] | None:
     if memory is None:
         return None
     return {
-        "allocated": to_dict(memory.allocated),
+        "allocated": None if memory.allocated is None else to_dict(memory.allocated),
         "reserved": None if memory.reserved is None else to_dict(memory.reserved),
         "device_total": None if memory.device_total is None else to_dict(memory.device_total),
         "is_lower_bound": memory.is_lower_bound,

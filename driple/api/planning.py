@@ -81,7 +81,7 @@ class PricesAsked:
     spot: bool = False
 
 
-def plan(  # noqa: PLR0917
+def plan(
     job: JobSource | None = None,
     *,
     options: JobOptions | None = None,
@@ -146,7 +146,7 @@ def plan(  # noqa: PLR0917
     """
     from driple.planning.search import Asked
 
-    check_choice("--rank", rank, RANKS)
+    check_choice("--set rank", rank, RANKS)
     asked = Asked(
         schemes=tuple(schemes),
         vary=tuple(vary),
@@ -221,8 +221,11 @@ def _answer(
     progress: Callable[[int], None] | None,
 ) -> PlanResult:
     from driple.catalog import read_catalog, shipped_catalog
+    from driple.planning.amount import amount_of
     from driple.planning.changes import helpful_changes
+    from driple.planning.evaluator import Evaluator
     from driple.planning.scaling import scaling_words
+    from driple.planning.variants import JobVariants
 
     files = question.places.catalogs
     catalog = read_catalog(files) if files else None
@@ -233,7 +236,10 @@ def _answer(
     if job is not None:
         measured = {offer.name for offer in draft.offers}
         places, draft.refused = _places(question.places, known, catalog, measured)
-        _add_simulated(draft, question, (job, options), places, (book, catalog), progress)
+        variants = JobVariants(job, options)
+        amount = amount_of(variants.given, question.amount)
+        evaluator = Evaluator(variants, amount, book, catalog)
+        _add_simulated(draft, evaluator, question.ways, places, progress)
     unknown = draft.job is not None and draft.job.has_unknown
     offers = ranked(draft.offers, question.rank)
     choice = Choice() if unknown else choose(offers, question.limits, question.rank)
@@ -339,10 +345,9 @@ def _own_instances(known: Mapping[str, Instance]) -> dict[str, Instance]:
 
 def _add_simulated(
     draft: _Draft,
-    question: _Question,
-    given: tuple[JobSource, JobOptions | None],
+    evaluator: Evaluator,
+    ways: Asked,
     places: Sequence[Place],
-    known: tuple[PriceBook, Catalog | None],
     progress: Callable[[int], None] | None,
 ) -> None:
     """Simulate the job in every way on all machines.
@@ -351,26 +356,20 @@ def _add_simulated(
         ConfigError: no machines, or none of them can be simulated.
         GraphError: the graph has no training step.
     """
-    from driple.planning.amount import amount_of
-    from driple.planning.evaluator import Evaluator
+    from driple.planning.places import least_needed
     from driple.planning.remedies import remedy_words
     from driple.planning.search import search
-    from driple.planning.variants import JobVariants
 
-    variants = JobVariants(*given)
-    draft.job = variants.given
-    book, catalog = known
-    evaluator = Evaluator(variants, amount_of(variants.given, question.amount), book, catalog)
-    draft.evaluator = evaluator
-    found = search(evaluator, places, question.ways, progress)
+    draft.job, draft.evaluator = evaluator.variants.given, evaluator
+    found = search(evaluator, places, ways, progress)
     draft.tried = found.tried
     draft.offers += found.offers
     running = {offer.name for offer in draft.offers}
     lost = [one for one in found.refused if one.name not in running]
-    draft.refused += list(dict.fromkeys(lost))
+    draft.refused += least_needed(lost)
     if any(offer.may_be_recommended for offer in draft.offers):
         return
-    if not variants.given.has_unknown:
+    if not draft.job.has_unknown:
         draft.remedy = remedy_words(evaluator, places)
     if not draft.offers and not draft.remedy:
         reason = draft.refused[0].reason if draft.refused else "there are none"

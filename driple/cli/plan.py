@@ -14,7 +14,7 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
-from driple.cli.overrides import override, set_option, text, whole
+from driple.cli.overrides import choice, override, set_option, text, whole
 from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
@@ -27,6 +27,7 @@ __all__ = ["plan"]
 
 _MOST_MACHINES = 1024
 _MOST_BATCH = 10**9
+RANKS = ("cost", "time", "memory")
 _FORMATS = ("slurm", "kueue", "skypilot")
 
 
@@ -36,11 +37,16 @@ class _Values:
 
     on_date: str | None = text(None, "with the prices of that day, such as 2022-12-31; the newest")
     region: str | None = text(None, "prices of this region alone, such as us-east-1; any")
+    rank: str = choice("cost", "order of the offers: cost, time or memory", RANKS)
+    vary: str = text(
+        "checkpointing",
+        "what of a model may be changed: batch, checkpointing, precision (joined by +), or none",
+    )
     rows: int = whole(15, "rows of the table; --json, --csv and --html have all", 1, 100_000)
 
 
 @job_options
-def plan(  # noqa: PLR0917
+def plan(
     options: JobOptions,
     job: Annotated[str | None, typer.Argument(metavar="JOB", help=JOB_HELP)] = None,
     samples: Annotated[
@@ -66,30 +72,24 @@ def plan(  # noqa: PLR0917
         str,
         typer.Option(
             metavar="NAMES",
-            help="only instances with these: A100,H100; any; own: the instances of --catalog",
+            help="only instances with these devices: A100,H100; any; own: those of --catalog",
         ),
     ] = "any",
     machines: Annotated[str, typer.Option(help="numbers of instances, such as 1,2 or 1-8")] = "1",
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            help="machines of your own in place of instances, such as 4x8xH100/NVLink+400G; may "
+            help="setting of your own machines in place of instances: 4x8xH100/NVLink+400G; may "
             "be given several times"
         ),
     ] = None,
     scheme: Annotated[
         str,
         typer.Option(
-            metavar="NAMES", help="only these, such as ddp,fsdp; default: those that suit"
+            metavar="NAMES",
+            help="how devices share the work: only these, such as ddp,fsdp; those that suit",
         ),
     ] = "",
-    vary: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help="what of a model may be changed: batch, checkpointing, precision, or none",
-        ),
-    ] = "checkpointing",
     global_batch: Annotated[
         int | None,
         typer.Option(
@@ -111,9 +111,6 @@ def plan(  # noqa: PLR0917
         str | None,
         typer.Option(metavar="TIME", help="longest training, such as 90min, 12h or 3d"),
     ] = None,
-    rank: Annotated[
-        str, typer.Option(metavar="NAME", help="order of the offers: cost, time or memory")
-    ] = "cost",
     catalog: CatalogOption = None,
     prices: Annotated[
         list[Path] | None,
@@ -202,11 +199,11 @@ def plan(  # noqa: PLR0917
             machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
             settings=setting or [],
             schemes=[name.lower() for name in _names(scheme)],
-            vary=_names(vary, but="none"),
+            vary=_names(values.vary.replace("+", ","), but="none"),
             global_batch=global_batch,
             budget=budget,
             deadline_s=None if deadline is None else _deadline(deadline),
-            rank=rank,
+            rank=values.rank,
             catalogs=catalog or [],
             prices=prices or [],
             spot=spot,

@@ -1,4 +1,4 @@
-"""Tables of `driple plan`: the best way of each kind of machines, the recommendation, the reasons."""
+"""Tables of `driple plan`: the best way of each kind of machines, and the recommendation."""
 
 from __future__ import annotations
 
@@ -99,12 +99,11 @@ def _interval(offer: Offer) -> str:
 
 
 def _memory(offer: Offer) -> str:
-    memory = offer.memory
-    if memory is None:
+    needed = offer.memory_bytes
+    if needed is None or offer.memory is None:
         return "-"
-    needed = memory.device_total or memory.reserved or memory.allocated
-    least = "at least " if memory.is_lower_bound else ""
-    return f"{least}{format_size(needed.value)}"
+    least = "at least " if offer.memory.is_lower_bound else ""
+    return f"{least}{format_size(needed)}"
 
 
 def _error_text(offer: Offer) -> str:

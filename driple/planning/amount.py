@@ -1,6 +1,6 @@
 """How much is trained: samples of an epoch, epochs, and where the numbers come from.
 
-    Job, --samples or --tokens, --epochs -> Amount
+Job, --samples or --tokens, --epochs -> Amount
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_SAMPLES = 10**15
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AmountAsked:
-    """What a user said about the amount; None is left to the data set.
+    """The amount as a user gave it; None is left to the data set.
 
     Attributes:
         samples: of an epoch.

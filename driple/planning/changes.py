@@ -1,6 +1,6 @@
 """What would help most: one change of the recommended offer at a time, each simulated.
 
-    Evaluator, Offer, other offers -> Change (what, time, cost), the largest gain first
+Evaluator, Offer, other offers -> Change (what, time, cost), the largest gain first
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Change:
 
     def sentence(self) -> str:
         """For a user: `torch.compile: 18 % less time, 18 % lower cost`."""
-        said = f"{self.words}: {_pct(self.time_ratio, 'less time', 'more time')}"
+        sentence = f"{self.words}: {_pct(self.time_ratio, 'less time', 'more time')}"
         if self.cost_ratio is not None:
-            said += f", {_pct(self.cost_ratio, 'lower cost', 'higher cost')}"
-        return said
+            sentence += f", {_pct(self.cost_ratio, 'lower cost', 'higher cost')}"
+        return sentence
 
 
 def _pct(ratio: float, less: str, more: str) -> str:
@@ -95,14 +95,16 @@ def _ways(
     variant, variants = candidate.variant, evaluator.variants
     if variants.can_vary:
         if variant.precision in _FULL:
-            yield f"{_HALF} in place of {variant.precision}", replace(
-                candidate, variant=replace(variant, precision=_HALF)
+            yield (
+                f"{_HALF} in place of {variant.precision}",
+                replace(candidate, variant=replace(variant, precision=_HALF)),
             )
         if not variant.compiled:
             yield "torch.compile", replace(candidate, variant=replace(variant, compiled=True))
         if variant.checkpointing != "none":
-            yield "no checkpointing", replace(
-                candidate, variant=replace(variant, checkpointing="none")
+            yield (
+                "no checkpointing",
+                replace(candidate, variant=replace(variant, checkpointing="none")),
             )
         larger = replace(variant, batch_size=2 * variant.batch_size)
         if keeps_batch and variant.passes % 2 == 0:
@@ -113,8 +115,9 @@ def _ways(
     if candidate.setting.num_workers > 1 and candidate.place.setting.scheme.name == DDP:
         for scheme in schemes_for(candidate.place, (), is_model=variants.can_vary):
             if scheme != own:
-                yield f"{scheme} in place of {own}", replace(
-                    candidate, setting=candidate.place.setting.with_scheme(scheme)
+                yield (
+                    f"{scheme} in place of {own}",
+                    replace(candidate, setting=candidate.place.setting.with_scheme(scheme)),
                 )
     yield from _links(evaluator, candidate)
     yield from _more_machines(evaluator, candidate, keeps_batch=keeps_batch)
@@ -145,9 +148,7 @@ def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[str, Ca
         try:
             made = machines_setting(known, setting.worker, len(machines), each, links)
             place = replace(candidate.place, setting=made)
-            yield words, replace(
-                candidate, place=place, setting=_like(made, candidate.setting)
-            )
+            yield words, replace(candidate, place=place, setting=_like(made, candidate.setting))
         except DripleError:  # a link that the device does not have
             continue
 
@@ -159,7 +160,7 @@ def _like(setting: Setting, other: Setting) -> Setting:
 def _more_machines(
     evaluator: Evaluator, candidate: Candidate, *, keeps_batch: bool
 ) -> Iterator[tuple[str, Candidate]]:
-    """Twice the machines; with a fixed batch each device has half of the passes, or of the batch."""
+    """Twice the machines; to keep the batch, each device has half of the passes or samples."""
     place, variant = candidate.place, candidate.variant
     if place.instance is None:
         return
@@ -172,8 +173,9 @@ def _more_machines(
         else:
             return
     for one in more:
-        yield f"twice the machines ({one.name})", Candidate(
-            place=one, setting=_scheme_of(one, candidate), variant=variant
+        yield (
+            f"twice the machines ({one.name})",
+            Candidate(place=one, setting=_scheme_of(one, candidate), variant=variant),
         )
 
 

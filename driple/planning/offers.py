@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from driple.planning.variants import Variant
     from driple.profiler.stall_profile import StallProfile
 
-__all__ = ["Offer", "measured_offer"]
+__all__ = ["Offer", "measured_offer", "needed_bytes"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +47,7 @@ class Offer:
         no_price: why there is none, in words.
         provenance: `simulated` or `measured`.
         error: error of the simulator on similar published runs; None for a measurement.
-        memory: of a device; None for a measurement, or if it cannot be told.
+        memory: of a device; None for a measurement, or if it is unknown.
         parts: where the time of a step goes; None for a measurement.
     """
 
@@ -114,6 +114,11 @@ class Offer:
         return None if self.memory is None else self.memory.fits
 
     @property
+    def memory_bytes(self) -> float | None:
+        """Bytes of a device that are in use; None if that is not known."""
+        return None if self.memory is None else needed_bytes(self.memory)
+
+    @property
     def may_be_recommended(self) -> bool:
         """Whether nothing speaks against its memory."""
         return self.fits in {None, "yes"}
@@ -125,6 +130,12 @@ class Offer:
             return self.name
         scheme = f"{self.scheme}, " if self.devices > 1 else ""
         return f"{self.name} ({scheme}{self.variant.words()})"
+
+
+def needed_bytes(memory: MemoryEstimate) -> float | None:
+    """What a device shows, or the best that is known of it; None if nothing is."""
+    needed = memory.device_total or memory.reserved or memory.allocated
+    return None if needed is None else needed.value
 
 
 def measured_offer(

@@ -1,6 +1,6 @@
 """What may be rented or used: instances and settings of the user's own, and how many of each.
 
-    Catalog, names, numbers -> Place (machines and devices);  with scheme and variant: Candidate
+Catalog, names, numbers -> Place (machines and devices);  with scheme and variant: Candidate
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ __all__ = [
     "Refused",
     "chosen_instances",
     "lacking_facts",
+    "least_needed",
     "place_of_setting",
     "places_of",
     "schemes_for",
 ]
 
+_GIB = 2.0**30
 _MOST_NAMED = 20  # instances that an error lists
 _MODEL_SCHEMES = (DDP, ZERO2, FSDP, HSDP)
 
@@ -38,10 +40,24 @@ class Refused:
     Attributes:
         name: of instance and count, such as `2xp3.8xlarge`.
         reason: the job's requirement, and what the instance offers.
+        needed_bytes: memory of a device that it lacks; None of other reasons.
     """
 
     name: str
     reason: str
+    needed_bytes: float | None = None
+
+
+def least_needed(refused: Sequence[Refused]) -> list[Refused]:
+    """Each reason once; where memory lacks, only that of the way that needs least."""
+    least: dict[str, Refused] = {}
+    for one in refused:
+        known = least.get(one.name)
+        if one.needed_bytes is not None and (
+            known is None or one.needed_bytes < (known.needed_bytes or 0.0)
+        ):
+            least[one.name] = one
+    return list(dict.fromkeys(one for one in refused if least.get(one.name, one) is one))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +82,16 @@ class Place:
     def num_devices(self) -> int:
         """Devices of all machines."""
         return self.setting.num_workers
+
+    @property
+    def capacity_bytes(self) -> float | None:
+        """Memory of each device as the provider states it; None leaves it to the catalogue.
+
+        Providers write GB where memory comes in GiB, and have devices of more than one size.
+        """
+        if self.instance is None or self.instance.device_memory_gb is None:
+            return None
+        return self.instance.device_memory_gb / self.instance.num_devices * _GIB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,7 +32,7 @@ _WORDS = {False: "price", True: "spot price"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriceFile:
-    """What a file says of prices.
+    """Prices of one file.
 
     Attributes:
         prices: of one machine, by name of instance or setting.
@@ -235,9 +235,7 @@ def _check_row(row: Mapping[str | None, object], number: int, path: Path) -> Non
         raise ConfigError(f"--prices {path}, line {number} has more cells than the header")
 
 
-def _skypilot_prices(
-    reader: csv.DictReader[str], names: Sequence[str], path: Path
-) -> PriceFile:
+def _skypilot_prices(reader: csv.DictReader[str], names: Sequence[str], path: Path) -> PriceFile:
     """Prices of a catalogue that SkyPilot fetched; of several zones of a region the lowest."""
     missing = [name for name in _SKYPILOT if name not in names]
     if missing:

@@ -81,10 +81,8 @@ def _cost(offer: Offer) -> float:
 
 
 def _memory(offer: Offer) -> float:
-    memory = offer.memory
-    if memory is None:
-        return math.inf
-    return (memory.device_total or memory.reserved or memory.allocated).value
+    needed = offer.memory_bytes
+    return math.inf if needed is None else needed
 
 
 def _key(rank: Rank, offer: Offer) -> tuple[object, ...]:
@@ -164,7 +162,7 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     pool = [offer for offer in fitting if offer.cost is not None] if by == "cost" else fitting
     if not pool:
         why = (
-            "no offer has a price; give prices with --prices FILE, or rank by time (--rank time)"
+            "no offer has a price; give prices with --prices FILE, or rank by time (--set rank=time)"
             if fitting
             else "nothing fits in memory"
         )
@@ -195,25 +193,27 @@ def _words(
     """The recommendation as text for users."""
     superlative = {"cost": "the cheapest", "time": "the fastest", "memory": "the least memory"}[by]
     verb = "Rent" if best.instance is not None else "Take"
-    said = [f"{verb} {best.words}: {spent(best)}, {superlative}{limits.words()}."]
+    sentences = [f"{verb} {best.words}: {spent(best)}, {superlative}{limits.words()}."]
     if best.factors is None and best.provenance == "simulated":
-        said.append("A guess: no published run is like this one, so its error is unknown.")
+        sentences.append("A guess: no published run is like this one, so its error is unknown.")
     elif _width(best) > _GUESS:
-        said.append(
+        sentences.append(
             "A guess: published runs like this one were predicted with errors as large as this "
             "interval."
         )
     over = _over(best, limits)
-    said += [over] if over else []
+    sentences += [over] if over else []
     if best.fits is None and best.provenance == "simulated":
-        said.append("Whether it fits in memory is not known.")
+        sentences.append("Whether it fits in memory is not known.")
     if runner_up is not None:
-        said.append(f"Runner-up: {runner_up.words}: {spent(runner_up)}; it {_lost(runner_up, best)}.")
+        sentences.append(
+            f"Runner-up: {runner_up.words}: {spent(runner_up)}; it {_lost(runner_up, best)}."
+        )
     other = _other_end(best, within, by)
     if other is not None and other is not runner_up:
         name = "fastest" if by == "cost" else "cheapest"
-        said.append(f"The {name} is {other.words}: {spent(other)}.")
-    return " ".join(said)
+        sentences.append(f"The {name} is {other.words}: {spent(other)}.")
+    return " ".join(sentences)
 
 
 def _other_end(best: Offer, within: Sequence[Offer], by: Rank) -> Offer | None:
@@ -283,4 +283,3 @@ def price_text(price: float) -> str:
         return f"{price:,.0f}"
     digits = 2 if price >= 1 or price <= 0 else 1 - math.floor(math.log10(price))
     return f"{price:.{max(digits, 2)}f}"
-

@@ -1,6 +1,6 @@
 """How many machines pay: the same instance in several numbers.
 
-    offers of one instance -> sentence on what more of it bring
+offers of one instance -> sentence on what more of it bring
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def scaling_words(offers: Sequence[Offer], best: Offer | None) -> str:
     )
     if stops:
         return (
-            f"More machines stop paying at {paying.machines} of {name}: of those added beyond, less "
-            f"than half arrives ({span})."
+            f"More machines stop paying at {paying.machines} of {name}: of what is added beyond, "
+            f"less than half arrives ({span})."
         )
     return f"More machines pay up to {last.machines} of {name}, the most that was tried ({span})."

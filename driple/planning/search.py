@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
-from driple.cluster.setting import Setting
 from driple.errors import ConfigError, DripleError
 from driple.graph.torch.options import PRECISIONS
 from driple.planning.evaluator import Evaluator
@@ -20,7 +19,7 @@ from driple.planning.offers import Offer
 from driple.planning.places import Candidate, Place, Refused, schemes_for
 from driple.planning.variants import Variant
 
-__all__ = ["VARY", "Asked", "Found", "batches_of", "last_that", "search"]
+__all__ = ["VARY", "Asked", "Found", "candidates_of", "last_that", "search"]
 
 VARY = ("batch", "checkpointing", "precision")
 _LARGEST_BATCH = 1024  # that is tried on a device of its own accord
@@ -50,7 +49,9 @@ class Asked:
     def __post_init__(self) -> None:
         odd = [name for name in self.vary if name not in VARY]
         if odd:
-            raise ConfigError(f"--vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'")
+            raise ConfigError(
+                f"--set vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'"
+            )
         if self.global_batch is not None:
             check_whole("--global-batch", self.global_batch, 1)
 
@@ -93,19 +94,8 @@ def search(
     return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Group:
-    """Candidates that differ in their batch alone."""
-
-    place: Place
-    setting: Setting
-    variant: Variant
-
-
-def _groups(
-    evaluator: Evaluator, places: Sequence[Place], asked: Asked
-) -> Iterator[_Group]:
-    """Machines with a scheme, recomputation and precision."""
+def _groups(evaluator: Evaluator, places: Sequence[Place], asked: Asked) -> Iterator[Candidate]:
+    """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants
     usual, can_vary = variants.usual, variants.can_vary
     checkpointing, precisions = [usual.checkpointing], [usual.precision]
@@ -120,20 +110,19 @@ def _groups(
             for precision in precisions:
                 for name in checkpointing:
                     variant = replace(usual, checkpointing=name, precision=precision)
-                    yield _Group(place=place, setting=setting, variant=variant)
+                    yield Candidate(place=place, setting=setting, variant=variant)
 
 
-def _try(evaluator: Evaluator, group: _Group, asked: Asked, found: Found) -> None:
+def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: Found) -> None:
     """Add the offers of a group, or why there are none."""
     try:
-        batches = batches_of(evaluator, group.setting, group.variant, asked)
+        candidates = candidates_of(evaluator, group, asked)
     except DripleError as error:
         found.tried += 1
         found.refused.append(Refused(name=group.place.name, reason=str(error)))
         return
-    for variant in batches:
+    for candidate in candidates:
         found.tried += 1
-        candidate = Candidate(place=group.place, setting=group.setting, variant=variant)
         made = evaluator.offer(candidate)
         if isinstance(made, Offer):
             found.offers.append(made)
@@ -141,22 +130,21 @@ def _try(evaluator: Evaluator, group: _Group, asked: Asked, found: Found) -> Non
             found.refused.append(made)
 
 
-def batches_of(
-    evaluator: Evaluator, setting: Setting, variant: Variant, asked: Asked
-) -> list[Variant]:
-    """The variants of a group: batch of a device and passes per update.
+def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[Candidate]:
+    """The candidates of a group: batch of a device and passes per update.
 
     Raises:
         ConfigError: the global batch cannot be shared out, or the job is a fixed graph.
     """
-    usual, replicas = evaluator.variants.usual, setting.num_replicas
+    variant, replicas = group.variant, group.setting.num_replicas
+    usual = evaluator.variants.usual
     if asked.global_batch is None:
         if asked.fixed_batch or "batch" not in asked.vary or not evaluator.variants.can_vary:
-            return [variant]
+            return [group]
         most = min(4 * usual.batch_size, _LARGEST_BATCH)
         sizes = sorted({usual.batch_size, *(2**k for k in range(11) if 2**k <= most)})
         ladder = [replace(variant, batch_size=size) for size in sizes]
-        return _largest_that_fit(evaluator, setting, ladder)
+        return _largest_that_fit(evaluator, group, ladder)
     share, rest = divmod(asked.global_batch, replicas)
     if rest or not share:
         raise ConfigError(
@@ -169,24 +157,21 @@ def batches_of(
                 f"--global-batch {asked.global_batch} is {share} samples for each of {replicas} "
                 f"devices, which is no multiple of the batch of {usual.batch_size}"
             )
-        return [replace(variant, passes=passes)]
+        return [replace(group, variant=replace(variant, passes=passes))]
     sizes = [2**k for k in range(11) if share % 2**k == 0]
     if share <= _LARGEST_BATCH:
         sizes = sorted({*sizes, share})
     ladder = [replace(variant, batch_size=size, passes=share // size) for size in sizes]
-    return _largest_that_fit(evaluator, setting, ladder)
+    return _largest_that_fit(evaluator, group, ladder)
 
 
 def _largest_that_fit(
-    evaluator: Evaluator, setting: Setting, ladder: Sequence[Variant]
-) -> list[Variant]:
+    evaluator: Evaluator, group: Candidate, ladder: Sequence[Variant]
+) -> list[Candidate]:
     """The last ones of a rising ladder that fit; the first one if none does."""
-    def fits(number: int) -> bool:
-        memory = evaluator.memory(ladder[number], setting)
-        return memory is None or memory.fits not in {"no", "likely not"}
-
-    last = last_that(fits, len(ladder))
-    return list(ladder[max(last - _TRIED + 1, 0) : last + 1]) if last >= 0 else [ladder[0]]
+    steps = [replace(group, variant=variant) for variant in ladder]
+    last = last_that(lambda number: evaluator.may_fit(steps[number]), len(steps))
+    return steps[max(last - _TRIED + 1, 0) : last + 1] if last >= 0 else steps[:1]
 
 
 def last_that(holds: Callable[[int], bool], count: int) -> int:

@@ -1,6 +1,6 @@
 """Where the time of a step goes: computing by kind of op, waiting for the host, and for exchanges.
 
-    PreparedJob, Setting -> StepParts -> bottleneck in words
+PreparedJob, Setting -> StepParts -> bottleneck in words
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ _WORDS = {
     "control": "element-wise ops",
     "lists": "element-wise ops",
 }
-_NO_SHARE = 0.005  # of a step; parts below are as good as nothing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,20 +86,15 @@ class StepParts:
 
     @property
     def bottleneck(self) -> str:
-        """The largest of computing, host and exchange, with its share of a step."""
+        """The largest part of a step, with its share: `matrix products, 42 %`."""
+        parts = {**self.computing_s, "the host, which starts kernels": self.host_s}
+        if self.exchange:
+            parts[self.exchange] = self.exchange_s
         whole = self.step_s
-        computing_s = sum(self.computing_s.values())
         if whole <= 0:
             return "unknown"
-        if self.exchange_s >= max(computing_s, self.host_s) and self.exchange:
-            return f"{self.exchange} ({self.exchange_s / whole:.0%})"
-        if self.host_s > computing_s:
-            return f"the host, which starts kernels ({self.host_s / whole:.0%})"
-        name, seconds = max(self.computing_s.items(), key=lambda item: item[1])
-        second = ""
-        if self.exchange_s / whole > _NO_SHARE and self.exchange_s > seconds:
-            second = f", then {self.exchange} ({self.exchange_s / whole:.0%})"
-        return f"{name} ({seconds / whole:.0%}){second}"
+        name = max(sorted(parts), key=lambda part: parts[part])
+        return f"{name}, {100 * parts[name] / whole:.0f} %"
 
 
 def device_parts(job: PreparedJob, setting: Setting, calibration: Calibration) -> StepParts:

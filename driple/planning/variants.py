@@ -126,9 +126,7 @@ class JobVariants:
         found = self._probe(probe, like, setting)
         return found if one_pass else with_passes(found, variant.passes)
 
-    def _probe(
-        self, variant: Variant, like: tuple[int, int] | None, setting: Setting
-    ) -> Job:
+    def _probe(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
         """A job that is read; one that cannot be is refused in the same words again."""
         key = (variant, like)
         if key not in self._read:

@@ -1,4 +1,4 @@
-"""`driple plan --html`: one page with recommendation, picture and table, and nothing from elsewhere.
+"""`driple plan --html`: one page with recommendation, picture and table, complete in itself.
 
 PlanResult -> HTML with its style and its picture (SVG) inside
 """
@@ -73,7 +73,7 @@ def page_text(result: PlanResult) -> str:
 def _paragraphs(result: PlanResult) -> list[str]:
     """The recommendation and what it rests on."""
     job = result.job
-    said = [
+    texts = [
         result.no_price,
         result.choice.words,
         result.remedy,
@@ -81,7 +81,7 @@ def _paragraphs(result: PlanResult) -> list[str]:
         "" if job is None else f"Job: {job.facts_words}.",
         "" if result.assumptions is None else f"{result.assumptions.sentence()}.",
     ]
-    return [f"<p>{escape(words)}</p>" for words in said if words]
+    return [f"<p>{escape(words)}</p>" for words in texts if words]
 
 
 def _picture(result: PlanResult) -> str:
@@ -133,9 +133,7 @@ def _class(name: str) -> str:
 
 def _cells(offer: Offer, rank_by_time: int) -> dict[str, str]:
     """Texts of one row."""
-    variant, memory, ends, price, error = (
-        offer.variant, offer.memory, offer.factors, offer.price, offer.error,
-    )  # fmt: skip
+    variant, ends, error = offer.variant, offer.factors, offer.error
     span = "unknown"
     if ends is not None:
         low, high = (end * offer.training_s for end in ends)
@@ -143,7 +141,7 @@ def _cells(offer: Offer, rank_by_time: int) -> dict[str, str]:
         span = f"{format_duration(low)} to {most}"
     elif offer.provenance == "measured":
         span = "measured"
-    needed = None if memory is None else memory.device_total or memory.reserved or memory.allocated
+    needed = offer.memory_bytes
     known = error is not None and error.median_pct is not None and error.p90_pct is not None
     return {
         "machines": offer.name,
@@ -156,16 +154,23 @@ def _cells(offer: Offer, rank_by_time: int) -> dict[str, str]:
         "rank by time": str(rank_by_time),
         "$/h": "" if offer.per_hour is None else f"{offer.per_hour:.2f}",
         "cost $": "" if offer.cost is None else price_text(offer.cost),
-        "price of": ""
-        if price is None
-        else f"{price.date or 'your own'}{' spot' if price.spot else ''} {price.region or ''}".strip(),
-        "memory": "" if needed is None else format_size(needed.value),
+        "price of": _price_words(offer),
+        "memory": "" if needed is None else format_size(needed),
         "fits": offer.fits or "unknown",
         "held back by": "" if offer.parts is None else offer.parts.bottleneck,
         "error: median, p90": f"{error.median_pct:.0f} %, {error.p90_pct:.0f} %"
         if known and error is not None
         else "not checked",
     }
+
+
+def _price_words(offer: Offer) -> str:
+    """Day, kind and region of a price; empty without one."""
+    price = offer.price
+    if price is None:
+        return ""
+    day = "your own" if price.date is None else price.date.isoformat()
+    return " ".join(filter(None, (day, "spot" if price.spot else "", price.region)))
 
 
 def _refused(result: PlanResult) -> list[str]:
