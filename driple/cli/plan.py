@@ -40,7 +40,7 @@ class _Values:
     rank: str = choice("cost", "order of the offers: cost, time or memory", RANKS)
     vary: str = text(
         "checkpointing",
-        "what of a model may be changed: batch, checkpointing, precision (joined by +), or none",
+        "what of a model may be changed: batch, checkpointing, precision, joined by +; or none",
     )
     rows: int = whole(15, "rows of the table; --json, --csv and --html have all", 1, 100_000)
 

@@ -162,7 +162,8 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     pool = [offer for offer in fitting if offer.cost is not None] if by == "cost" else fitting
     if not pool:
         why = (
-            "no offer has a price; give prices with --prices FILE, or rank by time (--set rank=time)"
+            "no offer has a price; give prices with --prices FILE, or rank by time (--set "
+            "rank=time)"
             if fitting
             else "nothing fits in memory"
         )
@@ -173,7 +174,8 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     best = ranked(within, by)[0]
     others = [offer for offer in within if offer is not best]
     runner_up = ranked(others, by)[0] if others else None
-    return Choice(best=best, runner_up=runner_up, words=_words(best, runner_up, within, limits, by))
+    words = _words(best, runner_up, within, limits, by)
+    return Choice(best=best, runner_up=runner_up, words=words)
 
 
 def _none_within(pool: Sequence[Offer], limits: Limits) -> str:

@@ -13,6 +13,7 @@ from driple.estimation.stated_error import StatedError
 from driple.memory.estimate import Bytes, MemoryEstimate
 from driple.planning.offers import Offer
 from driple.planning.ranking import (
+    RANKS,
     Limits,
     best_by_place,
     choose,
@@ -67,8 +68,8 @@ def test_a_smaller_budget_never_gives_a_more_expensive_offer(seed: int) -> None:
 def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> None:
     offers = some_offers(seed)
     for limits in (Limits(), Limits(budget=5.0), Limits(deadline_s=3600.0)):
-        for rank in ("cost", "time", "memory"):
-            found = choose(offers, limits, rank)  # type: ignore[arg-type]
+        for rank in RANKS:
+            found = choose(offers, limits, rank)
             for one in (found.best, found.runner_up):
                 if one is not None:
                     assert one.fits == "yes"
@@ -80,8 +81,8 @@ def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> No
 def test_order_does_not_depend_on_the_order_of_offers(seed: int) -> None:
     offers = some_offers(seed)
     mixed = [offers[i] for i in np.random.default_rng(seed).permutation(len(offers))]
-    for rank in ("cost", "time", "memory"):
-        assert ranked(offers, rank) == ranked(mixed, rank)  # type: ignore[arg-type]
+    for rank in RANKS:
+        assert ranked(offers, rank) == ranked(mixed, rank)
     assert pareto(offers) == pareto(mixed)
 
 
