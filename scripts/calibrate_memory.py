@@ -5,8 +5,9 @@
     python scripts/calibrate_memory.py [--out FILE]
 
 Constants are chosen on families of even folds (datasets/published/folds.csv): those that make the
-mean of |ln(estimated / measured)| smallest, every family with the same weight. Errors come from the
-families of odd folds, which no constant has seen. There is no random number.
+mean of |ln(estimated / measured)| smallest; sources weigh the same, and families within a source.
+Errors are those of constants that a run's family had no part in: runs of odd folds by the constants
+that ship, runs of even folds by constants of the odd ones. There is no random number.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ PUBLISHED = ROOT / "datasets" / "published"
 OUT = ROOT / "driple" / "memory" / "calibration-memory.json"
 _MIB, _GIB = 2.0**20, 2.0**30
 LEVEL = 0.9
+_JUDGED = ("timm", "fms-acceleration", "litgpt")  # sources with runs that ran out of memory
 _LEAST_RUNS, _LEAST_FAMILIES = 30, 3  # of a kind of scheme that has errors of its own
 _MOST_LOG = 0.5  # errors beyond it are of other models than those that were built
 MOST_WRONG = 0.02  # share of answers `yes` that may be wrong
@@ -85,18 +87,29 @@ def start() -> MemoryCalibration:
 
 
 def fitted(rows: Sequence[MemoryRow], store: MemoryStore) -> MemoryCalibration:
-    """The calibration of these rows."""
-    to_fit = [row for row in rows if not row.is_held_out]
-    known = replace(start(), usable_share=usable_share(to_fit))
-    known = with_constants(to_fit, store, known)
-    known = with_thresholds(checked_rows(to_fit, store, known), known)
-    known = replace(known, errors=errors_of(rows, store, known))
-    families = sorted({row.family for row in to_fit})
+    """The calibration of these rows: constants of one half, errors of both, each by the other's."""
+    halves = [[row for row in rows if row.is_held_out == held] for held in (False, True)]
+    made = [constants(half, store) for half in halves]
+    known = made[0]
+    others = [
+        pair_list
+        for half, other in zip(halves, reversed(made), strict=True)
+        for pair_list in [checked_rows(half, store, other)]
+    ]
+    known = with_thresholds(halves[0], store, known)
+    families = sorted({row.family for row in halves[0]})
     return replace(
         known,
-        fitted_on=f"{len(to_fit)} runs of {len(families)} model families (even folds); errors of "
-        f"{len(rows) - len(to_fit)} runs of the others",
+        errors=errors_of([one for part in others for one in part]),
+        fitted_on=f"{len(halves[0])} runs of {len(families)} model families (even folds); errors "
+        f"of {len(rows)} runs, by constants that their families had no part in",
     )
+
+
+def constants(rows: Sequence[MemoryRow], store: MemoryStore) -> MemoryCalibration:
+    """The constants that suit some runs."""
+    known = replace(start(), usable_share=usable_share(rows))
+    return with_constants(rows, store, known)
 
 
 def usable_share(rows: Sequence[MemoryRow]) -> float:
@@ -113,16 +126,14 @@ def with_constants(
     """Context, buffers of NCCL and the cache, by the smallest error of `device_total`."""
     measured = [row for row in rows if row.device_gib is not None]
     unlimited = [replace(row, capacity_gib=1e6) for row in measured]
-    pairs = pairs_of(checked_rows(unlimited, store, known), "device_total")
+    checked = checked_rows(unlimited, store, known)
+    pairs = pairs_of(checked, "device_total")
     by_id = {row.id: row for row in measured}
     base = np.array([pair.estimated for pair in pairs])
     truth = np.array([pair.measured for pair in pairs])
     full = np.array([by_id[pair.row.id].capacity_gib * _GIB for pair in pairs])
     several = np.array([pair.row.devices > 1 for pair in pairs], dtype=np.float64)
-    moving = np.array(
-        [one.made.allocated.value - _kept(one) for one in checked_rows(unlimited, store, known)
-         if one.made.allocated is not None]
-    )  # fmt: skip
+    moving = np.array([_moving(one) for one in checked])
     weights = weights_of([pair.row for pair in pairs])
     best, chosen = np.inf, (0.0, 0.0, 0.0)
     for context, group, cache in product(_CONTEXTS, _GROUPS, _CACHES):
@@ -138,20 +149,22 @@ def with_constants(
     return replace(known, context_bytes={"": context}, group_bytes=group, cache_share=float(cache))
 
 
-def _kept(one: CheckedMemory) -> float:
-    parts = one.made.parts
-    return parts["parameters"] + parts["gradients"] + parts["optimizer"]
+def _moving(one: CheckedMemory) -> float:
+    """Bytes that a step adds to parameters, gradients and states."""
+    made = one.made
+    kept = made.parts["parameters"] + made.parts["gradients"] + made.parts["optimizer"]
+    return 0.0 if made.allocated is None else max(made.allocated.value - kept, 0.0)
 
 
 def with_thresholds(
-    checked: Sequence[CheckedMemory], known: MemoryCalibration
+    rows: Sequence[MemoryRow], store: MemoryStore, known: MemoryCalibration
 ) -> MemoryCalibration:
     """Shares of the usable memory up to which a job fits, and from which on it does not.
 
     The first is the largest at which few answers `yes` are wrong; the second that from which on
     runs that ran are as rare.
     """
-    judged = [one for one in checked if one.row.source in ("timm", "fms-acceleration", "litgpt")]
+    judged = checked_rows([row for row in rows if row.source in _JUDGED], store, known)
     shares = np.arange(0.6, 1.1, 0.005)
     scored = [(share, fit_score(_at(judged, known, float(share)))) for share in shares]
     allowed = [one for one in scored if one[1].wrong_fits <= MOST_WRONG]
@@ -185,28 +198,21 @@ def _late(judged: Sequence[CheckedMemory], share: float) -> bool:
     return sum(_need(one) >= share for one in ran) <= MOST_WRONG * len(ran)
 
 
-def errors_of(
-    rows: Sequence[MemoryRow], store: MemoryStore, known: MemoryCalibration
-) -> Mapping[str, Mapping[str, ErrorRange]]:
-    """Errors on held-out runs, by number and kind of scheme; `""` for all kinds together."""
-    held = checked_rows([row for row in rows if row.is_held_out], store, known)
+def errors_of(checked: Sequence[CheckedMemory]) -> Mapping[str, Mapping[str, ErrorRange]]:
+    """Errors by number, then by kind of scheme and of samples, where there are enough runs."""
     found: dict[str, dict[str, ErrorRange]] = {}
     for number in NUMBERS:
-        pairs = pairs_of(held, number)
-        if number == "reserved" and len(pairs) < _LEAST_RUNS:
-            continue
-        kinds = {"": pairs} | {kind: [p for p in pairs if p.kind == kind] for kind in _kinds(pairs)}
+        pairs = pairs_of(checked, number)
+        groups: dict[str, list[Pair]] = {"": pairs}
+        for pair in pairs:
+            groups.setdefault(pair.kind, []).append(pair)
+            groups.setdefault(pair.kind.partition(" ")[2], []).append(pair)
         found[number] = {
             kind: error_range(some)
-            for kind, some in kinds.items()
-            if not kind
-            or (len(some) >= _LEAST_RUNS and len({p.row.family for p in some}) >= _LEAST_FAMILIES)
+            for kind, some in sorted(groups.items())
+            if len(some) >= _LEAST_RUNS and len({p.row.family for p in some}) >= _LEAST_FAMILIES
         }
-    return found
-
-
-def _kinds(pairs: Sequence[Pair]) -> list[str]:
-    return sorted({pair.kind for pair in pairs})
+    return {number: kinds for number, kinds in found.items() if kinds}
 
 
 def error_range(pairs: Sequence[Pair]) -> ErrorRange:

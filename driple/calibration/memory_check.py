@@ -2,8 +2,8 @@
 
     MemoryRow, MemoryStore, MemoryCalibration -> CheckedMemory -> errors, intervals, fits or not
 
-Constants are fitted on families of even folds; errors are stated on those of odd folds. Families
-weigh the same, however many runs a source has of them.
+Constants are fitted on families of even folds; errors are stated on those of odd folds. Sources
+weigh the same, and families within a source, however many runs there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from driple.calibration.memory_rows import MemoryRow
 from driple.calibration.memory_store import MemoryStore
 from driple.memory.calibration import MemoryCalibration
-from driple.memory.estimate import MemoryEstimate, memory_of_step
+from driple.memory.estimate import MemoryEstimate, error_kind, memory_of_step
 from driple.memory.place import MemoryPlace
 
 __all__ = ["NUMBERS", "CheckedMemory", "FitScore", "Pair", "checked_rows", "coverage_of",
@@ -122,7 +122,7 @@ def pairs_of(checked: Iterable[CheckedMemory], number: str) -> list[Pair]:
             found.append(
                 Pair(
                     row=one.row,
-                    kind=place_of_row(one.row).error_kind,
+                    kind=error_kind(place_of_row(one.row), images=one.row.has_images),
                     estimated=made.value,
                     measured=measured * _GIB,
                 )
@@ -131,14 +131,20 @@ def pairs_of(checked: Iterable[CheckedMemory], number: str) -> list[Pair]:
 
 
 def weights_of(rows: Sequence[MemoryRow]) -> FloatArray:
-    """A weight of each run: families of a source weigh the same, and steps within a family."""
+    """A weight of each run: sources weigh the same, families in a source, and steps in a family."""
     steps: dict[object, Counter[object]] = defaultdict(Counter)
-    keys = [
-        ((row.source, row.family), (row.step, row.batch, row.scheme, row.devices)) for row in rows
-    ]
-    for family, step in keys:
-        steps[family][step] += 1
-    return np.array([1.0 / (len(steps[family]) * steps[family][step]) for family, step in keys])
+    families: dict[str, set[str]] = defaultdict(set)
+    keys = [(row.source, row.family) for row in rows]
+    jobs = [(row.step, row.batch, row.scheme, row.devices, row.ran) for row in rows]
+    for key, job in zip(keys, jobs, strict=True):
+        steps[key][job] += 1
+        families[key[0]].add(key[1])
+    return np.array(
+        [
+            1.0 / (len(families[key[0]]) * len(steps[key]) * steps[key][job])
+            for key, job in zip(keys, jobs, strict=True)
+        ]
+    )
 
 
 def quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
@@ -151,9 +157,9 @@ def quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
 def coverage_of(
     pairs: Sequence[Pair], interval: Callable[[Sequence[Pair]], tuple[float, float]]
 ) -> tuple[float, float]:
-    """Share of held-out runs within their interval, and the median width (upper over lower end).
+    """Share of runs within their interval, and the median width (upper over lower end).
 
-    Each family's interval is made from the other families' runs.
+    The interval of each family is made from the other families' runs.
 
     Args:
         pairs: held-out runs of one kind.

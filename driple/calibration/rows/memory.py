@@ -34,6 +34,8 @@ _LAMBDA_GIB: Mapping[str, float] = MappingProxyType({
     "A100_80GB_PCIe": 80.0, "A100_80GB_SXM4": 80.0, "A100_PCIe": 40.0, "A100_SXM4": 40.0,
     "A100": 40.0, "2070MaxQ": 8.0, "2080MaxQ": 8.0, "2080SuperMaxQ": 8.0, "3080Max-Q": 16.0,
 })  # fmt: skip
+# Their programs keep the whole data set in the device's memory.
+_DATA_ON_DEVICE = frozenset({"ncf"})
 # Tokens of the longest sentences, which decide the peak: DeepLearningExamples trains GNMT with
 # --max-length-train 50; the rows of times have the mean.
 _LONGEST: Mapping[str, int] = MappingProxyType({"own:gnmt": 50})
@@ -65,6 +67,8 @@ def step_rows(
         if row.peak_mem_gib is None or row.source not in _TRAINED_BY_STEP or not row.job:
             continue
         if row.batch is None or row.precision not in _PRECISIONS or row.tp * row.pp * row.cp > 1:
+            continue
+        if row.family in _DATA_ON_DEVICE:
             continue
         origin = raw[int(row.id.rpartition("-")[2])]
         device = find_device(row.device) if row.device else None
@@ -286,11 +290,17 @@ def timm_batch_before(batch: int, largest: int = 512) -> int | None:
 
 
 def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[MemoryRow]:
-    """Timm's training runs on an RTX 3090: the batch that ran, and the one before that did not."""
+    """Timm's training runs on an RTX 3090: the batch that ran, and the one before that did not.
+
+    A batch that is no larger than one at which the same model ran failed for another reason.
+    """
+    chosen = [row for row in rows if row.source == "timm" and not row.channels_last and row.usable]
+    largest: dict[tuple[str, int | None], int] = {}
+    for row in chosen:
+        key = (row.job, row.size)
+        largest[key] = max(largest.get(key, 0), row.batch or 0)
     found: list[MemoryRow] = []
-    for row in rows:
-        if row.source != "timm" or row.channels_last or not row.usable or row.batch is None:
-            continue
+    for row in chosen:
         common: dict[str, Any] = {
             "source": "timm",
             "date": row.date,
@@ -306,9 +316,9 @@ def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[Me
             "capacity_gib": 24.0,
             "generation": "Ampere",
         }
-        ran = MemoryRow(id=f"timm-{row.id}", batch=row.batch, **common)
+        ran = MemoryRow(id=f"timm-{row.id}", batch=row.batch or 1, **common)
         found.append(ran)
-        before = timm_batch_before(row.batch)
-        if before is not None:
+        before = timm_batch_before(row.batch or 1)
+        if before is not None and before > largest[row.job, row.size]:
             found.append(replace(ran, id=f"{ran.id}-before", batch=before, ran=False))
     return found
