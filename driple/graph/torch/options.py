@@ -19,6 +19,7 @@ __all__ = [
     "TASKS",
     "UPDATE_KINDS",
     "ActivationCheckpointing",
+    "Kernels",
     "Precision",
     "StepOptions",
     "Task",
@@ -31,6 +32,7 @@ ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
 Library = Literal["torch1", "torch2"]
 Task = Literal["train", "forward"]
+Kernels = Literal["gpu", "cpu"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
 TASKS: tuple[str, ...] = get_args(Task)
@@ -84,6 +86,8 @@ class StepOptions:
         task: `train`, or `forward`: one forward pass in eval mode without gradients, as for
             inference; what concerns gradients and the update is then not read.
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
+        kernels: whose kernels and rules of autocast PyTorch chooses: a GPU's, or the CPU's, as in
+            a real step on the CPU; that needs tensors on the CPU, with values or without.
     """
 
     precision: Precision = "fp32"
@@ -97,6 +101,7 @@ class StepOptions:
     library: Library = "torch2"
     task: Task = "train"
     channels_last: bool = False
+    kernels: Kernels = "gpu"
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -119,6 +124,10 @@ class StepOptions:
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
         if self.library not in get_args(Library):
             raise ConfigError(f"library must be torch1 or torch2, got {self.library!r}")
+        if self.kernels not in get_args(Kernels):
+            raise ConfigError(f"kernels must be gpu or cpu, got {self.kernels!r}")
+        if self.kernels == "cpu" and self.trace != "real":
+            raise ConfigError("kernels of the CPU need tensors on the CPU; give trace='real' too")
         if self.task not in TASKS:
             raise ConfigError(f"task must be train or forward, got {self.task!r}")
 
