@@ -42,7 +42,7 @@ def inspect(
         bool, typer.Option("--memory", help="show memory over a step in place of time")
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="picture of the memory over a step, with --memory")
+        Path | None, typer.Option(help="draw the memory over a step, with --memory")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,10 @@ def _in_order(graph: OpGraph) -> OpGraph:
     edges, table, traffic = place[graph.edges], graph.parameters, graph.traffic
     inside = (edges >= 0).all(axis=1)
     picked = order.tolist()
-    has_modules, has_phases = len(graph.module_of) > 0, len(graph.phases) > 0
+
+    def placed(values: Any) -> Any:  # an array over the nodes, which may be empty
+        return values[order] if len(values) == graph.num_nodes else values
+
     return replace(
         graph,
         names=tuple(graph.names[i] for i in picked),
@@ -105,11 +109,11 @@ def _in_order(graph: OpGraph) -> OpGraph:
             senders=np.maximum(place[traffic.senders], 0).astype(np.int32),
         ),
         signature_of=graph.signature_of[order],
-        executions=graph.executions[order],
+        executions=placed(graph.executions),
         parameters=_moved_table(table, place),
-        phases=graph.phases[order] if has_phases else graph.phases,
-        module_of=graph.module_of[order] if has_modules else graph.module_of,
-        fusion_of=graph.fusion_of[order] if len(graph.fusion_of) else graph.fusion_of,
+        phases=placed(graph.phases),
+        module_of=placed(graph.module_of),
+        fusion_of=placed(graph.fusion_of),
     )
 
 
