@@ -15,8 +15,9 @@ import hashlib
 import io
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from multiprocessing import get_context
@@ -100,13 +101,32 @@ def traced(row: MemoryRow, batch_size: int) -> OpGraph:
 
         shape = (3, row.size, row.size) if row.size else None
         name = row.job.removeprefix(TIMM)
-        return timm_step(name, batch_size=batch_size, input_shape=shape, step=options).graph
+        with _attention(fused=row.capability > 0):
+            return timm_step(name, batch_size=batch_size, input_shape=shape, step=options).graph
     from scripts.published_models import traced_job
 
     if not row.job.startswith(OWN):
         raise DatasetError(f"no way to build {row.job}")
     graph = traced_job(row.job, batch_size=batch_size, size=row.size, options=options)
     return _packed_experts(graph) if "+qlora" in row.job else graph
+
+
+@contextmanager
+def _attention(*, fused: bool) -> Iterator[None]:
+    """Have timm's models compute attention by one function, or as products and a softmax.
+
+    The latter is what they did before PyTorch 2.
+    """
+    from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+
+    declare_torchvision_ops()
+    from timm.layers import set_fused_attn
+
+    set_fused_attn(enable=fused)
+    try:
+        yield
+    finally:
+        set_fused_attn(enable=True)
 
 
 def _packed_experts(graph: OpGraph) -> OpGraph:

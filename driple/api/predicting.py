@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from driple.api.memory import JobMemory, memory_beside
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
 from driple.api.results import Cell, Result
 from driple.checks import check_choice
@@ -59,6 +60,7 @@ class Answer:
         errors: known error of each closed form on such clusters.
         work: what the closed forms count in the job.
         compared: all methods side by side, with `all`.
+        memory: what a device needs; None on processors.
     """
 
     job: Job
@@ -74,6 +76,7 @@ class Answer:
     errors: tuple[MethodError | None, ...] = ()
     work: Work | None = None
     compared: MethodAnswers | None = None
+    memory: JobMemory | None = None
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
@@ -131,6 +134,7 @@ def predict(
         SettingError: an unknown setting.
         GraphError: a job that cannot be read, or contains no training step; a forward pass on
             several devices.
+        CatalogError: the catalogue lacks a fact about a device, such as its memory.
         CheckpointError: with `inspector`, no checkpoint of the setting.
         PredictionError: with `inspector`, impossible numbers for this job.
     """
@@ -156,7 +160,10 @@ def predict(
 
         prepared = PreparedJob.of_job(job)
         chosen = plans or usual(job.usual_setting)
-        answers += [_answer(plan, job, prepared, asked) for plan in chosen]
+        for plan in chosen:
+            answer = _answer(plan, job, prepared, asked)
+            memory = memory_beside(job, plan.setting, source, options)
+            answers.append(replace(answer, memory=memory))
     return PredictResult(answers=tuple(answers))
 
 

@@ -27,6 +27,7 @@ MEMORY_FILE = "memory_rows.csv.gz"
 MEMORY_KINDS = ("allocated", "reserved", "device")
 _SCHEMES = ("none", "ddp", "zero1", "zero2", "fsdp", "hsdp")
 _MOST_BYTES = 1 << 24
+_IMAGES = frozenset({"own:ssd300", "own:maskrcnn"})
 _LIBRARIES = ("torch1", "torch2")
 
 
@@ -110,6 +111,11 @@ class MemoryRow:
     def step(self) -> str:
         """Name of its step in the store, with optimizer and library."""
         return f"{self.key.name} {self.optimizer} {self.library}"
+
+    @property
+    def has_images(self) -> bool:
+        """Whether its samples are images."""
+        return self.job.startswith("timm:") or self.job in _IMAGES
 
     @property
     def is_held_out(self) -> bool:

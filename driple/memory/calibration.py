@@ -60,7 +60,8 @@ class MemoryCalibration:
         usable_share: of the memory that a device has, without what the driver reserves.
         yes_below: share of the usable memory up to which a job fits.
         no_above: share of the usable memory from which on it does not.
-        errors: by number (`allocated`, `reserved`, `device_total`), then by kind of scheme.
+        errors: by number (`allocated`, `reserved`, `device_total`), then by kind of scheme
+            and of samples, such as `ddp images`; `images`, `others` and `""` for all together.
         fitted_on: words on the data.
     """
 
@@ -83,9 +84,12 @@ class MemoryCalibration:
         return self.context_bytes.get(generation, self.context_bytes[""])
 
     def error_of(self, number: str, kind: str) -> ErrorRange | None:
-        """Errors of a number under a kind of scheme; those of all kinds if it has too few runs."""
+        """Errors of a number under a kind of scheme and of samples.
+
+        Where it has too few runs, those of the kind of samples, or of all.
+        """
         known = self.errors.get(number, {})
-        return known.get(kind) or known.get("")
+        return known.get(kind) or known.get(kind.partition(" ")[2]) or known.get("")
 
     def to_dict(self) -> dict[str, Json]:
         """The object of the file."""

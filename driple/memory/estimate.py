@@ -27,7 +27,7 @@ from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
 
-__all__ = ["COMMUNICATION_PART", "OUTSIDE_PART", "Bytes", "Fits", "MemoryEstimate",
+__all__ = ["COMMUNICATION_PART", "OUTSIDE_PART", "Bytes", "Fits", "MemoryEstimate", "error_kind",
            "memory_at_batches", "memory_of", "memory_of_graph", "memory_of_step"]  # fmt: skip
 
 Fits = Literal["yes", "likely not", "no"]
@@ -250,7 +250,7 @@ def _estimate(
     usable = place.capacity_bytes * known.usable_share
     total = peaks.reserved + peaks.outside
     need = (peaks.allocated + peaks.outside) / usable
-    kind = place.error_kind
+    kind = error_kind(place, images=step.has_images)
     return MemoryEstimate(
         allocated=_bytes(peaks.allocated, known, "allocated", kind),
         reserved=_bytes(peaks.reserved, known, "reserved", kind),
@@ -263,6 +263,14 @@ def _estimate(
         parts=parts,
         source=_source(known, kind),
     )
+
+
+def error_kind(place: MemoryPlace, *, images: bool) -> str:
+    """Kind of published runs whose errors belong to an answer: scheme, and kind of samples.
+
+    Samples of text and sound differ in length, images in a batch do not.
+    """
+    return f"{place.error_kind} {'images' if images else 'others'}"
 
 
 def _fits(

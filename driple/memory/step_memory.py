@@ -16,6 +16,7 @@ import numpy.typing as npt
 from driple.errors import ConfigError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import OptimizerUpdate, Phase, TensorRole
+from driple.memory.graph_lifetimes import with_lifetimes
 from driple.step.blocks import blocks_of
 from driple.step.exchange import passes_of
 from driple.step.plan import execution_order
@@ -25,6 +26,7 @@ __all__ = ["BatchedMemory", "StepMemory", "Weights"]
 IntArray = npt.NDArray[np.int64]
 
 _HALF_BYTES, _FULL_BYTES = 2, 4
+_IMAGE_RANK = 4  # of a batch
 _CASTS = frozenset({"cast", "copy"})
 NO_LIFETIMES = (
     "this graph does not show how long its tensors live, so its memory over a step is unknown"
@@ -81,6 +83,7 @@ class StepMemory:
         is_lower_bound: whether sizes or turns of loops are unknown.
         computes_in_half: whether products read half precision.
         framework: that runs it.
+        has_images: whether it convolves in two dimensions, so that samples are images.
     """
 
     num_nodes: int
@@ -95,6 +98,7 @@ class StepMemory:
     is_lower_bound: bool = False
     computes_in_half: bool = False
     framework: str = "pytorch"
+    has_images: bool = False
 
     @classmethod
     def of(cls, graph: OpGraph) -> StepMemory:
@@ -103,6 +107,7 @@ class StepMemory:
         Raises:
             GraphError: the graph does not show how long its tensors live.
         """
+        graph = with_lifetimes(graph)
         lives = graph.lifetimes
         if not len(lives.nbytes):
             raise GraphError(NO_LIFETIMES)
@@ -122,6 +127,10 @@ class StepMemory:
             is_lower_bound=graph.report.has_unknown,
             computes_in_half=bool(_casts(graph).any()),
             framework=graph.framework,
+            has_images=any(
+                op.kind == "conv" and any(len(one.shape or ()) == _IMAGE_RANK for one in op.outputs)
+                for op in graph.signatures
+            ),
         )
 
 

@@ -34,12 +34,17 @@ _LAMBDA_GIB: Mapping[str, float] = MappingProxyType({
     "A100_80GB_PCIe": 80.0, "A100_80GB_SXM4": 80.0, "A100_PCIe": 40.0, "A100_SXM4": 40.0,
     "A100": 40.0, "2070MaxQ": 8.0, "2080MaxQ": 8.0, "2080SuperMaxQ": 8.0, "3080Max-Q": 16.0,
 })  # fmt: skip
+# Their programs keep the whole data set in the device's memory.
+_DATA_ON_DEVICE = frozenset({"ncf"})
+# Tokens of the longest sentences, which decide the peak: DeepLearningExamples trains GNMT with
+# --max-length-train 50; the rows of times have the mean.
+_LONGEST: Mapping[str, int] = MappingProxyType({"own:gnmt": 50})
 _MAX_Q = MappingProxyType({
     "2070MaxQ": "Turing", "2080MaxQ": "Turing", "2080SuperMaxQ": "Turing", "3080Max-Q": "Ampere",
 })  # fmt: skip
 _TRAINED_BY_STEP = ("lambda-pytorch", "FlagPerf", "torchtitan", "SimuMax (Moore Threads)")
 _PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")
-_TF2_LIBRARY = re.compile(r"torch2|ngc2[3-9]")
+_TORCH2 = re.compile(r"torch2|ngc2[3-9]")
 
 
 def _fold(family: str, folds: Mapping[str, int]) -> int:
@@ -63,6 +68,8 @@ def step_rows(
             continue
         if row.batch is None or row.precision not in _PRECISIONS or row.tp * row.pp * row.cp > 1:
             continue
+        if row.family in _DATA_ON_DEVICE:
+            continue
         origin = raw[int(row.id.rpartition("-")[2])]
         device = find_device(row.device) if row.device else None
         generation = device.architecture.name if device else _MAX_Q.get(origin["gpu"], "")
@@ -78,13 +85,13 @@ def step_rows(
                 family=row.family,
                 fold=_fold(row.family, folds),
                 job=row.job,
-                size=int(row.size or 0),
+                size=_LONGEST.get(row.job, int(row.size or 0)),
                 precision=row.precision,
                 optimizer=row.job_optimizer or "momentum",
                 checkpointing=row.activation_checkpointing,
                 accumulates=row.grad_accumulation > 1,
-                capability=capability_of(generation) if row.job.startswith("timm:") else 80,
-                library="torch2" if _TF2_LIBRARY.match(row.library) else "torch1",
+                capability=_capability(row, generation),
+                library=_library(row),
                 masters="apex-o2" in row.implementation,
                 batch=row.batch,
                 device=row.device,
@@ -97,6 +104,17 @@ def step_rows(
             )
         )
     return found
+
+
+def _library(row: PublishedRow) -> str:
+    return "torch2" if _TORCH2.match(row.library) else "torch1"
+
+
+def _capability(row: PublishedRow, generation: str) -> int:
+    """Kernels of attention: PyTorch 1 has no fused one; own models do not depend on it."""
+    if not row.job.startswith("timm:"):
+        return 80
+    return capability_of(generation) if _library(row) == "torch2" else 0
 
 
 _TRAINER = MappingProxyType({
@@ -272,11 +290,17 @@ def timm_batch_before(batch: int, largest: int = 512) -> int | None:
 
 
 def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[MemoryRow]:
-    """Timm's training runs on an RTX 3090: the batch that ran, and the one before that did not."""
+    """Timm's training runs on an RTX 3090: the batch that ran, and the one before that did not.
+
+    A batch that is no larger than one at which the same model ran failed for another reason.
+    """
+    chosen = [row for row in rows if row.source == "timm" and not row.channels_last and row.usable]
+    largest: dict[tuple[str, int | None], int] = {}
+    for row in chosen:
+        key = (row.job, row.size)
+        largest[key] = max(largest.get(key, 0), row.batch or 0)
     found: list[MemoryRow] = []
-    for row in rows:
-        if row.source != "timm" or row.channels_last or not row.usable or row.batch is None:
-            continue
+    for row in chosen:
         common: dict[str, Any] = {
             "source": "timm",
             "date": row.date,
@@ -292,9 +316,9 @@ def timm_rows(rows: Iterable[PublishedRow], folds: Mapping[str, int]) -> list[Me
             "capacity_gib": 24.0,
             "generation": "Ampere",
         }
-        ran = MemoryRow(id=f"timm-{row.id}", batch=row.batch, **common)
+        ran = MemoryRow(id=f"timm-{row.id}", batch=row.batch or 1, **common)
         found.append(ran)
-        before = timm_batch_before(row.batch)
-        if before is not None:
+        before = timm_batch_before(row.batch or 1)
+        if before is not None and before > largest[row.job, row.size]:
             found.append(replace(ran, id=f"{ran.id}-before", batch=before, ran=False))
     return found
