@@ -16,6 +16,7 @@ import numpy.typing as npt
 from driple.errors import ConfigError, GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import OptimizerUpdate, Phase, TensorRole
+from driple.memory.graph_lifetimes import with_lifetimes
 from driple.step.blocks import blocks_of
 from driple.step.exchange import passes_of
 from driple.step.plan import execution_order
@@ -106,6 +107,7 @@ class StepMemory:
         Raises:
             GraphError: the graph does not show how long its tensors live.
         """
+        graph = with_lifetimes(graph)
         lives = graph.lifetimes
         if not len(lives.nbytes):
             raise GraphError(NO_LIFETIMES)

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorRole
+from driple.memory.graph_lifetimes import with_lifetimes
 
-__all__ = ["CUDA_ROUNDING", "KINDS", "ModuleBytes", "StepTimeline", "step_timeline"]
+__all__ = ["CUDA_ROUNDING", "KINDS", "ModuleBytes", "StepTimeline", "modules_at", "step_timeline"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -28,6 +29,7 @@ CUDA_ROUNDING = 512  # bytes; kMinBlockSize of c10/cuda/CUDACachingAllocator.cpp
 KINDS: tuple[str, ...] = (
     "parameters", "gradients", "optimizer", "activations", "temporary", "input",
 )  # fmt: skip
+_OF_PARAMETERS = (TensorRole.PARAMETER, TensorRole.GRADIENT, TensorRole.OPTIMIZER_STATE)
 _NO_LIFETIMES = (
     "this graph does not show how long its tensors live, so its memory over a step is unknown"
 )
@@ -53,13 +55,15 @@ class StepTimeline:
     """Bytes that are allocated over one step.
 
     Attributes:
-        nbytes: shape [num_nodes + 1, 6], bytes at each node and in the update, by `KINDS`; at a
-            node both its inputs and its outputs are allocated.
+        nbytes: shape [num_nodes + 1, kinds], bytes at each node and in the update; at a node both
+            its inputs and its outputs are allocated.
         modules: what is allocated at the peak, by module and kind, the largest first.
+        kinds: what the columns are.
     """
 
     nbytes: IntArray
     modules: tuple[ModuleBytes, ...]
+    kinds: tuple[str, ...] = KINDS
 
     @property
     def total_bytes(self) -> IntArray:
@@ -83,8 +87,8 @@ class StepTimeline:
         return self.peak_at == len(self.nbytes) - 1
 
     def at_peak(self) -> Mapping[str, int]:
-        """Bytes of each of `KINDS` at the peak."""
-        return dict(zip(KINDS, self.nbytes[self.peak_at].tolist(), strict=True))
+        """Bytes of each kind at the peak."""
+        return dict(zip(self.kinds, self.nbytes[self.peak_at].tolist(), strict=True))
 
 
 def step_timeline(graph: OpGraph, *, rounding: int = CUDA_ROUNDING) -> StepTimeline:
@@ -95,8 +99,9 @@ def step_timeline(graph: OpGraph, *, rounding: int = CUDA_ROUNDING) -> StepTimel
         rounding: bytes, each allocation takes a multiple of it.
 
     Raises:
-        GraphError: the graph has no lifetimes.
+        GraphError: the graph has no lifetimes, and none follow from its ops.
     """
+    graph = with_lifetimes(graph)
     lives = graph.lifetimes
     if not len(lives.nbytes):
         raise GraphError(_NO_LIFETIMES)
@@ -110,23 +115,36 @@ def step_timeline(graph: OpGraph, *, rounding: int = CUDA_ROUNDING) -> StepTimel
     nbytes = np.cumsum(change, axis=0)[:-1]
     nbytes[count, TensorRole.TEMPORARY] += graph.update.temporary_bytes
     peak = int(nbytes.sum(axis=1).argmax())
-    alive = (begins <= peak) & (ends > peak)
-    return StepTimeline(nbytes=nbytes, modules=_by_module(graph, sizes, alive, peak))
+    return StepTimeline(nbytes=nbytes, modules=modules_at(graph, peak, rounding=rounding))
 
 
-def _by_module(
-    graph: OpGraph, sizes: IntArray, alive: npt.NDArray[np.bool_], peak: int
+def modules_at(
+    graph: OpGraph, point: int, *, rounding: int = CUDA_ROUNDING
 ) -> tuple[ModuleBytes, ...]:
-    """What is alive, by the module whose op made it; parameters and states by their names."""
+    """What is allocated at a point of a step, the largest first.
+
+    Tensors count for the module whose op made them, parameters and their gradients for the module
+    that their names state, and the optimizer's states in proportion to the parameters.
+
+    Args:
+        graph: with lifetimes.
+        point: a node, or `num_nodes` for the update.
+        rounding: bytes, each allocation takes a multiple of it.
+    """
+    graph = with_lifetimes(graph)
+    lives, peak = graph.lifetimes, point
+    sizes = -(-lives.nbytes // rounding) * rounding
+    ends = np.minimum(lives.freed_after, graph.num_nodes)
+    alive = (np.maximum(lives.made_by, 0) <= peak) & (ends >= peak)
     found: dict[tuple[str, str], int] = {}
 
     def add(module: str, role: int, nbytes: int) -> None:
         key = (module, KINDS[role])
         found[key] = found.get(key, 0) + nbytes
 
-    lives, table = graph.lifetimes, graph.parameters
+    table = graph.parameters
     has_names = bool(table.names)
-    named = (TensorRole.PARAMETER, TensorRole.GRADIENT) if has_names else ()
+    named = _OF_PARAMETERS if has_names else ()
     whole = alive & ~np.isin(lives.roles, named)
     places = np.full(len(sizes), -1, dtype=np.int64)
     inside = lives.made_by >= 0
@@ -139,9 +157,14 @@ def _by_module(
         add(graph.modules[place - 1] if place else "", role, int(sums[key]))
     if has_names:
         completed = dict(table.gradients.tolist())
+        if (lives.made_by[lives.roles == TensorRole.GRADIENT] < 0).any():  # of earlier passes
+            completed = dict.fromkeys(completed, -1)
+        share = graph.update.state_bytes / max(int(table.nbytes[table.is_trained].sum()), 1)
         for i, (name, nbytes) in enumerate(zip(table.names, table.nbytes.tolist(), strict=True)):
             module = name.rpartition(".")[0]
             add(module, TensorRole.PARAMETER, nbytes)
+            if share and table.is_trained[i]:
+                add(module, TensorRole.OPTIMIZER_STATE, round(share * nbytes))
             if completed.get(i, peak + 1) <= peak:
                 add(module, TensorRole.GRADIENT, nbytes)
     if peak == graph.num_nodes and graph.update.temporary_bytes:

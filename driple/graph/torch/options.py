@@ -25,6 +25,7 @@ __all__ = [
     "Task",
     "TraceMode",
     "compute_capability_of",
+    "kernels_like",
 ]
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
@@ -58,11 +59,31 @@ _CAPABILITIES: Mapping[str, tuple[int, int]] = MappingProxyType(
         "Blackwell": (10, 0),
     }
 )  # fmt: skip
+# As `attention` decides by them.
+_FUSED_FROM, _FLASH_FROM, _SMALL_SHARED_MEMORY = (5, 0), (8, 0), (8, 9)
 
 
 def compute_capability_of(generation: str) -> tuple[int, int] | None:
     """Compute capability of a generation of NVIDIA's devices; None of any other."""
     return _CAPABILITIES.get(generation)
+
+
+def kernels_like(generation: str, *, half: bool) -> tuple[int, int] | None:
+    """A compute capability whose steps have the same kernels as a generation's.
+
+    So that a step is read once for all devices that run it alike. Fused attention needs 5.0, in
+    half precision 8.0 for the flash kernel; 8.9 lacks the shared memory for the widest heads.
+
+    Args:
+        generation: of the device.
+        half: whether attention may be in half precision.
+    """
+    own = compute_capability_of(generation)
+    if own is None or own < _FUSED_FROM:
+        return own
+    if half and (own < _FLASH_FROM or own == _SMALL_SHARED_MEMORY):
+        return own
+    return _FLASH_FROM
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
