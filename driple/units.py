@@ -5,6 +5,7 @@
     "150ms", "2h"                parse_duration       -> seconds    format_duration  -> "150 ms"
     "300M", "1.2B", "5000"       parse_count          -> a number of samples or tokens
     "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
+    "8-64,100"                   parse_doubled        -> [8, 16, 32, 64, 100]
     "0-0.9" or "0,0.5"           parse_shares         -> [0.0, 0.1, ..., 0.9]
 
 k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in either case. In a rate,
@@ -26,6 +27,7 @@ __all__ = [
     "format_rate",
     "format_size",
     "parse_count",
+    "parse_doubled",
     "parse_duration",
     "parse_rate",
     "parse_rates",
@@ -245,6 +247,37 @@ def parse_whole_numbers(name: str, text: str, most: int) -> list[int]:
                 f"{_shown(text)}"
             )
         numbers.update(range(int(low), int(high) + 1))
+    return sorted(numbers)
+
+
+def parse_doubled(name: str, text: str, most: int) -> list[int]:
+    """Whole numbers from `8-512,700`, each once and rising; a range is doubled from its start.
+
+    The last number of a range is one of them: `8-20` is 8, 16 and 20.
+
+    Args:
+        name: as for `parse_whole_numbers`.
+        text: as there.
+        most: as there.
+
+    Raises:
+        ConfigError: as `parse_whole_numbers`.
+    """
+    numbers: set[int] = set()
+    for part in _parts(text) or [text]:
+        match = _WHOLE_RANGE.fullmatch(part)
+        low, high = (match["low"], match["high"] or match["low"]) if match else ("", "")
+        short = match is not None and max(len(low), len(high)) <= len(str(most))
+        if not (short and 1 <= int(low) <= int(high) <= most):
+            raise ConfigError(
+                f"{name} needs numbers from 1 to {most} such as 8, 8-512 or 8,12, got "
+                f"{_shown(text)}"
+            )
+        size, last = int(low), int(high)
+        while size < last:
+            numbers.add(size)
+            size *= 2
+        numbers.add(last)
     return sorted(numbers)
 
 

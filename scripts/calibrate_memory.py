@@ -51,7 +51,7 @@ MOST_WRONG = 0.02  # share of answers `yes` that may be wrong
 # (aten/src/ATen/cuda/CublasHandlePool.cpp); forward and backward pass have a handle each.
 _WORKSPACE = {"": 2 * (8 * _MIB + 128 * 1024), "Hopper": 2 * 32 * _MIB, "Blackwell": 2 * 32 * _MIB}
 _CONTEXTS = tuple(_GIB * one for one in np.arange(0.6, 2.01, 0.1))
-_GROUPS = tuple(_GIB * one for one in np.arange(0.0, 2.01, 0.25))
+_GROUPS = tuple(_GIB * one for one in np.arange(0.0, 1.01, 0.25))
 _CACHES = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
 

@@ -64,10 +64,6 @@ CANNOT_PRINT = {
         ("predict",),
         "it gives the closed form no measured time",
     ),
-    ("driple.api.memory._remedies", "--scheme"): (
-        ("inspect",),
-        "it names no job to load again, so no remedy is looked for",
-    ),
 }
 
 

@@ -5,31 +5,26 @@ Job, Setting -> JobMemory: MemoryEstimate, or why it is unknown; remedies, each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driple.codec import Json
-from driple.errors import ConfigError, GraphError, SettingError
+from driple.errors import GraphError
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
-    from driple.jobs.load import Job, JobOptions, JobSource
+    from driple.jobs.load import Job
     from driple.memory.estimate import Bytes, MemoryEstimate
 
 __all__ = [
     "JobMemory",
     "Remedy",
-    "largest_batch",
     "memory_beside",
     "memory_dict",
     "memory_sentence",
 ]
 
 _GIB = 2.0**30
-_ADAM = ("adam", "adamw")
-_FSDP, _EIGHT_BITS = "fsdp", "adam8bit"
-_LEAST_BATCH = 2  # of one sample, PyTorch runs other ops
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,16 +57,8 @@ class JobMemory:
     remedies_asked: bool = False
 
 
-def memory_beside(
-    job: Job, setting: Setting, source: JobSource | None = None, options: JobOptions | None = None
-) -> JobMemory | None:
-    """Memory of a job, and remedies where it may not fit; None for a setting without GPUs.
-
-    Args:
-        job: that is asked about.
-        setting: cluster and scheme.
-        source: where the job came from, to load it with other options; None looks for no remedy.
-        options: as the job was loaded.
+def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
+    """Memory of a job on one device of a setting; None for a setting without GPUs.
 
     Raises:
         CatalogError: the catalogue does not state the memory of the device.
@@ -86,87 +73,7 @@ def memory_beside(
         return JobMemory(estimate=None, reason=str(error))
     if made.allocated is None:
         return JobMemory(estimate=None, reason=made.source)
-    if made.fits == "yes" or source is None or not isinstance(source, str):
-        return JobMemory(estimate=made)
-    found = sorted(_remedies(job, setting, source, options), key=_order)
-    return JobMemory(estimate=made, remedies=tuple(found), remedies_asked=True)
-
-
-def _order(remedy: Remedy) -> tuple[bool, float]:
-    made = remedy.memory
-    return made.fits != "yes", -(made.margin_bytes or 0.0)
-
-
-def _remedies(
-    job: Job, setting: Setting, source: str, options: JobOptions | None
-) -> Iterator[Remedy]:
-    """A smaller batch, recomputed activations, sharded parameters, states of 8 bits."""
-    from driple.jobs.load import JobOptions
-    from driple.memory.estimate import memory_of
-
-    asked = options or JobOptions()
-    batch = largest_batch(job, setting, source, asked)
-    if batch is not None:
-        yield Remedy(flag=f"--batch-size {batch[0]}", memory=batch[1])
-    others = []
-    if job.trains and job.activation_checkpointing == "none" and job.library is not None:
-        others.append(("--activation-checkpointing full", {"activation_checkpointing": "full"}))
-    if job.trains and job.optimizer.removesuffix("-fused") in _ADAM and job.library is not None:
-        others.append((f"--optimizer {_EIGHT_BITS}", {"optimizer": _EIGHT_BITS}))
-    for flag, change in others:
-        changed = _loaded(source, replace(asked, **change), setting)  # type: ignore[arg-type]
-        if changed is not None:
-            yield Remedy(flag=flag, memory=memory_of(changed, setting))
-    if job.trains and setting.num_workers > 1 and not setting.num_servers:
-        try:
-            sharded = setting.with_scheme(_FSDP)
-        except SettingError:
-            return
-        if sharded.scheme != setting.scheme:
-            yield Remedy(flag=f"--scheme {_FSDP}", memory=memory_of(job, sharded))
-
-
-def largest_batch(
-    job: Job, setting: Setting, source: str, options: JobOptions
-) -> tuple[int, MemoryEstimate] | None:
-    """The largest batch size below the job's that fits, and its memory; None if none is known.
-
-    Args:
-        job: at a batch size that may not fit.
-        setting: cluster and scheme.
-        source: where the job came from; it is loaded once more, at another batch size.
-        options: as the job was loaded.
-    """
-    from driple.memory.estimate import memory_at_batches
-
-    size = job.batch_size
-    if size is None or size <= _LEAST_BATCH:
-        return None
-    other = _loaded(source, replace(options, batch_size=max(_LEAST_BATCH, size // 2)), setting)
-    if other is None:
-        return None
-    low, high, best = 0, size, None
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            made = memory_at_batches(other, job, setting, [middle])[0]
-        except ConfigError:
-            return None
-        if made.fits == "yes":
-            low, best = middle, (middle, made)
-        else:
-            high = middle
-    return best
-
-
-def _loaded(source: str, options: JobOptions, setting: Setting) -> Job | None:
-    """The job with other options; None if it does not take them."""
-    from driple.jobs.load import load_job
-
-    try:
-        return load_job(source, options, setting=setting, forward=True)
-    except (ConfigError, GraphError):
-        return None
+    return JobMemory(estimate=made)
 
 
 def memory_dict(found: JobMemory | None) -> dict[str, Json] | None:

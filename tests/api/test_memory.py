@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from driple.api.memory import memory_beside, memory_dict, memory_sentence
+from driple.api.memory_remedies import with_remedies
 from driple.catalog import read_catalog
 from driple.cluster.setting import Setting, parse_setting
 from driple.errors import CatalogError
@@ -22,7 +23,7 @@ def _asked(setting: str, batch: int, **options: object):  # type: ignore[no-unty
     asked = JobOptions(batch_size=batch, optimizer="adamw", **options)  # type: ignore[arg-type]
     there = Setting.parse(setting)
     job = load_job(MODEL, asked, setting=there)
-    return memory_beside(job, there, MODEL, asked)
+    return with_remedies(memory_beside(job, there), job, there, MODEL, asked)
 
 
 def test_a_small_job_fits() -> None:
@@ -60,7 +61,7 @@ def test_processors_have_no_memory_answer() -> None:
     """A setting of CPU workers is asked for no device memory."""
     asked = JobOptions(batch_size=4)
     job = load_job(MODEL, asked)
-    assert memory_beside(job, Setting.parse("CPU-P1w2/ho-200M"), MODEL, asked) is None
+    assert memory_beside(job, Setting.parse("CPU-P1w2/ho-200M")) is None
 
 
 def test_a_device_without_memory_is_refused_by_the_field(tmp_path: Path) -> None:
