@@ -177,6 +177,13 @@ class _Walk:
         for source, target in graph.edges[~graph.is_control].tolist():
             self.sources[target].append(source)
             self.last_reader[source] = max(self.last_reader[source], target)
+        self.signature_of = graph.signature_of.tolist()
+        self.device_bytes = [
+            sum(one.nbytes for one in op.outputs if one.dtype != _INT32) if op.outputs else None
+            for op in graph.signatures
+        ]
+        self.first_bytes = [op.outputs[0].nbytes if op.outputs else 0 for op in graph.signatures]
+        self.phases = graph.phases.tolist()
         self.memory_of: list[_Memory | None] = [None] * count
         self.made: list[_Memory] = []
         sizes = graph.parameters.nbytes.tolist()
@@ -247,21 +254,17 @@ class _Walk:
 
     def _device_bytes(self, node: int) -> int:
         """Bytes of its results that are in the device's memory."""
-        outputs = self.graph.signatures[self.graph.signature_of[node]].outputs
-        if not outputs:
-            return int(self.graph.tensor_bytes[node])
-        return sum(one.nbytes for one in outputs if one.dtype != _INT32)
+        found = self.device_bytes[self.signature_of[node]]
+        return int(self.graph.tensor_bytes[node]) if found is None else found
 
     def _free_input(self, node: int, nbytes: int) -> _Memory | None:
         """Memory of the first input that has its result's size and no later reader."""
-        outputs = self.graph.signatures[self.graph.signature_of[node]].outputs
-        size = outputs[0].nbytes if outputs else nbytes
+        size = self.first_bytes[self.signature_of[node]] or nbytes
         for source in self.sources[node]:
             found = self.memory_of[source]
             if found is not None and found.made_by >= 0 and found.nbytes >= size > 0:
-                made = self.graph.signatures[self.graph.signature_of[source]].outputs
-                same = not made or made[0].nbytes == size
-                if same and found.last == node:
+                made = self.first_bytes[self.signature_of[source]]
+                if found.last == node and made in (0, size):
                     return found
         return None
 
@@ -270,9 +273,8 @@ class _Walk:
             return one.role
         if any(self.gradient_bytes.get(node) == one.nbytes for node in one.owners):
             return TensorRole.GRADIENT
-        phases = self.graph.phases
-        if not len(phases):
+        if not self.phases:
             return TensorRole.TEMPORARY
-        forward = phases[one.made_by] == Phase.FORWARD
-        later = phases[max(one.last, one.made_by)] in {Phase.BACKWARD, Phase.UPDATE}
+        forward = self.phases[one.made_by] == Phase.FORWARD
+        later = self.phases[max(one.last, one.made_by)] in (Phase.BACKWARD, Phase.UPDATE)
         return TensorRole.ACTIVATION if forward and later else TensorRole.TEMPORARY
