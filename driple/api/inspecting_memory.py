@@ -5,8 +5,7 @@ Job, Setting -> StepTimeline of the device -> InspectedMemory: kinds, modules, a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,10 +17,11 @@ from driple.codec import Json
 from driple.graph.step_facts import Phase
 from driple.jobs.load import Job
 from driple.memory.graph_lifetimes import with_lifetimes
+from driple.memory.modules import modules_joined
 from driple.memory.on_device import device_timeline
-from driple.memory.timeline import ModuleBytes, StepTimeline
+from driple.memory.timeline import StepTimeline
 
-__all__ = ["InspectedMemory", "ModuleMemory", "inspected_memory", "modules_joined"]
+__all__ = ["InspectedMemory", "inspected_memory"]
 
 _CURVE_POINTS = 200
 _PHASES: Mapping[int, str] = {
@@ -38,27 +38,6 @@ _NOTES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 _UPDATE = "the optimizer's update"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModuleMemory:
-    """Memory of a module, or of several alike, at the peak.
-
-    Attributes:
-        module: its path, with `*` in place of the numbers of modules that are alike; empty for
-            what belongs to no module.
-        count: how many modules there are.
-        by_kind: bytes of each kind.
-    """
-
-    module: str
-    count: int
-    by_kind: Mapping[str, int]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all kinds."""
-        return sum(self.by_kind.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,39 +126,6 @@ def inspected_memory(job: Job, setting: Setting) -> InspectedMemory:
         has_update=job.trains,
         notes=_NOTES.get(graph.framework, ()),
     )
-
-
-def modules_joined(rows: Iterable[ModuleBytes], depth: int) -> tuple[ModuleMemory, ...]:
-    """Modules down to a depth, those that differ by numbers alone as one, the largest first.
-
-    Args:
-        rows: of a timeline.
-        depth: parts of a path; numbers that follow belong to them.
-    """
-    sums: dict[str, dict[str, int]] = {}
-    paths: dict[str, set[str]] = {}
-    for one in rows:
-        path = _within(one.module, depth)
-        form = re.sub(r"(?<![^./])\d+(?![^./])", "*", path)
-        kinds = sums.setdefault(form, {})
-        kinds[one.kind] = kinds.get(one.kind, 0) + one.nbytes
-        paths.setdefault(form, set()).add(path)
-    found = []
-    for form, kinds in sums.items():
-        alike = paths[form]
-        name = next(iter(alike)) if len(alike) == 1 else form
-        found.append(ModuleMemory(module=name, count=len(alike), by_kind=kinds))
-    return tuple(sorted(found, key=lambda one: (-one.nbytes, one.module)))
-
-
-def _within(path: str, depth: int) -> str:
-    """The first `depth` parts of a path, with the numbers that follow them."""
-    separator = "/" if "/" in path else "."
-    parts = path.split(separator) if path else []
-    end = min(max(depth, 1), len(parts))
-    while end < len(parts) and parts[end].isdigit():
-        end += 1
-    return separator.join(parts[:end])
 
 
 def _curve_points(line: StepTimeline) -> list[int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driple.api.inspecting_memory import modules_joined
 from driple.api.memory import memory_sentence
 from driple.cli.inspect_tables import print_fact, short_name
 from driple.cli.show import print_table
+from driple.memory.modules import modules_joined
 
 if TYPE_CHECKING:
     from driple.api.inspecting import InspectResult
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["print_memory"]
 
 _GIB, _MIB = 2.0**30, 2.0**20
+_LEAST_SHOWN = 0.1
 _STEADY = ("parameters", "gradients", "optimizer")
 _WORKING = ("activations", "temporary", "input", "communication")
 
@@ -79,4 +80,6 @@ def print_memory(result: InspectResult, memory: InspectedMemory, top: int) -> No
 def _size(nbytes: float) -> str:
     """Gibibytes or mebibytes, three digits."""
     value, unit = (nbytes / _GIB, "GiB") if nbytes >= _GIB else (nbytes / _MIB, "MiB")
+    if value < _LEAST_SHOWN:
+        return "<0.1 MiB" if value else "-"
     return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"

@@ -32,13 +32,16 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
 
     if result.no_price:
         print(f"{result.no_price}\n")
-    shown = best_by_place(result.offers, result.rank)[:most]
+    alone = len({offer.name for offer in result.offers}) == 1
+    # The ways to use the only machines; else the best way to use each.
+    shown = [*result.offers] if alone else best_by_place(result.offers, result.rank)
+    more, shown = len(shown) - most, shown[:most]
     if shown:
         _print_offers(shown)
         print()
-        many = len({offer.name for offer in result.offers}) - len(shown)
-        if many > 0:
-            note(f"{many} more machines; --set rows=N, --json, --csv or --html show them")
+        if more > 0:
+            what = "ways" if alone else "machines"
+            note(f"{more} more {what}; --set rows=N, --json, --csv or --html show them")
     if result.assumptions is not None:
         print(result.assumptions.sentence())
     if result.choice.words:
@@ -156,7 +159,7 @@ def _print_prices(offers: Sequence[Offer]) -> None:
         day = "your own" if price.date is None else f"{price.date}"
         sources[f"price {kind}{region}, {day} ({price.source})"].append(offer.name)
     for words, names in sources.items():
-        print(f"{_listed(names)}: {words}")
+        print(f"{_listed(list(dict.fromkeys(names)))}: {words}")
 
 
 def _print_errors(result: PlanResult) -> None:

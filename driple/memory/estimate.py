@@ -22,6 +22,7 @@ from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.memory.events import bytes_by_kind, played_steps
+from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace
 from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
 from driple.memory.step_memory import BatchedMemory, StepMemory
@@ -316,8 +317,6 @@ def _largest_words(made: MemoryEstimate, modules: Sequence[ModuleBytes]) -> str:
     part = max(inside, key=lambda one: inside[one], default="")
     if not part or inside[part] <= 0:
         return ""
-    most = next((one for one in modules if one.kind == part), None)
     words = "optimizer states" if part == "optimizer" else part
-    if part not in _OF_MODULES or most is None or not most.module:
-        return words
-    return f"{words} (most of {most.module})"
+    most = most_words(modules, part) if part in _OF_MODULES else ""
+    return f"{words} (most of {most})" if most else words

@@ -139,7 +139,7 @@ class Evaluator:
             return None
         return Refused(
             name=name,
-            reason=memory_reason(memory, candidate.setting),
+            reason=memory_reason(memory, candidate),
             needed_bytes=needed_bytes(memory),
         )
 
@@ -215,13 +215,15 @@ def _like(place: MemoryPlace) -> MemoryPlace:
     return replace(place, shards=shards, replicas=min(place.replicas, 2))
 
 
-def memory_reason(memory: MemoryEstimate, setting: Setting) -> str:
+def memory_reason(memory: MemoryEstimate, candidate: Candidate) -> str:
     """Why a job does not fit, in words."""
+    setting = candidate.setting
+    scheme = f"{setting.scheme.suffix}, " if setting.num_workers > 1 else ""
     needs, room = needed_bytes(memory) or 0.0, memory.capacity_bytes or 0.0
     largest = f"; the largest part is {memory.largest}" if memory.largest else ""
     return (
-        f"each device needs {format_size(needs)}, and {setting.worker.name} has "
-        f"{format_size(room)}{largest}"
+        f"each device needs {format_size(needs)} ({scheme}{candidate.variant.words()}), and "
+        f"{setting.worker.name} has {format_size(room)}{largest}"
     )
 
 

@@ -23,6 +23,7 @@ Rank = Literal["cost", "time", "memory"]
 RANKS: tuple[Rank, ...] = ("cost", "time", "memory")
 _SAME = 1.01  # ratio of what is as good as equal
 _ALMOST = 1.05  # ratio of ways on the same machines, below which the better known one is taken
+_NARROWER = 2.0  # ratio of the widths of their intervals, from which on that is a reason
 _GUESS = 20.0  # upper over lower end of an interval, from which on an estimate is a guess
 _TWICE = 2.0
 _WHOLE_PRICE = 100.0  # prices from here on are printed without cents
@@ -121,8 +122,16 @@ def _best_way(ways: Sequence[Offer], rank: Rank) -> Offer:
     fitting = [offer for offer in ways if offer.may_be_recommended] or [*ways]
     value = _memory if rank == "memory" else _seconds
     least = value(fitting[0])
-    near = [offer for offer in fitting if value(offer) <= _ALMOST * least or offer is fitting[0]]
-    return min(near, key=lambda offer: (_width(offer), *_key(rank, offer)))
+    near = [offer for offer in fitting if value(offer) <= _ALMOST * least]
+    return _better_known(fitting[0], near, rank)
+
+
+def _better_known(first: Offer, near: Sequence[Offer], rank: Rank) -> Offer:
+    """The first offer, or one that is almost as good and whose interval is much narrower."""
+    narrow = [offer for offer in near if _NARROWER * _width(offer) <= _width(first)]
+    if not narrow or (math.isinf(_width(first)) and math.isinf(min(map(_width, narrow)))):
+        return first
+    return min(narrow, key=lambda offer: (_width(offer), *_key(rank, offer)))
 
 
 def _seconds(offer: Offer) -> float:
@@ -171,11 +180,24 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     within = [offer for offer in pool if limits.holds(offer)]
     if not within:
         return Choice(words=_none_within(pool, limits))
-    best = ranked(within, by)[0]
+    best = _taken(within, limits, by)
     others = [offer for offer in within if offer is not best]
     runner_up = ranked(others, by)[0] if others else None
     words = _words(best, runner_up, within, limits, by)
     return Choice(best=best, runner_up=runner_up, words=words)
+
+
+def _taken(within: Sequence[Offer], limits: Limits, by: Rank) -> Offer:
+    """The first offer by rank, or one that is almost as good and whose error is smaller.
+
+    With a budget it is the first one, so that a smaller budget never costs more.
+    """
+    first = ranked(within, by)[0]
+    if limits.budget is not None:
+        return first
+    value = {"cost": _cost, "time": _seconds, "memory": _memory}[by]
+    near = [offer for offer in within if value(offer) <= _ALMOST * value(first)]
+    return _better_known(first, near, by)
 
 
 def _none_within(pool: Sequence[Offer], limits: Limits) -> str:
@@ -194,6 +216,8 @@ def _words(
 ) -> str:
     """The recommendation as text for users."""
     superlative = {"cost": "the cheapest", "time": "the fastest", "memory": "the least memory"}[by]
+    if best is not ranked(within, by)[0]:
+        superlative = f"almost {superlative}, and the best known of these"
     verb = "Rent" if best.instance is not None else "Take"
     sentences = [f"{verb} {best.words}: {spent(best)}, {superlative}{limits.words()}."]
     if best.factors is None and best.provenance == "simulated":

@@ -3,7 +3,8 @@
     places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> Found
 
 With a global batch, batch x passes x devices is that number in every candidate. Where batches are
-free, the two largest that fit are tried: a smaller one is no faster for the same samples.
+free, the two largest that fit are tried: a smaller one is no faster for the same samples. Without
+a global batch, the user's own batch and twice that are tried too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
-from driple.errors import ConfigError, DripleError
+from driple.cluster.schemes import SchemeChoice
+from driple.comm.registry import scheme_named
+from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
@@ -38,7 +41,8 @@ class Asked:
         fixed_batch: whether the user gave the batch of a device.
 
     Raises:
-        ConfigError: something else to vary, or a global batch below 1.
+        ConfigError: something else to vary, a global batch below 1, or parameter servers.
+        SettingError: no such scheme.
     """
 
     schemes: tuple[str, ...] = ()
@@ -52,6 +56,9 @@ class Asked:
             raise ConfigError(
                 f"--set vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'"
             )
+        for name in self.schemes:
+            if scheme_named(SchemeChoice.parse(name).name).uses_servers:
+                raise ConfigError(f"--scheme {name} needs parameter servers, which no plan has")
         if self.global_batch is not None:
             check_whole("--global-batch", self.global_batch, 1)
 
@@ -86,7 +93,7 @@ def search(
         progress: called after each group of candidates with how many groups there are.
     """
     found = Found()
-    groups = [*_groups(evaluator, places, asked)]
+    groups = [*_groups(evaluator, places, asked, found.refused)]
     for group in groups:
         _try(evaluator, group, asked, found)
         if progress is not None:
@@ -94,7 +101,9 @@ def search(
     return found
 
 
-def _groups(evaluator: Evaluator, places: Sequence[Place], asked: Asked) -> Iterator[Candidate]:
+def _groups(
+    evaluator: Evaluator, places: Sequence[Place], asked: Asked, refused: list[Refused]
+) -> Iterator[Candidate]:
     """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
     variants = evaluator.variants
     usual, can_vary = variants.usual, variants.can_vary
@@ -106,7 +115,11 @@ def _groups(evaluator: Evaluator, places: Sequence[Place], asked: Asked) -> Iter
         precisions = list(dict.fromkeys([usual.precision, half]))
     for place in places:
         for scheme in schemes_for(place, asked.schemes, is_model=can_vary):
-            setting = place.setting.with_scheme(scheme)
+            try:
+                setting = place.setting.with_scheme(scheme)
+            except SettingError as error:  # such as degrees that do not divide the devices
+                refused.append(Refused(name=place.name, reason=str(error)))
+                continue
             for precision in precisions:
                 for name in checkpointing:
                     variant = replace(usual, checkpointing=name, precision=precision)
@@ -139,18 +152,25 @@ def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[
     variant, replicas = group.variant, group.setting.num_replicas
     usual = evaluator.variants.usual
     if asked.global_batch is None:
-        if asked.fixed_batch or "batch" not in asked.vary or not evaluator.variants.can_vary:
+        if "batch" not in asked.vary or not evaluator.variants.can_vary:
             return [group]
         most = min(4 * usual.batch_size, _LARGEST_BATCH)
-        sizes = sorted({usual.batch_size, *(2**k for k in range(11) if 2**k <= most)})
+        powers = [2**k for k in range(11) if 2**k <= most]
+        sizes = sorted({usual.batch_size, 2 * usual.batch_size, *powers})
         ladder = [replace(variant, batch_size=size) for size in sizes]
-        return _largest_that_fit(evaluator, group, ladder)
+        found = _largest_that_fit(evaluator, group, ladder)
+        asked_for = [usual.batch_size, 2 * usual.batch_size]
+        fitting = found[-1].variant.batch_size
+        known = [one for one in ladder if one.batch_size in asked_for]
+        own = [replace(group, variant=one) for one in known if one.batch_size <= fitting]
+        return sorted(dict.fromkeys([*own, *found]), key=lambda one: one.variant)
     share, rest = divmod(asked.global_batch, replicas)
     if rest or not share:
         raise ConfigError(
             f"--global-batch {asked.global_batch} cannot be shared out over {replicas} devices"
         )
-    if asked.fixed_batch or not evaluator.variants.can_vary:
+    is_fixed = asked.fixed_batch and "batch" not in asked.vary
+    if is_fixed or not evaluator.variants.can_vary:
         passes, rest = divmod(share, usual.batch_size)
         if rest or not passes:
             raise ConfigError(

@@ -1,12 +1,14 @@
 """`driple plan`: what an epoch costs where, and which instance to rent."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from tests.cli.test_main import ROOT, driple, refused
+from tests.planning.gpt import write_gpt
 from tests.profiler.profiles import write_profile
 
 RESNET50 = ROOT / "datasets/examples/resnet50.pbtxt"
@@ -230,3 +232,89 @@ def test_bad_input_gets_one_line() -> None:
     assert "--machines" in refused(*cost, "--machines", "0")
     assert "2022-12-31" in refused(*cost, "--set", "on_date=yesterday")
     assert "FOLDER=INSTANCE" in refused("plan", "--profile", "x")
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_gpt(tmp_path_factory.mktemp("gpt"))
+
+
+def test_a_gpt_with_large_batches_is_not_sent_to_40_gb(tmp_path: Path) -> None:
+    """GPT-2 of 125 million weights, 512 x 1024 tokens: its logits alone have 105 GB."""
+    import transformers
+
+    transformers.GPT2Config().save_pretrained(tmp_path / "gpt2")
+    ask = ("plan", f"hf:{tmp_path}/gpt2", "--seq-len", 1024, "--tokens", "1B", "--instance", "p4d")
+    done = driple(*ask, "--batch-size", 512)
+    assert done.returncode == 0, done.stderr
+    assert "nothing fits in memory" in done.stdout
+    assert "Rent" not in done.stdout
+    assert "A100 has 40 GiB" in done.stdout
+    found = re.search(r"with a batch of at most (\d+) per device \(--batch-size \1\)", done.stdout)
+    assert found is not None
+    most = int(found[1])
+    fitting = json.loads(driple(*ask, "--batch-size", most, "--json").stdout)
+    ways = [one for one in fitting["offers"] if one["activation_checkpointing"] == "none"]
+    assert {one["memory"]["fits"] for one in ways} == {"yes"}
+
+
+def test_prices_of_a_file_win_and_zero_is_refused_by_name(gpt: str, tmp_path: Path) -> None:
+    sky = tmp_path / "vms.csv"
+    sky.write_text(
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,"
+        "Region,AvailabilityZone\n"
+        "p3.2xlarge,V100,1,8,61,,2.5,0.4,us-east-1,a\np3.8xlarge,V100,4,32,244,,0,,us-east-1,a\n"
+    )
+    ask = ("plan", gpt, "--seq-len", 32, "--samples", "1M", "--instance", "p3", "--json")
+    found = json.loads(driple(*ask, "--prices", sky).stdout)
+    by_name = {one["name"]: one for one in found["offers"]}
+    assert by_name["p3.2xlarge"]["price"]["per_hour"] == 2.5
+    assert by_name["p3.2xlarge"]["price"]["source"] == "vms.csv"
+    assert by_name["p3.16xlarge"]["price"]["per_hour"] == 24.48
+    assert by_name["p3.8xlarge"]["cost"] is None
+    assert "price of 0" in by_name["p3.8xlarge"]["no_price"]
+    assert found["offers"][found["recommended"]]["name"] != "p3.8xlarge"
+    spot = json.loads(driple(*ask, "--prices", sky, "--spot").stdout)
+    prices = {one["name"]: one["price_per_hour"] for one in spot["offers"]}
+    assert prices == {"p3.2xlarge": 0.4, "p3.8xlarge": None, "p3.16xlarge": None}
+    zero = tmp_path / "zero.csv"
+    zero.write_text("name,per_hour\np3.2xlarge,0\n")
+    assert "p3.2xlarge" in refused(*ask, "--prices", zero)
+
+
+def test_budget_deadline_and_own_machines(gpt: str, tmp_path: Path) -> None:
+    ask = ("plan", gpt, "--seq-len", 32, "--samples", "1M", "--scheme", "ddp")
+    within = json.loads(
+        driple(*ask, "--instance", "p3", "--budget", 1000, "--deadline", "3d", "--json").stdout
+    )
+    assert (within["budget"], within["deadline_s"]) == (1000.0, 3 * 86_400)
+    assert within["recommendation"].startswith("Rent ")
+    late = driple(*ask, "--instance", "p3", "--deadline", "1ms")
+    assert "No setting does it within 1 ms; the fastest is p3" in late.stdout
+    own = driple(*ask, "--setting", "8xA100/NVLink", "--set", "rank=time", "--format", "slurm")
+    assert own.stdout.startswith("#!/bin/bash")
+    assert "--gpus-per-node=8" in own.stdout
+    priced = tmp_path / "mine.toml"
+    priced.write_text('[[prices]]\nname = "8xA100/NVLink"\nper_hour = 3.0\n')
+    mine = driple(*ask, "--setting", "8xA100/NVLink", "--prices", priced, "--what-would-help",
+                  "--explain")  # fmt: skip
+    assert "Take 8xA100/NVLink (ddp, batch" in mine.stdout
+    assert "A step of 8xA100/NVLink" in mine.stdout
+    assert "What would help 8xA100/NVLink" in mine.stdout
+    assert "price on demand, your own (mine.toml)" in mine.stdout
+
+
+def test_bad_questions_get_one_line(gpt: str, tmp_path: Path) -> None:
+    ask = ("plan", gpt, "--seq-len", 32, "--samples", 1000, "--instance", "p3.2xlarge")
+    assert "--deadline needs a time" in refused(*ask, "--deadline", "soon")
+    assert "--tokens needs a number" in refused(*ask[:4], "--tokens", "many")
+    assert "give one of them" in refused(*ask, "--tokens", "1B")
+    assert "--set vary must name" in refused(*ask, "--set", "vary=colour")
+    assert "rank" in refused(*ask, "--set", "rank=beauty")
+    assert "--format must be one of" in refused(*ask, "--format", "pbs")
+    assert "give one of them" in refused(*ask, "--format", "slurm", "--json")
+    assert "--catalog" in refused(*ask, "--devices", "own")
+    assert "--setting names all machines" in refused(*ask, "--setting", "8xA100")
+    assert "no scheme is called 'fsdp3'" in refused(*ask, "--scheme", "fsdp3")
+    assert ".html" in refused(*ask, "--html", tmp_path / "page.txt")
+    assert "did you mean" in refused(*ask[:-2], "--devices", "H1000")

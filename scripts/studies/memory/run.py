@@ -9,6 +9,7 @@ was done is in allocated.jsonl; stop it at any time, the same command goes on.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -22,6 +23,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
+from driple.errors import DatasetError
+from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.options import Precision, StepOptions
 from driple.graph.torch.step import traced_step
@@ -37,6 +40,7 @@ IntArray = npt.NDArray[np.int64]
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "allocated.jsonl"
+CURVES = HOME / "curves.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,14 @@ CASES = (
 )
 
 
+SHOWN = (
+    ("resnet50", CASES[0]),
+    ("GPT-2", CASES[6]),
+    ("deit_tiny", CASES[1]),
+    ("T5", CASES[5]),
+)
+
+
 def read_for_cpu(study: StudyModel, case: Case) -> OpGraph:
     """The step as PyTorch runs it on the CPU, from shapes alone."""
     model, batch = prepared(study, checkpoint=case.checkpoint)
@@ -106,6 +118,7 @@ def read_for_cpu(study: StudyModel, case: Case) -> OpGraph:
     with (
         patch("transformers.masking_utils._ignore_causal_mask_sdpa", lambda *_, **__: True),
         patch("transformers.masking_utils._ignore_bidirectional_mask_sdpa", lambda *_, **__: True),
+        patch("transformers.masking_utils.find_packed_sequence_indices", lambda *_: None),
         mode,
     ):
         return traced_step(model, given, loss_of, options)
@@ -119,6 +132,7 @@ def compared(name: str, case: Case) -> Row:
     measured = measured_step(
         study, case.options, frozenset(graph.op_types), checkpoint=case.checkpoint
     )
+    theirs, ours = matched_curves(graph, timeline.total_bytes, measured)
     return {
         "model": name,
         "library": study.library,
@@ -126,35 +140,62 @@ def compared(name: str, case: Case) -> Row:
         "measured_bytes": measured.peak_bytes,
         "measured_of_tensors": measured.peak_of_tensors,
         "predicted_bytes": timeline.peak_bytes,
-        **curve_difference(graph, timeline.total_bytes, measured),
+        "matched_ops_pct": round(100 * len(theirs) / len(measured.ops), 2),
+        "curve_pct": round(100 * float(np.abs(theirs - ours).mean()) / measured.peak_of_tensors, 4),
     }
 
 
-def curve_difference(graph: OpGraph, predicted: IntArray, measured: Measured) -> Row:
-    """Mean difference of the two curves over ops that stand in both lists, in percent of the peak.
+def matched_curves(
+    graph: OpGraph, predicted: IntArray, measured: Measured
+) -> tuple[IntArray, IntArray]:
+    """Measured and predicted bytes at the ops that stand in both lists.
 
     Not all do: of what is read as two kernels, such as a convolution and its bias, the profiler
     shows one op.
     """
     same = SequenceMatcher(None, measured.ops, graph.op_types, autojunk=False)
-    off = [
-        abs(predicted[block.b + i] - measured.of_ops[block.a + i])
+    pairs = [
+        (block.a + i, block.b + i)
         for block in same.get_matching_blocks()
         for i in range(block.size)
     ]
-    return {
-        "matched_ops_pct": round(100 * len(off) / len(measured.ops), 2),
-        "curve_pct": round(100 * float(np.mean(off)) / measured.peak_of_tensors, 4),
-    }
+    theirs, ours = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return measured.of_ops[theirs], predicted[ours]
+
+
+def store_curves() -> None:
+    """Both curves of some steps, for the picture."""
+    found = []
+    for name, case in SHOWN:
+        study = MODELS[name]
+        graph = read_for_cpu(study, case)
+        timeline = step_timeline(graph, rounding=1)
+        measured = measured_step(
+            study, case.options, frozenset(graph.op_types), checkpoint=case.checkpoint
+        )
+        theirs, ours = matched_curves(graph, timeline.total_bytes, measured)
+        how = ", checkpointing" if case.checkpoint else ""
+        found.append(
+            {
+                "title": f"{name}, {case.precision}, {case.optimizer}{how}",
+                "measured": theirs.tolist(),
+                "predicted": ours.tolist(),
+            }
+        )
+    atomic_write(CURVES, f"{json.dumps(found)}\n".encode(), error=DatasetError)
 
 
 def main() -> None:
     """Compare all models, or those that are named, that are not in the results yet."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--curves", action="store_true", help="store the curves of the picture")
     parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL")
     given = parser.parse_args()
     declare_torchvision_ops()
     torch.set_num_threads(1)
+    if given.curves:
+        store_curves()
+        return
     keys = ("model", *Case().fields)
     done = {tuple(row[key] for key in keys) for row in read_results(RESULTS)}
     for name in given.models:
