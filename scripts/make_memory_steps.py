@@ -120,7 +120,7 @@ def _attention(*, fused: bool) -> Iterator[None]:
     from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 
     declare_torchvision_ops()
-    from timm.layers import set_fused_attn
+    from timm.layers.config import set_fused_attn
 
     set_fused_attn(enable=fused)
     try:

@@ -46,7 +46,8 @@ def print_batches(result: SweepResult) -> None:
         ]
         if memory:
             margin = margins[i] or 0.0
-            row += [fits[i] or "unknown", f"{three_digits(margin / _GIB)} GiB"]
+            sign = "-" if margin < 0 else ""
+            row += [fits[i] or "unknown", f"{sign}{three_digits(abs(margin) / _GIB)} GiB"]
         rows.append(row)
     if memory:
         header += [*(words for words, _ in memory), "fits", "left"]
