@@ -168,7 +168,8 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
         return replace(made_up(name, hours, cost), error=error)
 
     offers = [
-        known("f", 100, 20, 9), known("n", 104, 5, 3), known("m", 103, 14, 9), known("k", 107, 10, 1.1)
+        known("f", 100, 20, 9), known("n", 104, 5, 3),
+        known("m", 103, 14, 9), known("k", 107, 10, 1.1),
     ]  # fmt: skip
     bought = [choose(offers, Limits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
     assert [one.name for one in bought if one is not None] == ["n", "m", "f"]
