@@ -6,7 +6,7 @@ Job, Setting -> StepTimeline of the device -> InspectedMemory: kinds, modules, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -117,7 +117,7 @@ def inspected_memory(job: Job, setting: Setting) -> InspectedMemory:
     elif not graph.modules:
         module = graph.names[at].rpartition("/")[0]
     return InspectedMemory(
-        beside=memory_beside(job, setting),
+        beside=memory_beside(replace(job, graph=graph), setting),
         timeline=line,
         peak_op="" if in_update else graph.op_types[at],
         peak_module="" if in_update else module,

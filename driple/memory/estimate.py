@@ -22,6 +22,7 @@ from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.memory.events import bytes_by_kind, played_steps
+from driple.memory.graph_lifetimes import with_lifetimes
 from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace
 from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
@@ -116,6 +117,7 @@ def memory_of_graph(
     graph: OpGraph, setting: Setting, *, capacity_bytes: float | None = None
 ) -> MemoryEstimate:
     """Do the work of `memory_of` for the graph of one worker's step."""
+    graph = with_lifetimes(graph)
     place = MemoryPlace.of(setting, capacity_bytes)
     made = memory_of_step(StepMemory.of(graph), place)
     modules = step_timeline(graph).modules

@@ -5,7 +5,8 @@
 A tensor lives from the op that makes it to the last op that reads it, and one that nobody reads is
 freed at once. Element-wise ops and norms write into an input of the same size if nothing else reads
 it any more (`OpKernelContext::forward_input_or_allocate_output`); names and reshapes share memory.
-Whole numbers of 32 bits are on the host. What a loop keeps of each turn is not seen.
+Whole numbers of 32 bits are on the host. What a loop writes to a list is kept for each of its turns
+until the last op that reads a list.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ _IN_PLACE = frozenset(
         "fill_like", "trigonometric",
     )
 )  # fmt: skip
+_LIST_WRITE = "list_write"
+_LIST_READS = frozenset(("list_read", "list_gradient"))
+_HANDLE_BYTES = 64  # of a list itself
 _LOOP_BACK = frozenset(("next_iteration",))
 
 
@@ -156,11 +160,12 @@ def _moved_table(table: ParameterTable, place: IntArray) -> ParameterTable:
 
 @dataclass(slots=True)
 class _Memory:
-    """One allocation: who makes it, who is the last to use it."""
+    """One allocation, or one for each turn of a loop: who makes it, who is the last to use it."""
 
     nbytes: int
     made_by: int
     last: int
+    turns: int = 1
     role: TensorRole | None = None
     owners: list[int] = field(default_factory=list)
 
@@ -177,6 +182,17 @@ class _Walk:
         for source, target in graph.edges[~graph.is_control].tolist():
             self.sources[target].append(source)
             self.last_reader[source] = max(self.last_reader[source], target)
+        self.signature_of = graph.signature_of.tolist()
+        self.device_bytes = [
+            sum(one.nbytes for one in op.outputs if one.dtype != _INT32) if op.outputs else None
+            for op in graph.signatures
+        ]
+        self.first_bytes = [op.outputs[0].nbytes if op.outputs else 0 for op in graph.signatures]
+        self.phases = graph.phases.tolist()
+        has_turns = len(graph.executions) == count
+        self.turns = graph.executions.tolist() if has_turns else [1] * count
+        reads = [i for i, kind in enumerate(self.kinds) if kind in _LIST_READS]
+        self.end_of_lists = max(reads, default=count - 1)
         self.memory_of: list[_Memory | None] = [None] * count
         self.made: list[_Memory] = []
         sizes = graph.parameters.nbytes.tolist()
@@ -193,7 +209,7 @@ class _Walk:
         rows += [(nbytes, -1, count, TensorRole.INPUT) for nbytes in self._inputs()]
         for one in self.made:
             end = count if one.made_by < 0 else max(one.last, one.made_by)
-            rows.append((one.nbytes, one.made_by, end, self._role(one)))
+            rows.append((one.turns * one.nbytes, one.made_by, end, self._role(one)))
         if self.graph.update.state_bytes:
             rows.append((self.graph.update.state_bytes, -1, count, TensorRole.OPTIMIZER_STATE))
         table = np.array(rows, dtype=np.int64).reshape(-1, 4)
@@ -224,6 +240,9 @@ class _Walk:
 
     def _run(self, node: int) -> None:
         kind, nbytes = self.kinds[node], self._device_bytes(node)
+        if kind == _LIST_WRITE:
+            self._keep(node)
+            return
         last = max(int(self.last_reader[node]), node)
         shared = None
         if kind in _SHARED and self.sources[node]:
@@ -241,27 +260,40 @@ class _Walk:
         made = _Memory(nbytes, -1 if is_kept or kind == "placeholder" else node, last)
         if made.made_by < 0:
             made.role = TensorRole.INPUT
+        self._make(made, node)
+
+    def _keep(self, node: int) -> None:
+        """A list keeps what is written to it: a tensor of each turn, or parts of one tensor."""
+        inputs = self.graph.signatures[self.signature_of[node]].inputs
+        nbytes = max((one.nbytes for one in inputs if one.dtype != _INT32), default=0)
+        if self.turns[node] == 1:
+            if nbytes > _HANDLE_BYTES:
+                self._make(_Memory(nbytes, node, max(node, self.end_of_lists)), node)
+            return
+        for source in self.sources[node]:
+            found = self.memory_of[source]
+            if found is not None and found.made_by >= 0 and found.nbytes == nbytes:
+                found.turns = max(found.turns, self.turns[source])
+                found.last = max(found.last, node, self.end_of_lists)
+
+    def _make(self, made: _Memory, node: int) -> None:
         made.owners.append(node)
         self.memory_of[node] = made
         self.made.append(made)
 
     def _device_bytes(self, node: int) -> int:
         """Bytes of its results that are in the device's memory."""
-        outputs = self.graph.signatures[self.graph.signature_of[node]].outputs
-        if not outputs:
-            return int(self.graph.tensor_bytes[node])
-        return sum(one.nbytes for one in outputs if one.dtype != _INT32)
+        found = self.device_bytes[self.signature_of[node]]
+        return int(self.graph.tensor_bytes[node]) if found is None else found
 
     def _free_input(self, node: int, nbytes: int) -> _Memory | None:
         """Memory of the first input that has its result's size and no later reader."""
-        outputs = self.graph.signatures[self.graph.signature_of[node]].outputs
-        size = outputs[0].nbytes if outputs else nbytes
+        size = self.first_bytes[self.signature_of[node]] or nbytes
         for source in self.sources[node]:
             found = self.memory_of[source]
             if found is not None and found.made_by >= 0 and found.nbytes >= size > 0:
-                made = self.graph.signatures[self.graph.signature_of[source]].outputs
-                same = not made or made[0].nbytes == size
-                if same and found.last == node:
+                made = self.first_bytes[self.signature_of[source]]
+                if found.last == node and made in (0, size):
                     return found
         return None
 
@@ -270,9 +302,8 @@ class _Walk:
             return one.role
         if any(self.gradient_bytes.get(node) == one.nbytes for node in one.owners):
             return TensorRole.GRADIENT
-        phases = self.graph.phases
-        if not len(phases):
+        if not self.phases:
             return TensorRole.TEMPORARY
-        forward = phases[one.made_by] == Phase.FORWARD
-        later = phases[max(one.last, one.made_by)] in {Phase.BACKWARD, Phase.UPDATE}
+        forward = self.phases[one.made_by] == Phase.FORWARD
+        later = self.phases[max(one.last, one.made_by)] in (Phase.BACKWARD, Phase.UPDATE)
         return TensorRole.ACTIVATION if forward and later else TensorRole.TEMPORARY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,15 @@ def test_names_share_memory_and_whole_numbers_are_on_the_host() -> None:
     on_host = graph_of(("random", ()), ("add", (0,)), dtype=INT32)
     lives = with_lifetimes(on_host).lifetimes
     assert (lives.roles == TensorRole.INPUT).all()
+
+
+def test_a_loop_keeps_what_it_writes_to_a_list() -> None:
+    """Five turns of it, from the op that makes it to the op that reads the list."""
+    plain = graph_of(("random", ()), ("matmul", (0,)), ("list_write", (1,)), ("list_read", (2,)))
+    loop = replace(plain, executions=np.array([1, 5, 5, 5]))
+    assert levels(loop) == [1, 1 + 5, 5, 5 + 1]
+    lives = with_lifetimes(loop).lifetimes
+    assert sorted(lives.nbytes.tolist()) == [NBYTES, NBYTES, 5 * NBYTES]
 
 
 def test_the_order_is_that_in_which_ops_become_ready() -> None:

@@ -36,6 +36,18 @@ def _dense() -> Any:
     )
 
 
+def _recurrent() -> Any:
+    import keras
+
+    return keras.Sequential(
+        [
+            keras.Input((60, 64)),
+            keras.layers.LSTM(256),
+            keras.layers.Dense(_CLASSES, activation="softmax"),
+        ]
+    )
+
+
 def _application(name: str, side: int) -> Callable[[], Any]:
     def make() -> Any:
         import keras
@@ -49,6 +61,7 @@ def _application(name: str, side: int) -> Callable[[], Any]:
 # Builder, shape of the batch, optimizer.
 MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...], str]] = {
     "dense, 7 layers": (_dense, (2048, 256), "SGD"),
+    "LSTM of 60 turns": (_recurrent, (256, 60, 64), "SGD"),
     "MobileNetV2": (_application("MobileNetV2", 96), (16, 96, 96, 3), "SGD"),
     "ResNet50": (_application("ResNet50", 64), (16, 64, 64, 3), "Adam"),
     "DenseNet121": (_application("DenseNet121", 64), (16, 64, 64, 3), "SGD"),
