@@ -3,7 +3,9 @@
     "400Gb/s", "10G", "1.5GB/s"  parse_rate           -> bit/s      format_rate      -> "400G"
     "16GiB", "80 GB"             parse_size           -> bytes      format_size      -> "16 GiB"
     "150ms", "2h"                parse_duration       -> seconds    format_duration  -> "150 ms"
+    "300M", "1.2B", "5000"       parse_count          -> a number of samples or tokens
     "1-4,8"                      parse_whole_numbers  -> [1, 2, 3, 4, 8]
+    "8-64,100"                   parse_doubled        -> [8, 16, 32, 64, 100]
     "0-0.9" or "0,0.5"           parse_shares         -> [0.0, 0.1, ..., 0.9]
 
 k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in either case. In a rate,
@@ -24,6 +26,8 @@ __all__ = [
     "format_duration",
     "format_rate",
     "format_size",
+    "parse_count",
+    "parse_doubled",
     "parse_duration",
     "parse_rate",
     "parse_rates",
@@ -60,6 +64,12 @@ _SECONDS = {
     "h": HOUR_S,
     "d": DAY_S,
 }
+
+MOST_COUNT = 1e15
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
+_COUNT = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,2})?)\s*(?P<unit>[kKmMgGbBtT]|)"
+)
 
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*"
 _PREFIX = r"(?P<prefix>[kKmMgGtT][iI]?|)"
@@ -147,6 +157,26 @@ def format_size(num_bytes: float) -> str:
     return f"{num_bytes / _FACTORS['mi']:.3g} MiB"
 
 
+def parse_count(name: str, text: str) -> float:
+    """A number of samples or tokens from `5000`, `300M`, `1.2B` or `3e8`.
+
+    Args:
+        name: the flag or field, for the error.
+        text: what the user typed; k, M, B (or G) and T are powers of 1000.
+
+    Raises:
+        ConfigError: it is no number above 0 and up to 1e15.
+    """
+    match = _COUNT.fullmatch(text.strip()) if len(text) <= _LONGEST_SHOWN else None
+    count = float(match["number"]) * _COUNTS[match["unit"].lower()] if match else 0.0
+    if not 0 < count <= MOST_COUNT:
+        raise ConfigError(
+            f"{name} needs a number above 0 and up to {MOST_COUNT:g}, such as 50000, 300M or "
+            f"1.2B, got {_shown(text)}"
+        )
+    return count
+
+
 def parse_duration(name: str, text: str) -> float:
     """Seconds from `150ms`, `30s`, `5min`, `2h` or `1d`.
 
@@ -217,6 +247,37 @@ def parse_whole_numbers(name: str, text: str, most: int) -> list[int]:
                 f"{_shown(text)}"
             )
         numbers.update(range(int(low), int(high) + 1))
+    return sorted(numbers)
+
+
+def parse_doubled(name: str, text: str, most: int) -> list[int]:
+    """Whole numbers from `8-512,700`, each once and rising; a range is doubled from its start.
+
+    The last number of a range is one of them: `8-20` is 8, 16 and 20.
+
+    Args:
+        name: as for `parse_whole_numbers`.
+        text: as there.
+        most: as there.
+
+    Raises:
+        ConfigError: as `parse_whole_numbers`.
+    """
+    numbers: set[int] = set()
+    for part in _parts(text) or [text]:
+        match = _WHOLE_RANGE.fullmatch(part)
+        low, high = (match["low"], match["high"] or match["low"]) if match else ("", "")
+        short = match is not None and max(len(low), len(high)) <= len(str(most))
+        if not (short and 1 <= int(low) <= int(high) <= most):
+            raise ConfigError(
+                f"{name} needs numbers from 1 to {most} such as 8, 8-512 or 8,12, got "
+                f"{_shown(text)}"
+            )
+        size, last = int(low), int(high)
+        while size < last:
+            numbers.add(size)
+            size *= 2
+        numbers.add(last)
     return sorted(numbers)
 
 

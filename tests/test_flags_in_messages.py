@@ -31,6 +31,7 @@ FLAG = re.compile(r"(?<![\w-])--(?:set (?!needs|applies)[a-z_]+|[a-z][a-z-]*[a-z
 OTHER_PROGRAMS = {
     "driple.profiler.train": "flags of the script `python -m driple.profiler.train`",
     "driple.profiler.api": "command lines of driple.profiler.train",
+    "driple.api.job_files": "flags of sbatch and torchrun, in the job files that it writes",
     "driple.measure.testbed.network": "flags of nsenter",
     "driple.cli.oldnames": "options that are gone, printed as old names",
 }

@@ -128,7 +128,9 @@ PATHS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ),
     ("stalls", "cost"): (
         (r"(offers/\d+)/iteration_s$", r"\1/iteration_time_s/value"),
-        (r"(offers/\d+/(?:communication_pct|epoch_s|epoch_cost))$", r"\1/value"),
+        (r"(offers/\d+)/epoch_s$", r"\1/training_time_s/value"),
+        (r"(offers/\d+)/epoch_cost$", r"\1/cost/value"),
+        (r"(offers/\d+/communication_pct)$", r"\1/value"),
         (r"(offers/\d+)/per_hour$", r"\1/price_per_hour"),
         JOB_FACTS,
         (r"(.*)$", r"\1"),

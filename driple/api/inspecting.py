@@ -19,6 +19,7 @@ from driple.jobs.load import Job, JobOptions, JobSource, load_job
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from driple.api.inspecting_memory import InspectedMemory
     from driple.api.module_tree import ModuleNode
 
 __all__ = ["InspectResult", "ParameterFacts", "inspect"]
@@ -60,6 +61,7 @@ class InspectResult(Result):
         breakdown: work and time by phase, kind of op and module.
         parameters: parameters, gradients and optimizer.
         depth: levels of modules in the JSON.
+        memory: of a device over the step; None if it was not asked for.
     """
 
     job: Job
@@ -68,6 +70,7 @@ class InspectResult(Result):
     breakdown: Breakdown
     parameters: ParameterFacts
     depth: int = _DEPTH
+    memory: InspectedMemory | None = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -117,6 +120,7 @@ class InspectResult(Result):
             "flops": cost.total_flops,
             "memory_bytes": cost.total_bytes,
             "least_device_memory": least,
+            "memory": None if self.memory is None else self.memory.to_dict(self.depth),
             "loops_of_unknown_length": report.loops_of_unknown_length,
             "layout": graph.layout,
             "is_training": graph.is_training,
@@ -195,6 +199,7 @@ def inspect(
     options: JobOptions | None = None,
     catalogs: Sequence[Path] = (),
     depth: int = _DEPTH,
+    memory: bool = False,
 ) -> InspectResult:
     """Read a job and add up its work by phase, kind of op and module.
 
@@ -206,16 +211,19 @@ def inspect(
         options: batch size, shapes of inputs and the like.
         catalogs: own devices and links (TOML), which take precedence.
         depth: levels of modules in the JSON and the table.
+        memory: whether the memory of a device over the step is asked for.
 
     Raises:
         ConfigError: no such job.
-        GraphError: a job that cannot be read.
+        GraphError: a job that cannot be read, or whose memory is unknown if that is asked for.
         MissingExtraError: TensorFlow or PyTorch is needed and not installed.
         SettingError: an unknown setting.
     """
     given = setting if isinstance(setting, Setting | None) else parse_setting(setting, catalogs)
     loaded = load_job(job, options, training=False, forward=True)
     place = parse_setting(loaded.usual_setting, catalogs) if given is None else given
+    from driple.api.inspecting_memory import inspected_memory
+
     return InspectResult(
         job=loaded,
         setting=place,
@@ -223,6 +231,7 @@ def inspect(
         breakdown=break_down_step(loaded, place),
         parameters=_parameter_facts(loaded),
         depth=depth,
+        memory=inspected_memory(loaded, place) if memory else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""`plan`: what an epoch takes and costs on each instance, and which to rent.
+"""`plan`: what a training takes and costs in many ways, which fits, and which to take.
 
 JOB -> simulated offers;  stall profiles -> measured offers;  both -> PlanResult
 """
@@ -6,177 +6,183 @@ JOB -> simulated offers;  stall profiles -> measured offers;  both -> PlanResult
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from driple.api.results import Cell, Result, estimate, job_facts
-from driple.codec import Json, to_dict
+from driple.api.plan_results import PlanResult
+from driple.checks import check_choice
 from driple.errors import ConfigError
-from driple.estimation.compare import MethodTime
-from driple.jobs.load import Job, JobOptions, JobSource, load_job
-from driple.planning.cost import Offer, Refused, recommendation
+from driple.jobs.load import Job, JobOptions, JobSource
+from driple.planning.amount import AmountAsked
+from driple.planning.places import Refused
+from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
 
 if TYPE_CHECKING:
     from driple.catalog import Catalog, Instance
     from driple.planning.assumptions import Assumptions
-    from driple.simulate.calibration import Calibration
+    from driple.planning.changes import Change
+    from driple.planning.evaluator import Evaluator
+    from driple.planning.offers import Offer
+    from driple.planning.places import Place
+    from driple.planning.prices import PriceBook
+    from driple.planning.search import Asked
 
 __all__ = ["PlanResult", "plan"]
 
-_LEVEL = 0.9  # of intervals that come from the 90th percentile of known errors
+ANY, OWN = "any", "own"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlanResult(Result):
-    """Instances in the order of their price per epoch, and which to rent.
+class PlacesAsked:
+    """Which machines to look at.
 
     Attributes:
-        job: the training job; None if all offers were measured.
-        offers: with and without a price.
-        refused: instances that cannot run the job.
-        assumptions: what the simulated offers rest on; None if all were measured.
-        no_price: why there are no prices; empty if there are.
-        recommendation: which instance to rent; None without prices.
-        remarks: what a user should know of the devices, one sentence each.
+        instances: names; `p3` is all of P3; all known if empty.
+        devices: names of devices; `any` for all, `own` for instances of the user's own files.
+        machines: numbers of instances of a kind.
+        settings: names of settings of the user's own machines, in place of instances.
+        catalogs: own devices, links, instances and prices (TOML), which take precedence.
     """
 
-    job: Job | None
-    offers: tuple[Offer, ...]
-    refused: tuple[Refused, ...]
-    assumptions: Assumptions | None
-    no_price: str
-    recommendation: str | None
-    remarks: tuple[str, ...]
+    instances: Sequence[str] = ()
+    devices: Sequence[str] = ()
+    machines: Sequence[int] = (1,)
+    settings: Sequence[str] = ()
+    catalogs: Sequence[Path] = ()
 
-    def to_dict(self) -> dict[str, Json]:
-        """The object that `driple plan --json` prints."""
-        assumed = self.assumptions
-        return {
-            "question": "plan",
-            "job": None if self.job is None else job_facts(self.job),
-            "no_price": self.no_price or None,
-            "assumptions": None if assumed is None else assumed.to_json_dict(),
-            "offers": [_offer_dict(one) for one in self.offers],
-            "refused": [to_dict(one) for one in self.refused],
-            "recommendation": self.recommendation,
-            "remarks": list(self.remarks),
-        }
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """One row per offer."""
-        return [
-            {
-                "instance": one.name,
-                "devices": one.devices,
-                "iteration_time_s": one.iteration_s,
-                "communication_pct": one.communication_pct,
-                "epoch_s": one.epoch_s,
-                "price_per_hour": one.per_hour,
-                "epoch_cost": one.epoch_cost,
-                "source": one.provenance,
-            }
-            for one in self.offers
-        ]
+    def __post_init__(self) -> None:
+        if self.settings and (self.instances or self.devices or tuple(self.machines) != (1,)):
+            raise ConfigError(
+                "--setting names all machines; leave out --instance, --devices and --machines, or "
+                "leave out --setting"
+            )
+        if OWN in self.devices and not self.catalogs:
+            raise ConfigError(
+                "--devices own is for instances of your own; give them with --catalog FILE.toml"
+            )
 
 
-def _offer_dict(offer: Offer) -> dict[str, Json]:
-    """One offer; the interval of times and costs comes from the simulator's known error."""
-    is_measured = offer.provenance == "measured"
-    p90 = None if offer.error is None else offer.error.p90
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PricesAsked:
+    """Which prices count.
 
-    def number(value: float | None) -> dict[str, Json] | None:
-        if value is None:
-            return None
-        if is_measured:
-            return estimate(value, "measured", "measured")
-        known = None if offer.error is None else offer.error.interval_of(value)
-        ends = MethodTime(
-            method="simulator", iteration_time_s=value, p90=p90, calibrated_s=known
-        ).interval_s
-        return estimate(value, "simulator", ends=ends, level=_LEVEL)
+    Attributes:
+        files: of the user (TOML, CSV, or a SkyPilot catalogue), which take precedence.
+        day: last day of a price; the newest if None.
+        region: of prices; any if None.
+        spot: whether machines are spot machines.
+    """
 
-    return {
-        "name": offer.name,
-        "devices": offer.devices,
-        "setting": offer.setting,
-        "source": offer.provenance,
-        "iteration_time_s": number(offer.iteration_s),
-        "communication_pct": None
-        if offer.communication_pct is None
-        else estimate(
-            offer.communication_pct,
-            "measured" if is_measured else "simulator",
-            "measured" if is_measured else "simulated",
-        ),
-        "epoch_s": number(offer.epoch_s),
-        "epoch_cost": number(offer.epoch_cost),
-        "price_per_hour": offer.per_hour,
-        "stated_error": None if offer.error is None else offer.error.to_dict(),
-    }
+    files: Sequence[Path] = ()
+    day: datetime.date | None = None
+    region: str | None = None
+    spot: bool = False
 
 
 def plan(
     job: JobSource | None = None,
     *,
     options: JobOptions | None = None,
-    samples: int | None = None,
+    samples: float | None = None,
+    tokens: float | None = None,
+    epochs: float = 1.0,
     instances: Sequence[str] = (),
+    devices: Sequence[str] = (),
     machines: Sequence[int] = (1,),
+    settings: Sequence[str] = (),
+    schemes: Sequence[str] = (),
+    vary: Sequence[str] = ("checkpointing",),
+    global_batch: int | None = None,
+    budget: float | None = None,
+    deadline_s: float | None = None,
+    rank: str = "cost",
     catalogs: Sequence[Path] = (),
-    profiles: Sequence[tuple[Path, str]] = (),
+    prices: Sequence[Path] = (),
+    spot: bool = False,
+    region: str | None = None,
     day: datetime.date | None = None,
-    deadline_h: float | None = None,
+    profiles: Sequence[tuple[Path, str]] = (),
+    would_help: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> PlanResult:
-    """What an epoch takes and costs on each instance, and which instance to rent.
+    """What a training takes and costs in many ways, whether it fits, and which way to take.
 
     Instances with a profile are measured; all others are simulated from the job, without stalls of
-    CPU and disk. Instances whose devices are too small are refused.
+    CPU and disk.
 
     Args:
         job: JOB as on the command line, a graph or a `Job`; None with profiles alone.
         options: batch size, shapes of inputs and the like.
         samples: of an epoch; if None, those of the job's or the profile's data set, and ImageNet
             for models of images.
+        tokens: of an epoch, in place of samples.
+        epochs: how often all samples are trained on.
         instances: names; `p3` is all of P3; all known if empty.
+        devices: names of the instances' devices; `own` for instances of `catalogs`; any if empty.
         machines: numbers of instances of a kind.
+        settings: names of the user's own clusters, in place of instances.
+        schemes: names; those that suit the machines if empty.
+        vary: what of a model may be changed: `batch`, `checkpointing`, `precision`.
+        global_batch: samples of all devices per update, which every offer keeps.
+        budget: most that the training may cost.
+        deadline_s: longest time that it may take, seconds.
+        rank: order of offers: `cost`, `time` or `memory`.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
+        prices: files of prices, which take precedence over the catalogue.
+        spot: whether spot prices are asked for.
+        region: of prices; any if None.
+        day: last day of a price; the newest if None.
         profiles: (folder of a stall profile, name of the instance that it was taken on).
-        day: date of the prices; the newest if None.
-        deadline_h: hours that an epoch may take at most.
+        would_help: whether the changes that help most are worked out.
+        progress: called after each group of candidates with how many groups there are.
 
     Raises:
         ConfigError: neither job nor profile, no batch size, no samples of a job that is not of
-            images, or no instance that can run the job.
+            images, or no machines that can be simulated.
         GraphError: a job that cannot be read, or contains no training step.
         MeasureError: a profile that does not contain what a cost needs.
     """
-    from driple.catalog import read_catalog, shipped_catalog
+    from driple.planning.search import Asked
 
-    _check_job(job, options, profiles)
-    catalog = read_catalog(catalogs) if catalogs else None
-    known = (catalog or shipped_catalog()).instances
-    draft = _Draft(offers=_measured_offers(profiles, known, samples, day))
-    if job is not None:
-        done = {offer.name for offer in draft.offers}
-        chosen = _chosen(known, instances, machines, done)
-        loaded = load_job(job, options)
-        if loaded.batch_size is None:
-            raise ConfigError("a graph does not state its batch size; give --batch-size")
-        _add_simulated(draft, loaded, chosen, samples=samples, day=day, catalog=catalog)
-        if draft.no_price:
-            draft.offers = [_without_price(offer, loaded) for offer in draft.offers]
-    draft.offers.sort(key=lambda offer: (offer.epoch_cost is None, offer.epoch_cost or 0.0))
-    return PlanResult(
-        job=draft.job,
-        offers=tuple(draft.offers),
-        refused=tuple(draft.refused),
-        assumptions=draft.assumptions,
-        no_price=draft.no_price,
-        recommendation=None if draft.no_price else recommendation(draft.offers, deadline_h),
-        remarks=tuple(draft.remarks),
+    check_choice("--set rank", rank, RANKS)
+    asked = Asked(
+        schemes=tuple(schemes),
+        vary=tuple(vary),
+        global_batch=global_batch,
+        fixed_batch=options is not None and options.batch_size is not None,
     )
+    question = _Question(
+        amount=AmountAsked(samples=samples, tokens=tokens, epochs=epochs),
+        places=PlacesAsked(
+            instances=instances,
+            devices=devices,
+            machines=machines,
+            settings=settings,
+            catalogs=catalogs,
+        ),
+        prices=PricesAsked(files=prices, day=day, region=region, spot=spot),
+        ways=asked,
+        limits=Limits(budget=budget, deadline_s=deadline_s),
+        rank=cast("Rank", rank),
+        would_help=would_help,
+    )
+    _check_job(job, options, profiles)
+    return _answer(question, job, options, profiles, progress)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Question:
+    """What is asked of a job."""
+
+    amount: AmountAsked
+    places: PlacesAsked
+    prices: PricesAsked
+    ways: Asked
+    limits: Limits
+    rank: Rank
+    would_help: bool
 
 
 def _check_job(
@@ -200,29 +206,90 @@ class _Draft:
 
     offers: list[Offer]
     job: Job | None = None
+    evaluator: Evaluator | None = None
     refused: list[Refused] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    no_price: str = ""
-    assumptions: Assumptions | None = None
+    tried: int = 0
+    remedy: str = ""
 
 
-def _without_price(offer: Offer, job: Job) -> Offer:
-    """A simulated offer without price and known error; a measured one as it is."""
-    from driple.estimation.stated_error import StatedError
+def _answer(
+    question: _Question,
+    job: JobSource | None,
+    options: JobOptions | None,
+    profiles: Sequence[tuple[Path, str]],
+    progress: Callable[[int], None] | None,
+) -> PlanResult:
+    from driple.catalog import read_catalog, shipped_catalog
+    from driple.planning.amount import amount_of
+    from driple.planning.changes import helpful_changes
+    from driple.planning.evaluator import Evaluator
+    from driple.planning.scaling import scaling_words
+    from driple.planning.variants import JobVariants
 
-    if offer.provenance != "simulated":
-        return offer
-    unknown = StatedError(runs=job.unknown_words)
-    return replace(offer, per_hour=None, epoch_cost=None, error=unknown)
+    files = question.places.catalogs
+    catalog = read_catalog(files) if files else None
+    known = (catalog or shipped_catalog()).instances
+    book = _book(question.prices)
+    draft = _Draft(offers=_measured_offers(profiles, known, book, question.amount))
+    places: list[Place] = []
+    if job is not None:
+        measured = {offer.name for offer in draft.offers}
+        places, draft.refused = _places(question.places, known, catalog, measured)
+        variants = JobVariants(job, options)
+        amount = amount_of(variants.given, question.amount)
+        evaluator = Evaluator(variants, amount, book, catalog)
+        _add_simulated(draft, evaluator, question.ways, places, progress)
+    unknown = draft.job is not None and draft.job.has_unknown
+    offers = ranked(draft.offers, question.rank)
+    choice = Choice() if unknown else choose(offers, question.limits, question.rank)
+    changes: tuple[Change, ...] = ()
+    if draft.evaluator is not None and choice.best is not None:
+        draft.remarks += _doubts(choice)
+        if question.would_help:
+            changes = tuple(
+                helpful_changes(
+                    draft.evaluator,
+                    choice.best,
+                    offers,
+                    keeps_batch=question.ways.global_batch is not None,
+                )
+            )
+    return PlanResult(
+        job=draft.job,
+        offers=tuple(offers),
+        refused=tuple(draft.refused),
+        tried=draft.tried,
+        rank=question.rank,
+        limits=question.limits,
+        choice=choice,
+        assumptions=_assumptions(draft, question),
+        no_price=_why_no_price(draft.job),
+        scaling="" if unknown else scaling_words(offers, choice.best),
+        remedy=draft.remedy,
+        changes=changes,
+        remarks=tuple(draft.remarks),
+    )
+
+
+def _book(asked: PricesAsked) -> PriceBook:
+    from driple.planning.prices import PriceBook, read_prices
+
+    return PriceBook(
+        files=tuple(read_prices(path) for path in asked.files),
+        date=asked.day,
+        region=asked.region,
+        spot=asked.spot,
+    )
 
 
 def _measured_offers(
     profiles: Sequence[tuple[Path, str]],
     known: Mapping[str, Instance],
-    samples: int | None,
-    day: datetime.date | None,
+    book: PriceBook,
+    amount: AmountAsked,
 ) -> list[Offer]:
-    from driple.planning.cost import measured_offer
+    from driple.planning.offers import measured_offer
     from driple.profiler.stall_profile import read_profile
 
     for folder, name in profiles:
@@ -232,135 +299,119 @@ def _measured_offers(
                 f"{', '.join(known)}), got '{folder}={name}'"
             )
     return [
-        measured_offer(read_profile(folder), known[name], samples=samples, date=day)
-        for folder, name in profiles
+        measured_offer(read_profile(folder), known[name], book, amount) for folder, name in profiles
     ]
 
 
-def _chosen(
-    known: Mapping[str, Instance], names: Sequence[str], counts: Sequence[int], done: set[str]
-) -> list[tuple[Instance, int]]:
-    """Instances and how many of each, without those that were measured."""
-    from driple.planning.instances import choose_instances
+def _places(
+    asked: PlacesAsked,
+    known: Mapping[str, Instance],
+    catalog: Catalog | None,
+    measured: set[str],
+) -> tuple[list[Place], list[Refused]]:
+    """Machines to simulate, without those that were measured; and those that cannot be."""
+    from driple.cluster.setting import Setting
+    from driple.planning.places import chosen_instances, place_of_setting, places_of
 
-    return [
-        (item, count)
-        for item in choose_instances(known, names)
-        for count in counts
-        if count > 1 or item.name not in done
-    ]
+    if asked.settings:
+        settings = [Setting.parse(name, catalog=catalog) for name in asked.settings]
+        return [place_of_setting(one) for one in settings], []
+    devices = [name for name in asked.devices if name not in {ANY, OWN}]
+    some: Mapping[str, Instance] = known
+    if OWN in asked.devices:
+        some = _own_instances(known)
+    chosen = chosen_instances(some, asked.instances, devices, catalog)
+    places, refused = places_of(chosen, asked.machines, catalog)
+    return [place for place in places if place.name not in measured], refused
+
+
+def _own_instances(known: Mapping[str, Instance]) -> dict[str, Instance]:
+    """Instances that a user's file adds or changes.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    from driple.catalog import shipped_catalog
+
+    shipped = shipped_catalog().instances
+    own = {name: one for name, one in known.items() if shipped.get(name) != one}
+    if not own:
+        raise ConfigError(
+            "--devices own: no file of --catalog has an [[instances]] row; add one with device, "
+            "num_devices and interconnect"
+        )
+    return own
 
 
 def _add_simulated(
     draft: _Draft,
-    job: Job,
-    chosen: Sequence[tuple[Instance, int]],
-    *,
-    samples: int | None,
-    day: datetime.date | None,
-    catalog: Catalog | None,
+    evaluator: Evaluator,
+    ways: Asked,
+    places: Sequence[Place],
+    progress: Callable[[int], None] | None,
 ) -> None:
-    """Simulate the job on all instances that may be large enough.
+    """Simulate the job in every way on all machines.
 
     Raises:
-        ConfigError: none of them is.
+        ConfigError: no machines, or none of them can be simulated.
         GraphError: the graph has no training step.
     """
-    from driple.estimation.stated_error import job_kind
-    from driple.memory.least import device_memory_bytes, least_memory
-    from driple.planning.assumptions import assumptions_of
-    from driple.planning.cost import (
-        refused_for_facts,
-        refused_for_memory,
-        refused_for_precision,
-        simulated_offer,
-    )
-    from driple.simulate.calibration import shipped_calibration
-    from driple.simulate.prepared_job import PreparedJob
+    from driple.planning.places import least_needed
+    from driple.planning.remedies import remedy_words
+    from driple.planning.search import search
 
-    calibration, graph = shipped_calibration(), job.graph
-    batch_size = cast("int", job.batch_size)
-    epoch, samples_from = _samples(job, samples)
-    draft.job = job
-    draft.assumptions = assumptions_of(
-        graph, batch_size=batch_size, samples=epoch, samples_from=samples_from
-    )
-    draft.no_price = _why_no_price(job)
-    least, kind, large = least_memory(graph), job_kind(graph, job.cost), []
-    for item, count in chosen:
-        refused = (
-            refused_for_facts(item, count, catalog)
-            or refused_for_memory(least, item, count, catalog)
-            or refused_for_precision(draft.assumptions.precision, item, count, catalog)
-        )
-        if refused is None:
-            large.append((item, count))
-        else:
-            draft.refused.append(refused)
-    if not large and not draft.offers and draft.refused:
-        largest = max(chosen, key=lambda pair: device_memory_bytes(pair[0], catalog))
-        reason = draft.refused[chosen.index(largest)].reason
+    draft.job, draft.evaluator = evaluator.variants.given, evaluator
+    found = search(evaluator, places, ways, progress)
+    draft.tried = found.tried
+    draft.offers += found.offers
+    running = {offer.name for offer in draft.offers}
+    lost = [one for one in found.refused if one.name not in running]
+    draft.refused += least_needed(lost)
+    if any(offer.may_be_recommended for offer in draft.offers):
+        return
+    if not draft.job.has_unknown:
+        draft.remedy = remedy_words(evaluator, places)
+    if not draft.offers and not draft.remedy:
+        reason = draft.refused[0].reason if draft.refused else "there are none"
         raise ConfigError(
-            f"none of these instances can run the job: {reason}; choose others (--instance)"
+            f"none of these machines can run the job: {reason}; choose others (--instance)"
         )
-    prepared = PreparedJob.of_job(job)
-    draft.offers += [
-        simulated_offer(
-            prepared,
-            item,
-            calibration,
-            batch_size=batch_size * job.grad_accumulation,
-            samples=epoch,
-            machines=count,
-            date=day,
-            kind=kind,
-            catalog=catalog,
-        )
-        for item, count in large
-    ]
-    draft.remarks += _doubts(calibration, [item for item, _ in large], catalog)
 
 
-def _samples(job: Job, samples: int | None) -> tuple[int, str]:
-    """Samples of an epoch, and where the number comes from.
+def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:
+    from driple.planning.assumptions import assumptions_of
 
-    Raises:
-        ConfigError: neither option nor data set states them, and the job is not of images.
-    """
-    from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
-
-    if samples is not None:
-        return samples, "--samples"
-    if job.samples is not None:
-        return job.samples, "its data set"
-    if not job.reads_images:
-        raise ConfigError(f"the samples of an epoch of {job.name} are not known; give --samples N")
-    return IMAGENET_SAMPLES, "ImageNet, since --samples is not given"
+    if draft.job is None or draft.evaluator is None:
+        return None
+    sizes = {offer.variant.batch_size for offer in draft.offers if offer.variant is not None}
+    return assumptions_of(
+        draft.job.graph,
+        draft.evaluator.amount,
+        batch_size=draft.evaluator.variants.usual.batch_size,
+        global_batch=question.ways.global_batch,
+        batches_differ=len(sizes) > 1,
+    )
 
 
-def _why_no_price(job: Job) -> str:
+def _why_no_price(job: Job | None) -> str:
     """Why the job has no price; empty if it has one."""
-    if not job.has_unknown:
+    if job is None or not job.has_unknown:
         return ""
     options = job.options_that_set
     advice = f"; set them with {options}" if options else ""
     return f"no price and no recommendation: {job.unknown_words}, so times are too short{advice}"
 
 
-def _doubts(
-    calibration: Calibration, chosen: Sequence[Instance], catalog: Catalog | None
-) -> tuple[str, ...]:
-    """What stands in for devices and links without published runs, in the order of their names."""
-    from driple.catalog import shipped_hardware
+def _doubts(choice: Choice) -> list[str]:
+    """What stands in for devices and links of the recommended offers without published runs."""
     from driple.cluster.topology import topology_of
-    from driple.planning.instances import instance_setting
+    from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.run import calibration_assumptions
 
-    hardware = catalog or shipped_hardware()
-    places = [
-        topology_of(instance_setting(item, catalog=catalog))
-        for item in chosen
-        if item.num_devices > 1
-    ]
-    links = {place.link: place.joined_by for place in places if place.joined_by is not None}
-    devices = [hardware.device(name) for name in sorted({item.device for item in chosen})]
-    return calibration.assumptions(devices, [links[name] for name in sorted(links)])
+    calibration = shipped_calibration()
+    found: dict[str, None] = {}
+    for offer in (choice.best, choice.runner_up):
+        if offer is not None and offer.candidate is not None:
+            topology = topology_of(offer.candidate.setting)
+            found |= dict.fromkeys(calibration_assumptions(topology, calibration))
+    return [*found]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from driple.api.memory import memory_dict
 from driple.api.results import Cell, estimate, job_facts, optional_estimate
 from driple.codec import Json, to_dict
 from driple.trace.targets import FIGURES, RESOURCES, UNITS
@@ -54,6 +55,7 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "reason": answer.reason,
         "iteration_time_s": to_dict(answer.iteration_time_s),
         "throughput": _throughput(answer),
+        "memory": memory_dict(answer.memory),
         "targets": _targets(answer),
         "units": dict(UNITS),
         "methods": _methods(answer),

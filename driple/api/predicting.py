@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from driple.api.memory import JobMemory, memory_beside
+from driple.api.memory_remedies import with_remedies
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
 from driple.api.results import Cell, Result
 from driple.checks import check_choice
@@ -59,6 +61,7 @@ class Answer:
         errors: known error of each closed form on such clusters.
         work: what the closed forms count in the job.
         compared: all methods side by side, with `all`.
+        memory: what a device needs; None on processors.
     """
 
     job: Job
@@ -74,6 +77,7 @@ class Answer:
     errors: tuple[MethodError | None, ...] = ()
     work: Work | None = None
     compared: MethodAnswers | None = None
+    memory: JobMemory | None = None
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
@@ -131,6 +135,7 @@ def predict(
         SettingError: an unknown setting.
         GraphError: a job that cannot be read, or contains no training step; a forward pass on
             several devices.
+        CatalogError: the catalogue lacks a fact about a device, such as its memory.
         CheckpointError: with `inspector`, no checkpoint of the setting.
         PredictionError: with `inspector`, impossible numbers for this job.
     """
@@ -156,7 +161,11 @@ def predict(
 
         prepared = PreparedJob.of_job(job)
         chosen = plans or usual(job.usual_setting)
-        answers += [_answer(plan, job, prepared, asked) for plan in chosen]
+        for plan in chosen:
+            answer = _answer(plan, job, prepared, asked)
+            memory = memory_beside(job, plan.setting)
+            memory = with_remedies(memory, job, plan.setting, source, options)
+            answers.append(replace(answer, memory=memory))
     return PredictResult(answers=tuple(answers))
 
 
@@ -329,40 +338,26 @@ def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
 
 
 def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
-    from driple.estimation.compare import MethodTime
-    from driple.estimation.stated_error import StatedError, stated_error
-    from driple.simulate.run import simulate
+    from driple.api.simulating import simulated
 
-    place = cast("Place", plan.place)
-    made = simulate(
+    found = simulated(
+        job,
         prepared,
         plan.setting,
-        place.calibration,
+        cast("Place", plan.place),
         num_steps=asked.num_steps or _STEPS,
         seed=asked.seed,
-        placement=asked.placement,  # type: ignore[arg-type]  # checked at the beginning
-        topology=place.topology,
-    )
-    stated = (
-        StatedError(runs=job.unknown_words)
-        if job.has_unknown
-        else stated_error(plan.setting, job.graph, cost=job.cost, topology=place.topology)
-    )
-    time = MethodTime(
-        method="simulator",
-        iteration_time_s=made.iteration_time_s,
-        p90=stated.p90,
-        calibrated_s=stated.interval_of(made.iteration_time_s),
+        placement=asked.placement,
     )
     return Answer(
         job=job,
         setting=plan.setting,
         method="simulator",
         reason=plan.reason,
-        iteration_time_s=estimate_of(time),
-        assumptions=made.assumptions,
-        stated=stated,
-        simulation=made,
+        iteration_time_s=found.iteration_time_s,
+        assumptions=found.made.assumptions,
+        stated=found.stated,
+        simulation=found.made,
     )
 
 

@@ -213,7 +213,11 @@ def _instance(row: Row, device_names: Mapping[str, str]) -> Instance:
         memory_gb=row.number("memory_gb"),
         prices=tuple(
             Price(
-                per_hour=price.per_hour, date=price.date, region=price.region, source=price.source
+                per_hour=price.per_hour,
+                date=price.date,
+                region=price.region,
+                source=price.source,
+                spot=price.spot,
             )
             for price in row.prices
         ),

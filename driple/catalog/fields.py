@@ -123,7 +123,7 @@ INSTANCE_FIELDS: Mapping[str, Field] = MappingProxyType(
     }
 )
 PRICE_FIELDS: Mapping[str, Field] = MappingProxyType(
-    {"per_hour": _RATE, "region": _TEXT, **_ORIGIN}
+    {"per_hour": _RATE, "region": _TEXT, "spot": _FLAG, **_ORIGIN}
 )
 
 

@@ -277,19 +277,21 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Price:
-    """What an hour of an instance costs on demand.
+    """What an hour of an instance costs.
 
     Attributes:
         per_hour: in US dollars, or in the currency of the user's file.
         date: day of the price; None for a price of the user's own, which always counts.
         region: the provider's region; None if the source does not name one.
         source: document with the price.
+        spot: whether the provider may take the machine back; otherwise the price is on demand.
     """
 
     per_hour: float
     date: datetime.date | None
     region: str | None = None
     source: str
+    spot: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -326,23 +328,31 @@ class Instance:
     source: str = ""
     date: datetime.date | None = None
 
-    def price(self, date: datetime.date | None = None, region: str | None = None) -> Price | None:
+    def price(
+        self,
+        date: datetime.date | None = None,
+        region: str | None = None,
+        *,
+        spot: bool = False,
+    ) -> Price | None:
         """The newest price, or the newest up to a date; the user's own before all others.
 
         Args:
             date: last day that counts; the newest price by default.
             region: only prices of this region; any by default.
+            spot: the price of spot machines in place of that on demand.
 
         Returns:
             None if no price is known.
         """
-        own = [price for price in self.prices if price.date is None]
+        of_kind = [price for price in self.prices if price.spot is spot]
+        own = [price for price in of_kind if price.date is None]
         if own:
             return own[-1]
         limit = date or _NO_DATE
         known = [
             price
-            for price in self.prices
+            for price in of_kind
             if (price.date or _NO_DATE) <= limit and region in {None, price.region}
         ]
         return max(known, key=lambda price: price.date or _NO_DATE, default=None)

@@ -63,6 +63,7 @@ class PriceRow:
     date: datetime.date | None
     region: str | None
     source: str
+    spot: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -292,6 +293,7 @@ def _price(item: object, where: str, source: _Source) -> PriceRow:
         date=item.get("date"),
         region=item.get("region"),
         source=source.of(item["source"]) if "source" in item else source.file,
+        spot=bool(item.get("spot", False)),
     )
 
 

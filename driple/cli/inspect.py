@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +11,11 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, job_options
 from driple.cli.numbers import whole_number
 from driple.cli.show import note, print_json
+from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
+
+if TYPE_CHECKING:
+    from driple.api.inspecting import InspectResult
 
 __all__ = ["inspect"]
 
@@ -33,6 +38,12 @@ def inspect(
             callback=whole_number(0, 100_000),
         ),
     ] = 10,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="show memory over a step in place of time")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw the memory over a step, with --memory")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
     """Show where the work of a training step is, and what Driple could not find out.
@@ -41,6 +52,8 @@ def inspect(
     setting, without communication: by phase, by module and by kind of op. Parameters, gradients and
     optimizer. A TensorFlow graph has name scopes in place of modules.
 
+    --memory shows what a device allocates over a step, by kind and by module at the peak.
+
     Examples:
 
       driple inspect datasets/examples/resnet50.pbtxt
@@ -48,10 +61,18 @@ def inspect(
       driple inspect mobilenet_v2 --batch-size 64 --setting 1xH100 --depth 3
 
       driple inspect graph.pb --setting 2080Ti-P2w2/ho-40G --json
+
+      driple inspect mobilenet_v2 --batch-size 64 --memory --plot memory.png
     """
     from driple.api.inspecting import inspect as ask
 
-    result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth)
+    if plot is not None:
+        _check_plot(plot, memory=memory)
+    result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth, memory=memory)
+    if plot is not None and result.memory is not None:
+        from driple.plot.memory import plot_memory
+
+        plot_memory(result.memory, plot, title=_title(result))
     if setting is None:
         note(f"no --setting given; times are of {result.setting.name}")
     show_job(result.job, json=json)
@@ -59,5 +80,26 @@ def inspect(
         print_json(result.to_dict())
         return
     from driple.cli.inspect_tables import print_inspected
+    from driple.cli.memory_tables import print_memory
 
-    print_inspected(result, top)
+    if result.memory is not None:
+        print_memory(result, result.memory, top)
+    else:
+        print_inspected(result, top)
+
+
+def _check_plot(path: Path, *, memory: bool) -> None:
+    from driple.plot.memory import check_picture
+
+    if not memory:
+        raise ConfigError("--plot shows the memory over a step; give --memory too")
+    check_picture(path)
+
+
+def _title(result: InspectResult) -> str:
+    """JOB, its batch and the setting."""
+    job = result.job
+    batch = "" if job.batch_size is None else f", batch {job.batch_size}"
+    words = [one for one in (job.precision, job.optimizer) if one]
+    how = f" ({', '.join(words)})" if words else ""
+    return f"{job.name}{batch}{how} on one {result.setting.device} of {result.setting.name}"

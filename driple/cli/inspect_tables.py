@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.graph.opgraph import OpGraph
 
-__all__ = ["print_inspected"]
+__all__ = ["print_fact", "print_inspected", "short_name"]
 
 _NAME_CHARS = 36  # of a module in a table of 80 columns
 _GB = 1e9
@@ -39,26 +39,26 @@ def print_inspected(result: InspectResult, top: int) -> None:
     batch = "1 sample" if job.batch_size == 1 else f"{job.batch_size} samples"
     samples = "" if job.batch_size is None else f" of {batch}"
     print(f"{job.name}: {step}{samples}, on one {parts.device} ({result.setting.name})")
-    _fact(
+    print_fact(
         "ops",
         f"{graph.num_nodes} on the device with {graph.num_edges} edges; the graph has "
         f"{report.nodes_in_file} nodes",
     )
     seconds = "" if parts.total_s is None else f", {_ms(parts.total_s)} on this device (simulated)"
-    _fact(
+    print_fact(
         "work",
         f"{_number(cost.total_flops / _GB)} GFLOP, "
         f"{_number(cost.total_bytes / _GB)} GB of memory read and written{seconds}",
     )
     _print_parameters(result.parameters, trains=graph.is_training)
-    _fact("network", _traffic_words(graph, result.setting))
+    print_fact("network", _traffic_words(graph, result.setting))
     if report.left_out:
         listed = ", ".join(f"{number} {reason}" for reason, number in report.left_out.items())
-        _fact("left out", f"{listed}")
+        print_fact("left out", f"{listed}")
     for words in parts.assumptions:  # those of the job were printed first
-        _fact("assumed", words)
+        print_fact("assumed", words)
     for words in result.unknown:
-        _fact("not known", f"{words}")
+        print_fact("not known", f"{words}")
     if parts.phases:
         print()
         _print_shares("phase", parts.phases)
@@ -70,7 +70,7 @@ def print_inspected(result: InspectResult, top: int) -> None:
         _print_shares("kind of op", parts.kinds[:top], left=len(parts.kinds) - top)
 
 
-def _fact(label: str, words: str) -> None:
+def print_fact(label: str, words: str) -> None:
     """One line of facts, or several under each other."""
     lines = textwrap.wrap(escaped(words), _COLUMNS - _LABEL - 2, break_on_hyphens=False)
     for i, line in enumerate(lines):
@@ -82,14 +82,14 @@ def _print_parameters(facts: ParameterFacts, *, trains: bool) -> None:
     if facts.elements is not None:
         tensors = "1 tensor" if facts.count == 1 else f"{facts.count} tensors"
         amount = f"{_count(facts.elements)} in {tensors}, {amount}"
-    _fact("parameters", f"{amount}")
+    print_fact("parameters", f"{amount}")
     if facts.trained_elements is not None and facts.trained_elements != facts.elements:
-        _fact("trained", f"{_count(facts.trained_elements)} of them; the others are frozen")
+        print_fact("trained", f"{_count(facts.trained_elements)} of them; the others are frozen")
     if not trains:
         return
-    _fact("gradients", f"{_size(facts.gradient_bytes)}")
+    print_fact("gradients", f"{_size(facts.gradient_bytes)}")
     if facts.optimizer:
-        _fact("optimizer", f"{facts.optimizer}, keeps {_size(facts.state_bytes)} of states")
+        print_fact("optimizer", f"{facts.optimizer}, keeps {_size(facts.state_bytes)} of states")
 
 
 def _print_shares(title: str, shares: Sequence[Share], left: int = 0) -> None:
@@ -97,7 +97,7 @@ def _print_shares(title: str, shares: Sequence[Share], left: int = 0) -> None:
         [title, "ops", "GFLOP", "GB", "time", "of time"],
         [
             [
-                _short(one.name.replace("_", " ")),
+                short_name(one.name.replace("_", " ")),
                 str(one.ops),
                 _number(one.flops / _GB),
                 _number(one.moved_bytes / _GB),
@@ -120,7 +120,7 @@ def _print_modules(result: InspectResult, root: ModuleNode, top: int) -> None:
         [title, "parameters", "GFLOP", "GB", "of time"],
         [
             [
-                _short(name),
+                short_name(name),
                 _count(row.parameters) if row.parameters else "-",
                 _number(row.flops / _GB),
                 _number(row.moved_bytes / _GB),
@@ -253,7 +253,7 @@ def _traffic_words(graph: OpGraph, setting: Setting) -> str:
     )
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
     """A name in at most `_NAME_CHARS` characters: beginning and end."""
     if len(name) <= _NAME_CHARS:
         return name

@@ -208,14 +208,17 @@ _SET = "set_"
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a JOB in place of its parameter `options`.
 
-    Its `--set`, if it has one, also takes the values of a JOB; the command gets its own.
+    Its `--set`, if it has one, also takes the values of a JOB; the command gets its own. A command
+    with a parameter `batch_sizes`, which takes several, has no other `--batch-size`.
     """
     known = inspect.signature(command, eval_str=True)
     own = [one for one in known.parameters.values() if one.name not in ("options", _SET)]
     own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     theirs = known.parameters.get(_SET)
     option = _with_job_values(theirs)
-    added = {**_OPTIONS, _SET: (option, None)}
+    shadowed = {"batch_size"} if "batch_sizes" in known.parameters else set()
+    offered = {name: one for name, one in _OPTIONS.items() if name not in shadowed}
+    added = {**offered, _SET: (option, None)}
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in added.items()
@@ -224,7 +227,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        given = {name: values.pop(name) for name in _OPTIONS}
+        given = {name: values.pop(name) for name in offered}
         job_texts, other_texts = _parted(values.pop(_SET), names)
         if theirs is not None:
             values[_SET] = other_texts

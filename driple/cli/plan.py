@@ -1,12 +1,12 @@
-"""`driple plan`: what an epoch takes and costs on each instance, and which to rent."""
+"""`driple plan`: what a training takes and costs in many ways, what fits, and which way to take."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,19 +14,21 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
-from driple.cli.overrides import override, set_option, text
-from driple.cli.show import note, print_json, print_table
+from driple.cli.overrides import choice, override, set_option, text, whole
+from driple.cli.show import note, print_json, progress_bar
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
-from driple.units import parse_whole_numbers
+from driple.units import HOUR_S, parse_count, parse_duration, parse_whole_numbers
 
 if TYPE_CHECKING:
-    from driple.api.planning import PlanResult
-    from driple.planning.cost import Offer
+    from driple.api.plan_results import PlanResult
 
 __all__ = ["plan"]
 
-_MOST_MACHINES = 64
+_MOST_MACHINES = 1024
+_MOST_BATCH = 10**9
+RANKS = ("cost", "time", "memory")
+_FORMATS = ("slurm", "kueue", "skypilot")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +36,13 @@ class _Values:
     """What few users change of a plan."""
 
     on_date: str | None = text(None, "with the prices of that day, such as 2022-12-31; the newest")
+    region: str | None = text(None, "prices of this region alone, such as us-east-1; any")
+    rank: str = choice("cost", "order of the offers: cost, time or memory", RANKS)
+    vary: str = text(
+        "checkpointing",
+        "what of a model may be changed: batch, checkpointing, precision, joined by +; or none",
+    )
+    rows: int = whole(15, "rows of the table; --json, --csv and --html have all", 1, 100_000)
 
 
 @job_options
@@ -41,83 +50,246 @@ def plan(
     options: JobOptions,
     job: Annotated[str | None, typer.Argument(metavar="JOB", help=JOB_HELP)] = None,
     samples: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            help="samples of an epoch; default: those of the data set of JOB or of the profile, "
-            "and ImageNet for models of images",
-            callback=whole_number(1, 10**12),
+            metavar="N",
+            help="samples of an epoch, such as 50000 or 1.2M; default: those of the data set of "
+            "JOB or of the profile, and ImageNet for models of images",
         ),
     ] = None,
+    tokens: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="tokens of an epoch in place of samples, such as 300B"),
+    ] = None,
+    epochs: Annotated[
+        float, typer.Option(help="epochs", callback=finite_number(above=0, most=1e9))
+    ] = 1.0,
     instance: Annotated[
         list[str] | None,
         typer.Option(help="only these: p3 is all of P3; may be given several times"),
     ] = None,
-    machines: Annotated[str, typer.Option(help="numbers of instances, such as 1,2")] = "1",
+    devices: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="only instances with these devices: A100,H100; any; own: those of --catalog",
+        ),
+    ] = "any",
+    machines: Annotated[str, typer.Option(help="numbers of instances, such as 1,2 or 1-8")] = "1",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="setting of your own machines in place of instances: 4x8xH100/NVLink+400G; may "
+            "be given several times"
+        ),
+    ] = None,
+    scheme: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="how devices share the work: only these, such as ddp,fsdp; those that suit",
+        ),
+    ] = "",
+    global_batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="samples of all devices per update, which every offer keeps: batch of a device x "
+            "passes x devices",
+            callback=whole_number(1, _MOST_BATCH),
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DOLLARS",
+            help="most that the training may cost; the fastest within it is recommended",
+            callback=finite_number(above=0, most=1e12),
+        ),
+    ] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="longest training, such as 90min, 12h or 3d"),
+    ] = None,
     catalog: CatalogOption = None,
+    prices: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="your prices, which win: TOML ([[prices]] name, per_hour), CSV (name,per_hour), "
+            "or a SkyPilot catalogue (vms.csv); may be given several times",
+        ),
+    ] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="spot prices in place of on demand")] = False,
     profile: Annotated[
         list[str] | None,
         typer.Option(help="profile that you took on an instance: FOLDER=INSTANCE"),
     ] = None,
-    deadline: Annotated[
-        float | None,
-        typer.Option(
-            help="hours that an epoch may take at most", callback=finite_number(above=0, most=1e6)
-        ),
-    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="where the time of a step of the first offer goes")
+    ] = False,
+    what_would_help: Annotated[
+        bool, typer.Option("--what-would-help", help="the three changes that save most time")
+    ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="write all offers as CSV", callback=output_file)
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="write a page with picture and table", callback=output_file),
+    ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="draw cost against time (.png, .svg, .pdf)", callback=output_file),
+        typer.Option(help="draw time against cost (.png, .svg, .pdf)", callback=output_file),
+    ] = None,
+    job_file: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="print a job file of the recommended offer: slurm, kueue or skypilot",
+        ),
     ] = None,
 ) -> None:
-    """Estimate the time and the price of an epoch on each instance, and recommend one.
+    """Estimate time, cost and memory of a training in many ways, and recommend one.
 
-    Instances that you profiled are marked as measured (--profile); all others are simulated from
-    the job, without stalls of CPU and disk. Instances whose devices are smaller than parameters,
-    gradients, optimizer states and the largest tensor are refused; others may still be too small.
+    Every instance, number of machines and scheme is simulated, with and without activation
+    checkpointing, without stalls of CPU and disk. What does not fit in memory is refused, and what
+    has no known price is in no order by cost. Instances that you profiled are marked as measured
+    (--profile).
 
     Examples:
 
-      driple plan datasets/examples/resnet50.pbtxt --batch-size 32 --machines 1,2
+      driple plan resnet50 --samples 1.28M --epochs 90 --devices A100,H100 --machines 1,2
 
-      driple plan bert-large --instance p3 --set on_date=2022-12-31
+      driple plan hf:gpt2 --tokens 10B --global-batch 512 --seq-len 1024 --budget 500
 
-      driple plan train.py:build_model --data train.py:build_dataset --batch-size 64
+      driple plan bert-large --instance p3 --deadline 12h --explain --what-would-help
 
-      driple plan --profile runs/profile=p3.8xlarge --catalog my.toml --deadline 2
+      driple plan train.py:build_model --data train.py:build_dataset --prices my.csv --spot
+
+      driple plan bert-large --setting 4x8xH100/NVLink+400G --format slurm
+
+      driple plan --profile runs/profile=p3.8xlarge --catalog my.toml
     """
     from driple.api.planning import plan as ask
 
     values = override(_Values, set_)
+    _check_outputs(plot, html, job_file, json=json)
+    with ExitStack() as stack:  # the bar appears once the job was read
+        bars: list[tuple[Any, Any]] = []
+
+        def advance(total: int) -> None:
+            if not bars:
+                bar = stack.enter_context(progress_bar())
+                bars.append((bar, bar.add_task("simulating", total=total)))
+            bar, task = bars[0]
+            bar.advance(task)
+
+        result = ask(
+            job,
+            options=options,
+            samples=None if samples is None else parse_count("--samples", samples),
+            tokens=None if tokens is None else parse_count("--tokens", tokens),
+            epochs=epochs,
+            instances=instance or [],
+            devices=_names(devices, but="any"),
+            machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
+            settings=setting or [],
+            schemes=[name.lower() for name in _names(scheme)],
+            vary=_names(values.vary.replace("+", ","), but="none"),
+            global_batch=global_batch,
+            budget=budget,
+            deadline_s=None if deadline is None else _deadline(deadline),
+            rank=values.rank,
+            catalogs=catalog or [],
+            prices=prices or [],
+            spot=spot,
+            region=values.region,
+            day=_day(values.on_date),
+            profiles=[_profile(given) for given in profile or []],
+            would_help=what_would_help,
+            progress=advance,
+        )
+    if result.job is not None:
+        show_job(result.job, json=json or job_file is not None)
+    for remark in result.remarks:
+        note(remark)
+    _show(result, values, job_file, json=json, explain=explain, would_help=what_would_help)
+    _write(result, csv, html, plot)
+
+
+def _check_outputs(
+    plot: Path | None, html: Path | None, job_file: str | None, *, json: bool
+) -> None:
+    """Refuse outputs that cannot be made before any work."""
+    if job_file is not None and job_file not in _FORMATS:
+        raise ConfigError(f"--format must be one of {', '.join(_FORMATS)}, got '{job_file}'")
+    if job_file is not None and json:
+        raise ConfigError("--format prints a job file and --json an object; give one of them")
     if plot is not None:
         from driple.plot.pattern import check_picture
 
         check_picture(plot)
-    result = ask(
-        job,
-        options=options,
-        samples=samples,
-        instances=instance or [],
-        machines=parse_whole_numbers("--machines", machines, _MOST_MACHINES),
-        catalogs=catalog or [],
-        profiles=[_profile(given) for given in profile or []],
-        day=_day(values.on_date),
-        deadline_h=deadline,
-    )
-    if result.job is not None:
-        show_job(result.job, json=json)
-    for remark in result.remarks:
-        note(remark)
-    if json:
+    if html is not None and html.suffix.lower() not in {".html", ".htm"}:
+        raise ConfigError(f"--html {html}: a page ends in .html; give such a name")
+
+
+def _show(
+    result: PlanResult,
+    values: _Values,
+    job_file: str | None,
+    *,
+    json: bool,
+    explain: bool,
+    would_help: bool,
+) -> None:
+    if job_file is not None:
+        from driple.api.job_files import job_file_of
+
+        print(job_file_of(result, job_file), end="")
+    elif json:
         print_json(result.to_dict())
     else:
-        _print(result)
-    if plot is not None:
-        from driple.plot.stalls import plot_offers
+        from driple.cli.plan_tables import print_plan
 
-        plot_offers(result.offers, plot)
+        print_plan(result, values.rows, explain=explain, would_help=would_help)
+
+
+def _write(result: PlanResult, csv: Path | None, html: Path | None, plot: Path | None) -> None:
+    """The files that were asked for."""
+    if csv is not None:
+        from driple.api.tables import write_csv
+
+        write_csv(result, csv)
+        note(f"wrote {csv}")
+    if html is not None:
+        from driple.plot.plan_page import write_page
+
+        write_page(result, html)
+        note(f"wrote {html}")
+    if plot is not None:
+        from driple.plot.plans import plot_plan
+
+        plot_plan(result, plot)
         note(f"wrote {plot}")
+
+
+def _names(given: str, *, but: str = "") -> list[str]:
+    """Names from `a,b`; none from the word that stands for no limit."""
+    names = [part.strip() for part in given.split(",") if part.strip()]
+    return [] if names == [but] else names
+
+
+def _deadline(given: str) -> float:
+    """Seconds from `12h`; a bare number is in hours."""
+    try:
+        hours = float(given)
+    except ValueError:
+        return parse_duration("--deadline", given)
+    return parse_duration("--deadline", f"{hours:g}h") if 0 < hours < 1e5 else hours * HOUR_S
 
 
 def _profile(given: str) -> tuple[Path, str]:
@@ -135,53 +307,3 @@ def _day(given: str | None) -> datetime.date | None:
         return None if given is None else datetime.date.fromisoformat(given)
     except ValueError as error:
         raise ConfigError(f"--set on_date needs a day such as 2022-12-31, got '{given}'") from error
-
-
-def _print(result: PlanResult) -> None:
-    if result.no_price:
-        print(f"{result.no_price}\n")
-    _print_offers(result.offers)
-    print()
-    for refused in result.refused:
-        print(f"{refused.name} is refused: {refused.reason}")
-    if result.assumptions is not None:
-        print(result.assumptions.sentence())
-    if result.recommendation is not None:
-        print(result.recommendation)
-    stated: dict[str, list[str]] = {}
-    for offer in result.offers:
-        if offer.error is not None:
-            stated.setdefault(offer.error.sentence(), []).append(offer.name)
-    for words, names in stated.items():
-        print(f"{', '.join(names)}: {words}")
-
-
-def _print_offers(offers: Sequence[Offer]) -> None:
-    from driple.planning.cost import price_text
-    from driple.units import format_duration
-
-    rows = [
-        [
-            offer.name,
-            str(offer.devices),
-            format_duration(offer.iteration_s),
-            "-" if offer.communication_pct is None else f"{offer.communication_pct:.0f} %",
-            format_duration(offer.epoch_s),
-            "-" if offer.per_hour is None else f"{offer.per_hour:.2f}",
-            "-" if offer.epoch_cost is None else price_text(offer.epoch_cost),
-            _error_text(offer),
-            offer.provenance,
-        ]
-        for offer in offers
-    ]
-    header = ["instance", "devices", "iteration", "exchange adds", "epoch", "$/h", "$/epoch",
-              "error: median, p90", ""]  # fmt: skip
-    print_table(header, rows)
-
-
-def _error_text(offer: Offer) -> str:
-    if offer.error is None:
-        return "-"
-    if offer.error.median_pct is None or offer.error.p90_pct is None:
-        return "not checked"
-    return f"{offer.error.median_pct:.0f} %, {offer.error.p90_pct:.0f} %"

@@ -24,12 +24,43 @@ def print_answer(answer: Answer) -> None:
     """Tables of one answer by one method."""
     if answer.reason:
         print(answer.reason)
+    _print_what_does_not_fit(answer)
     if answer.method == "inspector" and answer.prediction is not None:
         _print_inspector(answer, answer.prediction)
     elif answer.method == "simulator" and answer.simulation is not None:
         _print_simulator(answer, answer.simulation)
     else:
         _print_closed_forms(answer)
+    _print_memory(answer)
+
+
+def _print_what_does_not_fit(answer: Answer) -> None:
+    """First of all, that the job needs more memory than there is, and what would make it fit."""
+    found = answer.memory
+    if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
+        return
+    from driple.api.memory import memory_sentence
+
+    print(f"{answer.job.name} on {answer.setting.name}: {memory_sentence(found.estimate)}")
+    helping = [one.flag for one in found.remedies if one.memory.fits == "yes"]
+    if helping:
+        print(f"what would fit: {'; or '.join(helping)}")
+    elif found.remedies:
+        tried = ", ".join(one.flag for one in found.remedies)
+        print(f"no single change makes it fit ({tried}); combine them, or take larger devices")
+
+
+def _print_memory(answer: Answer) -> None:
+    """One line, unless it has been printed first; nothing on processors."""
+    found = answer.memory
+    if found is None:
+        return
+    if found.estimate is None:
+        print(f"memory: unknown; {found.reason}")
+    elif found.estimate.fits in ("yes", None):
+        from driple.api.memory import memory_sentence
+
+        print(memory_sentence(found.estimate))
 
 
 def _print_inspector(answer: Answer, made: Prediction) -> None:
@@ -185,6 +216,9 @@ def print_compared(answers: Sequence[Answer]) -> None:
     print_table(["", *(item.setting.name for item in compared)], rows)
     for item in compared:
         _print_doubts(item)
+    for answer in answers:
+        _print_what_does_not_fit(answer)
+        _print_memory(answer)
 
 
 def _print_doubts(item: MethodAnswers) -> None:

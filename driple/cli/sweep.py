@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -16,8 +17,15 @@ from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import note, print_assumptions, print_json, progress_bar
 from driple.errors import ConfigError
+from driple.graph.options import LARGEST_DIMENSION
 from driple.jobs.load import JOB_HELP, JobOptions
-from driple.units import parse_rate, parse_rates, parse_shares, parse_whole_numbers
+from driple.units import (
+    parse_doubled,
+    parse_rate,
+    parse_rates,
+    parse_shares,
+    parse_whole_numbers,
+)
 
 if TYPE_CHECKING:
     from driple.analytic.whatif import GridOptions
@@ -82,6 +90,14 @@ def sweep(
         typer.Argument(metavar="JOB|TRACE", help=f"job trace (.npz) of one worker; or {JOB_HELP}"),
     ],
     options: JobOptions,
+    batch_sizes: Annotated[
+        str,
+        typer.Option(
+            "--batch-size",
+            help="of a JOB: samples of a device in a step; a range such as 8-512 is doubled from "
+            "its first number, and 8,12,16 are compared: step time and memory of each",
+        ),
+    ] = "",
     bandwidth: Annotated[
         str,
         typer.Option(
@@ -135,6 +151,8 @@ def sweep(
 
       driple sweep graph.pbtxt --setting CPU-P1w2 --workers 1-8 --set measured=0.412
 
+      driple sweep timm:resnet50 --setting 8xA100 --batch-size 8-512
+
       driple sweep job.npz --workers 1,2,4,8 --ps 2 --bandwidth 10G --plot curve.png
     """
     from driple.api.sweeping import is_trace
@@ -142,6 +160,9 @@ def sweep(
     from driple.cluster.setting import parse_setting
 
     is_job = not is_trace(job)
+    sizes = parse_doubled("--batch-size", batch_sizes, LARGEST_DIMENSION) if batch_sizes else []
+    if len(sizes) == 1:
+        options = replace(options, batch_size=sizes[0])
     other = {"--timeline": timeline} if is_job else {
         "--setting": setting, "--compress": compress, "--catalog": catalog
     }  # fmt: skip
@@ -151,6 +172,11 @@ def sweep(
             from driple.plot.pattern import check_picture
 
             check_picture(picture)
+    if is_job and len(sizes) > 1:
+        grid = {"--bandwidth": bandwidth, "--workers": workers, "--ps": ps,
+                "--compress": compress, "--plot": plot, "--set": set_}  # fmt: skip
+        _sweep_batches(job, options, sizes, setting, catalog or (), grid, json=json)
+        return
     if is_job:
         result = ask(
             job,
@@ -176,6 +202,44 @@ def sweep(
 
         result = ask(job, trace=wanted, options=options, progress=advance)
     _show_trace(result, Path(job).name, plot, timeline, json=json)
+
+
+def _sweep_batches(
+    job: str,
+    options: JobOptions,
+    sizes: Sequence[int],
+    setting: str | None,
+    catalog: Sequence[Path],
+    others: dict[str, Any],
+    *,
+    json: bool,
+) -> None:
+    """Step time and memory at several batch sizes."""
+    from driple.api.sweeping_batches import sweep_batches
+    from driple.cli.sweep_tables import print_batches
+    from driple.cluster.setting import parse_setting
+
+    flags = [flag for flag, value in others.items() if value]
+    if flags:
+        raise ConfigError(
+            f"{' and '.join(flags)} with several numbers of --batch-size: one is swept at a time; "
+            "leave one out"
+        )
+    with progress_bar() as bar:
+        task = bar.add_task("batch sizes", total=len(sizes))
+        result = sweep_batches(
+            job,
+            None if setting is None else parse_setting(setting, catalog),
+            sizes,
+            options=options,
+            progress=lambda: bar.advance(task),
+        )
+    if result.job is not None:
+        show_job(result.job, json=json)
+    if json:
+        print_json(result.to_dict())
+        return
+    print_batches(result)
 
 
 def _refuse(job: str, given: dict[str, Any], *, is_job: bool) -> None:

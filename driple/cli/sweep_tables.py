@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from driple.cli.show import note, print_table
-from driple.units import format_rate
+from driple.units import format_rate, three_digits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from driple.analytic.whatif import GridSweep
+    from driple.api.sweeping import SweepResult
     from driple.api.sweeping_traces import TraceSweep
 
-__all__ = ["print_curve", "print_grid"]
+__all__ = ["print_batches", "print_curve", "print_grid"]
 
 _MOST_ROWS = 40
+_GIB = 2.0**30
+
+
+def print_batches(result: SweepResult) -> None:
+    """A row for each batch size: step time, throughput, memory, and whether it fits."""
+    where = "" if result.setting is None else f" on {result.setting.name}"
+    print(f"{'' if result.job is None else result.job.name}{where}: simulated")
+    header = ["batch", "iteration", "samples/s"]
+    memory = [
+        (words, result.estimates[name].value)
+        for name, words in (
+            ("allocated_bytes", "allocated"),
+            ("reserved_bytes", "reserved"),
+            ("device_total_bytes", "on the device"),
+        )
+        if name in result.estimates
+    ]
+    fits = cast("Sequence[str | None]", result.facts["fits"])
+    margins = cast("Sequence[float | None]", result.facts["margin_bytes"])
+    rows = []
+    for i, size in enumerate(result.clusters["batch_size"]):
+        row = [
+            f"{size:.0f}",
+            f"{three_digits(result.estimates['iteration_time_s'].value[i])} s",
+            f"{result.estimates['samples_per_s'].value[i]:,.0f}",
+            *(f"{three_digits(values[i] / _GIB)} GiB" for _, values in memory),
+        ]
+        if memory:
+            margin = margins[i] or 0.0
+            sign = "-" if margin < 0 else ""
+            row += [fits[i] or "unknown", f"{sign}{three_digits(abs(margin) / _GIB)} GiB"]
+        rows.append(row)
+    if memory:
+        header += [*(words for words, _ in memory), "fits", "left"]
+    print_table(header, rows)
+    for remark in result.remarks:
+        print(remark)
 
 
 def print_grid(sweep: GridSweep, *, unknown: str) -> None:

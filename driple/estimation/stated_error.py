@@ -281,13 +281,10 @@ def _part_of(job: JobKind, cluster: Cluster, pool: Sequence[CheckedRun], *, know
     return _Part(spread=spread, cells=cells, num_runs=len(shown), words=words)
 
 
-def _shipped_table() -> ErrorTable:
-    return _table_of(shipped_checked_runs())
-
-
 @cache
-def _table_of(runs: tuple[CheckedRun, ...]) -> ErrorTable:
-    return ErrorTable(runs)
+def _shipped_table() -> ErrorTable:
+    """Of the installed runs, which do not change while a program runs."""
+    return ErrorTable(shipped_checked_runs())
 
 
 def _weights(pool: Sequence[CheckedRun]) -> npt.NDArray[np.float64]:

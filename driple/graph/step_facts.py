@@ -27,6 +27,7 @@ _KERNELS_OF_A_PARAMETER = {
     "adagrad": 4,
 }
 _KERNELS_OF_OTHERS = 8
+_TENSORS_AT_ONCE = 2  # of one parameter's size, such as Adam's root and its quotient
 
 Int8Array = npt.NDArray[np.int8]
 Int32Array = npt.NDArray[np.int32]
@@ -104,23 +105,30 @@ class OptimizerUpdate:
         state_bytes: bytes that the optimizer keeps from step to step.
         moved_bytes: bytes of memory that one update reads and writes.
         num_kernels: kernels that one update starts; 0 if unknown.
+        temporary_bytes: most bytes that one update allocates at once and frees; 0 if unknown.
     """
 
     optimizer: str = ""
     state_bytes: int = 0
     moved_bytes: int = 0
     num_kernels: int = 0
+    temporary_bytes: int = 0
 
-    def one_by_one(self, parameters: int) -> OptimizerUpdate:
+    def one_by_one(self, parameters: int, largest_bytes: int = 0) -> OptimizerUpdate:
         """The update as PyTorch 1 makes it, which starts its kernels for each parameter anew.
 
         Args:
             parameters: number of trained ones.
+            largest_bytes: of the largest of them, which bounds the temporary memory.
         """
         if self.optimizer.endswith(_FUSED) or not self.optimizer:
             return self
         each = _KERNELS_OF_A_PARAMETER.get(self.optimizer, _KERNELS_OF_OTHERS)
-        return replace(self, num_kernels=max(self.num_kernels, each * parameters))
+        return replace(
+            self,
+            num_kernels=max(self.num_kernels, each * parameters),
+            temporary_bytes=min(self.temporary_bytes, _TENSORS_AT_ONCE * largest_bytes),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

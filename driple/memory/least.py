@@ -1,21 +1,19 @@
-"""The least memory that a training step needs on a device, to refuse devices that are too small.
+"""The least memory that a training step needs on a device.
 
 OpGraph -> LeastMemory (parameters, gradients, optimizer states, largest tensor)
 
-Every job needs at least this much. The activations that wait for the backward pass come on top, so
-a job that is not refused may still not fit.
+Every job needs at least this much; the activations that wait for the backward pass come on top.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from driple.catalog import Catalog, Instance, shipped_hardware
 from driple.graph.opgraph import OpGraph
 
-__all__ = ["LeastMemory", "device_memory_bytes", "least_memory"]
+__all__ = ["LeastMemory", "least_memory"]
 
-_GB, _GIB = 1e9, 2**30
+_GB = 1e9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,19 +58,3 @@ def least_memory(graph: OpGraph) -> LeastMemory:
         states_bytes=graph.update.state_bytes,
         largest_tensor_bytes=max(outputs, default=0),
     )
-
-
-def device_memory_bytes(instance: Instance, catalog: Catalog | None = None) -> float:
-    """Memory of each device of an instance, as its provider states it, else as the maker does.
-
-    Both write GB where memory comes in GiB (a V100 of 16 GB has 16 GiB), so GiB are taken: a
-    device is refused only if it is too small either way.
-
-    Args:
-        instance: to rent.
-        catalog: devices; as installed by default.
-    """
-    in_all = instance.device_memory_gb
-    if in_all is None:
-        return (catalog or shipped_hardware()).device(instance.device).memory_bytes / _GB * _GIB
-    return in_all / instance.num_devices * _GIB

@@ -12,6 +12,7 @@ from driple.graph.cost import cost_of_graph
 from driple.graph.datatypes import NUMBER_OF
 from driple.graph.opgraph import OpGraph
 from driple.graph.opkind import PRODUCT_FAMILIES, family_of
+from driple.planning.amount import Amount
 
 __all__ = ["Assumptions", "assumptions_of", "precision_of"]
 
@@ -33,6 +34,10 @@ class Assumptions:
         batch_size_per_device: samples per device and iteration.
         samples_per_epoch: samples of all devices together.
         samples_from: source of that number.
+        epochs: how often they are trained on.
+        global_batch: samples of all devices per update that every offer keeps; None if these
+            follow from batch and devices.
+        batches_differ: whether offers differ in their batch per device.
     """
 
     precision: str
@@ -40,14 +45,22 @@ class Assumptions:
     batch_size_per_device: int
     samples_per_epoch: int
     samples_from: str
+    epochs: float = 1.0
+    global_batch: int | None = None
+    batches_differ: bool = False
 
     def sentence(self) -> str:
         """The assumptions as text for users."""
         optimizer = self.optimizer or "unknown"
+        batches = f"batches of {self.batch_size_per_device} samples per device"
+        if self.batches_differ:
+            batches = "the largest batches per device that fit"
+        if self.global_batch is not None:
+            batches += f", {self.global_batch} samples of all devices per update"
+        epochs = "" if self.epochs == 1 else f", {self.epochs:g} epochs"
         return (
-            f"assumed: products in {self.precision}; optimizer {optimizer}; batches of "
-            f"{self.batch_size_per_device} samples per device; {self.samples_per_epoch:,} samples "
-            f"per epoch ({self.samples_from})"
+            f"assumed: products in {self.precision}; optimizer {optimizer}; {batches}; "
+            f"{self.samples_per_epoch:,} samples per epoch ({self.samples_from}){epochs}"
         )
 
     def to_json_dict(self) -> dict[str, Json]:
@@ -56,9 +69,14 @@ class Assumptions:
 
 
 def assumptions_of(
-    graph: OpGraph, *, batch_size: int, samples: int, samples_from: str
+    graph: OpGraph,
+    amount: Amount,
+    *,
+    batch_size: int,
+    global_batch: int | None = None,
+    batches_differ: bool = False,
 ) -> Assumptions:
-    """The assumptions behind the price of an epoch of this graph.
+    """The assumptions behind the price of training on this graph.
 
     Raises:
         GraphError: the graph holds no shapes of its ops' inputs.
@@ -67,8 +85,11 @@ def assumptions_of(
         precision=precision_of(graph),
         optimizer=graph.update.optimizer,
         batch_size_per_device=batch_size,
-        samples_per_epoch=samples,
-        samples_from=samples_from,
+        samples_per_epoch=amount.samples_per_epoch,
+        samples_from=amount.source,
+        epochs=amount.epochs,
+        global_batch=global_batch,
+        batches_differ=batches_differ,
     )
 
 

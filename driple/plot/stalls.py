@@ -1,8 +1,8 @@
-"""Pictures of `driple profile show` and `driple plan`: where the time of an iteration goes."""
+"""Picture of `driple profile show`: where the time of an iteration goes."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from driple.plot.pattern import save_picture
 
 if TYPE_CHECKING:
-    from driple.planning.cost import Offer
     from driple.profiler.stall_profile import StallProfile
 
-__all__ = ["COLOURS", "Bar", "bars_of", "plot_offers", "plot_profile"]
+__all__ = ["COLOURS", "Bar", "bars_of", "plot_profile"]
 
 COLOURS = {
     "compute": "#9aa5b1",
@@ -128,64 +127,5 @@ def plot_profile(profile: StallProfile, path: Path) -> None:
         fontsize=8, ncols=len(COLOURS), frameon=False, loc="lower left", bbox_to_anchor=(0, 0.99),
     )  # fmt: skip
     axis.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    save_picture(figure, path)
-
-
-def plot_offers(offers: Sequence[Offer], path: Path) -> None:
-    """Draw time and cost of an epoch on every instance, the cheapest on top; as in figures 10, 12.
-
-    Raises:
-        ConfigError: the picture cannot be written.
-    """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-    from matplotlib.patches import Patch
-
-    from driple.planning.cost import price_text
-    from driple.units import format_duration
-
-    rows = range(len(offers))
-    figure, (time, cost) = plt.subplots(
-        1, 2, sharey=True, figsize=(9, 1.4 + 0.24 * len(offers)), width_ratios=(1, 1)
-    )
-    longest_s = max(offer.epoch_s for offer in offers)
-    unit, unit_s = next(
-        (pair for pair in (("hours", 3600), ("minutes", 60)) if longest_s >= pair[1]),
-        ("seconds", 1),
-    )
-    lengths = [offer.epoch_s / unit_s for offer in offers]
-    alone = [
-        long / (1 + (offer.communication_pct or 0.0) / 100)
-        for long, offer in zip(lengths, offers, strict=True)
-    ]
-    waiting = [long - one for long, one in zip(lengths, alone, strict=True)]
-    time.barh(rows, alone, color=COLOURS["compute"])
-    time.barh(rows, waiting, left=alone, color=COLOURS["network"])
-    dollars = [offer.epoch_cost or 0.0 for offer in offers]
-    cost.barh(rows, dollars, color=COLOURS["interconnect"])
-    for row, offer in zip(rows, offers, strict=True):
-        time.annotate(
-            f" {format_duration(offer.epoch_s)}", (lengths[row], row), va="center", fontsize=7
-        )
-        price = "no price" if offer.epoch_cost is None else price_text(offer.epoch_cost)
-        cost.annotate(f" {price}", (dollars[row], row), va="center", fontsize=7)
-    marks = {"simulated": "", "measured": " (measured)"}
-    names = [f"{offer.name}{marks.get(offer.provenance, '')}" for offer in offers]
-    time.set_yticks(rows, names, fontsize=8)
-    time.invert_yaxis()
-    time.set_xlabel(f"{unit} of an epoch", fontsize=9)
-    cost.set_xlabel("$ of an epoch", fontsize=9)
-    parts = {"compute": "one device alone", "network": "added by exchange of gradients"}
-    time.legend(
-        handles=[Patch(color=COLOURS[key], label=label) for key, label in parts.items()],
-        fontsize=8, ncols=2, frameon=False, loc="lower left", bbox_to_anchor=(0, 1),
-    )  # fmt: skip
-    for axis in (time, cost):
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(x=0.12)
-        axis.margins(y=0.02)
     figure.tight_layout()
     save_picture(figure, path)

@@ -4,7 +4,7 @@
     profile.stalls()["interconnect"].pct
 
 `graph_of_step(model, inputs, loss)` reads a training step as a graph, for example for
-`simulated_offer`. `batches(...)` marks the training data of a script that does not use a PyTorch
+`driple plan`. `batches(...)` marks the training data of a script that does not use a PyTorch
 DataLoader.
 """
 

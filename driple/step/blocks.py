@@ -48,6 +48,7 @@ class Block:
         forward_at: place in the order of execution before which they must be there.
         backward_at: the same in the backward pass; None if they are not needed there, or kept.
         complete_at: place of the op that completes the last gradient; None if all are frozen.
+        members: positions of its parameters in the graph's table of them.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Block:
     forward_at: int
     backward_at: int | None
     complete_at: int | None
+    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,4 +194,5 @@ def _block(name: str, members: IntArray, found: _Parameters) -> Block:
         forward_at=0 if is_root or not len(needed) else int(needed.min()),
         backward_at=None if is_root or not len(used) else int(used.min()),
         complete_at=int(found.complete_at[trained].max()) if len(trained) else None,
+        members=tuple(members.tolist()),
     )

@@ -41,6 +41,8 @@ LINES = (
     ("inspect", OPEN),
     ("inspect", GRAPH, "--setting", RING, "--depth", "3"),
     ("inspect", "mobilenet_v2", "--setting", "1xA100"),
+    ("inspect", "mobilenet_v2", "--setting", "1xA100", "--memory"),
+    ("inspect", OPEN, "--memory"),
     ("inspect", "tests/data/cases/08_inference_only.pbtxt"),
     ("list", "devices"),
     ("list", "links"),

@@ -207,7 +207,7 @@ LINK = '[[links]]\nname = "l"\n'
         (INSTANCE + "price_per_hour = 0", "price_per_hour of .*above 0"),
         (INSTANCE + "prices = 3", "prices of .*must be a list"),
         (INSTANCE + "prices = [3]", r"a price of .*\(i\) has no per_hour"),
-        (INSTANCE + 'prices = [{per_hour = 1, spot = 2}]', "unknown field 'spot'"),
+        (INSTANCE + 'prices = [{per_hour = 1, spot = 2}]', "spot of a price of .*true or false"),
         (INSTANCE + 'prices = [{per_hour = 1, date = "x"}]', "date of a price of .*a day such as"),
         ("a = " + "9" * 5000, "is no TOML"),
         ("a = " + "[" * 100_000, "is no TOML"),

@@ -165,7 +165,7 @@ def test_unknown_dimensions_leave_no_price_and_no_recommendation(tmp_path: Path)
     assert "no price and no recommendation" in done.stdout
     found = json.loads(answer("plan", graph, "--batch-size", 32, "--json").stdout)
     assert found["recommendation"] is None
-    assert {(one["price_per_hour"], one["epoch_cost"]) for one in found["offers"]} == {(None, None)}
+    assert {(one["price_per_hour"], one["cost"]) for one in found["offers"]} == {(None, None)}
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +200,7 @@ def test_unknown_turns_leave_no_price_no_known_error_and_no_advice(open_loop: Pa
     assert "--set loop_turns" in priced["no_price"]
     assert "--input" not in priced["no_price"]
     assert priced["recommendation"] is None
-    assert {(one["price_per_hour"], one["epoch_cost"]) for one in priced["offers"]} == {
-        (None, None)
-    }
+    assert {(one["price_per_hour"], one["cost"]) for one in priced["offers"]} == {(None, None)}
     assert "loop" in priced["offers"][0]["stated_error"]["of"]
     assert claims_nothing("predict", open_loop)
     (simulated,) = json.loads(answer("simulator", open_loop, "--json").stdout)["answers"]

@@ -7,6 +7,7 @@ from torch import nn
 
 from driple.graph.opgraph import OpGraph
 from driple.graph.torch.torch_graph import graph_of_step
+from driple.planning.amount import Amount
 from driple.planning.assumptions import assumptions_of, precision_of
 
 
@@ -35,11 +36,12 @@ def test_precision_is_that_of_the_products() -> None:
 
 
 def test_all_assumptions_are_in_the_sentence() -> None:
-    found = assumptions_of(
-        graph_of(nn.Linear(16, 16)), batch_size=8, samples=50_000, samples_from="--samples"
-    )
+    amount = Amount(samples_per_epoch=50_000, epochs=3, source="--samples")
+    found = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8)
     assert found.sentence() == (
         "assumed: products in float32; optimizer momentum; batches of 8 samples per device; "
-        "50,000 samples per epoch (--samples)"
+        "50,000 samples per epoch (--samples), 3 epochs"
     )
     assert found.to_json_dict()["optimizer"] == "momentum"
+    same = assumptions_of(graph_of(nn.Linear(16, 16)), amount, batch_size=8, global_batch=64)
+    assert "8 samples per device, 64 samples of all devices per update" in same.sentence()

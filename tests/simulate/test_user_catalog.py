@@ -13,12 +13,12 @@ from driple.analytic.closed_forms import (
     zhang_pipeline,
 )
 from driple.analytic.quick import quick_step_s
-from driple.catalog import read_catalog
+from driple.api.planning import plan
 from driple.cluster.setting import Setting, parse_setting
 from driple.cluster.topology import topology_of
 from driple.errors import CatalogError
 from driple.estimation.stated_error import stated_error
-from driple.planning.cost import simulated_offer
+from driple.jobs.load import JobOptions
 from driple.simulate.calibration import shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
 from driple.simulate.run import simulate
@@ -89,17 +89,18 @@ def test_one_row_adds_an_instance_to_plans(job: PreparedJob, row: Path) -> None:
         ROW + '[[instances]]\nname = "z.8"\ndevice = "Z9"\nnum_devices = 8\n'
         'interconnect = "PCIe"\nnetwork_gbps = 100\nprices = [{per_hour = 8.0}]\n'
     )
-    catalog = read_catalog([row])
-    instance, calibration = catalog.instance("z.8"), shipped_calibration()
-    one, two = (
-        simulated_offer(
-            job, instance, calibration, batch_size=8, samples=1600, machines=n, catalog=catalog
-        )
-        for n in (1, 2)
+    found = plan(
+        job.graph,
+        options=JobOptions(batch_size=8),
+        samples=1600,
+        instances=["z.8"],
+        machines=[1, 2],
+        catalogs=[row],
     )
-    assert two.setting == "2x8xZ9/PCIe+100G"
+    one, two = sorted(found.offers, key=lambda offer: offer.machines)
+    assert two.setting == "2xz.8"
     assert two.iteration_s >= one.iteration_s
-    assert one.epoch_cost is not None
+    assert one.cost is not None
 
 
 def test_a_faster_row_under_a_shipped_name_is_what_is_simulated(

@@ -99,7 +99,7 @@ def assembled_graph(
         phases=np.array(record.phases, dtype=np.int8),
         modules=tuple(record.modules),
         module_of=np.array(record.module_of, dtype=np.int32),
-        lifetimes=_lifetimes(recorder, given, update.state_bytes),
+        lifetimes=_lifetimes(recorder, given, update.state_bytes, accumulates=passes > 1),
         fusion_of=np.array(fusion_of, dtype=np.int32),
     )
 
@@ -140,22 +140,23 @@ def _table(
 
 
 def _lifetimes(
-    recorder: StepRecorder, given: Sequence[Allocation], state_bytes: int
+    recorder: StepRecorder, given: Sequence[Allocation], state_bytes: int, *, accumulates: bool
 ) -> TensorLifetimes:
-    """Every allocation of the step, and one of the optimizer's states."""
+    """Every allocation of the step, and one of the optimizer's states.
+
+    The gradients to which a later pass adds exist before it.
+    """
     record = recorder.record
     count = len(record.op_types)
     roles = _roles(recorder, given)
-    rows = [
-        (
-            one.nbytes,
-            min(one.made_by, count - 1),
-            count if one.freed_after is None else max(one.freed_after, one.made_by, 0),
-            roles.get(id(one), _role(record, one)),
-        )
-        for one in record.allocations
-        if one.nbytes
-    ]
+    rows = []
+    for one in record.allocations:
+        role = roles.get(id(one), _role(record, one))
+        is_older = accumulates and role == TensorRole.GRADIENT
+        made = -1 if is_older else min(one.made_by, count - 1)
+        end = count if one.freed_after is None else max(one.freed_after, one.made_by, 0)
+        if one.nbytes:
+            rows.append((one.nbytes, made, end, role))
     if state_bytes:
         rows.append((state_bytes, -1, count, TensorRole.OPTIMIZER_STATE))
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)

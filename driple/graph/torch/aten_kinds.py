@@ -18,7 +18,8 @@ FREE = frozenset(
      "_unsafe_view", "_reshape_alias", "lift_fresh", "lift_fresh_copy", "_local_scalar_dense",
      "as_strided", "set", "resize", "record_stream", "_assert_async", "_assert_tensor_metadata",
      "_fused_sdp_choice", "is_same_size", "sym_size", "sym_stride", "sym_numel", "unsafe_split",
-     "unsafe_split_with_sizes", "unsafe_chunk", "transpose", "t", "squeeze", "unsqueeze", "detach"}
+     "unsafe_split_with_sizes", "unsafe_chunk", "transpose", "t", "squeeze", "unsqueeze", "detach",
+     "device"}
 )  # fmt: skip
 
 # kind: aten names.

@@ -19,11 +19,13 @@ __all__ = [
     "TASKS",
     "UPDATE_KINDS",
     "ActivationCheckpointing",
+    "Kernels",
     "Precision",
     "StepOptions",
     "Task",
     "TraceMode",
     "compute_capability_of",
+    "kernels_like",
 ]
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
@@ -31,6 +33,7 @@ ActivationCheckpointing = Literal["none", "full", "selective"]
 TraceMode = Literal["meta", "real"]
 Library = Literal["torch1", "torch2.1", "torch2"]
 Task = Literal["train", "forward"]
+Kernels = Literal["gpu", "cpu"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 ACTIVATION_CHECKPOINTING: tuple[str, ...] = get_args(ActivationCheckpointing)
 TASKS: tuple[str, ...] = get_args(Task)
@@ -56,11 +59,31 @@ _CAPABILITIES: Mapping[str, tuple[int, int]] = MappingProxyType(
         "Blackwell": (10, 0),
     }
 )  # fmt: skip
+# As `attention` decides by them.
+_FUSED_FROM, _FLASH_FROM, _SMALL_SHARED_MEMORY = (5, 0), (8, 0), (8, 9)
 
 
 def compute_capability_of(generation: str) -> tuple[int, int] | None:
     """Compute capability of a generation of NVIDIA's devices; None of any other."""
     return _CAPABILITIES.get(generation)
+
+
+def kernels_like(generation: str, *, half: bool) -> tuple[int, int] | None:
+    """A compute capability whose steps have the same kernels as a generation's.
+
+    So that a step is read once for all devices that run it alike. Fused attention needs 5.0, in
+    half precision 8.0 for the flash kernel; 8.9 lacks the shared memory for the widest heads.
+
+    Args:
+        generation: of the device.
+        half: whether attention may be in half precision.
+    """
+    own = compute_capability_of(generation)
+    if own is None or own < _FUSED_FROM:
+        return own
+    if half and (own < _FLASH_FROM or own == _SMALL_SHARED_MEMORY):
+        return own
+    return _FLASH_FROM
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +107,8 @@ class StepOptions:
         task: `train`, or `forward`: one forward pass in eval mode without gradients, as for
             inference; what concerns gradients and the update is then not read.
         channels_last: whether the model and its images are put in PyTorch's channels-last format.
+        kernels: whose kernels and rules of autocast PyTorch chooses: a GPU's, or the CPU's, as in
+            a real step on the CPU; that needs tensors on the CPU, with values or without.
     """
 
     precision: Precision = "fp32"
@@ -97,6 +122,7 @@ class StepOptions:
     library: Library = "torch2"
     task: Task = "train"
     channels_last: bool = False
+    kernels: Kernels = "gpu"
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -119,6 +145,10 @@ class StepOptions:
             raise ConfigError(f"trace must be meta or real, got {self.trace!r}")
         if self.library not in get_args(Library):
             raise ConfigError(f"library must be torch1, torch2.1 or torch2, got {self.library!r}")
+        if self.kernels not in get_args(Kernels):
+            raise ConfigError(f"kernels must be gpu or cpu, got {self.kernels!r}")
+        if self.kernels == "cpu" and self.trace != "real":
+            raise ConfigError("kernels of the CPU need tensors on the CPU; give trace='real' too")
         if self.task not in TASKS:
             raise ConfigError(f"task must be train or forward, got {self.task!r}")
 

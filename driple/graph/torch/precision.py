@@ -62,7 +62,12 @@ def cast_batch(batch: Any, precision: Precision) -> Any:
     return tree_map(cast, batch)
 
 
-def autocast_of(precision: Precision) -> AbstractContextManager[Any]:
-    """The context of forward pass and loss."""
+def autocast_of(precision: Precision, device: str = "cuda") -> AbstractContextManager[Any]:
+    """The context of forward pass and loss.
+
+    Args:
+        precision: of the step.
+        device: type of the device whose rules are followed.
+    """
     dtype = _AUTOCAST.get(precision)
-    return nullcontext() if dtype is None else torch.autocast("cuda", dtype=dtype)
+    return nullcontext() if dtype is None else torch.autocast(device, dtype=dtype)

@@ -30,6 +30,7 @@ from driple.graph.signature import Tensor as Shape
 from driple.graph.step_facts import Phase
 from driple.graph.torch.aten import Input, Kernel, kernels_of, tensors_in
 from driple.graph.torch.data_dependence import refuse_values
+from driple.graph.torch.gradient_sums import adds_in_place, sole_uses
 from driple.graph.torch.memory_format import as_on_gpu
 
 __all__ = ["Allocation", "Record", "StepRecorder", "memory_of"]
@@ -106,13 +107,15 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         model: whose modules and parameters are named.
         device: type of the device that runs it: `meta`, or `cpu` for real inputs.
         tf32: whether matrix products in single precision may run in TF32.
+        on_gpu: whether results have the memory format that kernels of a GPU give them.
     """
 
-    def __init__(self, model: nn.Module, *, device: str, tf32: bool) -> None:
+    def __init__(self, model: nn.Module, *, device: str, tf32: bool, on_gpu: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.record = Record()
+        self._sole_uses = sole_uses()
         self.parameters = dict(model.named_parameters())
-        self._tf32, self._device = tf32, device
+        self._tf32, self._device, self._on_gpu = tf32, device, on_gpu
         self._paths: dict[int, str] = {}
         for path, module in model.named_modules():
             self._paths.setdefault(id(module), path)
@@ -179,7 +182,12 @@ class StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of to
         """Run the op on shapes alone, and note it."""
         named: Mapping[str, Any] = kwargs or {}
         with refuse_values(func, args):
-            made = as_on_gpu(func, args, func(*args, **named))
+            if adds_in_place(func, args, named, self._sole_uses):
+                made = args[0].add_(args[1])
+            else:
+                made = func(*args, **named)
+            if self._on_gpu:
+                made = as_on_gpu(func, args, made)
         arguments = (*args, *named.values())
         phase, path, accumulates = self._place()
         kernels = kernels_of(func, args, named, made) if self._is_here(made, arguments) else []

@@ -72,7 +72,7 @@ def traced_step(model: nn.Module, batch: Any, loss: Loss | None, options: StepOp
     with cast_model(model, options.precision), laid_out_model(model, options):
         update = update_of(trained, options) if options.trains else OptimizerUpdate()
         if options.library == "torch1":
-            update = update.one_by_one(len(trained))
+            update = update.one_by_one(len(trained), max(one.nbytes for one in trained))
         kind = UPDATE_KINDS[options.optimizer_name]
         given = laid_out_batch(cast_batch(batch, options.precision), options)
         return recorded_step(model, given, loss, options, update=update, update_kind=kind)
@@ -99,16 +99,18 @@ def recorded_step(
     """
     batch = dict(batch) if isinstance(batch, Mapping) else batch
     tensors = [one for one in tree_leaves(batch) if isinstance(one, Tensor)]
-    device = "meta" if options.trace == "meta" else "cpu"
+    device, on_gpu = "meta" if options.trace == "meta" else "cpu", options.kernels == "gpu"
     _check_device([*model.parameters(), *tensors], device)
     with (
-        gpu_autocast(),
+        gpu_autocast() if on_gpu else nullcontext(),
         _capability(options),
         _gradients(model, options),
         _mode(model, options),
         _eager(),
     ):
-        recorder = StepRecorder(model, device=device, tf32=options.precision == "tf32")
+        recorder = StepRecorder(
+            model, device=device, tf32=options.precision == "tf32", on_gpu=on_gpu
+        )
         given = [recorder.before_step(one) for one in tensors]
         scale = torch.empty((), device=device)
         recorder.before_step(scale)
@@ -138,7 +140,7 @@ def _run(
     model: nn.Module, batch: Any, loss: Loss | None, options: StepOptions, scale: Tensor
 ) -> None:
     """Forward pass; in training loss and backward pass, the gradients of which are kept."""
-    with autocast_of(options.precision):
+    with autocast_of(options.precision, "cuda" if options.kernels == "gpu" else "cpu"):
         outputs = _called(model, batch)
         if not options.trains:
             return

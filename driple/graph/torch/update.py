@@ -11,7 +11,9 @@ al., 2019) as fused in NVIDIA's apex, LARS (You et al., 2017).
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from driple.graph.step_facts import OptimizerUpdate
 from driple.graph.torch.aten import kernels_of, tensors_in
 from driple.graph.torch.options import StepOptions
+from driple.graph.torch.recorder import memory_of
 
 __all__ = ["multi_tensor_kernels", "update_of"]
 
@@ -66,11 +69,14 @@ def update_of(parameters: Sequence[nn.Parameter], options: StepOptions) -> Optim
     trained = [_with_gradient(one) for one in parameters if one.requires_grad]
     if name == "adam8bit":
         state_bytes, moved, kernels = _adam8bit(trained)
+        temporary_bytes = 0
     else:
         counter = _Counter()
         state_bytes = _STEPS[name](trained, counter)
         moved, kernels = counter.moved_bytes, counter.kernels
+        temporary_bytes = counter.most_bytes
         if options.is_fused:
+            temporary_bytes = 0
             lists, accesses = _FUSED[name]
             moved = accesses * sum(one.nbytes for one in trained)
             kernels = multi_tensor_kernels([one.numel() for one in trained], lists)
@@ -85,15 +91,21 @@ def update_of(parameters: Sequence[nn.Parameter], options: StepOptions) -> Optim
         state_bytes=state_bytes,
         moved_bytes=moved + extra.moved_bytes,
         num_kernels=kernels + extra.kernels,
+        temporary_bytes=max(temporary_bytes, extra.most_bytes),
     )
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
-    """Counts kernels and bytes of ops on the meta device; scalars on the host do not count."""
+    """Counts kernels and bytes of ops on the meta device; scalars on the host do not count.
+
+    `most_bytes` is the most that the results of these ops take up at once.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.kernels = self.moved_bytes = 0
+        self.kernels = self.moved_bytes = self.most_bytes = 0
+        self._live: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        self._live_bytes = 0
 
     def multi_tensor(self, lists: Sequence[Sequence[Tensor]], written: int) -> None:
         """Count an op on lists of tensors, the first `written` of which it also writes."""
@@ -126,7 +138,24 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of torch
                 self.moved_bytes += sum(
                     one.tensor.nbytes for one in tensors if one.tensor is not None
                 )
+        self._watch(arguments, made)
         return made
+
+    def _watch(self, arguments: Sequence[Any], made: Any) -> None:
+        """Add up the memory of results that are neither written in place nor views."""
+        before = {memory_of(one) for one in tensors_in(arguments)}
+        for tensor in tensors_in(made):
+            key = memory_of(tensor)
+            if key in before or key in self._live or tensor.device.type != "meta":
+                continue
+            storage = tensor.untyped_storage()
+            watch = weakref.ref(storage, partial(self._freed, key))
+            self._live[key] = int(storage.nbytes()), watch
+            self._live_bytes += int(storage.nbytes())
+        self.most_bytes = max(self.most_bytes, self._live_bytes)
+
+    def _freed(self, key: int, _: Any) -> None:
+        self._live_bytes -= self._live.pop(key)[0]
 
     def _foreach(self, name: str, lists: list[Any], made: Any) -> None:
         if name in {"_foreach_copy_", "_foreach_zero_"}:

@@ -16,13 +16,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from driple.catalog import shipped_catalog
-from driple.jobs.pytorch.step_graph import graph_of_workload
+from driple.api.planning import plan
 from driple.jobs.pytorch.workloads import MACRO, pytorch_workload_named
-from driple.planning.cost import simulated_offer
-from driple.planning.instances import choose_instances
-from driple.simulate.calibration import shipped_calibration
-from driple.simulate.prepared_job import PreparedJob
 from scripts.studies.kit.pictures import plain
 from scripts.studies.kit.tables import least, read_rows, write_rows
 
@@ -40,22 +35,23 @@ def offer_rows(models: Iterable[str]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for model in models:
         workload = pytorch_workload_named(model)
-        job = PreparedJob(graph_of_workload(workload, workload.batch_size))
-        for item in choose_instances(shipped_catalog().instances, FAMILIES):
-            for count in (1, 2) if item.num_devices > 1 else (1,):
-                offer = simulated_offer(
-                    job, item, shipped_calibration(), batch_size=workload.batch_size,
-                    samples=workload.samples, machines=count,
-                )  # fmt: skip
-                rows.append(
-                    {
-                        "instance": offer.name,
-                        "model": model,
-                        "epoch_cost": f"{offer.epoch_cost:.6g}" if offer.epoch_cost else "",
-                        "epoch_h": f"{offer.epoch_s / 3600:.6g}",
-                        "exchange_pct": f"{offer.communication_pct or 0.0:.4g}",
-                    }
-                )
+        found = plan(
+            model, samples=workload.samples, instances=FAMILIES, machines=(1, 2), schemes=("ddp",),
+            vary=(),
+        )  # fmt: skip
+        for offer in sorted(found.offers, key=lambda one: one.name):
+            if offer.instance is None or (offer.machines > 1 and offer.instance.num_devices == 1):
+                continue
+            name = offer.instance.name
+            rows.append(
+                {
+                    "instance": name if offer.machines == 1 else f"{name}*{offer.machines}",
+                    "model": model,
+                    "epoch_cost": f"{offer.cost:.6g}" if offer.cost else "",
+                    "epoch_h": f"{offer.training_s / 3600:.6g}",
+                    "exchange_pct": f"{offer.communication_pct or 0.0:.4g}",
+                }
+            )
     return rows
 
 

@@ -1,0 +1,151 @@
+"""Memory beside every answer for a GPU setting: whether the job fits, and what would make it fit.
+
+Job, Setting -> JobMemory: MemoryEstimate, or why it is unknown; remedies, each estimated itself
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driple.codec import Json
+from driple.errors import GraphError
+
+if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+    from driple.jobs.load import Job
+    from driple.memory.estimate import Bytes, MemoryEstimate
+
+__all__ = [
+    "JobMemory",
+    "Remedy",
+    "memory_beside",
+    "memory_dict",
+    "memory_sentence",
+]
+
+_GIB = 2.0**30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remedy:
+    """A change of the job or of the scheme, and the memory that it would need.
+
+    Attributes:
+        flag: as it is typed, such as `--batch-size 12`.
+        memory: estimate with it.
+    """
+
+    flag: str
+    memory: MemoryEstimate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobMemory:
+    """Memory of a job on one device of a setting.
+
+    Attributes:
+        estimate: what it needs; None if it is unknown.
+        reason: why it is unknown; empty if it is known.
+        remedies: what would make it fit, if it may not; those that fit come first.
+        remedies_asked: whether remedies were looked for.
+    """
+
+    estimate: MemoryEstimate | None
+    reason: str = ""
+    remedies: tuple[Remedy, ...] = ()
+    remedies_asked: bool = False
+
+
+def memory_beside(job: Job, setting: Setting) -> JobMemory | None:
+    """Memory of a job on one device of a setting; None for a setting without GPUs.
+
+    Raises:
+        CatalogError: the catalogue does not state the memory of the device.
+    """
+    from driple.memory.estimate import memory_of
+
+    if setting.on_cpu:
+        return None
+    try:
+        made = memory_of(job, setting)
+    except GraphError as error:
+        return JobMemory(estimate=None, reason=str(error))
+    if made.allocated is None:
+        return JobMemory(estimate=None, reason=made.source)
+    return JobMemory(estimate=made)
+
+
+def memory_dict(found: JobMemory | None) -> dict[str, Json] | None:
+    """The memory of one answer in the JSON of every command."""
+    if found is None:
+        return None
+    made = found.estimate
+    if made is None:
+        return {"known": False, "reason": found.reason}
+    return {"known": True, "reason": "", **_estimate_dict(made)} | {
+        "parts": dict(made.parts),
+        "largest": made.largest,
+        "source": made.source,
+        "what_would_fit": [
+            {"flag": one.flag, **_estimate_dict(one.memory)} for one in found.remedies
+        ],
+    }
+
+
+def _estimate_dict(made: MemoryEstimate) -> dict[str, Json]:
+    return {
+        "allocated_bytes": _bytes_dict(made.allocated),
+        "reserved_bytes": _bytes_dict(made.reserved),
+        "device_total_bytes": _bytes_dict(made.device_total),
+        "is_lower_bound": made.is_lower_bound,
+        "capacity_bytes": made.capacity_bytes,
+        "usable_bytes": made.usable_bytes,
+        "fits": made.fits,
+        "margin_bytes": made.margin_bytes,
+    }
+
+
+def _bytes_dict(one: Bytes | None) -> dict[str, Json] | None:
+    if one is None:
+        return None
+    return {"value": one.value, "lower": one.lower, "upper": one.upper}
+
+
+def memory_sentence(made: MemoryEstimate) -> str:
+    """Three numbers, whether the job fits, and what is largest, in one line."""
+    numbers = [
+        f"{_gib(one.value)} {words}"
+        for one, words in (
+            (made.allocated, "allocated"), (made.reserved, "reserved"),
+        )
+        if one is not None
+    ]  # fmt: skip
+    total = made.device_total
+    if total is not None:
+        ends = ""
+        if total.lower is not None and total.upper is not None:
+            ends = f" ({_gib(total.lower, unit=False)} to {_gib(total.upper, unit=False)})"
+        numbers.append(f"{_gib(total.value)} on the device{ends}")
+    least = "at least " if made.is_lower_bound else ""
+    words = f"memory {least}{', '.join(numbers)}"
+    if made.capacity_bytes is not None:
+        words += f" of {_gib(made.capacity_bytes)}: {_fits_words(made)}"
+    return f"{words}; largest: {made.largest}" if made.largest else words
+
+
+def _fits_words(made: MemoryEstimate) -> str:
+    margin = made.margin_bytes or 0.0
+    left = f"{_gib(margin)} left" if margin >= 0 else f"{_gib(-margin)} too little"
+    if made.fits is None:
+        return "unknown whether it fits, as sizes are unknown"
+    return {"yes": f"fits, {left}", "likely not": f"likely does not fit ({left})"}.get(
+        made.fits, f"does not fit, {left}"
+    )
+
+
+def _gib(nbytes: float, *, unit: bool = True) -> str:
+    """Gibibytes with three significant digits."""
+    value = nbytes / _GIB
+    text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{text} GiB" if unit else text

@@ -1,0 +1,125 @@
+"""What would make a job fit that does not: each change is estimated itself.
+
+JobMemory of a job that may not fit -> the largest batch that fits, checkpointing, fsdp, 8-bit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from driple.api.memory import JobMemory, Remedy
+from driple.errors import ConfigError, GraphError, SettingError
+
+if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+    from driple.jobs.load import Job, JobOptions, JobSource
+    from driple.memory.estimate import MemoryEstimate
+
+__all__ = ["largest_batch", "with_remedies"]
+
+_ADAM = ("adam", "adamw")
+_FSDP, _EIGHT_BITS = "fsdp", "adam8bit"
+_LEAST_BATCH = 2  # of one sample, PyTorch runs other ops
+
+
+def with_remedies(
+    found: JobMemory | None,
+    job: Job,
+    setting: Setting,
+    source: JobSource,
+    options: JobOptions | None,
+) -> JobMemory | None:
+    """The memory of a job with remedies, if it may not fit and can be loaded anew.
+
+    Args:
+        found: memory of the job.
+        job: that is asked about.
+        setting: cluster and scheme.
+        source: where the job came from.
+        options: as it was loaded.
+    """
+    if found is None or found.estimate is None or found.estimate.fits in ("yes", None):
+        return found
+    if not isinstance(source, str):
+        return found
+    remedies = sorted(_remedies(job, setting, source, options), key=_order)
+    return replace(found, remedies=tuple(remedies), remedies_asked=True)
+
+
+def _order(remedy: Remedy) -> tuple[bool, float]:
+    made = remedy.memory
+    return made.fits != "yes", -(made.margin_bytes or 0.0)
+
+
+def _remedies(
+    job: Job, setting: Setting, source: str, options: JobOptions | None
+) -> Iterator[Remedy]:
+    """A smaller batch, recomputed activations, sharded parameters, states of 8 bits."""
+    from driple.jobs.load import JobOptions
+    from driple.memory.estimate import memory_of
+
+    asked = options or JobOptions()
+    batch = largest_batch(job, setting, source, asked)
+    if batch is not None:
+        yield Remedy(flag=f"--batch-size {batch[0]}", memory=batch[1])
+    others = []
+    if job.trains and job.activation_checkpointing == "none" and job.library is not None:
+        others.append(("--activation-checkpointing full", {"activation_checkpointing": "full"}))
+    if job.trains and job.optimizer.removesuffix("-fused") in _ADAM and job.library is not None:
+        others.append((f"--optimizer {_EIGHT_BITS}", {"optimizer": _EIGHT_BITS}))
+    for flag, change in others:
+        changed = _loaded(source, replace(asked, **change), setting)  # type: ignore[arg-type]
+        if changed is not None:
+            yield Remedy(flag=flag, memory=memory_of(changed, setting))
+    if job.trains and setting.num_workers > 1 and not setting.num_servers:
+        try:
+            sharded = setting.with_scheme(_FSDP)
+        except SettingError:
+            return
+        if sharded.scheme != setting.scheme:
+            yield Remedy(flag=f"--scheme {_FSDP}", memory=memory_of(job, sharded))
+
+
+def largest_batch(
+    job: Job, setting: Setting, source: str, options: JobOptions
+) -> tuple[int, MemoryEstimate] | None:
+    """The largest batch size below the job's that fits, and its memory; None if none is known.
+
+    Args:
+        job: at a batch size that may not fit.
+        setting: cluster and scheme.
+        source: where the job came from; it is loaded once more, at another batch size.
+        options: as the job was loaded.
+    """
+    from driple.memory.estimate import memory_at_batches
+
+    size = job.batch_size
+    if size is None or size <= _LEAST_BATCH:
+        return None
+    other = _loaded(source, replace(options, batch_size=max(_LEAST_BATCH, size // 2)), setting)
+    if other is None:
+        return None
+    low, high, best = 0, size, None
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            made = memory_at_batches(other, job, setting, [middle])[0]
+        except ConfigError:
+            return None
+        if made.fits == "yes":
+            low, best = middle, (middle, made)
+        else:
+            high = middle
+    return best
+
+
+def _loaded(source: str, options: JobOptions, setting: Setting) -> Job | None:
+    """The job with other options; None if it does not take them."""
+    from driple.jobs.load import load_job
+
+    try:
+        return load_job(source, options, setting=setting, forward=True)
+    except (ConfigError, GraphError):
+        return None

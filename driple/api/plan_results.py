@@ -1,0 +1,235 @@
+"""What `plan` answers: offers in order, a recommendation, and what it rests on.
+
+PlanResult -> JSON, flat rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from driple.api.results import Cell, Result, estimate, job_facts
+from driple.codec import Json, to_dict
+from driple.jobs.load import Job
+from driple.planning.offers import Offer
+from driple.planning.places import Refused
+from driple.planning.ranking import Choice, Limits, Rank, pareto, ranked
+
+if TYPE_CHECKING:
+    from driple.planning.assumptions import Assumptions
+    from driple.planning.changes import Change
+
+__all__ = ["PlanResult"]
+
+_LEVEL = 0.9  # of intervals that come from the 90th percentile of known errors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanResult(Result):
+    """Ways to train a job in the order of their cost, time or memory, and which to take.
+
+    Attributes:
+        job: the training job; None if all offers were measured.
+        offers: all that can run, in order, with and without a price.
+        refused: machines that cannot run the job in any way.
+        tried: number of candidates.
+        rank: by what offers are in order.
+        limits: budget and deadline.
+        choice: the recommended offer and the runner-up, in words too.
+        assumptions: what the simulated offers rest on; None if all were measured.
+        no_price: why there are no prices; empty if there are.
+        scaling: how many machines pay, in words; empty if only one number was tried.
+        remedy: what would make the job fit, in words; empty if something fits.
+        changes: what would help most; empty if that was not asked.
+        remarks: what a user should know of devices and prices, one sentence each.
+    """
+
+    job: Job | None
+    offers: tuple[Offer, ...]
+    refused: tuple[Refused, ...]
+    tried: int
+    rank: Rank = "cost"
+    limits: Limits = field(default_factory=Limits)
+    choice: Choice = field(default_factory=Choice)
+    assumptions: Assumptions | None = None
+    no_price: str = ""
+    scaling: str = ""
+    remedy: str = ""
+    changes: tuple[Change, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def recommendation(self) -> str | None:
+        """What to take, as text for users; None for a job with unknown sizes."""
+        return self.choice.words or None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The object that `driple plan --json` prints."""
+        assumed, best = self.assumptions, self.choice.best
+        place = {id(offer): number for number, offer in enumerate(self.offers)}
+        runner_up = self.choice.runner_up
+        return {
+            "question": "plan",
+            "job": None if self.job is None else job_facts(self.job),
+            "no_price": self.no_price or None,
+            "assumptions": None if assumed is None else assumed.to_json_dict(),
+            "rank": self.rank,
+            "budget": self.limits.budget,
+            "deadline_s": self.limits.deadline_s,
+            "tried": self.tried,
+            "offers": [self._offer_dict(offer) for offer in self.offers],
+            "refused": [{"name": one.name, "reason": one.reason} for one in self.refused],
+            "recommended": None if best is None else place[id(best)],
+            "runner_up": None if runner_up is None else place[id(runner_up)],
+            "pareto": [place[id(offer)] for offer in pareto(self.offers)],
+            "recommendation": self.recommendation,
+            "scaling": self.scaling or None,
+            "would_fit": self.remedy or None,
+            "would_help": [
+                {
+                    "change": one.words,
+                    "time_ratio": one.time_ratio,
+                    "cost_ratio": one.cost_ratio,
+                }
+                for one in self.changes
+            ],
+            "remarks": list(self.remarks),
+        }
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row per offer."""
+        by_time = {id(one): place for place, one in enumerate(ranked(self.offers, "time"), 1)}
+        return [_row(offer, by_time[id(offer)]) for offer in self.offers]
+
+    def _offer_dict(self, offer: Offer) -> dict[str, Json]:
+        """One offer; intervals of times and costs come from the simulator's known error."""
+        variant = offer.variant
+        return {
+            "name": offer.name,
+            "instance": None if offer.instance is None else offer.instance.name,
+            "machines": offer.machines,
+            "devices": offer.devices,
+            "setting": offer.setting,
+            "scheme": offer.scheme or None,
+            "batch_size": None if variant is None else variant.batch_size,
+            "grad_accumulation": None if variant is None else variant.passes,
+            "activation_checkpointing": None if variant is None else variant.checkpointing,
+            "precision": None if variant is None else variant.precision,
+            "source": offer.provenance,
+            "iteration_time_s": _number(offer, offer.iteration_s),
+            "samples_per_s": _rate(offer),
+            "communication_pct": _share(offer),
+            "training_time_s": _number(offer, offer.training_s),
+            "cost": _number(offer, offer.cost),
+            "price_per_hour": offer.per_hour,
+            "price": None if offer.price is None else _price_dict(offer),
+            "no_price": offer.no_price or None,
+            "memory": _memory_dict(offer),
+            "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
+            "step_parts": None
+            if offer.parts is None
+            else [
+                {"part": name, "seconds": seconds, "pct": pct}
+                for name, seconds, pct in offer.parts.rows()
+            ],
+            "stated_error": None if offer.error is None else offer.error.to_dict(),
+        }
+
+
+def _row(offer: Offer, rank_by_time: int) -> dict[str, Cell]:
+    """A flat row of an offer."""
+    variant, ends, price = offer.variant, offer.factors, offer.price
+    low, high = (None, None) if ends is None else ends
+    error = offer.error
+    return {
+        "name": offer.name,
+        "setting": offer.setting,
+        "machines": offer.machines,
+        "devices": offer.devices,
+        "scheme": offer.scheme,
+        "batch_size": None if variant is None else variant.batch_size,
+        "grad_accumulation": None if variant is None else variant.passes,
+        "activation_checkpointing": None if variant is None else variant.checkpointing,
+        "precision": None if variant is None else variant.precision,
+        "iteration_time_s": offer.iteration_s,
+        "samples_per_s": offer.samples_per_s,
+        "training_time_s": offer.training_s,
+        "training_time_low_s": None if low is None else low * offer.training_s,
+        "training_time_high_s": None if high is None else high * offer.training_s,
+        "rank_by_time": rank_by_time,
+        "price_per_hour": offer.per_hour,
+        "price_is_spot": None if price is None else str(price.spot).lower(),
+        "price_region": None if price is None else price.region,
+        "price_date": None if price is None or price.date is None else price.date.isoformat(),
+        "price_source": None if price is None else price.source,
+        "cost": offer.cost,
+        "memory_bytes": offer.memory_bytes,
+        "fits": offer.fits,
+        "bottleneck": None if offer.parts is None else offer.parts.bottleneck,
+        "error_median_pct": None if error is None else error.median_pct,
+        "error_p90_pct": None if error is None else error.p90_pct,
+        "source": offer.provenance,
+    }
+
+
+def _number(offer: Offer, value: float | None) -> dict[str, Json] | None:
+    """A time or a cost, which grows as the step time does."""
+    if value is None:
+        return None
+    if offer.provenance == "measured":
+        return estimate(value, "measured", "measured")
+    ends = offer.factors
+    return estimate(
+        value,
+        "simulator",
+        ends=None if ends is None else [end * value for end in ends],
+        level=_LEVEL,
+    )
+
+
+def _rate(offer: Offer) -> dict[str, Json]:
+    """Samples per second, which fall as the step time grows."""
+    value, ends = offer.samples_per_s, offer.factors
+    if offer.provenance == "measured":
+        return estimate(value, "measured", "measured")
+    known = None if ends is None or ends[0] <= 0 else [value / ends[1], value / ends[0]]
+    return estimate(value, "simulator", ends=known, level=_LEVEL)
+
+
+def _share(offer: Offer) -> dict[str, Json] | None:
+    if offer.communication_pct is None:
+        return None
+    if offer.provenance == "measured":
+        return estimate(offer.communication_pct, "measured", "measured")
+    return estimate(offer.communication_pct, "simulator")
+
+
+def _price_dict(offer: Offer) -> dict[str, Json]:
+    """The price of one machine, with its date and source."""
+    price = offer.price
+    if price is None:
+        return {}
+    return {
+        "per_hour": price.per_hour,
+        "spot": price.spot,
+        "region": price.region,
+        "date": None if price.date is None else price.date.isoformat(),
+        "source": price.source,
+    }
+
+
+def _memory_dict(offer: Offer) -> dict[str, Json] | None:
+    """Memory of a device."""
+    memory = offer.memory
+    if memory is None:
+        return None
+    return {
+        "allocated": None if memory.allocated is None else to_dict(memory.allocated),
+        "reserved": None if memory.reserved is None else to_dict(memory.reserved),
+        "device_total": None if memory.device_total is None else to_dict(memory.device_total),
+        "is_lower_bound": memory.is_lower_bound,
+        "capacity_bytes": memory.capacity_bytes,
+        "fits": memory.fits,
+        "margin_bytes": memory.margin_bytes,
+        "largest": memory.largest or None,
+    }

@@ -1,0 +1,82 @@
+"""One simulated answer: step time with its interval, and the error that goes with it.
+
+Job, Setting -> Simulated: Simulation, StatedError, Estimate
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driple.api.predict_json import estimate_of
+
+if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+    from driple.estimate import Estimate
+    from driple.estimation.methods import Place
+    from driple.estimation.stated_error import StatedError
+    from driple.jobs.load import Job
+    from driple.simulate.prepared_job import PreparedJob
+    from driple.simulate.run import Simulation
+
+__all__ = ["Simulated", "simulated"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Simulated:
+    """The simulator's answer for one job on one setting."""
+
+    made: Simulation
+    stated: StatedError
+    iteration_time_s: Estimate
+
+
+def simulated(
+    job: Job,
+    prepared: PreparedJob,
+    setting: Setting,
+    place: Place,
+    *,
+    num_steps: int,
+    seed: int = 0,
+    placement: str = "round_robin",
+) -> Simulated:
+    """Simulate a job, with the simulator's error on such jobs.
+
+    Args:
+        job: training, or a forward pass.
+        prepared: the same, ready to be simulated.
+        setting: cluster and scheme.
+        place: its machines and their calibration.
+        num_steps: steps to simulate.
+        seed: random seed of the jitter between steps.
+        placement: how variables are spread over servers.
+
+    Raises:
+        GraphError: a graph that cannot be simulated.
+    """
+    from driple.estimation.compare import MethodTime
+    from driple.estimation.stated_error import StatedError, stated_error
+    from driple.simulate.run import simulate
+
+    made = simulate(
+        prepared,
+        setting,
+        place.calibration,
+        num_steps=num_steps,
+        seed=seed,
+        placement=placement,  # type: ignore[arg-type]  # checked by the caller
+        topology=place.topology,
+    )
+    stated = (
+        StatedError(runs=job.unknown_words)
+        if job.has_unknown
+        else stated_error(setting, job.graph, cost=job.cost, topology=place.topology)
+    )
+    time = MethodTime(
+        method="simulator",
+        iteration_time_s=made.iteration_time_s,
+        p90=stated.p90,
+        calibrated_s=stated.interval_of(made.iteration_time_s),
+    )
+    return Simulated(made=made, stated=stated, iteration_time_s=estimate_of(time))

@@ -1,0 +1,324 @@
+"""Memory of a device that a training job needs: allocated, reserved, and what the device shows.
+
+    Job, Setting -> MemoryEstimate
+
+`allocated` is what PyTorch reports as `torch.cuda.max_memory_allocated`, `reserved` as
+`torch.cuda.max_memory_reserved`; `device_total` is what NVML shows for the device: reserved memory,
+CUDA context and NCCL's buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.catalog import Catalog
+from driple.cluster.setting import Setting
+from driple.graph.opgraph import OpGraph
+from driple.jobs.job import Job
+from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
+from driple.memory.events import bytes_by_kind, played_steps
+from driple.memory.graph_lifetimes import with_lifetimes
+from driple.memory.modules import most_words
+from driple.memory.place import MemoryPlace
+from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
+from driple.memory.step_memory import BatchedMemory, StepMemory
+from driple.memory.timeline import KINDS, ModuleBytes, step_timeline
+
+__all__ = ["COMMUNICATION_PART", "OUTSIDE_PART", "Bytes", "Fits", "MemoryEstimate", "error_kind",
+           "memory_at_batches", "memory_of", "memory_of_graph", "memory_of_step"]  # fmt: skip
+
+Fits = Literal["yes", "likely not", "no"]
+IntArray = npt.NDArray[np.int64]
+
+COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
+_PARTS = (*KINDS, COMMUNICATION_PART)
+_NUM_KEPT = 3  # parameters, gradients, states
+_OF_MODULES = ("activations", "temporary")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bytes:
+    """A number of bytes with its interval.
+
+    Attributes:
+        value: bytes.
+        lower: lower end of the 90 % interval; None if the error is unknown.
+        upper: upper end.
+    """
+
+    value: float
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryEstimate:
+    """What one device of a setting needs for a job.
+
+    Attributes:
+        allocated: most bytes of tensors at once; None if unknown, and `source` says why.
+        reserved: bytes that the framework's allocator takes from the device; None if unknown.
+        device_total: bytes in use that the device shows; None if unknown.
+        is_lower_bound: whether sizes or turns are unknown, so that the known part is given.
+        capacity_bytes: memory of the device; None if unknown.
+        usable_bytes: of it, what a process can have; None if unknown.
+        fits: whether it is enough; None if unknown.
+        margin_bytes: what is left of the usable memory, negative if it is too small; None if
+            unknown.
+        parts: bytes at the peak of allocated bytes, by kind, and those outside the allocator.
+        modules: what one device that holds the whole model allocates at its peak, by module and
+            kind, the largest first.
+        largest: what is largest, in words.
+        source: what the numbers rest on, and how large their error is.
+    """
+
+    allocated: Bytes | None
+    reserved: Bytes | None = None
+    device_total: Bytes | None = None
+    is_lower_bound: bool = False
+    capacity_bytes: float | None = None
+    usable_bytes: float | None = None
+    fits: Fits | None = None
+    margin_bytes: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    modules: tuple[ModuleBytes, ...] = ()
+    largest: str = ""
+    source: str = ""
+
+
+def memory_of(
+    job: Job,
+    setting: Setting,
+    catalog: Catalog | None = None,  # a setting carries its devices
+    *,
+    capacity_bytes: float | None = None,
+) -> MemoryEstimate:
+    """Memory that one device of a setting needs for a job.
+
+    Args:
+        job: training, or a forward pass.
+        setting: cluster and scheme.
+        catalog: not read; kept for callers that have one.
+        capacity_bytes: memory of the device where it is known better than from the catalogue.
+
+    Raises:
+        GraphError: the graph does not show how long its tensors live.
+        CatalogError: the catalogue does not state the memory of the device.
+    """
+    return memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes)
+
+
+def memory_of_graph(
+    graph: OpGraph, setting: Setting, *, capacity_bytes: float | None = None
+) -> MemoryEstimate:
+    """Do the work of `memory_of` for the graph of one worker's step."""
+    graph = with_lifetimes(graph)
+    place = MemoryPlace.of(setting, capacity_bytes)
+    made = memory_of_step(StepMemory.of(graph), place)
+    modules = step_timeline(graph).modules
+    return replace(made, modules=modules, largest=_largest_words(made, modules))
+
+
+def memory_at_batches(
+    few: Job,
+    many: Job,
+    setting: Setting,
+    batch_sizes: Sequence[int],
+    *,
+    capacity_bytes: float | None = None,
+) -> tuple[MemoryEstimate, ...]:
+    """Memory at several batch sizes of one job, without reading it anew.
+
+    Args:
+        few: the job at a small batch size.
+        many: the same at a larger one.
+        setting: cluster and scheme.
+        batch_sizes: samples per device.
+        capacity_bytes: as for `memory_of`.
+
+    Raises:
+        ConfigError: the jobs differ in more than their batch size.
+        GraphError: as `memory_of`.
+        CatalogError: as `memory_of`.
+    """
+    line = BatchedMemory.between(
+        (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
+    )
+    place = MemoryPlace.of(setting, capacity_bytes)
+    return tuple(memory_of_step(line.at(size), place) for size in batch_sizes)
+
+
+def memory_of_step(
+    step: StepMemory,
+    place: MemoryPlace,
+    calibration: MemoryCalibration | None = None,
+    *,
+    masters: bool = False,
+) -> MemoryEstimate:
+    """Memory of a step on a device.
+
+    Args:
+        step: of a device that holds the whole model.
+        place: where it runs.
+        calibration: constants; those that ship by default.
+        masters: whether parameters in half precision have a copy in single precision.
+    """
+    if place.scheme not in SCHEMES_WITH_MEMORY:
+        return MemoryEstimate(
+            allocated=None,
+            capacity_bytes=place.capacity_bytes,
+            source=f"the memory of scheme {place.scheme} (tensor and pipeline parallelism) is not "
+            "estimated; schemes with an estimate are " + ", ".join(SCHEMES_WITH_MEMORY),
+        )
+    known = calibration or shipped_memory_calibration()
+    peaks = _peaks(step, place, known, masters=masters)
+    return _estimate(step, place, known, peaks)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Peaks:
+    """Peaks of a device before any error.
+
+    Attributes:
+        allocated: bytes of tensors, with workspaces of libraries.
+        reserved: bytes of the allocator.
+        outside: bytes outside of it.
+        by_kind: shape [kinds], bytes at the peak of allocated bytes.
+        runs: whether all requests are met within the usable memory; None if it is unknown.
+    """
+
+    allocated: float
+    reserved: float
+    outside: float
+    by_kind: IntArray
+    runs: bool | None
+
+
+def _peaks(
+    step: StepMemory, place: MemoryPlace, known: MemoryCalibration, *, masters: bool
+) -> _Peaks:
+    tensors = device_tensors(step, place.scheme, place.shards, place.replicas, masters=masters)
+    kinds = bytes_by_kind(tensors)
+    at_peak: IntArray = kinds[int(kinds.sum(axis=1).argmax())]
+    if place.capacity_bytes is None:  # a processor
+        return _Peaks(
+            allocated=float(at_peak.sum()),
+            reserved=float(at_peak.sum()),
+            outside=0.0,
+            by_kind=at_peak,
+            runs=None,
+        )
+    workspace = known.workspace_of(place.generation)
+    outside = known.context_of(place.generation)
+    outside += known.group_bytes if place.exchanges else 0.0
+    room = place.capacity_bytes * known.usable_share - outside - workspace
+    is_tensorflow = step.framework == "tensorflow"
+    found = played_steps(tensors, expandable=is_tensorflow)
+    kept = float(at_peak[:_NUM_KEPT].sum())
+    cache = known.cache_share * max(found.allocated_bytes - kept, 0.0)
+    reserved, runs = found.reserved_bytes + cache, True
+    if reserved > room:
+        pressed = (
+            played_steps(tensors, capacity_bytes=room) if found.allocated_bytes < room else None
+        )
+        runs = pressed is not None and not pressed.failed
+        reserved = min(reserved, max(room, found.allocated_bytes)) if runs else reserved
+    return _Peaks(
+        allocated=found.allocated_bytes + workspace,
+        reserved=reserved + workspace,
+        outside=outside,
+        by_kind=at_peak,
+        runs=runs,
+    )
+
+
+def _estimate(
+    step: StepMemory, place: MemoryPlace, known: MemoryCalibration, peaks: _Peaks
+) -> MemoryEstimate:
+    parts = dict(zip(_PARTS, (float(one) for one in peaks.by_kind), strict=True))
+    if place.capacity_bytes is None:
+        return MemoryEstimate(
+            allocated=Bytes(value=peaks.allocated),
+            is_lower_bound=step.is_lower_bound,
+            parts=parts,
+            source="lifetimes of the step's tensors",
+        )
+    parts["temporary"] += peaks.allocated - sum(parts.values())  # workspaces, rounding
+    parts[OUTSIDE_PART] = peaks.outside
+    usable = place.capacity_bytes * known.usable_share
+    total = peaks.reserved + peaks.outside
+    need = (peaks.allocated + peaks.outside) / usable
+    kind = error_kind(place, images=step.has_images)
+    return MemoryEstimate(
+        allocated=_bytes(peaks.allocated, known, "allocated", kind),
+        reserved=_bytes(peaks.reserved, known, "reserved", kind),
+        device_total=_bytes(total, known, "device_total", kind),
+        is_lower_bound=step.is_lower_bound,
+        capacity_bytes=place.capacity_bytes,
+        usable_bytes=usable,
+        fits=_fits(need, peaks.runs, step.is_lower_bound, known),
+        margin_bytes=usable - (peaks.allocated + peaks.outside),
+        parts=parts,
+        source=_source(known, kind),
+    )
+
+
+def error_kind(place: MemoryPlace, *, images: bool) -> str:
+    """Kind of published runs whose errors belong to an answer: scheme, and kind of samples.
+
+    Samples of text and sound differ in length, images in a batch do not.
+    """
+    return f"{place.error_kind} {'images' if images else 'others'}"
+
+
+def _fits(
+    need: float, runs: bool | None, is_lower_bound: bool, known: MemoryCalibration
+) -> Fits | None:
+    """Whether the usable memory is enough.
+
+    Args:
+        need: tensors and what is outside the allocator, as a share of the usable memory.
+        runs: whether the allocator met all requests.
+        is_lower_bound: whether the need may be larger.
+        known: constants.
+    """
+    if need >= known.no_above:
+        return "no"
+    if is_lower_bound:
+        return None
+    return "yes" if need <= known.yes_below and runs else "likely not"
+
+
+def _bytes(value: float, known: MemoryCalibration, number: str, kind: str) -> Bytes:
+    error = known.error_of(number, kind)
+    if error is None:
+        return Bytes(value=value)
+    return Bytes(value=value, lower=error.low * value, upper=error.high * value)
+
+
+def _source(known: MemoryCalibration, kind: str) -> str:
+    """What the numbers rest on."""
+    words = "lifetimes of the step's tensors and a model of PyTorch's caching allocator"
+    error = known.error_of("device_total", kind)
+    if error is None:
+        return words
+    return (
+        f"{words}; the device's memory was within {error.p90_pct:.0f} % on nine in ten of "
+        f"{error.runs} held-out runs ({error.median_pct:.0f} % in the median)"
+    )
+
+
+def _largest_words(made: MemoryEstimate, modules: Sequence[ModuleBytes]) -> str:
+    """What is largest at the peak, such as `activations (most of layers.0.mlp)`."""
+    inside = {part: value for part, value in made.parts.items() if part != OUTSIDE_PART}
+    part = max(inside, key=lambda one: inside[one], default="")
+    if not part or inside[part] <= 0:
+        return ""
+    words = "optimizer states" if part == "optimizer" else part
+    most = most_words(modules, part) if part in _OF_MODULES else ""
+    return f"{words} (most of {most})" if most else words

@@ -1,0 +1,89 @@
+"""Requests and frees of two training steps, in order, and bytes that live at each node.
+
+    DeviceTensors -> what the allocator is asked for -> AllocatorPeak
+    DeviceTensors -> shape [num_nodes + 1, kinds], bytes at each node and in the update
+
+Two steps, since the first makes the optimizer's states between what activations have left, and the
+second runs beside them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.graph.step_facts import TensorRole
+from driple.memory.allocator import MIN_BLOCK_BYTES, AllocatorPeak, played
+from driple.memory.schemes import COMMUNICATION, DeviceTensors
+
+__all__ = ["NUM_KINDS", "bytes_by_kind", "played_steps"]
+
+IntArray = npt.NDArray[np.int64]
+NUM_KINDS = COMMUNICATION + 1
+_STEPS = 2
+
+
+def played_steps(
+    tensors: DeviceTensors, *, capacity_bytes: float | None = None, expandable: bool = False
+) -> AllocatorPeak:
+    """The allocator's peaks over two steps.
+
+    Args:
+        tensors: of a step.
+        capacity_bytes: memory that the allocator may reserve; None for no limit.
+        expandable: whether its segments grow.
+    """
+    sizes = np.concatenate([tensors.nbytes, tensors.states, tensors.temporary])
+    events = _events(tensors)
+    return played(sizes.tolist(), events, capacity_bytes=capacity_bytes, expandable=expandable)
+
+
+def _events(tensors: DeviceTensors) -> list[int]:
+    """`i` makes tensor i, `~i` frees it; states follow the tensors, then what updates make."""
+    count, end = len(tensors.nbytes), tensors.num_nodes
+    made, freed = tensors.made_by, np.maximum(tensors.freed_after, tensors.made_by)
+    numbers = np.arange(count, dtype=np.int64)
+    before = numbers[made < 0].tolist()
+    inside = numbers[made >= 0]
+    dies = numbers[(freed < end) & (made >= 0)]
+    # At a node first all that it makes, then all that it is the last to use.
+    at = np.concatenate([2 * made[inside], 2 * freed[dies] + 1])
+    moves = np.concatenate([inside, ~dies])
+    step = moves[np.argsort(at, kind="stable")].tolist()
+    last = (~numbers[(freed >= end) & (made >= 0)]).tolist()  # such as gradients, set to None
+    num_states = len(tensors.states)
+    states = list(range(count, count + num_states))
+    temporary = list(range(count + num_states, count + num_states + len(tensors.temporary)))
+    update = temporary + [~one for one in temporary]
+    events: list[int] = before + step + states + update
+    for _ in range(_STEPS - 1):
+        events += last + step + update
+    return events
+
+
+def bytes_by_kind(tensors: DeviceTensors, rounding: int = MIN_BLOCK_BYTES) -> IntArray:
+    """Bytes at each node and in the update, by kind, in a step that has all states.
+
+    Args:
+        tensors: of a step.
+        rounding: bytes, each tensor takes a multiple of it.
+
+    Returns:
+        Shape [num_nodes + 1, NUM_KINDS].
+    """
+    end = tensors.num_nodes
+
+    def rounded(nbytes: IntArray) -> IntArray:
+        return -(-nbytes // rounding) * rounding
+
+    sizes = rounded(tensors.nbytes)
+    begins = np.maximum(tensors.made_by, 0)
+    ends = np.maximum(np.minimum(tensors.freed_after, end), begins) + 1
+    change = np.zeros((end + 2) * NUM_KINDS, dtype=np.float64)
+    kinds = tensors.kinds.astype(np.int64)
+    change += np.bincount(begins * NUM_KINDS + kinds, weights=sizes, minlength=len(change))
+    change -= np.bincount(ends * NUM_KINDS + kinds, weights=sizes, minlength=len(change))
+    found: IntArray = np.cumsum(change.reshape(end + 2, NUM_KINDS), axis=0)[:-1].astype(np.int64)
+    found[:, TensorRole.OPTIMIZER_STATE] += int(rounded(tensors.states).sum())
+    found[end, TensorRole.TEMPORARY] += int(rounded(tensors.temporary).sum())
+    return found

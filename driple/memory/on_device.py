@@ -1,0 +1,63 @@
+"""Timeline of one device of a setting, whose scheme may share out the model and add buffers.
+
+OpGraph, Setting -> StepTimeline, with communication buffers as a kind of its own
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from driple.cluster.setting import Setting
+from driple.errors import GraphError
+from driple.graph.opgraph import OpGraph
+from driple.memory.events import bytes_by_kind
+from driple.memory.place import MemoryPlace
+from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
+from driple.memory.step_memory import StepMemory
+from driple.memory.timeline import KINDS, ModuleBytes, StepTimeline, modules_at
+
+__all__ = ["COMMUNICATION", "device_timeline"]
+
+COMMUNICATION = "communication"
+
+
+def device_timeline(graph: OpGraph, setting: Setting) -> StepTimeline:
+    """Allocated bytes of one device over a step.
+
+    Args:
+        graph: of one worker's step.
+        setting: cluster and scheme.
+
+    Raises:
+        GraphError: the graph has no lifetimes, or the memory of the scheme is unknown.
+    """
+    place = MemoryPlace.of(setting)
+    if place.scheme not in SCHEMES_WITH_MEMORY:
+        raise GraphError(
+            f"the memory of scheme {place.scheme} over a step is not modelled; give a setting with "
+            f"one of {', '.join(SCHEMES_WITH_MEMORY)}"
+        )
+    tensors = device_tensors(StepMemory.of(graph), place.scheme, place.shards, place.replicas)
+    nbytes = bytes_by_kind(tensors)
+    made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
+    return replace(made, modules=_shared_out(graph, made))
+
+
+def _shared_out(graph: OpGraph, timeline: StepTimeline) -> tuple[ModuleBytes, ...]:
+    """What a device with the whole model has there, in proportion to what this device has."""
+    whole = modules_at(graph, timeline.peak_at)
+    here = timeline.at_peak()
+    sums: dict[str, int] = dict.fromkeys(here, 0)
+    for one in whole:
+        sums[one.kind] += one.nbytes
+    rows = [
+        replace(one, nbytes=round(one.nbytes * here[one.kind] / sums[one.kind]))
+        for one in whole
+        if sums[one.kind] and here[one.kind]
+    ]
+    rows += [
+        ModuleBytes(module="", kind=kind, nbytes=nbytes)
+        for kind, nbytes in here.items()
+        if nbytes and not sums[kind]
+    ]
+    return tuple(sorted(rows, key=lambda one: (-one.nbytes, one.module, one.kind)))

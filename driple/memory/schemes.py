@@ -1,0 +1,278 @@
+"""What each scheme makes of a step's tensors on one device.
+
+    StepMemory, scheme, number of shards -> DeviceTensors
+
+    ps     parameters and gradients; states are on the servers
+    ddp    the reducer's buckets, of all gradients' size (gradient_as_bucket_view=False), stay
+    zero1  ddp, with a shard of the states (ZeroRedundancyOptimizer)
+    zero2  gradients live until their bucket is reduced, then a shard of them
+    fsdp   shards of all; a block's parameters are gathered before its forward and its backward
+           pass, one block ahead, and freed after it; its gradients are freed once they are reduced
+    hsdp   fsdp within a machine
+
+The facts are those of the step times in `driple.comm.ddp` and `driple.comm.sharded`. Rajbhandari et
+al., SC 2020, table 1: with P bytes of parameters, G of gradients and S of states on n devices, a
+device keeps P + G + S, P + G + S/n, P + (G + S)/n and (P + G + S)/n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.cluster.schemes import DDP, FSDP, HIERARCHICAL, HSDP, PS, ZERO1, ZERO2
+from driple.graph.step_facts import OptimizerUpdate, TensorRole
+from driple.memory.step_memory import StepMemory
+from driple.step.exchange import BUCKETS
+
+__all__ = ["COMMUNICATION", "SCHEMES_WITH_MEMORY", "DeviceTensors", "device_tensors"]
+
+IntArray = npt.NDArray[np.int64]
+
+COMMUNICATION = len(TensorRole)  # kind of buffers that a scheme adds
+SCHEMES_WITH_MEMORY = (DDP, HIERARCHICAL, PS, ZERO1, ZERO2, FSDP, HSDP)
+_HALF_BYTES, _FULL_BYTES = 2, 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceTensors:
+    """All tensors of a step on one device.
+
+    Attributes:
+        num_nodes: ops of a forward and backward pass.
+        nbytes: shape [t].
+        made_by: shape [t], node that makes it; -1 if it exists before the step.
+        freed_after: shape [t], last node that uses it; `num_nodes` if it outlives the step.
+        kinds: shape [t], a `TensorRole`, or `COMMUNICATION`.
+        states: shape [s], bytes of each of the optimizer's states, which the first update makes.
+        temporary: shape [u], bytes of what an update makes and frees.
+    """
+
+    num_nodes: int
+    nbytes: IntArray
+    made_by: IntArray
+    freed_after: IntArray
+    kinds: npt.NDArray[np.int8]
+    states: IntArray
+    temporary: IntArray
+
+    def kept_bytes(self, kind: int) -> int:
+        """Bytes of a kind that outlive the step."""
+        return int(self.nbytes[(self.kinds == kind) & (self.freed_after >= self.num_nodes)].sum())
+
+
+class _Rows:
+    """Tensors that are collected."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[IntArray, IntArray, IntArray, IntArray]] = []
+
+    def add(
+        self,
+        nbytes: IntArray,
+        made_by: IntArray | int,
+        freed_after: IntArray | int,
+        kinds: npt.NDArray[np.int8] | int,
+    ) -> None:
+        """Add tensors; a number stands for all of them."""
+        count = len(nbytes)
+        columns = [
+            np.broadcast_to(np.asarray(one, dtype=np.int64), (count,))
+            for one in (nbytes, made_by, freed_after, kinds)
+        ]
+        self._parts.append((columns[0], columns[1], columns[2], columns[3]))
+
+    def tensors(self, step: StepMemory, states: IntArray, temporary: IntArray) -> DeviceTensors:
+        """All of them together."""
+        nbytes, made_by, freed_after, kinds = (
+            np.concatenate([part[i] for part in self._parts]) for i in range(4)
+        )
+        return DeviceTensors(
+            num_nodes=step.num_nodes,
+            nbytes=nbytes,
+            made_by=made_by,
+            freed_after=freed_after,
+            kinds=kinds.astype(np.int8),
+            states=states,
+            temporary=temporary,
+        )
+
+
+def device_tensors(
+    step: StepMemory, scheme: str, shards: int, replicas: int = 1, *, masters: bool = False
+) -> DeviceTensors:
+    """The tensors of a step on one device.
+
+    Args:
+        step: of a device that holds the whole model.
+        scheme: one of `SCHEMES_WITH_MEMORY`.
+        shards: devices that share out what the scheme shards.
+        replicas: devices in all.
+        masters: whether what is trained in half precision is updated in single precision: under
+            FSDP its shards, their gradients and states are, else there is a copy with states.
+
+    Raises:
+        ValueError: another scheme.
+    """
+    if scheme not in SCHEMES_WITH_MEMORY:
+        raise ValueError(f"the memory of scheme {scheme} is unknown")
+    if scheme == PS:
+        return _whole(replace(step, update=OptimizerUpdate()), buckets=False, shards=1)
+    if masters:
+        step = _with_masters(step, sharded=scheme in (FSDP, HSDP) and replicas > 1)
+    if replicas < 2:
+        return _whole(step, buckets=False, shards=1)
+    if scheme in (DDP, HIERARCHICAL):
+        return _whole(step, buckets=True, shards=1)
+    if scheme == ZERO1:
+        return _whole(step, buckets=True, shards=shards)
+    if not len(step.weights.nbytes):  # parameters that no table shows cannot be sharded
+        return _whole(step, buckets=False, shards=1)
+    return _zero2(step, shards) if scheme == ZERO2 else _sharded(step, shards)
+
+
+def _with_masters(step: StepMemory, *, sharded: bool) -> StepMemory:
+    """The step with parameters in half precision that are updated in single precision."""
+    weights, update = step.weights, step.update
+    wide = weights.is_trained & (weights.nbytes == _HALF_BYTES * weights.elements)
+    sizes = np.where(wide, _FULL_BYTES * weights.elements, weights.nbytes)
+    grown = float(sizes[weights.is_trained].sum()) / max(weights.trained_bytes, 1)
+    states, temporary = round(update.state_bytes * grown), round(update.temporary_bytes * grown)
+    if sharded:
+        update = replace(update, state_bytes=states, temporary_bytes=temporary)
+        made = replace(weights, nbytes=sizes)
+        return replace(step, weights=made, update=update, computes_in_half=True)
+    # Parameters and gradients in half precision; a copy of each in single precision.
+    copies = int(sizes[wide].sum())
+    update = replace(update, state_bytes=states + copies, temporary_bytes=temporary + copies)
+    return replace(step, update=update)
+
+
+def _shard(nbytes: IntArray, shards: int) -> IntArray:
+    """Bytes of a device's shard, rounded up."""
+    return -(-nbytes // shards)
+
+
+def _states(step: StepMemory, shards: int) -> tuple[IntArray, IntArray]:
+    """Bytes of states and of an update's temporary tensors, parameter by parameter."""
+    update, sizes = step.update, step.weights.nbytes[step.weights.is_trained]
+    whole = int(sizes.sum())
+    if not whole:
+        return (
+            np.array([update.state_bytes], dtype=np.int64),
+            np.array([update.temporary_bytes], dtype=np.int64),
+        )
+    copies = max(1, round(update.state_bytes / whole)) if update.state_bytes else 0
+    states = _shares(update.state_bytes, np.tile(sizes, copies))
+    return _shard(states, shards), _shard(_shares(update.temporary_bytes, sizes), shards)
+
+
+def _shares(amount: int, sizes: IntArray) -> IntArray:
+    """An amount in parts in proportion to sizes; the parts add up to it."""
+    if not len(sizes):
+        return np.zeros(0, dtype=np.int64)
+    ends = np.rint(amount * (np.cumsum(sizes.astype(np.float64)) / float(sizes.sum())))
+    return np.diff(ends, prepend=0.0).astype(np.int64)
+
+
+def _buckets(step: StepMemory) -> list[IntArray]:
+    """Trained parameters of each bucket of DDP's reducer, in order of readiness."""
+    weights = step.weights
+    trained = np.flatnonzero(weights.is_trained)
+    order = trained[np.argsort(weights.gradient_at[trained], kind="stable")]
+    found: list[IntArray] = []
+    gathered: list[int] = []
+    amount, least = 0, BUCKETS.first_bytes
+    for i in order.tolist():
+        gathered.append(i)
+        amount += int(weights.nbytes[i])
+        if amount >= least:
+            found.append(np.array(gathered, dtype=np.int64))
+            gathered, amount, least = [], 0, BUCKETS.most_bytes
+    if gathered:
+        found.append(np.array(gathered, dtype=np.int64))
+    return found
+
+
+def _whole(step: StepMemory, *, buckets: bool, shards: int) -> DeviceTensors:
+    """All parameters and gradients; states may be shared out."""
+    rows, end = _Rows(), step.num_nodes
+    rows.add(step.weights.nbytes, -1, end, TensorRole.PARAMETER)
+    if buckets:
+        sizes = [int(step.weights.nbytes[one].sum()) for one in _buckets(step)]
+        rows.add(np.array(sizes, dtype=np.int64), -1, end, COMMUNICATION)
+    rows.add(step.nbytes, step.made_by, step.freed_after, step.roles)
+    return rows.tensors(step, *_states(step, shards))
+
+
+def _zero2(step: StepMemory, shards: int) -> DeviceTensors:
+    """All parameters; gradients until their bucket is reduced, then a shard of them."""
+    rows, end, weights = _Rows(), step.num_nodes, step.weights
+    rows.add(weights.nbytes, -1, end, TensorRole.PARAMETER)
+    kept = step.roles != TensorRole.GRADIENT
+    rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
+    for bucket in _buckets(step):
+        ready = int(weights.gradient_at[bucket].max())
+        sizes = weights.nbytes[bucket]
+        rows.add(sizes, weights.gradient_at[bucket], ready, TensorRole.GRADIENT)
+        whole = np.array([int(sizes.sum())], dtype=np.int64)
+        rows.add(whole, ready, ready, COMMUNICATION)
+        made = ready if step.passes == 1 else -1
+        rows.add(_shard(whole, shards), made, end, TensorRole.GRADIENT)
+    return rows.tensors(step, *_states(step, shards))
+
+
+def _sharded(step: StepMemory, shards: int) -> DeviceTensors:
+    """Shards of parameters, gradients and states; blocks are gathered while they are used."""
+    rows, end, weights = _Rows(), step.num_nodes, step.weights
+    # Products in half precision read what was gathered: autocast has nothing to cast.
+    kept = (step.roles != TensorRole.GRADIENT) & ~step.is_cast
+    blocks = len(weights.forward_at)
+    own = _sums(weights.nbytes, weights.block_of, blocks)
+    gathered = weights.nbytes
+    if step.computes_in_half:
+        wide = weights.nbytes == _FULL_BYTES * weights.elements
+        gathered = np.where(wide, _HALF_BYTES * weights.elements, weights.nbytes)
+    rows.add(_shard(own, shards), -1, end, TensorRole.PARAMETER)
+    _add_gathered(rows, step, _sums(gathered, weights.block_of, blocks))
+    rows.add(step.nbytes[kept], step.made_by[kept], step.freed_after[kept], step.roles[kept])
+    trained = weights.is_trained
+    done = weights.complete_at[weights.block_of[trained]]
+    rows.add(gathered[trained], weights.gradient_at[trained], done, TensorRole.GRADIENT)
+    flat = _sums(gathered[trained], weights.block_of[trained], blocks)
+    rows.add(flat, weights.complete_at, weights.complete_at, COMMUNICATION)
+    whole = _sums(weights.nbytes[trained], weights.block_of[trained], blocks)
+    made = weights.complete_at if step.passes == 1 else -1
+    rows.add(_shard(whole, shards), made, end, TensorRole.GRADIENT)
+    return rows.tensors(step, *_states(step, shards))
+
+
+def _sums(values: IntArray, block_of: IntArray, blocks: int) -> IntArray:
+    """Sums of each block."""
+    found: IntArray = np.bincount(
+        block_of, weights=values.astype(np.float64), minlength=blocks
+    ).astype(np.int64)
+    return found
+
+
+def _add_gathered(rows: _Rows, step: StepMemory, nbytes: IntArray) -> None:
+    """Gathered parameters of each block, from the start of the block before it to its own end.
+
+    Blocks that are not gathered again for the backward pass, such as the root, stay.
+    """
+    weights = step.weights
+    stays = weights.backward_at < 0
+    rows.add(nbytes[stays], weights.forward_at[stays], weights.complete_at[stays], COMMUNICATION)
+    again = np.flatnonzero(~stays)
+    forward = again[np.argsort(weights.forward_at[again], kind="stable")]
+    starts = weights.forward_at[forward]
+    ahead = np.concatenate([starts[:1], starts[:-1]])
+    ends = np.maximum(weights.forward_end[forward], starts)
+    rows.add(nbytes[forward], ahead, ends, COMMUNICATION)
+    backward = again[np.argsort(weights.backward_at[again], kind="stable")]
+    starts = weights.backward_at[backward]
+    ahead = np.concatenate([starts[:1], starts[:-1]])
+    rows.add(nbytes[backward], ahead, np.maximum(weights.complete_at[backward], starts),
+             COMMUNICATION)  # fmt: skip

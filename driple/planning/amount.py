@@ -1,0 +1,107 @@
+"""How much is trained: samples of an epoch, epochs, and where the numbers come from.
+
+Job, --samples or --tokens, --epochs -> Amount
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from driple.errors import ConfigError
+from driple.jobs.job import Job
+
+__all__ = ["Amount", "AmountAsked", "amount_of"]
+
+_MOST_SAMPLES = 10**15
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AmountAsked:
+    """The amount as a user gave it; None is left to the data set.
+
+    Attributes:
+        samples: of an epoch.
+        tokens: of an epoch, in place of samples.
+        epochs: how often all samples are trained on.
+
+    Raises:
+        ConfigError: samples and tokens at once, or a number that is not above 0.
+    """
+
+    samples: float | None = None
+    tokens: float | None = None
+    epochs: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.samples is not None and self.tokens is not None:
+            raise ConfigError("--samples and --tokens both state the amount; give one of them")
+        for flag, value in (
+            ("--samples", self.samples),
+            ("--tokens", self.tokens),
+            ("--epochs", self.epochs),
+        ):
+            if value is not None and not 0 < value <= _MOST_SAMPLES:
+                raise ConfigError(
+                    f"{flag} must be above 0 and at most {_MOST_SAMPLES:g}, got {value:g}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """What is trained in all.
+
+    Attributes:
+        samples_per_epoch: samples of all devices together.
+        epochs: how often they are trained on.
+        source: of the number of samples, in words.
+    """
+
+    samples_per_epoch: int
+    epochs: float
+    source: str
+
+    @property
+    def samples(self) -> float:
+        """Samples in all."""
+        return self.samples_per_epoch * self.epochs
+
+    def words(self) -> str:
+        """For a user: `1,281,167 samples per epoch (--samples), 3 epochs`."""
+        epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs:g} epochs"
+        return f"{self.samples_per_epoch:,} samples per epoch ({self.source}), {epochs}"
+
+
+def amount_of(job: Job, asked: AmountAsked) -> Amount:
+    """Samples that a job is trained on.
+
+    Raises:
+        ConfigError: tokens of a job whose samples have none; or neither an option nor the data set
+            states the samples, and the job is not of images.
+    """
+    samples, source = _samples(job, asked)
+    return Amount(samples_per_epoch=samples, epochs=asked.epochs, source=source)
+
+
+def _samples(job: Job, asked: AmountAsked) -> tuple[int, str]:
+    from driple.jobs.pytorch.workloads import IMAGENET_SAMPLES
+
+    if asked.samples is not None:
+        return math.ceil(asked.samples), "--samples"
+    if asked.tokens is not None:
+        if job.seq_len is None:
+            raise ConfigError(
+                f"--tokens needs a job whose samples are texts of known length, and {job.name} "
+                "states none; give --samples N"
+            )
+        return math.ceil(asked.tokens / job.seq_len), (
+            f"--tokens {asked.tokens:g} in samples of {job.seq_len} tokens"
+        )
+    if job.samples is not None:
+        return job.samples, "its data set"
+    if not job.reads_images:
+        tokens = "" if job.seq_len is None else " or --tokens N"
+        raise ConfigError(
+            f"the samples of an epoch of {job.name} are not known; give --samples N{tokens}"
+        )
+    return IMAGENET_SAMPLES, "ImageNet, since --samples is not given"

@@ -1,0 +1,199 @@
+"""What would help most: one change of the recommended offer at a time, each simulated.
+
+Evaluator, Offer, other offers -> Change (what, time, cost), the largest gain first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from driple.cluster.names import machines_setting
+from driple.cluster.schemes import DDP
+from driple.cluster.setting import Setting
+from driple.errors import DripleError
+from driple.planning.evaluator import Evaluator
+from driple.planning.offers import Offer
+from driple.planning.places import Candidate, places_of, schemes_for
+from driple.planning.ranking import ranked
+from driple.units import format_rate
+
+__all__ = ["Change", "helpful_changes"]
+
+_LEAST_GAIN = 0.01  # share of the time that a change must save to be named
+_HALF = "amp-bf16"
+_FULL = ("fp32", "tf32")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One change, and what it brings.
+
+    Attributes:
+        words: what is changed.
+        time_ratio: time of the whole training after it over that before.
+        cost_ratio: the same of the cost; None without prices.
+    """
+
+    words: str
+    time_ratio: float
+    cost_ratio: float | None
+
+    def sentence(self) -> str:
+        """For a user: `torch.compile: 18 % less time, 18 % lower cost`."""
+        sentence = f"{self.words}: {_pct(self.time_ratio, 'less time', 'more time')}"
+        if self.cost_ratio is not None:
+            sentence += f", {_pct(self.cost_ratio, 'lower cost', 'higher cost')}"
+        return sentence
+
+
+def _pct(ratio: float, less: str, more: str) -> str:
+    percent = round(100 * abs(1 - ratio))
+    return f"{percent} % {less if ratio <= 1 else more}"
+
+
+def helpful_changes(
+    evaluator: Evaluator, best: Offer, offers: Sequence[Offer], *, keeps_batch: bool, most: int = 3
+) -> list[Change]:
+    """The changes that save most time, each by itself.
+
+    Args:
+        evaluator: of the job.
+        best: the recommended offer.
+        offers: all others.
+        keeps_batch: whether the samples of all devices per update must stay the same.
+        most: how many are returned.
+    """
+    if best.candidate is None:
+        return []
+    found = []
+    tried = [*_ways(evaluator, best.candidate, keeps_batch=keeps_batch)]
+    for words, candidate in tried:
+        made = evaluator.offer(candidate)
+        if isinstance(made, Offer) and made.may_be_recommended:
+            found.append(_change(words, best, made))
+    other = _other_device(best, offers)
+    if other is not None:
+        found.append(_change(f"{other.name} in place of {best.name}", best, other))
+    gains = [change for change in found if change.time_ratio < 1 - _LEAST_GAIN]
+    ordered = sorted(gains, key=lambda change: (change.time_ratio, change.words))
+    # The best scheme of the same change stands for all of them.
+    first = {change.words.partition(",")[0]: change for change in reversed(ordered)}
+    return [change for change in ordered if first[change.words.partition(",")[0]] is change][:most]
+
+
+def _change(words: str, before: Offer, after: Offer) -> Change:
+    both = before.cost is not None and after.cost is not None
+    return Change(
+        words=words,
+        time_ratio=after.training_s / before.training_s,
+        cost_ratio=(after.cost or 0.0) / (before.cost or 1.0) if both else None,
+    )
+
+
+def _ways(
+    evaluator: Evaluator, candidate: Candidate, *, keeps_batch: bool
+) -> Iterator[tuple[str, Candidate]]:
+    """Changes of the way of training, of the scheme, of the links and of the number of machines."""
+    variant, variants = candidate.variant, evaluator.variants
+    if variants.can_vary:
+        if variant.precision in _FULL:
+            yield (
+                f"{_HALF} in place of {variant.precision}",
+                replace(candidate, variant=replace(variant, precision=_HALF)),
+            )
+        if not variant.compiled:
+            yield "torch.compile", replace(candidate, variant=replace(variant, compiled=True))
+        if variant.checkpointing != "none":
+            yield (
+                "no checkpointing",
+                replace(candidate, variant=replace(variant, checkpointing="none")),
+            )
+        larger = replace(variant, batch_size=2 * variant.batch_size)
+        if keeps_batch and variant.passes % 2 == 0:
+            larger = replace(larger, passes=variant.passes // 2)
+        if not keeps_batch or variant.passes % 2 == 0:
+            yield f"a batch of {larger.batch_size} per device", replace(candidate, variant=larger)
+    own = candidate.setting.scheme.suffix
+    if candidate.setting.num_workers > 1 and candidate.place.setting.scheme.name == DDP:
+        for scheme in schemes_for(candidate.place, (), is_model=variants.can_vary):
+            if scheme != own:
+                yield (
+                    f"{scheme} in place of {own}",
+                    replace(candidate, setting=candidate.place.setting.with_scheme(scheme)),
+                )
+    yield from _links(evaluator, candidate)
+    yield from _more_machines(evaluator, candidate, keeps_batch=keeps_batch)
+
+
+def _links(evaluator: Evaluator, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
+    """Faster links at the same price: twice the network, NVLink between devices."""
+    from driple.catalog import shipped_hardware
+
+    known = evaluator.catalog or shipped_hardware()
+    setting, instance = candidate.place.setting, candidate.place.instance
+    machines = setting.cluster.machines
+    each = len(machines[0].devices)
+    if instance is None or setting.num_workers < 2:
+        return
+    within = instance.interconnect if each > 1 else ""
+    network = "" if len(machines) < 2 or instance.network_gbps is None else (
+        f"{instance.network_gbps:g}G"
+    )  # fmt: skip
+    wanted = []
+    if network:
+        faster = format_rate(2e9 * (instance.network_gbps or 0.0))
+        wanted.append((f"a network of {faster} at the same price", within, faster))
+    if within == "PCIe" and setting.worker.nvlink is not None:
+        wanted.append(("devices joined by NVLink at the same price", "NVLink", network))
+    for words, inner, outer in wanted:
+        links = "+".join(part for part in (inner, outer) if part)
+        try:
+            made = machines_setting(known, setting.worker, len(machines), each, links)
+            place = replace(candidate.place, setting=made)
+            yield words, replace(candidate, place=place, setting=_like(made, candidate.setting))
+        except DripleError:  # a link that the device does not have
+            continue
+
+
+def _like(setting: Setting, other: Setting) -> Setting:
+    return setting.with_scheme(other.scheme.suffix)
+
+
+def _more_machines(
+    evaluator: Evaluator, candidate: Candidate, *, keeps_batch: bool
+) -> Iterator[tuple[str, Candidate]]:
+    """Twice the machines; to keep the batch, each device has half of the passes or samples."""
+    place, variant = candidate.place, candidate.variant
+    if place.instance is None:
+        return
+    more, _ = places_of([place.instance], [2 * place.machines], evaluator.catalog)
+    if keeps_batch:
+        if variant.passes % 2 == 0:
+            variant = replace(variant, passes=variant.passes // 2)
+        elif variant.batch_size % 2 == 0 and evaluator.variants.can_vary:
+            variant = replace(variant, batch_size=variant.batch_size // 2)
+        else:
+            return
+    for one in more:
+        for scheme in schemes_for(one, (), is_model=evaluator.variants.can_vary):
+            yield (
+                f"twice the machines ({one.name}, {scheme})",
+                Candidate(place=one, setting=one.setting.with_scheme(scheme), variant=variant),
+            )
+
+
+def _other_device(best: Offer, offers: Sequence[Offer]) -> Offer | None:
+    """The fastest offer of another device, with as many devices; None if there is none."""
+    if best.candidate is None:
+        return None
+    device = best.candidate.setting.device
+    some = [
+        offer
+        for offer in offers
+        if offer.candidate is not None
+        and offer.devices == best.devices
+        and offer.candidate.setting.device != device
+        and offer.may_be_recommended
+    ]
+    return ranked(some, "time")[0] if some else None

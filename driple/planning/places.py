@@ -1,0 +1,240 @@
+"""What may be rented or used: instances and settings of the user's own, and how many of each.
+
+Catalog, names, numbers -> Place (machines and devices);  with scheme and variant: Candidate
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from driple.catalog import Instance, shipped_hardware
+from driple.catalog.catalog import Catalog
+from driple.cluster.names import instance_cluster_setting
+from driple.cluster.schemes import DDP, FSDP, HSDP, ZERO2
+from driple.cluster.setting import Setting
+from driple.errors import CatalogError, ConfigError, SettingError
+from driple.planning.variants import Variant
+
+__all__ = [
+    "Candidate",
+    "Place",
+    "Refused",
+    "chosen_instances",
+    "lacking_facts",
+    "least_needed",
+    "place_of_setting",
+    "places_of",
+    "schemes_for",
+]
+
+_GIB = 2.0**30
+_MOST_NAMED = 20  # instances that an error lists
+_MODEL_SCHEMES = (DDP, ZERO2, FSDP, HSDP)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refused:
+    """Something that cannot run the job, cannot be simulated, or has no price.
+
+    Attributes:
+        name: of instance and count, such as `2xp3.8xlarge`.
+        reason: the job's requirement, and what the instance offers.
+        needed_bytes: memory of a device that it lacks; None of other reasons.
+    """
+
+    name: str
+    reason: str
+    needed_bytes: float | None = None
+
+
+def least_needed(refused: Sequence[Refused]) -> list[Refused]:
+    """Each reason once; where memory lacks, only that of the way that needs least."""
+    least: dict[str, Refused] = {}
+    for one in refused:
+        known = least.get(one.name)
+        if one.needed_bytes is not None and (
+            known is None or one.needed_bytes < (known.needed_bytes or 0.0)
+        ):
+            least[one.name] = one
+    return list(dict.fromkeys(one for one in refused if least.get(one.name, one) is one))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Machines to train on.
+
+    Attributes:
+        name: as settings are named: `p3.8xlarge`, `2xp3.8xlarge`, `4x8xH100/NVLink+400G`.
+        one: name of what a price is for: one instance, or all machines of a setting.
+        instance: that is rented; None for a setting of the user's own.
+        machines: how often the price of `one` is paid.
+        setting: cluster, with all-reduce.
+    """
+
+    name: str
+    one: str
+    instance: Instance | None
+    machines: int
+    setting: Setting
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of all machines."""
+        return self.setting.num_workers
+
+    @property
+    def capacity_bytes(self) -> float | None:
+        """Memory of each device as the provider states it; None leaves it to the catalogue.
+
+        Providers write GB where memory comes in GiB, and have devices of more than one size.
+        """
+        if self.instance is None or self.instance.device_memory_gb is None:
+            return None
+        return self.instance.device_memory_gb / self.instance.num_devices * _GIB
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """One way to train a job, not yet looked at.
+
+    Attributes:
+        place: the machines.
+        setting: these with a scheme.
+        variant: batch, passes, recomputation and precision.
+    """
+
+    place: Place
+    setting: Setting
+    variant: Variant
+
+    @property
+    def samples_per_step(self) -> int:
+        """Samples of all devices per update."""
+        return self.variant.samples_per_update * self.setting.num_replicas
+
+
+def chosen_instances(
+    known: Mapping[str, Instance],
+    names: Sequence[str],
+    devices: Sequence[str],
+    catalog: Catalog | None = None,
+) -> list[Instance]:
+    """Instances of these names and with these devices; `p3` selects all that begin with `p3.`.
+
+    Args:
+        known: instances by name.
+        names: of instances; any if empty.
+        devices: names of devices; any if empty.
+        catalog: devices; as installed by default.
+
+    Raises:
+        ConfigError: no instance has a name, or none of them such a device.
+        SettingError: no such device.
+    """
+    chosen: dict[str, Instance] = {} if names else dict(known)
+    for name in names:
+        fitting = [key for key in known if key == name or key.startswith(f"{name}.")]
+        if not fitting:
+            raise ConfigError(
+                f"no instance is called '{name}'; there are {', '.join([*known][:_MOST_NAMED])} "
+                "and others, and you can add your own with --catalog FILE.toml"
+            )
+        chosen |= {key: known[key] for key in fitting}
+    if not devices:
+        return [*chosen.values()]
+    hardware = catalog or shipped_hardware()
+    wanted = [hardware.device(name).name for name in devices]
+    found = [one for one in chosen.values() if one.device in wanted]
+    for device in wanted:
+        if not any(one.device == device for one in found):
+            raise ConfigError(
+                f"no instance has a {device}; name machines of your own (--setting 8x{device}), or "
+                "add an instance with --catalog FILE.toml"
+            )
+    return found
+
+
+def lacking_facts(
+    instance: Instance, machines: int, catalog: Catalog | None = None
+) -> Refused | None:
+    """Why an instance cannot be simulated: fields that the catalogue lacks; None if it has all."""
+    known = catalog or shipped_hardware()
+    missing = known.missing_for_simulation(known.device(instance.device))
+    facts = [f"{name} of a {instance.device}" for name in missing]
+    if machines > 1 and instance.network_gbps is None:
+        facts.append("its network_gbps")
+    if not facts:
+        return None
+    reason = f"the catalogue does not state {', '.join(facts)}; add it in a file of your own"
+    return Refused(name=_counted(instance.name, machines), reason=reason)
+
+
+def places_of(
+    instances: Sequence[Instance], counts: Sequence[int], catalog: Catalog | None = None
+) -> tuple[list[Place], list[Refused]]:
+    """Every number of every instance, and those that cannot be simulated."""
+    hardware = catalog or shipped_hardware()
+    places, refused = [], []
+    for instance in instances:
+        for count in counts:
+            lacking = lacking_facts(instance, count, catalog)
+            if lacking is not None:
+                refused.append(lacking)
+                continue
+            try:
+                setting = instance_cluster_setting(hardware, instance, count)
+            except (SettingError, CatalogError) as error:
+                refused.append(Refused(name=_counted(instance.name, count), reason=str(error)))
+                continue
+            places.append(
+                Place(
+                    name=setting.name,
+                    one=instance.name,
+                    instance=instance,
+                    machines=count,
+                    setting=setting,
+                )
+            )
+    return places, refused
+
+
+def place_of_setting(setting: Setting) -> Place:
+    """Machines of the user's own, or of any name of a setting.
+
+    Raises:
+        SettingError: a setting with parameter servers, or of unlike devices.
+    """
+    if setting.num_servers:
+        raise SettingError(
+            f"setting {setting.name} has parameter servers, and a plan is of schemes without; name "
+            f"devices, such as {setting.num_workers}x{setting.device}"
+        )
+    _ = setting.cluster  # raises what is not known of it
+    return Place(name=setting.name, one=setting.name, instance=None, machines=1, setting=setting)
+
+
+def schemes_for(place: Place, asked: Sequence[str], *, is_model: bool) -> list[str]:
+    """Schemes to try on some machines.
+
+    Args:
+        place: the machines.
+        asked: by the user; if empty those that PyTorch has, for a PyTorch model.
+        is_model: whether the job is a PyTorch model; graphs of other frameworks use all-reduce.
+    """
+    own = place.setting.scheme
+    if own.name != DDP:
+        return [own.suffix]
+    if place.num_devices == 1:
+        return [DDP]
+    if asked:
+        return list(dict.fromkeys(asked))
+    if not is_model:
+        return [DDP]
+    cluster = place.setting.cluster
+    several = len(cluster.machines) > 1 and len(cluster.machines[0].devices) > 1
+    return [name for name in _MODEL_SCHEMES if name != HSDP or several]
+
+
+def _counted(name: str, count: int) -> str:
+    return name if count == 1 else f"{count}x{name}"

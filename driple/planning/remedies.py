@@ -1,0 +1,125 @@
+"""What would make a job fit, if it fits nowhere: smaller batch, recomputation, shards, 8 bits.
+
+Evaluator, places -> one sentence, in which every number was worked out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driple.cluster.schemes import FSDP
+from driple.errors import DripleError
+from driple.memory.place import MemoryPlace
+from driple.planning.evaluator import Evaluator
+from driple.planning.places import Candidate, Place
+from driple.planning.search import last_that
+from driple.planning.variants import Variant
+from driple.units import format_size
+
+__all__ = ["remedy_words"]
+
+_EIGHT_BIT = "adam8bit"
+_WITH_EIGHT_BIT = ("adam", "adamw", "adam-fused", "adamw-fused")
+
+
+def remedy_words(evaluator: Evaluator, places: Sequence[Place]) -> str:
+    """What would make the job fit on the roomiest of some machines; empty if it is unknown.
+
+    Args:
+        evaluator: of the job.
+        places: machines on which it does not fit.
+    """
+    roomy = [place for place in places if place.setting.worker.find("memory_bytes")]
+    if not roomy:
+        return ""
+    place = max(roomy, key=lambda one: (_room(one), -one.num_devices))
+    usual = evaluator.variants.usual
+    where = f"On {place.name} ({place.setting.worker.name}, {format_size(_room(place))} each)"
+    if not evaluator.variants.can_vary:
+        return f"{where} too; the graph is as it is: make it with a smaller batch."
+    own = Candidate(place=place, setting=place.setting, variant=usual)
+    ways = [
+        *_batch_ways(evaluator, own),
+        *_shard_ways(evaluator, roomy, usual),
+        *_state_ways(evaluator, own),
+    ]
+    if not ways:
+        return f"{where} not even a batch of 1 fits, with full checkpointing and with {FSDP}."
+    return f"{where} it would fit {'; or '.join(ways)}."
+
+
+def _room(place: Place) -> float:
+    """Memory of each device, bytes."""
+    return MemoryPlace.of(place.setting, place.capacity_bytes).capacity_bytes or 0.0
+
+
+def _fits(evaluator: Evaluator, candidate: Candidate) -> bool:
+    """Whether a candidate fits; one that cannot be worked out does not."""
+    try:
+        memory = evaluator.memory(candidate)
+    except DripleError:
+        return False
+    return memory is not None and memory.fits == "yes"
+
+
+def _largest_batch(evaluator: Evaluator, candidate: Candidate) -> int:
+    """The largest batch that fits, up to the candidate's own; 0 if none does."""
+
+    def of_size(size: int) -> Candidate:
+        return replace(candidate, variant=replace(candidate.variant, batch_size=size))
+
+    try:
+        size = 1 + last_that(
+            lambda number: evaluator.may_fit(of_size(number + 1)), candidate.variant.batch_size
+        )
+    except DripleError:  # such as a model without blocks to recompute
+        return 0
+    while size and not _fits(evaluator, of_size(size)):
+        size = size * 9 // 10  # what grows in proportion is not quite all
+    return size
+
+
+def _batch_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:
+    """A smaller batch, without and with full checkpointing."""
+    usual = candidate.variant
+    ways = []
+    size = _largest_batch(evaluator, candidate)
+    if size:
+        ways.append(f"with a batch of at most {size} per device (--batch-size {size})")
+    if usual.checkpointing != "full":
+        full = replace(candidate, variant=replace(usual, checkpointing="full"))
+        larger = _largest_batch(evaluator, full)
+        if larger > size:
+            flag = "--activation-checkpointing full"
+            whole = larger == usual.batch_size
+            batch = "as it is" if whole else f"and a batch of at most {larger}"
+            ways.append(f"with full checkpointing {batch} ({flag})")
+    return ways
+
+
+def _shard_ways(evaluator: Evaluator, places: Sequence[Place], usual: Variant) -> list[str]:
+    """Shards over as many devices as there are, of the batch as it is."""
+    most = max(places, key=lambda one: (one.num_devices, _room(one)))
+    if most.num_devices < 2:
+        return []
+    setting = most.setting.with_scheme(FSDP)
+    if not _fits(evaluator, Candidate(place=most, setting=setting, variant=usual)):
+        return []
+    return [f"with {FSDP} over the {most.num_devices} devices of {most.name} (--scheme {FSDP})"]
+
+
+def _state_ways(evaluator: Evaluator, candidate: Candidate) -> list[str]:
+    """States of the optimizer in 8 bits, of the batch as it is."""
+    if evaluator.variants.given.optimizer not in _WITH_EIGHT_BIT:
+        return []
+    other = Evaluator(
+        evaluator.variants.with_optimizer(_EIGHT_BIT),
+        evaluator.amount,
+        evaluator.book,
+        evaluator.catalog,
+        evaluator.calibration,
+    )
+    if not _fits(other, candidate):
+        return []
+    return [f"with states of the optimizer in 8 bits (--optimizer {_EIGHT_BIT})"]

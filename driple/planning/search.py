@@ -1,0 +1,222 @@
+"""Every way to train a job that is worth a look, and what each of them takes.
+
+    places x schemes x recomputation x precision x batches -> Candidate -> Evaluator -> Found
+
+With a global batch, batch x passes x devices is that number in every candidate. Where batches are
+free, the two largest that fit are tried: a smaller one is no faster for the same samples. Without
+a global batch, the user's own batch and twice that are tried too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from driple.checks import check_whole
+from driple.cluster.schemes import SchemeChoice
+from driple.comm.registry import scheme_named
+from driple.errors import ConfigError, DripleError, SettingError
+from driple.graph.torch.options import PRECISIONS
+from driple.planning.evaluator import Evaluator
+from driple.planning.offers import Offer
+from driple.planning.places import Candidate, Place, Refused, schemes_for
+from driple.planning.variants import Variant
+
+__all__ = ["VARY", "Asked", "Found", "candidates_of", "last_that", "search"]
+
+VARY = ("batch", "checkpointing", "precision")
+_LARGEST_BATCH = 1024  # that is tried on a device of its own accord
+_TRIED = 2  # batches of a device, the largest that fit
+_HALF_OF = {"fp32": "amp-bf16", "tf32": "amp-bf16"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What may differ between candidates.
+
+    Attributes:
+        schemes: names; if empty those that suit the machines.
+        vary: what of the job may be changed, of `VARY`.
+        global_batch: samples of all devices per update; None leaves it to batch and devices.
+        fixed_batch: whether the user gave the batch of a device.
+
+    Raises:
+        ConfigError: something else to vary, a global batch below 1, or parameter servers.
+        SettingError: no such scheme.
+    """
+
+    schemes: tuple[str, ...] = ()
+    vary: tuple[str, ...] = ("checkpointing",)
+    global_batch: int | None = None
+    fixed_batch: bool = False
+
+    def __post_init__(self) -> None:
+        odd = [name for name in self.vary if name not in VARY]
+        if odd:
+            raise ConfigError(
+                f"--set vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'"
+            )
+        for name in self.schemes:
+            if scheme_named(SchemeChoice.parse(name).name).uses_servers:
+                raise ConfigError(f"--scheme {name} needs parameter servers, which no plan has")
+        if self.global_batch is not None:
+            check_whole("--global-batch", self.global_batch, 1)
+
+
+@dataclass(kw_only=True, slots=True)
+class Found:
+    """What a search has found.
+
+    Attributes:
+        offers: that can run, in the order in which they were tried.
+        refused: that cannot, one reason for each scheme and way of training.
+        tried: number of candidates.
+    """
+
+    offers: list[Offer] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    tried: int = 0
+
+
+def search(
+    evaluator: Evaluator,
+    places: Sequence[Place],
+    asked: Asked,
+    progress: Callable[[int], None] | None = None,
+) -> Found:
+    """All offers for a job, in an order that does not depend on luck.
+
+    Args:
+        evaluator: of the job.
+        places: machines to try.
+        asked: what may differ.
+        progress: called after each group of candidates with how many groups there are.
+    """
+    found = Found()
+    groups = [*_groups(evaluator, places, asked, found.refused)]
+    for group in groups:
+        _try(evaluator, group, asked, found)
+        if progress is not None:
+            progress(len(groups))
+    return found
+
+
+def _groups(
+    evaluator: Evaluator, places: Sequence[Place], asked: Asked, refused: list[Refused]
+) -> Iterator[Candidate]:
+    """Machines with a scheme, recomputation and precision: a candidate for each, batches aside."""
+    variants = evaluator.variants
+    usual, can_vary = variants.usual, variants.can_vary
+    checkpointing, precisions = [usual.checkpointing], [usual.precision]
+    if can_vary and "checkpointing" in asked.vary:
+        checkpointing = list(dict.fromkeys(["none", usual.checkpointing, "full"]))
+    if can_vary and "precision" in asked.vary and usual.precision in PRECISIONS:
+        half = _HALF_OF.get(usual.precision, usual.precision)
+        precisions = list(dict.fromkeys([usual.precision, half]))
+    for place in places:
+        for scheme in schemes_for(place, asked.schemes, is_model=can_vary):
+            try:
+                setting = place.setting.with_scheme(scheme)
+            except SettingError as error:  # such as degrees that do not divide the devices
+                refused.append(Refused(name=place.name, reason=str(error)))
+                continue
+            for precision in precisions:
+                for name in checkpointing:
+                    variant = replace(usual, checkpointing=name, precision=precision)
+                    yield Candidate(place=place, setting=setting, variant=variant)
+
+
+def _try(evaluator: Evaluator, group: Candidate, asked: Asked, found: Found) -> None:
+    """Add the offers of a group, or why there are none."""
+    try:
+        candidates = candidates_of(evaluator, group, asked)
+    except DripleError as error:
+        found.tried += 1
+        found.refused.append(Refused(name=group.place.name, reason=str(error)))
+        return
+    for candidate in candidates:
+        found.tried += 1
+        made = evaluator.offer(candidate)
+        if isinstance(made, Offer):
+            found.offers.append(made)
+        else:
+            found.refused.append(made)
+
+
+def candidates_of(evaluator: Evaluator, group: Candidate, asked: Asked) -> list[Candidate]:
+    """The candidates of a group: batch of a device and passes per update.
+
+    Raises:
+        ConfigError: the global batch cannot be shared out, or the job is a fixed graph.
+    """
+    variant, replicas = group.variant, group.setting.num_replicas
+    usual = evaluator.variants.usual
+    if asked.global_batch is None:
+        if "batch" not in asked.vary or not evaluator.variants.can_vary:
+            return [group]
+        most = min(4 * usual.batch_size, _LARGEST_BATCH)
+        powers = [2**k for k in range(11) if 2**k <= most]
+        sizes = sorted({usual.batch_size, 2 * usual.batch_size, *powers})
+        ladder = [replace(variant, batch_size=size) for size in sizes]
+        found = _largest_that_fit(evaluator, group, ladder)
+        asked_for = [usual.batch_size, 2 * usual.batch_size]
+        fitting = found[-1].variant.batch_size
+        known = [one for one in ladder if one.batch_size in asked_for]
+        own = [replace(group, variant=one) for one in known if one.batch_size <= fitting]
+        return sorted(dict.fromkeys([*own, *found]), key=lambda one: one.variant)
+    share, rest = divmod(asked.global_batch, replicas)
+    if rest or not share:
+        raise ConfigError(
+            f"--global-batch {asked.global_batch} cannot be shared out over {replicas} devices"
+        )
+    is_fixed = asked.fixed_batch and "batch" not in asked.vary
+    if is_fixed or not evaluator.variants.can_vary:
+        passes, rest = divmod(share, usual.batch_size)
+        if rest or not passes:
+            raise ConfigError(
+                f"--global-batch {asked.global_batch} is {share} samples for each of {replicas} "
+                f"devices, which is no multiple of the batch of {usual.batch_size}"
+            )
+        return [replace(group, variant=replace(variant, passes=passes))]
+    sizes = [2**k for k in range(11) if share % 2**k == 0]
+    if share <= _LARGEST_BATCH:
+        sizes = sorted({*sizes, share})
+    ladder = [replace(variant, batch_size=size, passes=share // size) for size in sizes]
+    return _largest_that_fit(evaluator, group, ladder)
+
+
+def _largest_that_fit(
+    evaluator: Evaluator, group: Candidate, ladder: Sequence[Variant]
+) -> list[Candidate]:
+    """The last ones of a rising ladder that fit; the first one if none does."""
+    steps = [replace(group, variant=variant) for variant in ladder]
+    # One pass needs no more than several, and more no more than two.
+    passes = min(ladder[0].passes, 2)
+    same = [replace(group, variant=replace(variant, passes=passes)) for variant in ladder]
+    key = (group.setting.worker.name, group.setting.scheme, group.place.capacity_bytes,
+           replace(group.variant, batch_size=1, passes=passes))  # fmt: skip
+    guess = sum(variant.batch_size <= evaluator.largest.get(key, 0) for variant in ladder) - 1
+    last = last_that(lambda number: evaluator.may_fit(same[number]), len(steps), guess)
+    evaluator.largest[key] = ladder[last].batch_size if last >= 0 else 0
+    return steps[max(last - _TRIED + 1, 0) : last + 1] if last >= 0 else steps[:1]
+
+
+def last_that(holds: Callable[[int], bool], count: int, guess: int = -1) -> int:
+    """The last of some numbers for which something holds that fails from some number on; or -1.
+
+    Args:
+        holds: what is asked of a number.
+        count: how many numbers there are, from 0.
+        guess: where the last one probably is, and is looked for first.
+    """
+    low, high = -1, count
+    first = [number for number in (guess, guess + 1) if 0 <= number < count and guess >= 0]
+    while high - low > 1:
+        middle = first.pop(0) if first else (low + high) // 2
+        if not low < middle < high:
+            continue
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low

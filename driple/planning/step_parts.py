@@ -1,0 +1,132 @@
+"""Where the time of a step goes: computing by kind of op, waiting for the host, and for exchanges.
+
+PreparedJob, Setting -> StepParts -> bottleneck in words
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from driple.cluster.setting import Setting
+from driple.cluster.topology import Topology
+from driple.graph.opkind import CONVOLUTION_FAMILIES, family_of
+from driple.simulate.calibration import Calibration
+from driple.simulate.prepared_job import PreparedJob
+
+__all__ = ["StepParts", "device_parts", "exchange_words"]
+
+_UPDATE = "optimizer update"
+_WORDS = {
+    **dict.fromkeys(CONVOLUTION_FAMILIES, "convolutions"),
+    "matmul": "matrix products",
+    "elementwise": "element-wise ops",
+    "control": "element-wise ops",
+    "lists": "element-wise ops",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepParts:
+    """What a step of one device is made of; the parts add up to the step.
+
+    Attributes:
+        computing_s: seconds of the device by kind of op, the longest first.
+        host_s: seconds in which the device waits for the host to start kernels.
+        exchange_s: seconds that exchanges add, as far as computing does not cover them.
+        exchange: what is waited for, in words; empty for a device alone.
+    """
+
+    computing_s: Mapping[str, float]
+    host_s: float
+    exchange_s: float = 0.0
+    exchange: str = ""
+
+    @property
+    def step_s(self) -> float:
+        """All parts."""
+        return sum(self.computing_s.values()) + self.host_s + self.exchange_s
+
+    def scaled(self, step_s: float) -> StepParts:
+        """The same parts, so that they add up to a step."""
+        factor = step_s / self.step_s if self.step_s > 0 else 1.0
+        return replace(
+            self,
+            computing_s={name: factor * seconds for name, seconds in self.computing_s.items()},
+            host_s=factor * self.host_s,
+            exchange_s=factor * self.exchange_s,
+        )
+
+    def with_exchange(self, step_s: float, exchange: str) -> StepParts:
+        """The parts of a step of several devices, each of which computes as one alone does.
+
+        Devices that share out the update have less of it, so a step may be shorter than alone.
+
+        Args:
+            step_s: seconds of a step of all devices.
+            exchange: what they wait for, in words.
+        """
+        added_s = step_s - self.step_s
+        if added_s >= 0:
+            return replace(self, exchange_s=added_s, exchange=exchange)
+        computing = dict(self.computing_s)
+        computing[_UPDATE] = max(computing.get(_UPDATE, 0.0) + added_s, 0.0)
+        return replace(self, computing_s=computing, exchange=exchange).scaled(step_s)
+
+    def rows(self) -> list[tuple[str, float, float]]:
+        """Part, seconds and percent of the step, in the order computing, host, exchange."""
+        longest = sorted(self.computing_s.items(), key=lambda item: (-item[1], item[0]))
+        parts = [*longest, ("waiting for the host", self.host_s)]
+        if self.exchange:
+            parts.append((f"waiting for {self.exchange}", self.exchange_s))
+        whole = self.step_s
+        return [(name, seconds, 100 * seconds / whole if whole else 0.0) for name, seconds in parts]
+
+    @property
+    def bottleneck(self) -> str:
+        """The largest part of a step, with its share: `matrix products, 42 %`."""
+        parts = {**self.computing_s, "the host, which starts kernels": self.host_s}
+        if self.exchange:
+            parts[self.exchange] = self.exchange_s
+        whole = self.step_s
+        if whole <= 0:
+            return "unknown"
+        name = max(sorted(parts), key=lambda part: parts[part])
+        return f"{name}, {100 * parts[name] / whole:.0f} %"
+
+
+def device_parts(job: PreparedJob, setting: Setting, calibration: Calibration) -> StepParts:
+    """The parts of a step of one device by itself.
+
+    Args:
+        job: the training job.
+        setting: whose device it is.
+        calibration: what the device reaches.
+    """
+    device = calibration.device(setting.worker)
+    times = job.times(device)
+    families = [family_of(op.kind) for op in job.graph.signatures]
+    names = [_WORDS.get(family, family) for family in families]
+    known, which = np.unique(np.array(names, dtype=str), return_inverse=True)
+    by_signature = np.array(which)[job.graph.signature_of]
+    sums = np.bincount(by_signature, weights=times.busy_s, minlength=len(known))
+    computing = {str(name): float(seconds) for name, seconds in zip(known, sums, strict=True)}
+    update_s = job.update_seconds(device)
+    if update_s:
+        computing[_UPDATE] = update_s
+    ordered = sorted(computing.items(), key=lambda item: (-item[1], item[0]))
+    return StepParts(
+        computing_s={name: seconds for name, seconds in ordered if seconds > 0},
+        host_s=float((times.duration_s - times.busy_s).sum()),
+    )
+
+
+def exchange_words(topology: Topology) -> str:
+    """What an exchange of a cluster crosses, in words; empty for a device alone."""
+    if len(topology.workers) < 2:
+        return ""
+    link = topology.between if topology.between is not None else topology.within
+    where = "the network" if topology.between is not None else "the links between devices"
+    return where if link is None else f"{where} ({link.name})"

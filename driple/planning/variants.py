@@ -1,0 +1,172 @@
+"""Ways to train one job: batch of a device, passes per update, recomputation and precision.
+
+    JobVariants (JOB, options) --Variant--> Job, read once each
+
+What a variant changes is read anew, so each has the ops and the tensors of its own step. Passes of
+gradient accumulation repeat the same ops, and are counted without reading again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driple.errors import ConfigError, DripleError, GraphError, MissingExtraError
+from driple.graph.cost import cost_of_graph
+from driple.graph.torch.options import kernels_like
+from driple.jobs.load import Job, JobOptions, JobSource, load_job
+
+if TYPE_CHECKING:
+    from driple.cluster.setting import Setting
+
+__all__ = ["JobVariants", "Variant"]
+
+_MODELS = frozenset({"pytorch", "own_model", "hugging_face", "timm"})
+_HALF = ("bf16", "fp16", "amp-bf16", "amp-fp16")
+_PROBE_PASSES = 3  # ops of every pass, of all but the first, and of a step differ in their turns
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Variant:
+    """One way to train a job.
+
+    Attributes:
+        batch_size: samples of a device in a pass.
+        passes: forward and backward passes per update.
+        checkpointing: `none`, `full` or `selective`.
+        precision: such as `fp32` or `amp-bf16`; empty if unknown.
+        compiled: whether `torch.compile` fuses the ops.
+    """
+
+    batch_size: int
+    passes: int = 1
+    checkpointing: str = "none"
+    precision: str = ""
+    compiled: bool = False
+
+    @property
+    def samples_per_update(self) -> int:
+        """Samples of a device per update of the parameters."""
+        return self.batch_size * self.passes
+
+    def words(self) -> str:
+        """For a user, without what is usual: `batch 8 x 4, full checkpointing, amp-bf16`."""
+        parts = [f"batch {self.batch_size}" + (f" x {self.passes}" if self.passes > 1 else "")]
+        if self.checkpointing != "none":
+            parts.append(f"{self.checkpointing} checkpointing")
+        parts += [self.precision] if self.precision else []
+        return ", ".join([*parts, *(["compiled"] if self.compiled else [])])
+
+
+class JobVariants:
+    """A job, and other ways to train it.
+
+    Attributes:
+        given: the job as the user described it.
+        usual: its own variant.
+
+    Args:
+        source: JOB as on the command line, a graph or a `Job`.
+        options: what the user added.
+
+    Raises:
+        ConfigError: no such job, or its batch size is not known.
+        GraphError: it cannot be read, or contains no training step.
+    """
+
+    def __init__(self, source: JobSource, options: JobOptions | None = None) -> None:
+        self._source, self._options = source, options or JobOptions()
+        self.given = load_job(source, options)
+        if self.given.batch_size is None:
+            raise ConfigError("a graph does not state its batch size; give --batch-size")
+        self.usual = Variant(
+            batch_size=self.given.batch_size,
+            passes=self.given.grad_accumulation,
+            checkpointing=self.given.activation_checkpointing,
+            precision=self.given.precision,
+            compiled=self.given.compiled,
+        )
+        self._read: dict[tuple[Variant, tuple[int, int] | None], Job | DripleError] = {}
+        self._jobs: dict[tuple[Variant, tuple[int, int] | None], Job] = {}
+
+    @property
+    def can_vary(self) -> bool:
+        """Whether batch, passes, recomputation and precision can be changed: of PyTorch models."""
+        return self.given.kind in _MODELS and not isinstance(self._source, Job)
+
+    def with_optimizer(self, optimizer: str) -> JobVariants:
+        """The same job with another optimizer."""
+        return JobVariants(self._source, replace(self._options, optimizer=optimizer))
+
+    def job(self, variant: Variant, setting: Setting) -> Job:
+        """The job of a variant, with the kernels that a setting's devices run.
+
+        Raises:
+            ConfigError: a variant of a job that cannot be changed, or that the job refuses.
+            GraphError: the model cannot be trained so.
+        """
+        if not self.can_vary:
+            if variant != self.usual:
+                raise ConfigError(f"{self.given.name} is a fixed graph; it can only be as it is")
+            return self.given
+        half = variant.precision in _HALF or self.given.kind == "own_model"
+        like = kernels_like(setting.worker.architecture.name, half=half)
+        key = (variant, like)
+        if key not in self._jobs:
+            self._jobs[key] = self._made(variant, like, setting)
+        return self._jobs[key]
+
+    def _made(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
+        if variant == self.usual and like == (8, 0):  # as it was read
+            return self.given
+        one_pass = variant.passes == 1
+        probe = replace(variant, passes=1 if one_pass else _PROBE_PASSES)
+        found = self._probe(probe, like, setting)
+        return found if one_pass else with_passes(found, variant.passes)
+
+    def _probe(self, variant: Variant, like: tuple[int, int] | None, setting: Setting) -> Job:
+        """A job that is read; one that cannot be is refused in the same words again."""
+        key = (variant, like)
+        if key not in self._read:
+            options = replace(
+                self._options,
+                batch_size=variant.batch_size,
+                grad_accumulation=variant.passes,
+                activation_checkpointing=variant.checkpointing,
+                precision=variant.precision or None,
+                compiled=variant.compiled,
+            )
+            try:
+                self._read[key] = load_job(self._source, options, setting=setting)
+            except MissingExtraError:
+                raise
+            except DripleError as error:
+                self._read[key] = error
+        found = self._read[key]
+        if isinstance(found, DripleError):
+            raise found
+        return found
+
+
+def with_passes(probe: Job, passes: int) -> Job:
+    """The job with another number of passes per update.
+
+    Args:
+        probe: the job with three passes: then ops of each pass have three turns, ops that add to
+            the gradients of an earlier pass two, and all others one.
+        passes: two or more.
+
+    Raises:
+        GraphError: the job has other turns than these.
+    """
+    turns = probe.graph.executions
+    if probe.grad_accumulation != _PROBE_PASSES or not np.isin(turns, (1, 2, 3)).all():
+        raise GraphError(
+            f"{probe.name}: its ops repeat otherwise than in passes of gradient accumulation; give "
+            "--grad-accumulation, and leave --global-batch out"
+        )
+    counts = np.array([0, 1, passes - 1, passes])
+    graph = replace(probe.graph, executions=counts[turns])
+    return replace(probe, graph=graph, cost=cost_of_graph(graph), grad_accumulation=passes)

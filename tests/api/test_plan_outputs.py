@@ -1,0 +1,190 @@
+"""Everything that a plan can be written as: CSV, page, picture and job files."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import yaml
+
+from driple.api.job_files import FORMS, job_file_of
+from driple.api.planning import PlanResult, plan
+from driple.api.tables import csv_text
+from driple.errors import ConfigError
+from driple.jobs.load import JobOptions
+from driple.planning.ranking import Choice
+from driple.plot.plan_page import page_text
+from driple.plot.plans import plot_plan
+from tests.planning.gpt import write_gpt
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> PlanResult:
+    job = write_gpt(tmp_path_factory.mktemp("gpt"))
+    return plan(
+        job,
+        options=JobOptions(seq_len=64, batch_size=8, precision="amp-bf16"),
+        tokens=1e9,
+        epochs=2,
+        instances=["p4d", "g5.xlarge"],
+        machines=[1, 2],
+        schemes=["ddp"],
+        would_help=True,
+    )
+
+
+def sharing(result: PlanResult) -> PlanResult:
+    """The same, with the offer of two machines of eight devices recommended."""
+    best = next(offer for offer in result.offers if offer.name == "2xp4d.24xlarge")
+    return replace(result, choice=Choice(best=best, words="take it"))
+
+
+def test_each_machine_and_each_epoch_is_paid(result: PlanResult) -> None:
+    """Two p4d.24xlarge at 21.957642 an hour; two epochs of 1e9 tokens in samples of 64."""
+    pair = next(offer for offer in result.offers if offer.name == "2xp4d.24xlarge")
+    assert pair.per_hour == pytest.approx(2 * 21.957642)
+    assert pair.samples == 2 * 15_625_000
+    hours = pair.samples / (8 * 16) * pair.iteration_s / 3600
+    assert pair.cost == pytest.approx(hours * 2 * 21.957642)
+
+
+def test_csv_has_a_line_for_each_offer(result: PlanResult) -> None:
+    rows = [*csv.DictReader(StringIO(csv_text(result)))]
+    assert len(rows) == len(result.offers)
+    first, offer = rows[0], result.offers[0]
+    assert first["name"] == offer.name
+    assert float(first["cost"]) == pytest.approx(offer.cost)
+    assert first["price_date"] == "2026-01-21" or first["price_date"] == "2026-08-26"
+    assert {row["fits"] for row in rows} == {"yes"}
+    ranks = sorted(int(row["rank_by_time"]) for row in rows)
+    assert ranks == [*range(1, len(rows) + 1)]
+
+
+class _Links(HTMLParser):
+    """Every place that a page would fetch something from, and whether its tags are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href") and not (value or "").startswith("#"):
+                self.outside.append(value or "")
+        if tag not in ("meta", "br", "path", "use", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+
+
+def test_the_page_holds_all_that_it_shows(result: PlanResult) -> None:
+    text = page_text(result)
+    links = _Links()
+    links.feed(text)
+    assert links.outside == []
+    assert links.open == []
+    assert "url(http" not in text
+    assert text.count("<tr") == 1 + len(result.offers)
+    assert "<svg" in text
+    assert "recommended" in text
+    assert "What would help most" in text
+    assert page_text(result) == text
+
+
+def test_what_a_user_names_cannot_break_the_page(result: PlanResult) -> None:
+    odd = replace(result, remarks=("<script>alert(1)</script>",))
+    assert "<script" not in page_text(odd)
+
+
+def test_the_picture_is_drawn_with_and_without_prices(result: PlanResult, tmp_path: Path) -> None:
+    plot_plan(result, tmp_path / "a.png")
+    bare = replace(result, offers=tuple(replace(one, price=None) for one in result.offers))
+    plot_plan(bare, tmp_path / "b.png")
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    assert (tmp_path / "b.png").stat().st_size > 5_000
+    with pytest.raises(ConfigError, match="nothing to draw"):
+        plot_plan(replace(result, offers=()), tmp_path / "c.png")
+
+
+def test_a_slurm_file_is_a_shell_script_with_a_time_limit(
+    result: PlanResult, tmp_path: Path
+) -> None:
+    """The limit is the upper end of the interval, in whole minutes."""
+    shared = sharing(result)
+    best = shared.choice.best
+    assert best is not None
+    assert best.factors is not None
+    text = job_file_of(shared, "slurm")
+    file = tmp_path / "job.sh"
+    file.write_text(text)
+    subprocess.run(["bash", "-n", str(file)], check=True)
+    assert text.startswith("#!/bin/bash\n#SBATCH")
+    header = dict(re.findall(r"^#SBATCH --([a-z-]+)=(.*)$", text, re.MULTILINE))
+    assert (header["nodes"], header["gpus-per-node"]) == ("2", "8")
+    days, hours, minutes, seconds = (int(part) for part in re.split("[-:]", header["time"]))
+    limit_s = ((24 * days + hours) * 60 + minutes) * 60 + seconds
+    assert 0 <= limit_s - best.factors[1] * best.training_s < 60
+    assert "REPLACE" in text
+    assert "--nnodes=2 --nproc-per-node=8" in text
+
+
+def test_a_kueue_file_asks_for_the_devices_of_each_machine(result: PlanResult) -> None:
+    service, job = yaml.safe_load_all(job_file_of(sharing(result), "kueue"))
+    assert service["spec"]["selector"]["job-name"] == job["metadata"]["name"]
+    assert "kueue.x-k8s.io/queue-name" in job["metadata"]["labels"]
+    assert job["spec"]["parallelism"] == job["spec"]["completions"] == 2
+    assert job["spec"]["activeDeadlineSeconds"] % 60 == 0
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert "--nnodes=2 --nproc-per-node=8" in container["command"][2]
+    name = job["metadata"]["name"]
+    assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name)
+
+
+def test_a_skypilot_file_names_the_instance(result: PlanResult) -> None:
+    task = yaml.safe_load(job_file_of(sharing(result), "skypilot"))
+    assert task["num_nodes"] == 2
+    assert task["resources"] == {
+        "cloud": "aws", "instance_type": "p4d.24xlarge", "use_spot": False, "region": "us-east-1",
+    }  # fmt: skip
+    assert re.search(r"timeout \d+s torchrun", task["run"])
+
+
+def test_an_unknown_error_leaves_the_limit_to_the_user(result: PlanResult) -> None:
+    best = sharing(result).choice.best
+    assert best is not None
+    odd = replace(result, choice=Choice(best=replace(best, error=None)))
+    assert "##SBATCH --time=FILL_IN" in job_file_of(odd, "slurm")
+    assert "# activeDeadlineSeconds: FILL_IN" in job_file_of(odd, "kueue")
+    yaml.safe_load(job_file_of(odd, "skypilot"))
+    dated = replace(odd, limits=replace(odd.limits, deadline_s=7200.0))
+    assert "#SBATCH --time=0-02:00:00" in job_file_of(dated, "slurm")
+
+
+def test_nothing_recommended_has_no_job_file(result: PlanResult) -> None:
+    for form in FORMS:
+        with pytest.raises(ConfigError, match="needs a recommended offer: nothing fits"):
+            job_file_of(replace(result, choice=Choice(words="nothing fits")), form)
+    with pytest.raises(ConfigError, match="--format must be one of"):
+        job_file_of(result, "pbs")
+
+
+def test_parts_of_a_step_add_up_and_changes_are_gains(result: PlanResult) -> None:
+    for offer in result.offers:
+        assert offer.parts is not None
+        assert offer.parts.step_s == pytest.approx(offer.iteration_s)
+        assert sum(pct for _, _, pct in offer.parts.rows()) == pytest.approx(100)
+    assert 1 <= len(result.changes) <= 3
+    ratios = [change.time_ratio for change in result.changes]
+    assert ratios == sorted(ratios)
+    assert ratios[-1] < 1
+    assert all(change.cost_ratio is not None for change in result.changes)

@@ -1,0 +1,141 @@
+"""The catalogue of instances: the paper's Table I is in it, and users' own files win."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from driple.catalog import read_catalog, shipped_catalog
+from driple.cluster.setting import Setting
+from driple.cluster.topology import topology_of
+from driple.errors import ConfigError, SettingError
+from driple.planning.places import (
+    Refused,
+    chosen_instances,
+    lacking_facts,
+    least_needed,
+    place_of_setting,
+    places_of,
+    schemes_for,
+)
+
+# Table I: GPUs, vCPUs, GPU memory, main memory, network in Gbit/s, price per hour.
+TABLE_1 = {
+    "p4d.24xlarge": (8, 96, 320, 1152, 400, 32.7726),
+    "p3.2xlarge": (1, 8, 16, 61, 10, 3.06),
+    "p3.8xlarge": (4, 32, 64, 244, 10, 12.24),
+    "p3.16xlarge": (8, 64, 128, 488, 25, 24.48),
+    "p3dn.24xlarge": (8, 96, 256, 768, 100, 31.218),
+    "p2.xlarge": (1, 4, 12, 61, 10, 0.90),
+    "p2.8xlarge": (8, 32, 96, 488, 10, 7.20),
+    "p2.16xlarge": (16, 64, 192, 732, 25, 14.40),
+}
+THEN = datetime.date(2022, 12, 31)
+KNOWN = shipped_catalog().instances
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_table_1_is_in_the_catalogue(name: str) -> None:
+    one = KNOWN[name]
+    price = one.price(THEN)
+    assert price is not None
+    assert "Table I" in price.source
+    numbers = (one.num_devices, one.vcpus, one.device_memory_gb, one.memory_gb, one.network_gbps)
+    assert (*numbers, price.per_hour) == TABLE_1[name]
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_instance_is_a_place_or_says_what_it_lacks(name: str) -> None:
+    one = KNOWN[name]
+    places, refused = places_of([one], [1, 2])
+    assert len(places) + len(refused) == 2
+    for place in places:
+        assert topology_of(place.setting).num_machines == place.machines
+    if one.network_gbps is None:
+        assert "its network_gbps" in refused[-1].reason
+    for price in one.prices:
+        assert price.date is not None
+        assert len(price.source) > 20
+
+
+def test_the_newest_price_counts() -> None:
+    """P4 became cheaper; there is no price before the first."""
+    one = KNOWN["p4d.24xlarge"]
+    newest = one.price()
+    assert newest is not None
+    assert newest.per_hour == pytest.approx(21.957642)
+    assert one.price(datetime.date(2020, 1, 1)) is None
+
+
+def test_users_own_rows_win(tmp_path: Path) -> None:
+    """A price of their own beats every date; new instances are added; what differs is enough."""
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        '[[instances]]\nname = "p3.2xlarge"\nprice_per_hour = 1.1\n'
+        '[[instances]]\nname = "under-my-desk"\nprovider = "me"\ndevice = "RTX 2080 Ti"\n'
+        'num_devices = 4\ninterconnect = "PCIe"\nsource = "the label"\n'
+        "prices = [{per_hour = 0.5, spot = true}]\n"
+    )
+    catalog = read_catalog([file])
+    known = catalog.instances
+    mine = known["p3.2xlarge"].price(THEN)
+    assert mine is not None
+    assert (mine.per_hour, known["p3.2xlarge"].vcpus) == (1.1, 8)
+    (desk,), refused = places_of([known["under-my-desk"]], [1, 2], catalog)
+    assert (desk.name, desk.num_devices, desk.setting.device) == ("under-my-desk", 4, "2080Ti")
+    assert "network_gbps" in refused[0].reason
+    assert known["under-my-desk"].price() is None
+    spot = known["under-my-desk"].price(spot=True)
+    assert spot is not None
+    assert spot.per_hour == 0.5
+
+
+def test_names_families_and_devices_choose() -> None:
+    """`p3` is all of P3 and not P3dn; what is not there gets the names that are."""
+    names = [one.name for one in chosen_instances(KNOWN, ["p3"], [])]
+    assert names == ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge"]
+    assert chosen_instances(KNOWN, [], []) == [*KNOWN.values()]
+    assert {one.device for one in chosen_instances(KNOWN, [], ["h 100", "T4"])} == {
+        "H100", "T4"}  # fmt: skip
+    with pytest.raises(ConfigError, match="p3dn"):
+        chosen_instances(KNOWN, ["p9"], [])
+    with pytest.raises(ConfigError, match="no instance has a 2080Ti"):
+        chosen_instances(KNOWN, [], ["2080Ti"])
+    with pytest.raises(SettingError, match="did you mean"):
+        chosen_instances(KNOWN, [], ["H1000"])
+
+
+def test_devices_of_an_instance_have_the_memory_that_their_provider_states() -> None:
+    """A V100 of p3dn.24xlarge has 32 GiB, one of p3.16xlarge 16."""
+    places, _ = places_of([KNOWN["p3.16xlarge"], KNOWN["p3dn.24xlarge"]], [1])
+    assert [place.capacity_bytes for place in places] == [16 * 2**30, 32 * 2**30]
+
+
+def test_what_the_catalogue_does_not_know_is_named() -> None:
+    assert lacking_facts(KNOWN["p5.48xlarge"], 2) is None
+    lacking = lacking_facts(KNOWN["Standard_ND96isr_MI300X_v5"], 1)
+    assert lacking is not None
+    assert "counter_window_s of a MI300X" in lacking.reason
+    assert "file of your own" in lacking.reason
+
+
+def test_schemes_suit_machines_and_jobs() -> None:
+    """One device needs none; shards within machines need several of several devices."""
+    places, _ = places_of([KNOWN["p3.2xlarge"], KNOWN["p4d.24xlarge"]], [1, 2])
+    single, pair, eight, sixteen = places
+    assert schemes_for(single, ["fsdp"], is_model=True) == ["ddp"]
+    assert schemes_for(pair, [], is_model=True) == ["ddp", "zero2", "fsdp"]
+    assert schemes_for(eight, [], is_model=False) == ["ddp"]
+    assert schemes_for(sixteen, [], is_model=True) == ["ddp", "zero2", "fsdp", "hsdp"]
+    assert schemes_for(sixteen, ["fsdp", "fsdp"], is_model=True) == ["fsdp"]
+    own = place_of_setting(Setting.parse("8xA100@fsdp"))
+    assert schemes_for(own, [], is_model=True) == ["fsdp"]
+    with pytest.raises(SettingError, match="parameter servers"):
+        place_of_setting(Setting.parse("V100-P1w2/ho-PCIe"))
+
+
+def test_of_reasons_for_memory_the_least_need_is_kept() -> None:
+    few = Refused(name="a", reason="needs 3", needed_bytes=3.0)
+    many = Refused(name="a", reason="needs 5", needed_bytes=5.0)
+    other = Refused(name="b", reason="no network")
+    assert least_needed([many, few, other, other]) == [few, other]

@@ -1,0 +1,175 @@
+"""What is recommended: laws of budget, deadline, memory and prices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.catalog import Price
+from driple.errors import ConfigError
+from driple.estimation.stated_error import StatedError
+from driple.memory.estimate import Bytes, MemoryEstimate
+from driple.planning.offers import Offer
+from driple.planning.ranking import (
+    RANKS,
+    Limits,
+    best_by_place,
+    choose,
+    pareto,
+    price_text,
+    ranked,
+)
+
+
+def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes") -> Offer:
+    """An offer of one machine that takes these hours and costs that much."""
+    price = None if cost is None else Price(per_hour=cost / hours, date=None, source="test")
+    memory = MemoryEstimate(allocated=Bytes(value=1e9), fits=fits)  # type: ignore[arg-type]
+    return Offer(
+        name=name,
+        devices=1,
+        iteration_s=1.0,
+        samples=3600 * hours,
+        samples_per_s=1.0,
+        price=price,
+        memory=memory,
+    )
+
+
+def some_offers(seed: int, count: int = 40) -> list[Offer]:
+    random = np.random.default_rng(seed)
+    fits = np.array(["yes", "yes", "likely not", "no"])
+    offers = [
+        made_up(
+            f"m{number % 12}",
+            float(random.lognormal(0, 0.1)),
+            None if number % 7 == 3 else float(random.lognormal(2)),
+            str(random.choice(fits)),
+        )
+        for number in range(count)
+    ]
+    spans = random.uniform(1, 10, count)
+    return [
+        replace(
+            offer,
+            error=StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span)),
+        )
+        for offer, span in zip(offers, spans, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_smaller_budget_never_gives_a_more_expensive_offer(seed: int) -> None:
+    offers = some_offers(seed)
+    costs = [
+        best.cost if (best := choose(offers, Limits(budget=float(budget))).best) else None
+        for budget in np.geomspace(0.1, 200, 60)
+    ]
+    known = [cost for cost in costs if cost is not None]
+    assert known == sorted(known)
+    assert len(known) > 3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_does_not_fit_or_has_no_price_is_never_recommended(seed: int) -> None:
+    offers = some_offers(seed)
+    for limits in (Limits(), Limits(budget=5.0), Limits(deadline_s=3600.0)):
+        for rank in RANKS:
+            found = choose(offers, limits, rank)
+            for one in (found.best, found.runner_up):
+                if one is not None:
+                    assert one.fits == "yes"
+                    assert limits.holds(one)
+                    assert one.cost is not None or (rank != "cost" and limits.budget is None)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_order_does_not_depend_on_the_order_of_offers(seed: int) -> None:
+    offers = some_offers(seed)
+    mixed = [offers[i] for i in np.random.default_rng(seed).permutation(len(offers))]
+    for rank in RANKS:
+        assert ranked(offers, rank) == ranked(mixed, rank)
+    assert pareto(offers) == pareto(mixed)
+
+
+def test_the_front_is_what_nothing_beats() -> None:
+    offers = [made_up("a", 10, 1), made_up("b", 5, 2), made_up("c", 6, 3), made_up("d", 1, 9)]
+    assert [offer.name for offer in pareto([*offers, made_up("e", 0.1, None)])] == ["a", "b", "d"]
+
+
+def test_a_deadline_chooses_the_cheapest_in_time() -> None:
+    offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
+    found = choose(offers, Limits(deadline_s=6 * 3600))
+    assert found.best is offers[1]
+    assert found.runner_up is offers[2]
+    assert "the cheapest within 6 h" in found.words
+    assert "costs 4.5 times as much and takes 80 % less time" in found.words
+    late = choose(offers, Limits(deadline_s=1800))
+    assert late.best is None
+    assert late.words.startswith("No setting does it within 30 min; the fastest is fast")
+    with pytest.raises(ConfigError, match="--deadline"):
+        Limits(deadline_s=0)
+    with pytest.raises(ConfigError, match="--budget"):
+        Limits(budget=-1)
+
+
+def test_a_budget_alone_chooses_the_fastest_within_it() -> None:
+    offers = [made_up("slow", 10, 1), made_up("middle", 5, 2), made_up("fast", 1, 9)]
+    assert choose(offers, Limits(budget=8)).best is offers[1]
+    assert choose(offers, Limits(budget=100)).best is offers[2]
+    assert choose(offers, Limits(budget=100, deadline_s=8 * 3600)).best is offers[1]
+    assert choose(offers, Limits(budget=0.5)).best is None
+
+
+def test_nothing_is_recommended_without_prices_or_memory() -> None:
+    assert "no offer has a price" in choose([made_up("a", 1, None)], Limits()).words
+    assert choose([made_up("a", 1, None)], Limits(), "time").best is not None
+    assert "nothing fits in memory" in choose([made_up("a", 1, 1, "no")], Limits()).words
+
+
+def test_of_ways_that_take_as_long_the_better_known_one_is_taken() -> None:
+    """3 % faster with an error of tenfold is no reason; 50 % faster is."""
+    known = StatedError(runs="x", num_runs=9, low_factor=0.8, high_factor=1.25)
+    loose = replace(known, low_factor=0.1, high_factor=10.0)
+    sure = replace(made_up("a", 1.03, 1.03), error=known)
+    quick = replace(made_up("a", 1.0, 1.0), error=loose)
+    assert best_by_place([quick, sure]) == [sure]
+    slow = replace(made_up("a", 1.5, 1.5), error=known)
+    assert best_by_place([quick, slow]) == [quick]
+    said = choose([quick], Limits()).words
+    assert "A guess: published runs like this one" in said
+    assert "A guess" not in choose([sure], Limits()).words
+    assert "A guess: no published run" in choose([made_up("a", 1, 1)], Limits()).words
+
+
+def test_an_interval_beyond_the_limits_is_said() -> None:
+    known = StatedError(runs="x", num_runs=9, low_factor=0.5, high_factor=2.0)
+    one = replace(made_up("a", 1, 1), error=known)
+    said = choose([one], Limits(budget=1.5, deadline_s=5400.0)).words
+    assert "1 h for $1.00 (30 min to 2 h, $0.50 to $2.00)" in said
+    assert "beyond the budget ($2.00) and the deadline (2 h)" in said
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [(0.0000671, "0.000067"), (0.218, "0.22"), (1, "1.00"), (12.345, "12.35"), (1234.5, "1,234")],
+)
+def test_no_price_is_nothing(price: float, text: str) -> None:
+    assert price_text(price) == text
+
+
+def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
+    """Else 15 dollars would buy `k` for 10, and 25 dollars `n` for 5."""
+
+    def known(name: str, hours: float, cost: float, span: float) -> Offer:
+        error = StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=span)
+        return replace(made_up(name, hours, cost), error=error)
+
+    offers = [
+        known("f", 100, 20, 9), known("n", 104, 5, 3),
+        known("m", 103, 14, 9), known("k", 107, 10, 1.1),
+    ]  # fmt: skip
+    bought = [choose(offers, Limits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
+    assert [one.name for one in bought if one is not None] == ["n", "m", "f"]

@@ -1,0 +1,112 @@
+"""Candidates keep the global batch, fit, and come in one order."""
+
+from pathlib import Path
+
+import pytest
+
+from driple.api.planning import plan
+from driple.errors import ConfigError
+from driple.jobs.load import JobOptions
+from driple.planning.search import Asked, last_that
+from tests.planning.gpt import write_gpt
+
+OPTIONS = JobOptions(seq_len=64)
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_gpt(tmp_path_factory.mktemp("gpt"))
+
+
+def test_the_global_batch_is_kept(gpt: str) -> None:
+    found = plan(
+        gpt, options=OPTIONS, samples=1e4, instances=["p4d", "g5.xlarge"], machines=[1, 2, 3],
+        global_batch=96,
+    )  # fmt: skip
+    assert {offer.devices for offer in found.offers} == {1, 2, 3, 8, 16, 24}
+    for offer in found.offers:
+        assert offer.variant is not None
+        assert offer.variant.samples_per_update * offer.devices == 96
+        assert offer.samples_per_s == pytest.approx(96 / offer.iteration_s)
+    whole = plan(
+        gpt, options=JobOptions(seq_len=64, batch_size=6), samples=1e4, instances=["p4d"],
+        machines=[1, 2, 3], global_batch=96,
+    )  # fmt: skip
+    assert {offer.variant.words().split(",")[0] for offer in whole.offers if offer.variant} == {
+        "batch 6 x 2", "batch 6"}  # fmt: skip
+    (odd,) = whole.refused
+    assert odd.name == "3xp4d.24xlarge"
+    assert "no multiple of the batch of 6" in odd.reason
+
+
+def test_the_same_question_has_the_same_answer(gpt: str) -> None:
+    ask = {"options": OPTIONS, "samples": 1e4, "instances": ["p4d", "g5"], "machines": [1, 2]}
+    one, two = (plan(gpt, **ask) for _ in range(2))  # type: ignore[arg-type]
+    assert one.to_dict() == two.to_dict()
+
+
+def test_few_passes_stand_for_many(gpt: str) -> None:
+    """64 passes of FSDP, of which eight are simulated, against all of them."""
+    from driple.cluster.setting import Setting
+    from driple.jobs.load import load_job
+    from driple.simulate.calibration import shipped_calibration
+    from driple.simulate.prepared_job import PreparedJob
+    from driple.simulate.run import simulated_step_s
+
+    found = plan(
+        gpt, options=JobOptions(seq_len=64, batch_size=1), samples=1e4, instances=["p4d"],
+        schemes=["fsdp"], vary=[], global_batch=8 * 64,
+    )  # fmt: skip
+    (offer,) = found.offers
+    job = load_job(gpt, JobOptions(seq_len=64, batch_size=1, grad_accumulation=64))
+    whole_s = simulated_step_s(
+        PreparedJob.of_job(job), Setting.parse("p4d.24xlarge@fsdp"), shipped_calibration(),
+        num_steps=20,
+    )  # fmt: skip
+    assert offer.iteration_s == pytest.approx(whole_s, rel=0.01)
+
+
+def test_a_batch_that_is_free_is_the_largest_that_fits(tmp_path: Path) -> None:
+    """On a device of 4 GB a smaller batch is tried than on one of 80 GB."""
+    job = write_gpt(tmp_path, layers=2, width=256)
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        '[[devices]]\nname = "A100-4G"\ngeneration = "Ampere"\nmemory_bytes = 4e9\n'
+        + "".join(f"{name} = {value}\n" for name, value in FACTS.items())
+        + '[[instances]]\nname = "small"\ndevice = "A100-4G"\nnum_devices = 1\n'
+        'interconnect = "PCIe"\nprice_per_hour = 1\n'
+    )
+    found = plan(
+        job, options=JobOptions(seq_len=256), samples=1e4, instances=["small", "p4d"],
+        catalogs=[mine], vary=["batch"], schemes=["ddp"], global_batch=8 * 512,
+    )  # fmt: skip
+    sizes = {
+        name: max(
+            one.variant.batch_size for one in found.offers if one.name == name and one.variant
+        )
+        for name in ("small", "p4d.24xlarge")
+    }
+    assert sizes["small"] < sizes["p4d.24xlarge"]
+    assert all(offer.fits == "yes" for offer in found.offers)
+
+
+FACTS = {
+    "fp32_flops": 19.5e12, "fp16_flops": 312e12, "bf16_flops": 312e12, "tf32_flops": 156e12,
+    "tensor_cores": "true", "datacentre": "true", "bytes_per_s": 1.55e12, "cache_bytes": 40e6,
+    "multiprocessors": 108, "pcie_generation": 4, "pcie_lanes": 16, "pcie_peers": "true",
+    "counter_window_s": 0.1667,
+}  # fmt: skip
+
+
+def test_the_last_number_is_found() -> None:
+    for count in (0, 1, 2, 7):
+        for last in range(-1, count):
+            for guess in range(-1, count + 2):
+                assert last_that(set(range(last + 1)).__contains__, count, guess) == last
+
+
+def test_what_may_vary_is_checked() -> None:
+    with pytest.raises(ConfigError, match="--set vary"):
+        Asked(vary=("colour",))
+    with pytest.raises(ConfigError, match="--global-batch"):
+        Asked(global_batch=0)

@@ -1,0 +1,88 @@
+"""Variants of a job are the jobs that a user would get by naming them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from driple.cluster.setting import Setting
+from driple.errors import ConfigError
+from driple.graph.torch.options import compute_capability_of, kernels_like
+from driple.jobs.load import JobOptions, load_job
+from driple.planning.variants import JobVariants, Variant
+from tests.planning.gpt import write_gpt
+
+A100, V100 = Setting.parse("1xA100"), Setting.parse("1xV100")
+OPTIONS = JobOptions(batch_size=2, seq_len=32, precision="amp-fp16")
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_gpt(tmp_path_factory.mktemp("gpt"))
+
+
+@pytest.mark.parametrize("setting", [A100, V100])
+@pytest.mark.parametrize("checkpointing", ["none", "full"])
+def test_passes_are_counted_as_if_they_were_read(
+    gpt: str, setting: Setting, checkpointing: str
+) -> None:
+    variants = JobVariants(gpt, OPTIONS)
+    made = variants.job(replace(variants.usual, passes=5, checkpointing=checkpointing), setting)
+    options = replace(OPTIONS, grad_accumulation=5, activation_checkpointing=checkpointing)
+    read = load_job(gpt, options, setting=setting)
+    assert np.array_equal(made.graph.executions, read.graph.executions)
+    assert np.array_equal(made.graph.signature_of, read.graph.signature_of)
+    assert made.grad_accumulation == 5
+    assert made.cost.flops.sum() == read.cost.flops.sum()
+
+
+def test_a_variant_is_read_once_and_the_usual_one_is_the_given_job(gpt: str) -> None:
+    variants = JobVariants(gpt, OPTIONS)
+    assert variants.job(variants.usual, A100) is variants.given
+    four = replace(variants.usual, batch_size=4)
+    assert variants.job(four, A100) is variants.job(four, Setting.parse("8xH100"))
+    assert variants.job(four, A100) is not variants.job(four, V100)  # another attention kernel
+    assert variants.job(four, A100).batch_size == 4
+
+
+def test_a_fixed_graph_has_no_other_variant() -> None:
+    graph = load_job("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=8))
+    variants = JobVariants("datasets/examples/resnet20.pbtxt", JobOptions(batch_size=8))
+    assert not variants.can_vary
+    assert variants.job(variants.usual, A100).graph.num_nodes == graph.graph.num_nodes
+    with pytest.raises(ConfigError, match="fixed graph"):
+        variants.job(replace(variants.usual, batch_size=9), A100)
+
+
+@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize(
+    "generation", ["Kepler", "Maxwell", "Volta", "Turing", "Ampere", "Ada", "Hopper", "CDNA3"]
+)
+def test_devices_that_share_a_step_pick_the_same_kernels(generation: str, half: bool) -> None:
+    """Every attention of usual shapes gets one kernel on a generation and on its stand-in."""
+    import torch
+
+    from driple.graph.torch.attention import attention_kernel
+
+    like, own = kernels_like(generation, half=half), compute_capability_of(generation)
+    types = [torch.float16, torch.bfloat16, torch.float32] if half else [torch.float32]
+    for dtype in types:
+        for width in (64, 128, 208, 256, 320):
+            one = torch.empty(2, 4, 64, width, dtype=dtype, device="meta", requires_grad=True)
+            picked = [
+                attention_kernel(
+                    one, one, one, None, is_causal=True, dropout=0.1, grouped=False,
+                    capability=capability,
+                )
+                for capability in (like, own)
+            ]  # fmt: skip
+            assert picked[0] == picked[1], (generation, dtype, width)
+
+
+def test_words_leave_out_what_is_usual() -> None:
+    assert Variant(batch_size=8, precision="fp32").words() == "batch 8, fp32"
+    whole = Variant(
+        batch_size=8, passes=4, checkpointing="full", precision="amp-bf16", compiled=True
+    )
+    assert whole.words() == "batch 8 x 4, full checkpointing, amp-bf16, compiled"
+    assert whole.samples_per_update == 32
