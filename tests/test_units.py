@@ -12,6 +12,7 @@ from driple.units import (
     format_duration,
     format_rate,
     format_size,
+    parse_doubled,
     parse_duration,
     parse_rate,
     parse_rates,
@@ -131,6 +132,20 @@ def test_whole_numbers_rise_and_come_once(text: str, numbers: list[int]) -> None
 def test_other_texts_are_no_whole_numbers(text: str) -> None:
     with pytest.raises(ConfigError, match="--workers needs numbers from 1 to 64 such as 1, 1-4"):
         parse_whole_numbers("--workers", text, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("8-64", [8, 16, 32, 64]), ("8-20,3", [3, 8, 16, 20]), ("5", [5]), ("4-4", [4])],
+)
+def test_ranges_are_doubled_from_their_first_number(text: str, numbers: list[int]) -> None:
+    assert parse_doubled("--batch-size", text, 64) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "0", "65", "4-1", "1.5", "a", "9" * 5000])
+def test_other_texts_are_nothing_to_double(text: str) -> None:
+    with pytest.raises(ConfigError, match="--batch-size needs numbers from 1 to 64 such as 8"):
+        parse_doubled("--batch-size", text, 64)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from driple.cluster.setting import Setting
 from driple.errors import DripleError
 from driple.planning.evaluator import Evaluator
 from driple.planning.offers import Offer
-from driple.planning.places import Candidate, Place, places_of, schemes_for
+from driple.planning.places import Candidate, places_of, schemes_for
 from driple.planning.ranking import ranked
 from driple.units import format_rate
 
@@ -76,7 +76,10 @@ def helpful_changes(
     if other is not None:
         found.append(_change(f"{other.name} in place of {best.name}", best, other))
     gains = [change for change in found if change.time_ratio < 1 - _LEAST_GAIN]
-    return sorted(gains, key=lambda change: (change.time_ratio, change.words))[:most]
+    ordered = sorted(gains, key=lambda change: (change.time_ratio, change.words))
+    # The best scheme of the same change stands for all of them.
+    first = {change.words.partition(",")[0]: change for change in reversed(ordered)}
+    return [change for change in ordered if first[change.words.partition(",")[0]] is change][:most]
 
 
 def _change(words: str, before: Offer, after: Offer) -> Change:
@@ -173,14 +176,11 @@ def _more_machines(
         else:
             return
     for one in more:
-        yield (
-            f"twice the machines ({one.name})",
-            Candidate(place=one, setting=_scheme_of(one, candidate), variant=variant),
-        )
-
-
-def _scheme_of(place: Place, candidate: Candidate) -> Setting:
-    return place.setting.with_scheme(candidate.setting.scheme.suffix)
+        for scheme in schemes_for(one, (), is_model=evaluator.variants.can_vary):
+            yield (
+                f"twice the machines ({one.name}, {scheme})",
+                Candidate(place=one, setting=one.setting.with_scheme(scheme), variant=variant),
+            )
 
 
 def _other_device(best: Offer, offers: Sequence[Offer]) -> Offer | None:

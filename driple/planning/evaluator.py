@@ -50,6 +50,9 @@ class _Ready:
 class Evaluator:
     """Time, memory and cost of candidates for one job.
 
+    Attributes:
+        largest: the largest batch that fitted, by what decides it; where to look first.
+
     Args:
         variants: of the job.
         amount: that is trained.
@@ -71,6 +74,7 @@ class Evaluator:
         self._ready: dict[int, _Ready] = {}
         self._alone: dict[tuple[int, str], tuple[float, StepParts]] = {}
         self._memory: dict[tuple[int, MemoryPlace], MemoryEstimate | None] = {}
+        self.largest: dict[object, int] = {}  # batches that fitted alike candidates
         self._lines: dict[tuple[int, int], BatchedMemory | None] = {}
         self._may_fit: dict[tuple[int, int, MemoryPlace], bool] = {}
 

@@ -190,15 +190,31 @@ def _largest_that_fit(
 ) -> list[Candidate]:
     """The last ones of a rising ladder that fit; the first one if none does."""
     steps = [replace(group, variant=variant) for variant in ladder]
-    last = last_that(lambda number: evaluator.may_fit(steps[number]), len(steps))
+    # One pass needs no more than several, and more no more than two.
+    passes = min(ladder[0].passes, 2)
+    same = [replace(group, variant=replace(variant, passes=passes)) for variant in ladder]
+    key = (group.setting.worker.name, group.setting.scheme, group.place.capacity_bytes,
+           replace(group.variant, batch_size=1, passes=passes))  # fmt: skip
+    guess = sum(variant.batch_size <= evaluator.largest.get(key, 0) for variant in ladder) - 1
+    last = last_that(lambda number: evaluator.may_fit(same[number]), len(steps), guess)
+    evaluator.largest[key] = ladder[last].batch_size if last >= 0 else 0
     return steps[max(last - _TRIED + 1, 0) : last + 1] if last >= 0 else steps[:1]
 
 
-def last_that(holds: Callable[[int], bool], count: int) -> int:
-    """The last of some numbers for which something holds that fails from some number on; or -1."""
+def last_that(holds: Callable[[int], bool], count: int, guess: int = -1) -> int:
+    """The last of some numbers for which something holds that fails from some number on; or -1.
+
+    Args:
+        holds: what is asked of a number.
+        count: how many numbers there are, from 0.
+        guess: where the last one probably is, and is looked for first.
+    """
     low, high = -1, count
+    first = [number for number in (guess, guess + 1) if 0 <= number < count and guess >= 0]
     while high - low > 1:
-        middle = (low + high) // 2
+        middle = first.pop(0) if first else (low + high) // 2
+        if not low < middle < high:
+            continue
         if holds(middle):
             low = middle
         else:

@@ -24,6 +24,7 @@ __all__ = ["plan_figure", "plot_plan"]
 
 _UNITS = (("days", 24 * HOUR_S), ("hours", HOUR_S), ("minutes", 60.0), ("seconds", 1.0))
 _OTHER, _FRONT, _BEST, _NO_ROOM = "#9aa5b1", "#1f3a5f", "#b5542d", "#d9dde2"
+_FLAT = 0.9  # ratio of costs of neighbours whose names would meet
 _MOST_BARS = 25  # of an instance without a price
 
 
@@ -105,15 +106,19 @@ def _points(axis: Axes, result: PlanResult, priced: list[Offer], unit_s: float) 
 
 
 def _names(axis: Axes, front: list[Offer], best: Offer | None, unit_s: float) -> None:
-    """Names of the front's machines, above each point: the next one to the right is lower."""
+    """Names of the front's machines: above each point, or below where the next one is as high."""
     named = [*front]
     if best is not None and best.cost is not None and all(best is not one for one in front):
         named.append(best)
+    above, last = False, 0.0
     for offer in ranked(named, "time"):
+        cost = offer.cost or 0.0
+        above = not above if cost > _FLAT * last else True
+        last = cost
         axis.annotate(
             offer.name,
-            (offer.training_s / unit_s, offer.cost or 0.0),
-            xytext=(4, 6), textcoords="offset points", fontsize=7,
+            (offer.training_s / unit_s, cost),
+            xytext=(4, 6 if above else -13), textcoords="offset points", fontsize=7,
         )  # fmt: skip
 
 

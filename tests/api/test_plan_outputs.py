@@ -45,6 +45,15 @@ def sharing(result: PlanResult) -> PlanResult:
     return replace(result, choice=Choice(best=best, words="take it"))
 
 
+def test_each_machine_and_each_epoch_is_paid(result: PlanResult) -> None:
+    """Two p4d.24xlarge at 21.957642 an hour; two epochs of 1e9 tokens in samples of 64."""
+    pair = next(offer for offer in result.offers if offer.name == "2xp4d.24xlarge")
+    assert pair.per_hour == pytest.approx(2 * 21.957642)
+    assert pair.samples == 2 * 15_625_000
+    hours = pair.samples / (8 * 16) * pair.iteration_s / 3600
+    assert pair.cost == pytest.approx(hours * 2 * 21.957642)
+
+
 def test_csv_has_a_line_for_each_offer(result: PlanResult) -> None:
     rows = [*csv.DictReader(StringIO(csv_text(result)))]
     assert len(rows) == len(result.offers)

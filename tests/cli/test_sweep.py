@@ -44,6 +44,31 @@ def test_bad_input_gets_one_line() -> None:
     assert "--compress" in refused("sweep", EXAMPLE, "--compress", "all")
 
 
+def test_batch_sizes_show_time_and_memory() -> None:
+    """More samples take longer and need more; the largest that fits is named."""
+    pytest.importorskip("torch")
+    asked = ("sweep", "timm:resnet18", "--setting", "1x2080Ti", "--batch-size", "16-512,700")
+    done = driple(*asked, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["clusters"]["batch_size"] == [16, 32, 64, 128, 256, 512, 700]
+    for name in ("iteration_time_s", "allocated_bytes", "reserved_bytes", "device_total_bytes"):
+        values = found["estimates"][name]["value"]
+        assert values == sorted(values)
+    fits = found["facts"]["fits"]
+    assert fits[0] == "yes" and fits[-1] == "no"
+    largest = [size for size, one in zip(found["clusters"]["batch_size"], fits, strict=True)
+               if one == "yes"][-1]  # fmt: skip
+    assert found["remarks"] == [f"the largest of these batch sizes that fits: {largest:.0f}"]
+
+
+def test_one_dimension_is_swept_at_a_time() -> None:
+    """Several batch sizes beside several links, or a text that is no number, are refused."""
+    words = refused("sweep", EXAMPLE, "--batch-size", "8,16", "--workers", "1-4")
+    assert "--workers" in words and "--batch-size" in words
+    assert "--batch-size needs numbers" in refused("sweep", EXAMPLE, "--batch-size", "many")
+
+
 def test_the_closed_form_is_the_simulation_on_one_machine() -> None:
     """But for the differences between steps; both have the bridge of the containers."""
     closed = driple("sweep", EXAMPLE, "--setting", "V100-P1w2", "--json")

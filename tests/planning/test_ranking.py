@@ -41,14 +41,22 @@ def made_up(name: str, hours: float, cost: float | None, fits: str | None = "yes
 def some_offers(seed: int, count: int = 40) -> list[Offer]:
     random = np.random.default_rng(seed)
     fits = np.array(["yes", "yes", "likely not", "no"])
-    return [
+    offers = [
         made_up(
             f"m{number % 12}",
-            float(random.lognormal()),
+            float(random.lognormal(0, 0.1)),
             None if number % 7 == 3 else float(random.lognormal(2)),
             str(random.choice(fits)),
         )
         for number in range(count)
+    ]
+    spans = random.uniform(1, 10, count)
+    return [
+        replace(
+            offer,
+            error=StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=float(span)),
+        )
+        for offer, span in zip(offers, spans, strict=True)
     ]
 
 
@@ -150,3 +158,18 @@ def test_an_interval_beyond_the_limits_is_said() -> None:
 )
 def test_no_price_is_nothing(price: float, text: str) -> None:
     assert price_text(price) == text
+
+
+def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
+    """Else 15 dollars would buy `k` for 10, and 25 dollars `n` for 5."""
+
+    def known(name: str, hours: float, cost: float, span: float) -> Offer:
+        error = StatedError(runs="x", num_runs=9, low_factor=1 / span, high_factor=span)
+        return replace(made_up(name, hours, cost), error=error)
+
+    offers = [
+        known("f", 100, 20, 9), known("n", 104, 5, 3),
+        known("m", 103, 14, 9), known("k", 107, 10, 1.1),
+    ]  # fmt: skip
+    bought = [choose(offers, Limits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
+    assert [one.name for one in bought if one is not None] == ["n", "m", "f"]

@@ -101,7 +101,8 @@ FACTS = {
 def test_the_last_number_is_found() -> None:
     for count in (0, 1, 2, 7):
         for last in range(-1, count):
-            assert last_that(set(range(last + 1)).__contains__, count) == last
+            for guess in range(-1, count + 2):
+                assert last_that(set(range(last + 1)).__contains__, count, guess) == last
 
 
 def test_what_may_vary_is_checked() -> None:
