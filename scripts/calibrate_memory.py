@@ -17,6 +17,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from driple.calibration.memory_check import (
     CheckedMemory,
     Pair,
     checked_rows,
+    coverage_of,
     fit_score,
     pairs_of,
     quantile,
@@ -44,6 +46,7 @@ OUT = ROOT / "driple" / "memory" / "calibration-memory.json"
 _MIB, _GIB = 2.0**20, 2.0**30
 LEVEL = 0.9
 _JUDGED = ("timm", "fms-acceleration", "litgpt")  # sources with runs that ran out of memory
+_LEVELS, _SHORT = (0.9, 0.92, 0.94, 0.96, 0.98, 1.0), 0.01
 _LEAST_RUNS, _LEAST_FAMILIES = 30, 3  # of a kind of scheme that has errors of its own
 _MOST_LOG = 0.5  # errors beyond it are of other models than those that were built
 MOST_WRONG = 0.02  # share of answers `yes` that may be wrong
@@ -217,7 +220,7 @@ def errors_of(checked: Sequence[CheckedMemory]) -> Mapping[str, Mapping[str, Err
 
 def error_range(pairs: Sequence[Pair]) -> ErrorRange:
     """Errors of some runs."""
-    low, high = interval_of(pairs)
+    low, high = interval_of(pairs, level_of(pairs))
     errors = np.abs([pair.error for pair in pairs])
     weights = weights_of([pair.row for pair in pairs])
     return ErrorRange(
@@ -229,13 +232,24 @@ def error_range(pairs: Sequence[Pair]) -> ErrorRange:
     )
 
 
-def interval_of(pairs: Sequence[Pair]) -> tuple[float, float]:
+def interval_of(pairs: Sequence[Pair], level: float = LEVEL) -> tuple[float, float]:
     """Factors on an estimate to the ends of its interval: quantiles of measured / estimated."""
     ratios = np.array([pair.measured / pair.estimated for pair in pairs])
     weights = weights_of([pair.row for pair in pairs])
-    low = quantile(ratios, weights, (1 - LEVEL) / 2)
-    high = quantile(ratios, weights, (1 + LEVEL) / 2)
+    low = quantile(ratios, weights, (1 - level) / 2)
+    high = quantile(ratios, weights, (1 + level) / 2)
     return min(low, 1.0), max(high, 1.0)
+
+
+def level_of(pairs: Sequence[Pair]) -> float:
+    """The level of quantiles whose intervals hold 90 % of runs of families that they have not seen.
+
+    Few families are no sample of all: quantiles of their runs alone would be too narrow.
+    """
+    for level in _LEVELS:
+        if coverage_of(pairs, partial(interval_of, level=level))[0] >= LEVEL - _SHORT:
+            return level
+    return _LEVELS[-1]
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.plot.memory_scatter import plot_memory, plot_need
-from scripts.calibrate_memory import interval_of
+from scripts.calibrate_memory import interval_of, level_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED, PAGE = ROOT / "datasets" / "published", ROOT / "docs" / "memory.md"
@@ -92,7 +93,8 @@ def part_of_page(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> 
             source_table(held, checked),
             "### Errors by model family",
             family_table(checked),
-            "### Intervals\n\nEach family's interval is made from the other families' runs.",
+            "### Intervals\n\nEach family's interval is made from the other families' runs, at the "
+            "level of quantiles that ships.",
             coverage_table(checked),
             "### Fits or not\n\nRight: the mean of both classes' shares, so that a constant answer "
             "gets 50 %. Wrong: of the answers `yes`, both classes being as frequent.",
@@ -165,7 +167,8 @@ def coverage_table(checked: Sequence[CheckedMemory]) -> str:
             mine = [p for p in pairs if kind in (p.kind, "all")]
             if len(mine) < _LEAST or len({p.row.family for p in mine}) < 3:
                 continue
-            share, width = coverage_of(mine, interval_of)
+            inside = partial(interval_of, level=level_of(mine))
+            share, width = coverage_of(mine, inside)
             rows.append([words, kind, str(len(mine)), f"{100 * share:.0f} %", f"{width:.2f}"])
     return _table(["number", "kind", "runs", "within", "upper / lower end"], rows)
 

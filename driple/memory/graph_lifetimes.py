@@ -56,6 +56,7 @@ _IN_PLACE = frozenset(
         "fill_like", "trigonometric",
     )
 )  # fmt: skip
+_NAMES_OF_MANY = "identity_n"
 _LIST_WRITE = "list_write"
 _LIST_READS = frozenset(("list_read", "list_gradient"))
 _HANDLE_BYTES = 64  # of a list itself
@@ -179,9 +180,14 @@ class _Walk:
         count = graph.num_nodes
         self.sources: list[list[int]] = [[] for _ in range(count)]
         self.last_reader = np.full(count, -1, dtype=np.int64)
-        for source, target in graph.edges[~graph.is_control].tolist():
+        data = graph.edges[~graph.is_control].tolist()
+        is_read = np.zeros(count, dtype=np.bool_)
+        is_read[[source for source, _ in data]] = True
+        for source, target in data:
             self.sources[target].append(source)
-            self.last_reader[source] = max(self.last_reader[source], target)
+            # One that hands all gradients on to updates is taken apart by TensorFlow.
+            if self.kinds[target] != _NAMES_OF_MANY or is_read[target]:
+                self.last_reader[source] = max(self.last_reader[source], target)
         self.signature_of = graph.signature_of.tolist()
         self.device_bytes = [
             sum(one.nbytes for one in op.outputs if one.dtype != _INT32) if op.outputs else None
@@ -242,6 +248,8 @@ class _Walk:
         kind, nbytes = self.kinds[node], self._device_bytes(node)
         if kind == _LIST_WRITE:
             self._keep(node)
+            return
+        if kind == _NAMES_OF_MANY and self.last_reader[node] < 0:
             return
         last = max(int(self.last_reader[node]), node)
         shared = None

@@ -81,6 +81,12 @@ def test_a_loop_keeps_what_it_writes_to_a_list() -> None:
     assert sorted(lives.nbytes.tolist()) == [NBYTES, NBYTES, 5 * NBYTES]
 
 
+def test_gradients_do_not_wait_for_each_other_in_one_name_of_all() -> None:
+    """`IdentityN`, as Keras writes it before the updates, holds none of them."""
+    graph = graph_of(("matmul", ()), ("matmul", ()), ("matmul", ()), ("identity_n", (0, 1, 2)))
+    assert levels(graph)[:3] == [1, 1, 1]
+
+
 def test_the_order_is_that_in_which_ops_become_ready() -> None:
     """What depends on nothing runs first, wherever it stands in the file."""
     graph = graph_of(("random", ()), ("matmul", (0,)), ("random", ()), ("matmul", (1, 2)))
