@@ -6,6 +6,7 @@ JOB -> simulated offers;  stall profiles -> measured offers;  both -> PlanResult
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -369,13 +370,20 @@ def _add_simulated(
     draft.refused += least_needed(lost)
     if any(offer.may_be_recommended for offer in draft.offers):
         return
-    if not draft.job.has_unknown:
+    too_large = any(one.needed_bytes is not None for one in found.refused)
+    if too_large and not draft.job.has_unknown:
         draft.remedy = remedy_words(evaluator, places)
     if not draft.offers and not draft.remedy:
-        reason = draft.refused[0].reason if draft.refused else "there are none"
+        reason = _commonest(draft.refused) or "there are none"
         raise ConfigError(
             f"none of these machines can run the job: {reason}; choose others (--instance)"
         )
+
+
+def _commonest(refused: Sequence[Refused]) -> str:
+    """The reason that most have; empty if there is none."""
+    reasons = Counter(one.reason for one in refused)
+    return reasons.most_common(1)[0][0] if reasons else ""
 
 
 def _assumptions(draft: _Draft, question: _Question) -> Assumptions | None:

@@ -10,8 +10,8 @@ import typer
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, job_options
 from driple.cli.numbers import whole_number
+from driple.cli.outputs import output_file
 from driple.cli.show import note, print_json
-from driple.errors import ConfigError
 from driple.jobs.load import JobOptions
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def inspect(
         bool, typer.Option("--memory", help="show memory over a step in place of time")
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="draw the memory over a step, with --memory")
+        Path | None,
+        typer.Option(help="draw the memory over a step; implies --memory", callback=output_file),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
@@ -67,11 +68,12 @@ def inspect(
     from driple.api.inspecting import inspect as ask
 
     if plot is not None:
-        _check_plot(plot, memory=memory)
+        from driple.plot.memory import check_picture, plot_memory
+
+        check_picture(plot)
+        memory = True
     result = ask(job, setting, options=options, catalogs=catalog or (), depth=depth, memory=memory)
     if plot is not None and result.memory is not None:
-        from driple.plot.memory import plot_memory
-
         plot_memory(result.memory, plot, title=_title(result))
     if setting is None:
         note(f"no --setting given; times are of {result.setting.name}")
@@ -86,14 +88,6 @@ def inspect(
         print_memory(result, result.memory, top)
     else:
         print_inspected(result, top)
-
-
-def _check_plot(path: Path, *, memory: bool) -> None:
-    from driple.plot.memory import check_picture
-
-    if not memory:
-        raise ConfigError("--plot shows the memory over a step; give --memory too")
-    check_picture(path)
 
 
 def _title(result: InspectResult) -> str:

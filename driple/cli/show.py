@@ -143,8 +143,12 @@ def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A progress bar on stderr; plain and rare lines where stderr is no terminal."""
+def progress_bar(*, short: bool = False) -> Iterator[Progress]:
+    """A progress bar on stderr; plain and rare lines where stderr is no terminal.
+
+    Args:
+        short: for seconds of work, of which nothing is shown but on a terminal.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -162,5 +166,6 @@ def progress_bar() -> Iterator[Progress]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(file=unescaped(sys.stderr))) as progress:
+    console = Console(file=unescaped(sys.stderr))
+    with Progress(*columns, console=console, disable=short and not console.is_terminal) as progress:
         yield progress

@@ -195,7 +195,7 @@ def sweep(
 
         def advance(total: int) -> None:
             if not bars:
-                bar = stack.enter_context(progress_bar())
+                bar = stack.enter_context(progress_bar(short=True))
                 bars.append((bar, bar.add_task("simulating", total=total)))
             bar, task = bars[0]
             bar.advance(task)

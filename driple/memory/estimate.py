@@ -37,6 +37,7 @@ IntArray = npt.NDArray[np.int64]
 
 COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
 _PARTS = (*KINDS, COMMUNICATION_PART)
+_KEPT_GRAPHS = 2
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
 
@@ -117,11 +118,30 @@ def memory_of_graph(
     graph: OpGraph, setting: Setting, *, capacity_bytes: float | None = None
 ) -> MemoryEstimate:
     """Do the work of `memory_of` for the graph of one worker's step."""
-    graph = with_lifetimes(graph)
     place = MemoryPlace.of(setting, capacity_bytes)
-    made = memory_of_step(StepMemory.of(graph), place)
-    modules = step_timeline(graph).modules
+    step, modules = _READ.of(graph)
+    made = memory_of_step(step, place)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
+
+
+class _Read:
+    """Steps of the graphs that were asked for last: a plan asks for one on many settings."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[OpGraph, StepMemory, tuple[ModuleBytes, ...]]] = []
+
+    def of(self, graph: OpGraph) -> tuple[StepMemory, tuple[ModuleBytes, ...]]:
+        """The step of a graph, and what its modules allocate at the peak."""
+        for known, step, modules in self._kept:
+            if known is graph:
+                return step, modules
+        ordered = with_lifetimes(graph)
+        step, modules = StepMemory.of(ordered), step_timeline(ordered).modules
+        self._kept = [*self._kept, (graph, step, modules)][-_KEPT_GRAPHS:]
+        return step, modules
+
+
+_READ = _Read()
 
 
 def memory_at_batches(

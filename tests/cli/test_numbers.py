@@ -82,7 +82,7 @@ def required(group: Any, path: tuple[str, ...], but: str) -> list[str]:
 def test_the_options_are_found() -> None:
     """Of every kind, so that the others cannot pass because there are none."""
     found = {flag for _, flag in numeric_options()}
-    assert {"--batch-size", "--samples", "--deadline", "--top"} <= found
+    assert {"--batch-size", "--samples", "--global-batch", "--top"} <= found
     assert len(numeric_options()) > 20
 
 

@@ -18,4 +18,4 @@ def test_the_shipped_calibration_is_of_the_shipped_rows(program: ModuleType) -> 
 def test_memory_is_as_active_as_nvml_saw_it(program: ModuleType) -> None:
     """The shipped factor is within the bounds of its fit, and not at one of them."""
     shipped = json.loads(program.TARGET.read_bytes())
-    assert 1.0 < shipped["memory_activity"] < 5.0
+    assert 0.2 < shipped["memory_activity"] < 5.0
