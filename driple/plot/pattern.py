@@ -120,9 +120,12 @@ def save_picture(figure: Figure, path: Path) -> None:
     """
     from matplotlib import pyplot as plt
 
+    form = path.suffix.removeprefix(".")
+    # No date, so that the same picture is the same file.
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     try:
         with wrap_os_error(ConfigError, f"write --plot {path}"), atomic_replace(path) as (part,):
-            figure.savefig(part, dpi=130, format=path.suffix.removeprefix("."))
+            figure.savefig(part, dpi=130, format=form, metadata=undated)
     finally:
         plt.close(figure)
 
