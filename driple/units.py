@@ -15,6 +15,7 @@ k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers of 1024, in eithe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import inf
 
 from driple.checks import check_number
@@ -236,17 +237,8 @@ def parse_whole_numbers(name: str, text: str, most: int) -> list[int]:
             to `most`.
     """
     numbers: set[int] = set()
-    for part in _parts(text) or [text]:
-        match = _WHOLE_RANGE.fullmatch(part)
-        low, high = (match["low"], match["high"] or match["low"]) if match else ("", "")
-        # The length is compared first: text may hold a number of any length.
-        short = match is not None and max(len(low), len(high)) <= len(str(most))
-        if not (short and 1 <= int(low) <= int(high) <= most):
-            raise ConfigError(
-                f"{name} needs numbers from 1 to {most} such as 1, 1-{min(4, most)} or 1,2, got "
-                f"{_shown(text)}"
-            )
-        numbers.update(range(int(low), int(high) + 1))
+    for low, high in _whole_ranges(name, text, most, f"1, 1-{min(4, most)} or 1,2"):
+        numbers.update(range(low, high + 1))
     return sorted(numbers)
 
 
@@ -264,21 +256,31 @@ def parse_doubled(name: str, text: str, most: int) -> list[int]:
         ConfigError: as `parse_whole_numbers`.
     """
     numbers: set[int] = set()
-    for part in _parts(text) or [text]:
-        match = _WHOLE_RANGE.fullmatch(part)
-        low, high = (match["low"], match["high"] or match["low"]) if match else ("", "")
-        short = match is not None and max(len(low), len(high)) <= len(str(most))
-        if not (short and 1 <= int(low) <= int(high) <= most):
-            raise ConfigError(
-                f"{name} needs numbers from 1 to {most} such as 8, 8-512 or 8,12, got "
-                f"{_shown(text)}"
-            )
-        size, last = int(low), int(high)
+    for first, last in _whole_ranges(name, text, most, "8, 8-512 or 8,12"):
+        size = first
         while size < last:
             numbers.add(size)
             size *= 2
         numbers.add(last)
     return sorted(numbers)
+
+
+def _whole_ranges(name: str, text: str, most: int, such_as: str) -> Iterator[tuple[int, int]]:
+    """First and last number of each part of `1-4,8`.
+
+    Raises:
+        ConfigError: as `parse_whole_numbers`.
+    """
+    for part in _parts(text) or [text]:
+        match = _WHOLE_RANGE.fullmatch(part)
+        low, high = (match["low"], match["high"] or match["low"]) if match else ("", "")
+        # The length is compared first: text may hold a number of any length.
+        short = match is not None and max(len(low), len(high)) <= len(str(most))
+        if not (short and 1 <= int(low) <= int(high) <= most):
+            raise ConfigError(
+                f"{name} needs numbers from 1 to {most} such as {such_as}, got {_shown(text)}"
+            )
+        yield int(low), int(high)
 
 
 def parse_shares(name: str, text: str) -> list[float]:

@@ -45,7 +45,7 @@ PUBLISHED = ROOT / "datasets" / "published"
 OUT = ROOT / "driple" / "memory" / "calibration-memory.json"
 _MIB, _GIB = 2.0**20, 2.0**30
 LEVEL = 0.9
-_JUDGED = ("timm", "fms-acceleration", "litgpt")  # sources with runs that ran out of memory
+JUDGED = ("timm", "fms-acceleration", "litgpt")  # sources with runs that ran out of memory
 _LEVELS, _SHORT = (0.9, 0.92, 0.94, 0.96, 0.98, 1.0), 0.01
 _LEAST_RUNS, _LEAST_FAMILIES = 30, 3  # of a kind of scheme that has errors of its own
 _MOST_LOG = 0.5  # errors beyond it are of other models than those that were built
@@ -167,7 +167,7 @@ def with_thresholds(
     The first is the largest at which few answers `yes` are wrong; the second that from which on
     runs that ran are as rare.
     """
-    judged = checked_rows([row for row in rows if row.source in _JUDGED], store, known)
+    judged = checked_rows([row for row in rows if row.source in JUDGED], store, known)
     shares = np.arange(0.6, 1.1, 0.005)
     scored = [(share, fit_score(_at(judged, known, float(share)))) for share in shares]
     allowed = [one for one in scored if one[1].wrong_fits <= MOST_WRONG]

@@ -32,7 +32,7 @@ from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.plot.memory_scatter import plot_memory, plot_need
-from scripts.calibrate_memory import interval_of, level_of
+from scripts.calibrate_memory import JUDGED, interval_of, level_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED, PAGE = ROOT / "datasets" / "published", ROOT / "docs" / "memory.md"
@@ -44,7 +44,6 @@ _WORDS = {
     "reserved": "reserved (`max_memory_reserved`)",
     "device_total": "the device (NVML)",
 }
-_JUDGED = ("timm", "fms-acceleration", "litgpt")
 _LEAST = 30  # runs of a kind
 
 
@@ -178,13 +177,13 @@ def fits_table(checked: Sequence[CheckedMemory]) -> str:
     rows = []
     chosen: list[tuple[str, Callable[[CheckedMemory], bool]]] = [
         (f"{source}, {half}", _chooser(source, held=held))
-        for source in _JUDGED
+        for source in JUDGED
         for half, held in (("fitted", False), ("held out", True))
     ]
     chosen += [
-        ("fms-acceleration and litgpt, all", lambda one: one.row.source in _JUDGED[1:]),
-        ("all, held out", lambda one: one.row.source in _JUDGED and one.row.is_held_out),
-        ("all", lambda one: one.row.source in _JUDGED),
+        ("fms-acceleration and litgpt, all", lambda one: one.row.source in JUDGED[1:]),
+        ("all, held out", lambda one: one.row.source in JUDGED and one.row.is_held_out),
+        ("all", lambda one: one.row.source in JUDGED),
     ]
     for words, wanted in chosen:
         score = fit_score([one for one in checked if wanted(one)])
@@ -251,7 +250,7 @@ def draw(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> None:
     needs: dict[bool, list[float]] = {True: [], False: []}
     for one in checked:
         usable, margin = one.made.usable_bytes, one.made.margin_bytes
-        if one.row.source in _JUDGED and usable is not None and margin is not None:
+        if one.row.source in JUDGED and usable is not None and margin is not None:
             needs[one.row.ran].append(1.0 - margin / usable)
     plot_need(
         needs[True],

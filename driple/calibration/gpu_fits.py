@@ -208,7 +208,7 @@ class GpuFits:
         return table, tags
 
     def _rows(self) -> list[BenchmarkRow]:
-        """Rows of PyTorch on one device, those of one job together."""
+        """Rows of PyTorch that are fitted, those of one job together."""
         rows = [row for row in self._shipped.rows if row.scheme == "single" and row.library]
         kept = [row for row in rows if row.mode != "forward"] + sampled_forward(rows)
         kept += self._spread_rows() if self._spread else []
@@ -219,6 +219,12 @@ class GpuFits:
         rows = telling_rows(self._shipped.rows)
         if not rows:
             return []
+        file = None if self._cache is None else self._cache / f"{self._key(NOTHING)}-spread.json"
+        if file is not None and file.exists():
+            seconds = json.loads(file.read_text(encoding="utf-8"))
+            return [
+                replace(row, seconds=seconds[row.row_id]) for row in rows if row.row_id in seconds
+            ]
         first = GpuFits(
             shipped=self._shipped,
             runs=self._runs,
@@ -229,12 +235,6 @@ class GpuFits:
             spread=False,
             progress=self._progress,
         )
-        file = None if self._cache is None else self._cache / f"{self._key(NOTHING)}-spread.json"
-        if file is not None and file.exists():
-            seconds = json.loads(file.read_text(encoding="utf-8"))
-            return [
-                replace(row, seconds=seconds[row.row_id]) for row in rows if row.row_id in seconds
-            ]
         calibration = replace(shipped_calibration(), model=first.without())
         self._progress("steps on several devices")
         found = computing_of(rows, self._shipped.steps, calibration)

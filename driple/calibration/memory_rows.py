@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from driple.calibration.published_rows import write_packed_table
 from driple.calibration.step_key import StepKey
 from driple.checks import check_choice, check_whole
 from driple.errors import ConfigError
-from driple.files import atomic_write
 
 __all__ = ["MEMORY_FILE", "MEMORY_KINDS", "MemoryRow", "read_memory_rows", "write_memory_rows"]
 
@@ -168,17 +168,4 @@ def write_memory_rows(file: Path, rows: Iterable[MemoryRow]) -> None:
     Raises:
         ConfigError: the file cannot be written.
     """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([_cell(getattr(row, name)) for name in _COLUMNS] for row in rows)
-    packed = gzip.compress(stream.getvalue().encode("utf-8"), compresslevel=9, mtime=0)
-    atomic_write(file, packed, error=ConfigError)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(int(value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    write_packed_table(file, _COLUMNS, rows)

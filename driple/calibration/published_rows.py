@@ -38,6 +38,7 @@ __all__ = [
     "PublishedRow",
     "read_published_rows",
     "row_weights",
+    "write_packed_table",
     "write_published_rows",
 ]
 
@@ -307,11 +308,24 @@ def write_published_rows(file: Path, rows: Iterable[PublishedRow]) -> None:
     Raises:
         ConfigError: the file cannot be written.
     """
+    write_packed_table(file, COLUMNS, rows)
+
+
+def write_packed_table(file: Path, columns: Sequence[str], rows: Iterable[object]) -> None:
+    """Write attributes of rows as a packed table; the same rows give the same bytes.
+
+    Args:
+        file: to write.
+        columns: names of the attributes.
+        rows: that have them.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow([_cell(getattr(row, name)) for name in COLUMNS])
+    writer.writerow(columns)
+    writer.writerows([_cell(getattr(row, name)) for name in columns] for row in rows)
     packed = gzip.compress(stream.getvalue().encode("utf-8"), compresslevel=9, mtime=0)
     atomic_write(file, packed, error=ConfigError)
 

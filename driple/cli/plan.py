@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +14,7 @@ from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
 from driple.cli.outputs import output_file
 from driple.cli.overrides import choice, override, set_option, text, whole
-from driple.cli.show import note, print_json, progress_bar
+from driple.cli.show import late_bar, note, print_json
 from driple.errors import ConfigError
 from driple.jobs.load import JOB_HELP, JobOptions
 from driple.units import HOUR_S, parse_count, parse_duration, parse_whole_numbers
@@ -178,16 +177,7 @@ def plan(
 
     values = override(_Values, set_)
     _check_outputs(plot, html, job_file, json=json)
-    with ExitStack() as stack:  # the bar appears once the job was read
-        bars: list[tuple[Any, Any]] = []
-
-        def advance(total: int) -> None:
-            if not bars:
-                bar = stack.enter_context(progress_bar(short=True))
-                bars.append((bar, bar.add_task("simulating", total=total)))
-            bar, task = bars[0]
-            bar.advance(task)
-
+    with late_bar("simulating") as advance:  # once the job was read
         result = ask(
             job,
             options=options,

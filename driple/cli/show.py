@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from driple.cli.terminal import escaped, one_line, unescaped
@@ -13,11 +13,12 @@ from driple.trace.targets import UNITS
 from driple.units import three_digits
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from driple.trace.targets import Targets
 
 __all__ = [
+    "late_bar",
     "note",
     "note_unknown_costs",
     "print_assumptions",
@@ -140,6 +141,29 @@ def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:
             f"a burst and a gap of {' and '.join(long)} span {numbers} iterations: utilisation is "
             "counted in windows (NVML: 1/6 s), where shorter gaps do not show"
         )
+
+
+@contextmanager
+def late_bar(words: str) -> Iterator[Callable[[int], None]]:
+    """A bar for seconds of work, which appears with the first step of it.
+
+    Args:
+        words: what is done.
+
+    Yields:
+        A function that is called after each step with the number of all steps.
+    """
+    with ExitStack() as stack:
+        bars: list[tuple[Progress, TaskID]] = []
+
+        def advance(total: int) -> None:
+            if not bars:
+                bar = stack.enter_context(progress_bar(short=True))
+                bars.append((bar, bar.add_task(words, total=total)))
+            bar, task = bars[0]
+            bar.advance(task)
+
+        yield advance
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -15,7 +14,7 @@ from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
 from driple.cli.overrides import number, override, set_option, switch, text, whole
-from driple.cli.show import note, print_assumptions, print_json, progress_bar
+from driple.cli.show import late_bar, note, print_assumptions, print_json, progress_bar
 from driple.errors import ConfigError
 from driple.graph.options import LARGEST_DIMENSION
 from driple.jobs.load import JOB_HELP, JobOptions
@@ -190,16 +189,7 @@ def sweep(
         return
     values = override(_TraceValues, set_, of=" for a TRACE")
     wanted = _trace_options(values, bandwidth, workers, ps)
-    with ExitStack() as stack:  # the bar appears once the trace was read
-        bars: list[tuple[Any, Any]] = []
-
-        def advance(total: int) -> None:
-            if not bars:
-                bar = stack.enter_context(progress_bar(short=True))
-                bars.append((bar, bar.add_task("simulating", total=total)))
-            bar, task = bars[0]
-            bar.advance(task)
-
+    with late_bar("simulating") as advance:  # once the trace was read
         result = ask(job, trace=wanted, options=options, progress=advance)
     _show_trace(result, Path(job).name, plot, timeline, json=json)
 

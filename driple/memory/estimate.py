@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from driple.catalog import Catalog
 from driple.cluster.setting import Setting
 from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
@@ -95,7 +94,6 @@ class MemoryEstimate:
 def memory_of(
     job: Job,
     setting: Setting,
-    catalog: Catalog | None = None,  # a setting carries its devices
     *,
     capacity_bytes: float | None = None,
 ) -> MemoryEstimate:
@@ -104,7 +102,6 @@ def memory_of(
     Args:
         job: training, or a forward pass.
         setting: cluster and scheme.
-        catalog: not read; kept for callers that have one.
         capacity_bytes: memory of the device where it is known better than from the catalogue.
 
     Raises:

@@ -22,6 +22,7 @@ from driple.graph.datatypes import NUMBER_OF
 from driple.graph.liveness import executed_nodes
 from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import ParameterTable, Phase, TensorLifetimes, TensorRole
+from driple.step.plan import readers_and_waiting
 
 __all__ = ["BFC_ROUNDING", "rounding_of", "with_lifetimes"]
 
@@ -60,7 +61,6 @@ _NAMES_OF_MANY = "identity_n"
 _LIST_WRITE = "list_write"
 _LIST_READS = frozenset(("list_read", "list_gradient"))
 _HANDLE_BYTES = 64  # of a list itself
-_LOOP_BACK = frozenset(("next_iteration",))
 
 
 def rounding_of(graph: OpGraph) -> int:
@@ -127,13 +127,7 @@ def _first_come_order(graph: OpGraph) -> IntArray:
 
     What depends on nothing comes first, such as decayed averages of an optimizer's states.
     """
-    readers: list[list[int]] = [[] for _ in range(graph.num_nodes)]
-    waiting = [0] * graph.num_nodes
-    back = graph.nodes_of(_LOOP_BACK).tolist()
-    for source, target in graph.edges.tolist():
-        if not back[source]:
-            readers[source].append(target)
-            waiting[target] += 1
+    readers, waiting = readers_and_waiting(graph)
     order = [i for i, count in enumerate(waiting) if not count]
     for node in order:  # which grows
         for target in readers[node]:

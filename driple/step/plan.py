@@ -21,7 +21,7 @@ from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph
 
 __all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step",
-           "segments_between"]  # fmt: skip
+           "readers_and_waiting", "segments_between"]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -124,13 +124,7 @@ def execution_order(graph: OpGraph) -> npt.NDArray[np.int64]:
     A node becomes ready when all that it reads is done; among ready nodes the first in the file
     runs first, as TensorFlow adds ops to a graph in the order of the program.
     """
-    readers: list[list[int]] = [[] for _ in range(graph.num_nodes)]
-    waiting = [0] * graph.num_nodes
-    back = graph.nodes_of(_LOOP_BACK).tolist()
-    for source, target in graph.edges.tolist():
-        if not back[source]:
-            readers[source].append(target)
-            waiting[target] += 1
+    readers, waiting = readers_and_waiting(graph)
     ready = [i for i, count in enumerate(waiting) if not count]
     order = []
     while ready:
@@ -141,6 +135,18 @@ def execution_order(graph: OpGraph) -> npt.NDArray[np.int64]:
             if not waiting[target]:
                 heapq.heappush(ready, target)
     return np.array(order, dtype=np.int64)
+
+
+def readers_and_waiting(graph: OpGraph) -> tuple[list[list[int]], list[int]]:
+    """Readers of each node, and how many nodes it waits for, within one turn of a loop."""
+    readers: list[list[int]] = [[] for _ in range(graph.num_nodes)]
+    waiting = [0] * graph.num_nodes
+    back = graph.nodes_of(_LOOP_BACK).tolist()
+    for source, target in graph.edges.tolist():
+        if not back[source]:
+            readers[source].append(target)
+            waiting[target] += 1
+    return readers, waiting
 
 
 def plan_step(
