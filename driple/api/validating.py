@@ -19,6 +19,7 @@ from driple.api.benchmarking import (
 )
 from driple.api.results import Cell, Result
 from driple.codec import Json, to_dict
+from driple.extras import require_torch
 
 if TYPE_CHECKING:
     from driple.calibration.benchmark.rankings import RankSummary
@@ -112,11 +113,14 @@ def validate(
 
     Raises:
         DatasetError: the folder lacks published measurements or graphs.
+        MissingExtraError: a package is not installed that the comparison or a fit needs.
         ConfigError: a table is not as described; the message names the line and the column.
     """
     from driple.calibration.benchmark.baselines import require_trees
 
     require_trees()
+    if forward:
+        require_torch("a fit of the simulator anew (--all)", extra="calibration")
     advance = progress or (lambda _: None)
     published = datasets / _TABLES
     if rows is not None:

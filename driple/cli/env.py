@@ -44,6 +44,7 @@ _EXTRAS = (
     _Extra("timm", ("torch", "timm"), "jobs named timm:NAME"),
     _Extra("onnx", ("onnx",), "ONNX jobs"),
     _Extra("profiler", ("torch", "PIL", "scipy"), "profile run, profile links"),
+    _Extra("calibration", ("torch", "scipy", "sklearn", "pyarrow"), "validate, and fits anew"),
     _Extra("async", ("numba",), "asynchronous training from a trace"),
     _Extra("yaml", ("yaml",), "cluster files, instance files for plan, training configs"),
     _Extra("gpu", ("pynvml",), "counters of NVIDIA GPUs"),
