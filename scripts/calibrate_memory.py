@@ -45,6 +45,7 @@ PUBLISHED = ROOT / "datasets" / "published"
 OUT = ROOT / "driple" / "memory" / "calibration-memory.json"
 _MIB, _GIB = 2.0**20, 2.0**30
 LEVEL = 0.9
+OLD = "torch1"  # generation of PyTorch whose allocator's cache has a share of its own
 JUDGED = ("timm", "fms-acceleration", "litgpt")  # sources with runs that ran out of memory
 _LEVELS, _SHORT = (0.9, 0.92, 0.94, 0.96, 0.98, 1.0), 0.01
 _LEAST_RUNS, _LEAST_FAMILIES = 30, 3  # of a kind of scheme that has errors of its own
@@ -54,8 +55,8 @@ MOST_WRONG = 0.02  # share of answers `yes` that may be wrong
 # (aten/src/ATen/cuda/CublasHandlePool.cpp); forward and backward pass have a handle each.
 _WORKSPACE = {"": 2 * (8 * _MIB + 128 * 1024), "Hopper": 2 * 32 * _MIB, "Blackwell": 2 * 32 * _MIB}
 _CONTEXTS = tuple(_GIB * one for one in np.arange(0.6, 2.01, 0.1))
-_GROUPS = tuple(_GIB * one for one in np.arange(0.0, 1.01, 0.25))
-_CACHES = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+_GROUPS = tuple(_GIB * one for one in np.arange(0.0, 1.51, 0.25))
+_CACHES = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,7 +82,7 @@ def start() -> MemoryCalibration:
         workspace_bytes=_WORKSPACE,
         context_bytes={"": 0.0},
         group_bytes=0.0,
-        cache_share=0.0,
+        cache_share={"": 0.0},
         usable_share=1.0,
         yes_below=1.0,
         no_above=1.0,
@@ -138,18 +139,20 @@ def with_constants(
     several = np.array([pair.row.devices > 1 for pair in pairs], dtype=np.float64)
     moving = np.array([_moving(one) for one in checked])
     weights = weights_of([pair.row for pair in pairs])
-    best, chosen = np.inf, (0.0, 0.0, 0.0)
-    for context, group, cache in product(_CONTEXTS, _GROUPS, _CACHES):
-        total = base + context + group * several + cache * moving
+    old = np.array([by_id[pair.row.id].library == OLD for pair in pairs])
+    best, chosen = np.inf, (0.0, 0.0, 0.0, 0.0)
+    for context, group, cache, older in product(_CONTEXTS, _GROUPS, _CACHES, _CACHES):
+        total = base + context + group * several + np.where(old, older, cache) * moving
         total = np.minimum(total, full * known.usable_share)
         logs = np.minimum(np.abs(np.log(total / truth)), _MOST_LOG)
         error = float(np.average(logs, weights=weights))
         if error < best:
-            best, chosen = error, (context, group, cache)
-    context, group, cache = chosen
-    print(f"context {context / _GIB:.2f} GiB, NCCL {group / _GIB:.2f} GiB, cache {cache:.3f}; "
-          f"mean |ln| {best:.3f}")  # fmt: skip
-    return replace(known, context_bytes={"": context}, group_bytes=group, cache_share=float(cache))
+            best, chosen = error, (context, group, cache, older)
+    context, group, cache, older = chosen
+    print(f"context {context / _GIB:.2f} GiB, NCCL {group / _GIB:.2f} GiB, cache {cache:.3f}, of "
+          f"PyTorch 1 {older:.3f}; mean |ln| {best:.3f}")  # fmt: skip
+    shares = {"": float(cache), OLD: float(older)}
+    return replace(known, context_bytes={"": context}, group_bytes=group, cache_share=shares)
 
 
 def _moving(one: CheckedMemory) -> float:

@@ -32,7 +32,8 @@ from driple.errors import DripleError
 from driple.files import atomic_write
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.plot.memory_scatter import plot_memory, plot_need
-from scripts.calibrate_memory import JUDGED, interval_of, level_of
+from scripts.calibrate_memory import JUDGED, OLD, interval_of, level_of
+from scripts.memory_measured import measured_part
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED, PAGE = ROOT / "datasets" / "published", ROOT / "docs" / "memory.md"
@@ -98,6 +99,7 @@ def part_of_page(checked: Sequence[CheckedMemory], known: MemoryCalibration) -> 
             "### Fits or not\n\nRight: the mean of both classes' shares, so that a constant answer "
             "gets 50 %. Wrong: of the answers `yes`, both classes being as frequent.",
             fits_table(checked),
+            measured_part(known),
             "### Constants",
             constant_table(known),
             "![estimated and measured memory of devices](pictures/memory-device.svg)\n\n"
@@ -222,8 +224,9 @@ def constant_table(known: MemoryCalibration) -> str:
     rows = [
         ["CUDA context", f"{known.context_of('') / _GIB:.2f} GiB", "fitted"],
         ["NCCL, with several devices", f"{known.group_bytes / _GIB:.2f} GiB", "fitted"],
-        ["cached beside one step's requests", f"{100 * known.cache_share:.0f} % of what a step "
-         "adds to parameters, gradients and states", "fitted"],
+        ["cached beside one step's requests", f"{100 * known.cache_of(''):.0f} % of what a step "
+         f"adds to parameters, gradients and states; {100 * known.cache_of(OLD):.0f} % (PyTorch 1)",
+         "fitted"],
         ["usable share of a device's memory", f"{100 * known.usable_share:.1f} %",
          "median of the fullest tenth of runs"],
         ["`fits` up to", f"{100 * known.yes_below:.0f} % of the usable memory",

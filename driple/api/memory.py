@@ -139,9 +139,10 @@ def _fits_words(made: MemoryEstimate) -> str:
     left = f"{_gib(margin)} left" if margin >= 0 else f"{_gib(-margin)} too little"
     if made.fits is None:
         return "unknown whether it fits, as sizes are unknown"
-    return {"yes": f"fits, {left}", "likely not": f"likely does not fit ({left})"}.get(
-        made.fits, f"does not fit, {left}"
-    )
+    return {
+        "yes": f"fits, {left} (the cache counts as free)",
+        "likely not": f"likely does not fit ({left})",
+    }.get(made.fits, f"does not fit, {left}")
 
 
 def _gib(nbytes: float, *, unit: bool = True) -> str:

@@ -94,6 +94,7 @@ def largest_batch(
         options: as the job was loaded.
     """
     from driple.memory.estimate import memory_at_batches
+    from driple.planning.search import last_that
 
     size = job.batch_size
     if size is None or size <= _LEAST_BATCH:
@@ -101,18 +102,15 @@ def largest_batch(
     other = _loaded(source, replace(options, batch_size=max(_LEAST_BATCH, size // 2)), setting)
     if other is None:
         return None
-    low, high, best = 0, size, None
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            made = memory_at_batches(other, job, setting, [middle])[0]
-        except ConfigError:
-            return None
-        if made.fits == "yes":
-            low, best = middle, (middle, made)
-        else:
-            high = middle
-    return best
+
+    def at(batch: int) -> MemoryEstimate:
+        return memory_at_batches(other, job, setting, [batch])[0]
+
+    try:
+        best = 1 + last_that(lambda number: at(number + 1).fits == "yes", size - 1)
+        return (best, at(best)) if best else None
+    except ConfigError:  # the two jobs are not on one line
+        return None
 
 
 def _loaded(source: str, options: JobOptions, setting: Setting) -> Job | None:

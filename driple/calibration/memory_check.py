@@ -107,7 +107,9 @@ def checked_rows(
         place = place_of_row(row)
         key = (row.step, row.batch, row.masters, place)
         if key not in known:
-            known[key] = memory_of_step(line.at(row.batch), place, calibration, masters=row.masters)
+            known[key] = memory_of_step(
+                line.at(row.batch), place, calibration, masters=row.masters, library=row.library
+            )
         found.append(CheckedMemory(row=row, made=known[key]))
     return found
 

@@ -52,9 +52,17 @@ class CachingAllocator:
         capacity_bytes: memory of the device that segments may take; None for no limit.
         expandable: whether segments grow (`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`):
             each pool is one segment then, of pages of 2 MiB (small) and 20 MiB (large).
+        rounding: bytes, a block takes a multiple of it.
     """
 
-    def __init__(self, capacity_bytes: float | None = None, *, expandable: bool = False) -> None:
+    def __init__(
+        self,
+        capacity_bytes: float | None = None,
+        *,
+        expandable: bool = False,
+        rounding: int = MIN_BLOCK_BYTES,
+    ) -> None:
+        self._rounding = rounding
         self._capacity = float("inf") if capacity_bytes is None else capacity_bytes
         self._expandable = expandable
         self._size: list[int] = []
@@ -81,7 +89,7 @@ class CachingAllocator:
         """
         if nbytes < 1:
             raise ValueError(f"a block has 1 byte or more, got {nbytes}")
-        size = -(-nbytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
+        size = -(-nbytes // self._rounding) * self._rounding
         small = size <= SMALL_BYTES
         pool = self._free[0 if small else 1]
         at = bisect_left(pool, (size, _NONE, _NONE))
@@ -93,7 +101,7 @@ class CachingAllocator:
                 return None
             block = found
         rest = self._size[block] - size
-        if rest >= MIN_BLOCK_BYTES if small or self._expandable else rest > SMALL_BYTES:
+        if rest >= self._rounding if small or self._expandable else rest > SMALL_BYTES:
             self._split(block, size, rest)
         self._is_free[block] = False
         self.allocated_bytes += self._size[block]
@@ -213,6 +221,7 @@ def played(
     *,
     capacity_bytes: float | None = None,
     expandable: bool = False,
+    rounding: int = MIN_BLOCK_BYTES,
 ) -> AllocatorPeak:
     """The largest amounts while requests are made and freed in order.
 
@@ -221,8 +230,9 @@ def played(
         events: in order; `i` makes request i, `~i` frees it.
         capacity_bytes: as for `CachingAllocator`.
         expandable: as for `CachingAllocator`.
+        rounding: as for `CachingAllocator`.
     """
-    allocator = CachingAllocator(capacity_bytes, expandable=expandable)
+    allocator = CachingAllocator(capacity_bytes, expandable=expandable, rounding=rounding)
     blocks: dict[int, int] = {}
     failed = False
     for event in events:

@@ -56,7 +56,8 @@ class MemoryCalibration:
         context_bytes: of the CUDA context with the kernels that are loaded, by generation.
         group_bytes: of NCCL's buffers on a device of a group.
         cache_share: what the allocator holds beyond one step's requests, as a share of what a step
-            adds to parameters, gradients and states: steps are not all alike.
+            adds to parameters, gradients and states, by generation of PyTorch: cuDNN's search for
+            algorithms, and steps that are not all alike; `""` for all others.
         usable_share: of the memory that a device has, without what the driver reserves.
         yes_below: share of the usable memory up to which a job fits.
         no_above: share of the usable memory from which on it does not.
@@ -68,7 +69,7 @@ class MemoryCalibration:
     workspace_bytes: Mapping[str, float]
     context_bytes: Mapping[str, float]
     group_bytes: float
-    cache_share: float
+    cache_share: Mapping[str, float]
     usable_share: float
     yes_below: float
     no_above: float
@@ -82,6 +83,10 @@ class MemoryCalibration:
     def context_of(self, generation: str) -> float:
         """Bytes of the context on a generation of devices."""
         return self.context_bytes.get(generation, self.context_bytes[""])
+
+    def cache_of(self, library: str) -> float:
+        """Share that the allocator of a generation of PyTorch holds beyond one step's requests."""
+        return self.cache_share.get(library, self.cache_share[""])
 
     def error_of(self, number: str, kind: str) -> ErrorRange | None:
         """Errors of a number under a kind of scheme and of samples.

@@ -21,7 +21,7 @@ from driple.graph.opgraph import OpGraph
 from driple.jobs.job import Job
 from driple.memory.calibration import MemoryCalibration, shipped_memory_calibration
 from driple.memory.events import bytes_by_kind, played_steps
-from driple.memory.graph_lifetimes import with_lifetimes
+from driple.memory.graph_lifetimes import rounding_of, with_lifetimes
 from driple.memory.modules import most_words
 from driple.memory.place import MemoryPlace
 from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
@@ -36,6 +36,7 @@ IntArray = npt.NDArray[np.int64]
 
 COMMUNICATION_PART, OUTSIDE_PART = "communication", "outside the allocator"
 _PARTS = (*KINDS, COMMUNICATION_PART)
+NEWEST = "torch2"  # generation of PyTorch, unless a job states another
 _KEPT_GRAPHS = 2
 _NUM_KEPT = 3  # parameters, gradients, states
 _OF_MODULES = ("activations", "temporary")
@@ -108,16 +109,21 @@ def memory_of(
         GraphError: the graph does not show how long its tensors live.
         CatalogError: the catalogue does not state the memory of the device.
     """
-    return memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes)
+    library = job.library or NEWEST
+    return memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes, library=library)
 
 
 def memory_of_graph(
-    graph: OpGraph, setting: Setting, *, capacity_bytes: float | None = None
+    graph: OpGraph,
+    setting: Setting,
+    *,
+    capacity_bytes: float | None = None,
+    library: str = NEWEST,
 ) -> MemoryEstimate:
     """Do the work of `memory_of` for the graph of one worker's step."""
     place = MemoryPlace.of(setting, capacity_bytes)
     step, modules = _READ.of(graph)
-    made = memory_of_step(step, place)
+    made = memory_of_step(step, place, library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
 
 
@@ -167,7 +173,8 @@ def memory_at_batches(
         (few.batch_size or 1, few.graph), (many.batch_size or 1, many.graph)
     )
     place = MemoryPlace.of(setting, capacity_bytes)
-    return tuple(memory_of_step(line.at(size), place) for size in batch_sizes)
+    library = many.library or NEWEST
+    return tuple(memory_of_step(line.at(size), place, library=library) for size in batch_sizes)
 
 
 def memory_of_step(
@@ -176,6 +183,7 @@ def memory_of_step(
     calibration: MemoryCalibration | None = None,
     *,
     masters: bool = False,
+    library: str = NEWEST,
 ) -> MemoryEstimate:
     """Memory of a step on a device.
 
@@ -184,6 +192,7 @@ def memory_of_step(
         place: where it runs.
         calibration: constants; those that ship by default.
         masters: whether parameters in half precision have a copy in single precision.
+        library: generation of PyTorch that runs it.
     """
     if place.scheme not in SCHEMES_WITH_MEMORY:
         return MemoryEstimate(
@@ -193,7 +202,7 @@ def memory_of_step(
             "estimated; schemes with an estimate are " + ", ".join(SCHEMES_WITH_MEMORY),
         )
     known = calibration or shipped_memory_calibration()
-    peaks = _peaks(step, place, known, masters=masters)
+    peaks = _peaks(step, place, known, masters=masters, library=library)
     return _estimate(step, place, known, peaks)
 
 
@@ -217,10 +226,16 @@ class _Peaks:
 
 
 def _peaks(
-    step: StepMemory, place: MemoryPlace, known: MemoryCalibration, *, masters: bool
+    step: StepMemory,
+    place: MemoryPlace,
+    known: MemoryCalibration,
+    *,
+    masters: bool,
+    library: str,
 ) -> _Peaks:
     tensors = device_tensors(step, place.scheme, place.shards, place.replicas, masters=masters)
-    kinds = bytes_by_kind(tensors)
+    rounding = rounding_of(step.framework)
+    kinds = bytes_by_kind(tensors, rounding)
     at_peak: IntArray = kinds[int(kinds.sum(axis=1).argmax())]
     if place.capacity_bytes is None:  # a processor
         return _Peaks(
@@ -235,13 +250,15 @@ def _peaks(
     outside += known.group_bytes if place.exchanges else 0.0
     room = place.capacity_bytes * known.usable_share - outside - workspace
     is_tensorflow = step.framework == "tensorflow"
-    found = played_steps(tensors, expandable=is_tensorflow)
+    found = played_steps(tensors, expandable=is_tensorflow, rounding=rounding)
     kept = float(at_peak[:_NUM_KEPT].sum())
-    cache = known.cache_share * max(found.allocated_bytes - kept, 0.0)
+    cache = known.cache_of(library) * max(found.allocated_bytes - kept, 0.0)
     reserved, runs = found.reserved_bytes + cache, True
     if reserved > room:
         pressed = (
-            played_steps(tensors, capacity_bytes=room) if found.allocated_bytes < room else None
+            played_steps(tensors, capacity_bytes=room, rounding=rounding)
+            if found.allocated_bytes < room
+            else None
         )
         runs = pressed is not None and not pressed.failed
         reserved = min(reserved, max(room, found.allocated_bytes)) if runs else reserved

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from driple.graph.step_facts import TensorRole
 from driple.memory.allocator import MIN_BLOCK_BYTES, AllocatorPeak, played
 from driple.memory.schemes import COMMUNICATION, DeviceTensors
+from driple.memory.timeline import bytes_at_nodes, rounded
 
 __all__ = ["NUM_KINDS", "bytes_by_kind", "played_steps"]
 
@@ -24,7 +25,11 @@ _STEPS = 2
 
 
 def played_steps(
-    tensors: DeviceTensors, *, capacity_bytes: float | None = None, expandable: bool = False
+    tensors: DeviceTensors,
+    *,
+    capacity_bytes: float | None = None,
+    expandable: bool = False,
+    rounding: int = MIN_BLOCK_BYTES,
 ) -> AllocatorPeak:
     """The allocator's peaks over two steps.
 
@@ -32,10 +37,17 @@ def played_steps(
         tensors: of a step.
         capacity_bytes: memory that the allocator may reserve; None for no limit.
         expandable: whether its segments grow.
+        rounding: bytes, each request takes a multiple of it.
     """
     sizes = np.concatenate([tensors.nbytes, tensors.states, tensors.temporary])
     events = _events(tensors)
-    return played(sizes.tolist(), events, capacity_bytes=capacity_bytes, expandable=expandable)
+    return played(
+        sizes.tolist(),
+        events,
+        capacity_bytes=capacity_bytes,
+        expandable=expandable,
+        rounding=rounding,
+    )
 
 
 def _events(tensors: DeviceTensors) -> list[int]:
@@ -72,18 +84,13 @@ def bytes_by_kind(tensors: DeviceTensors, rounding: int = MIN_BLOCK_BYTES) -> In
         Shape [num_nodes + 1, NUM_KINDS].
     """
     end = tensors.num_nodes
-
-    def rounded(nbytes: IntArray) -> IntArray:
-        return -(-nbytes // rounding) * rounding
-
-    sizes = rounded(tensors.nbytes)
-    begins = np.maximum(tensors.made_by, 0)
-    ends = np.maximum(np.minimum(tensors.freed_after, end), begins) + 1
-    change = np.zeros((end + 2) * NUM_KINDS, dtype=np.float64)
-    kinds = tensors.kinds.astype(np.int64)
-    change += np.bincount(begins * NUM_KINDS + kinds, weights=sizes, minlength=len(change))
-    change -= np.bincount(ends * NUM_KINDS + kinds, weights=sizes, minlength=len(change))
-    found: IntArray = np.cumsum(change.reshape(end + 2, NUM_KINDS), axis=0)[:-1].astype(np.int64)
-    found[:, TensorRole.OPTIMIZER_STATE] += int(rounded(tensors.states).sum())
-    found[end, TensorRole.TEMPORARY] += int(rounded(tensors.temporary).sum())
+    found = bytes_at_nodes(
+        rounded(tensors.nbytes, rounding),
+        tensors.made_by,
+        tensors.freed_after,
+        tensors.kinds,
+        (end, NUM_KINDS),
+    )
+    found[:, TensorRole.OPTIMIZER_STATE] += int(rounded(tensors.states, rounding).sum())
+    found[end, TensorRole.TEMPORARY] += int(rounded(tensors.temporary, rounding).sum())
     return found

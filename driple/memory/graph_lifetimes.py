@@ -63,13 +63,9 @@ _LIST_READS = frozenset(("list_read", "list_gradient"))
 _HANDLE_BYTES = 64  # of a list itself
 
 
-def rounding_of(graph: OpGraph) -> int:
-    """Bytes of which each allocation takes a multiple, in the allocator of the graph's framework.
-
-    Args:
-        graph: of any framework.
-    """
-    return BFC_ROUNDING if graph.framework == "tensorflow" else _CUDA_ROUNDING
+def rounding_of(framework: str) -> int:
+    """Bytes of which each allocation takes a multiple, in a framework's allocator."""
+    return BFC_ROUNDING if framework == "tensorflow" else _CUDA_ROUNDING
 
 
 def with_lifetimes(graph: OpGraph) -> OpGraph:

@@ -11,6 +11,7 @@ from driple.cluster.setting import Setting
 from driple.errors import GraphError
 from driple.graph.opgraph import OpGraph
 from driple.memory.events import bytes_by_kind
+from driple.memory.graph_lifetimes import rounding_of
 from driple.memory.place import MemoryPlace
 from driple.memory.schemes import SCHEMES_WITH_MEMORY, device_tensors
 from driple.memory.step_memory import StepMemory
@@ -38,7 +39,7 @@ def device_timeline(graph: OpGraph, setting: Setting) -> StepTimeline:
             f"one of {', '.join(SCHEMES_WITH_MEMORY)}"
         )
     tensors = device_tensors(StepMemory.of(graph), place.scheme, place.shards, place.replicas)
-    nbytes = bytes_by_kind(tensors)
+    nbytes = bytes_by_kind(tensors, rounding_of(graph.framework))
     made = StepTimeline(nbytes=nbytes, modules=(), kinds=(*KINDS, COMMUNICATION))
     return replace(made, modules=_shared_out(graph, made))
 

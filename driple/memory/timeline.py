@@ -19,7 +19,8 @@ from driple.graph.opgraph import OpGraph
 from driple.graph.step_facts import TensorRole
 from driple.memory.graph_lifetimes import with_lifetimes
 
-__all__ = ["CUDA_ROUNDING", "KINDS", "ModuleBytes", "StepTimeline", "modules_at", "step_timeline"]
+__all__ = ["CUDA_ROUNDING", "KINDS", "ModuleBytes", "StepTimeline", "bytes_at_nodes", "modules_at",
+           "rounded", "step_timeline"]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
 
@@ -106,16 +107,50 @@ def step_timeline(graph: OpGraph, *, rounding: int = CUDA_ROUNDING) -> StepTimel
     if not len(lives.nbytes):
         raise GraphError(_NO_LIFETIMES)
     count = graph.num_nodes
-    sizes = -(-lives.nbytes // rounding) * rounding
-    begins = np.maximum(lives.made_by, 0)
-    ends = np.minimum(lives.freed_after, count) + 1
-    change = np.zeros((count + 2, len(KINDS)), dtype=np.int64)
-    np.add.at(change, (begins, lives.roles), sizes)
-    np.subtract.at(change, (ends, lives.roles), sizes)
-    nbytes = np.cumsum(change, axis=0)[:-1]
+    sizes = rounded(lives.nbytes, rounding)
+    nbytes = bytes_at_nodes(
+        sizes, lives.made_by, lives.freed_after, lives.roles, (count, len(KINDS))
+    )
     nbytes[count, TensorRole.TEMPORARY] += graph.update.temporary_bytes
     peak = int(nbytes.sum(axis=1).argmax())
     return StepTimeline(nbytes=nbytes, modules=modules_at(graph, peak, rounding=rounding))
+
+
+def rounded(nbytes: npt.NDArray[np.integer], rounding: int) -> IntArray:
+    """Sizes as an allocator counts them: multiples of some bytes."""
+    made: IntArray = -(-nbytes.astype(np.int64) // rounding) * rounding
+    return made
+
+
+def bytes_at_nodes(
+    sizes: IntArray,
+    made_by: npt.NDArray[np.integer],
+    freed_after: npt.NDArray[np.integer],
+    kinds: npt.NDArray[np.integer],
+    shape: tuple[int, int],
+) -> IntArray:
+    """Bytes that live at each node and in the update, by kind.
+
+    Args:
+        sizes: shape [t], bytes of each tensor.
+        made_by: shape [t], node that makes it; below 0 if it exists before.
+        freed_after: shape [t], last node that uses it; the number of nodes or more if it outlives
+            them.
+        kinds: shape [t].
+        shape: numbers of nodes and of kinds.
+
+    Returns:
+        Shape [nodes + 1, kinds].
+    """
+    count, num_kinds = shape
+    begins = np.maximum(made_by, 0).astype(np.int64)
+    ends = np.maximum(np.minimum(freed_after, count), begins) + 1
+    columns = kinds.astype(np.int64)
+    change = np.zeros((count + 2) * num_kinds, dtype=np.float64)  # whole numbers below 2^53
+    change += np.bincount(begins * num_kinds + columns, weights=sizes, minlength=len(change))
+    change -= np.bincount(ends * num_kinds + columns, weights=sizes, minlength=len(change))
+    found: IntArray = np.cumsum(change.reshape(count + 2, num_kinds), axis=0)[:-1].astype(np.int64)
+    return found
 
 
 def modules_at(
@@ -133,7 +168,7 @@ def modules_at(
     """
     graph = with_lifetimes(graph)
     lives, peak = graph.lifetimes, point
-    sizes = -(-lives.nbytes // rounding) * rounding
+    sizes = rounded(lives.nbytes, rounding)
     ends = np.minimum(lives.freed_after, graph.num_nodes)
     alive = (np.maximum(lives.made_by, 0) <= peak) & (ends >= peak)
     found: dict[tuple[str, str], int] = {}

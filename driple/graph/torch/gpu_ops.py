@@ -32,6 +32,9 @@ _FLASH_SIDE = 8  # the flash kernel fills heads up to a multiple
 _MASK_SIDE = 16  # rows of a mask are filled up to a multiple
 # Modes of cuDNN's recurrent layers (cudnnRNNMode_t), and whether they have a cell state.
 _MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+# Numbers that each keeps of a unit at a step for its backward pass: the gates, the state of a cell,
+# and what the last gate of a GRU resets. cuDNN does not document them (an LSTM was measured).
+_KEPT_OF_A_UNIT = {0: 1, 1: 1, 2: 5, 3: 4}
 _aten = torch.ops.aten
 
 
@@ -46,6 +49,8 @@ def registered(aten: Library, lowered: Lowered) -> Iterator[None]:
     with ExitStack() as stack:
         meta = stack.enter_context(library("aten", "Meta"))
         meta.impl("_cudnn_rnn_backward", _recurrent_gradients)  # type: ignore[no-untyped-call]
+        # PyTorch's own keeps nothing for the backward pass.
+        meta.impl("_cudnn_rnn", _recurrent_shapes, allow_override=True)  # type: ignore[no-untyped-call]
         # PyTorch's own takes the norm apart, which takes most of a trace's time.
         meta.impl("native_batch_norm", _batch_norm, allow_override=True)  # type: ignore[no-untyped-call]
         gradients = "native_batch_norm_backward"
@@ -176,6 +181,37 @@ def _lengths(batch_sizes: Tensor, hidden: Tensor) -> list[int]:
         return [int(one) for one in batch_sizes.tolist()]
     steps = int(batch_sizes.shape[0])
     return [int(hidden.shape[1])] * steps
+
+
+def _recurrent_shapes(  # noqa: PLR0917  # as the op has them
+    values: Tensor,
+    weight: Sequence[Tensor],
+    weight_stride0: int,
+    weight_buf: Tensor | None,
+    hx: Tensor,
+    cx: Tensor | None,
+    mode: int,
+    hidden_size: int,
+    proj_size: int,
+    num_layers: int,
+    batch_first: bool,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_sizes: Sequence[int],
+    dropout_state: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Shapes of a recurrent layer's results, and of what it reserves for the backward pass."""
+    width, directions = proj_size or hidden_size, 2 if bidirectional else 1
+    made = values.new_empty(*values.shape[:-1], width * directions)
+    cell = values.new_empty(0) if cx is None else torch.empty_like(cx)
+    rows = values.shape[:-1].numel() * directions
+    kept = num_layers * _KEPT_OF_A_UNIT[mode] * hidden_size
+    kept += (num_layers - 1) * (width + (width if dropout else 0))  # what the next layer reads
+    nbytes = rows * kept * values.element_size() if train else 0
+    reserve = values.new_empty(nbytes, dtype=torch.uint8)
+    buffer = values.new_empty(0) if weight_buf is None else weight_buf
+    return made, torch.empty_like(hx), cell, reserve, buffer
 
 
 def _recurrent_gradients(  # noqa: PLR0917  # as the op has them

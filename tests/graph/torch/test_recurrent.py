@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,21 @@ def test_under_autocast_it_runs_in_half_precision() -> None:
     plain = {one.outputs[0].dtype for one in traced(model, inputs).signatures
              if one.kind.startswith("lstm")}  # fmt: skip
     assert types.isdisjoint(plain)
+
+
+@pytest.mark.parametrize(("task", "kept"), [("train", 1), ("forward", 0)])
+def test_an_lstm_keeps_gates_and_cells_for_its_backward_pass(task: Any, kept: int) -> None:
+    """5 numbers of a unit at each of 5 steps of 3 samples, 16 units, two directions."""
+    with torch.device("meta"):
+        model, inputs = Net(nn.LSTM, bidirectional=True), torch.zeros(5, 3, 24)
+    graph = traced_step(model, inputs, None, StepOptions(task=task))
+    reserve = 5 * (5 * 3 * 16 * 2) * 4
+    lives = graph.lifetimes
+    assert np.count_nonzero(lives.nbytes == reserve) == kept
+    if kept:
+        (row,) = np.flatnonzero(lives.nbytes == reserve)
+        kinds = [graph.kinds[lives.made_by[row]], graph.kinds[lives.freed_after[row]]]
+        assert kinds == ["lstm", "lstm_gradient"]
 
 
 def test_packed_sequences_count_their_own_lengths() -> None:

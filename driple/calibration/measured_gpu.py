@@ -1,0 +1,155 @@
+"""Steps that we measured ourselves on a GPU: time, utilisation and memory of each.
+
+    datasets/measured-h100/rows.csv.gz -> MeasuredRow, ...
+
+Nothing is fitted on these rows: they check what was fitted on published ones.
+`scripts/measure_gpu.py` measures, `scripts/make_measured_gpu.py` makes the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_type_hints
+
+from driple.calibration.published_rows import write_packed_table
+from driple.checks import check_choice, check_whole
+from driple.errors import ConfigError
+
+__all__ = ["MEASURED_FILE", "MEASURED_STEPS_FILE", "MeasuredRow", "read_measured_rows",
+           "write_measured_rows"]  # fmt: skip
+
+MEASURED_FILE, MEASURED_STEPS_FILE = "rows.csv.gz", "memory_steps.xz"
+_MOST_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredRow:
+    """One job on one device; numbers are None where it did not run.
+
+    Attributes:
+        name: library (`tv` for torchvision, `timm`, `hf` for transformers) and model.
+        batch: samples.
+        size: side of an image, or tokens of a sample.
+        precision: as `--precision`.
+        task: `train` or `forward`.
+        optimizer: as `--optimizer`; empty for a forward pass.
+        channels_last: whether model and images were in PyTorch's channels-last format.
+        checkpointing: whether transformers' own activation checkpointing was on.
+        compiled: whether `torch.compile` compiled it.
+        ran: whether it ran; else it ran out of memory.
+        steps: that were timed.
+        step_s: median time of a step, by the GPU's events.
+        step_p10_s: its 10th percentile.
+        step_p90_s: its 90th percentile.
+        host_s: time in which the CPU had launched a step.
+        busy_s: time of a step in which a kernel ran, by the profiler; None if it was not profiled.
+        kernels: in a step.
+        utilisation_pct: mean of NVML's `utilization.gpu` over the timed steps.
+        memory_utilisation_pct: mean of its `utilization.memory`.
+        clock_mhz: mean clock of the SMs.
+        allocated_bytes: `torch.cuda.max_memory_allocated`, after the first three steps.
+        reserved_bytes: `torch.cuda.max_memory_reserved`, likewise.
+        kept_bytes: allocated between two steps.
+        device_bytes: memory in use by NVML, the driver's included.
+        parameters: of the model.
+    """
+
+    name: str
+    batch: int
+    size: int
+    precision: str
+    task: str
+    optimizer: str
+    channels_last: bool
+    checkpointing: bool
+    compiled: bool
+    ran: bool
+    steps: int | None = None
+    step_s: float | None = None
+    step_p10_s: float | None = None
+    step_p90_s: float | None = None
+    host_s: float | None = None
+    busy_s: float | None = None
+    kernels: float | None = None
+    utilisation_pct: float | None = None
+    memory_utilisation_pct: float | None = None
+    clock_mhz: float | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    kept_bytes: int | None = None
+    device_bytes: int | None = None
+    parameters: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("task", self.task, ("train", "forward"))
+        check_whole("batch", self.batch, 1)
+        if self.ran and self.allocated_bytes is None:
+            raise ConfigError(f"{self.key}: a job that ran states its allocated memory")
+
+    @property
+    def key(self) -> str:
+        """Name of its step in the store of steps."""
+        flags = [name for name in ("channels_last", "checkpointing", "compiled")
+                 if getattr(self, name)]  # fmt: skip
+        words = (self.name, self.size, self.task, self.precision, self.optimizer or "-", *flags)
+        return f"{' '.join(map(str, words))} b{self.batch}"
+
+    @property
+    def has_images(self) -> bool:
+        """Whether its samples are images."""
+        return not self.name.startswith("hf:")
+
+
+_COLUMNS = tuple(one.name for one in fields(MeasuredRow))
+_TYPES = MappingProxyType(get_type_hints(MeasuredRow))
+
+
+def read_measured_rows(file: Path) -> list[MeasuredRow]:
+    """Read the table.
+
+    Raises:
+        ConfigError: it cannot be read, or has wrong cells.
+    """
+    try:
+        with gzip.open(file, "rb") as stream:
+            content = stream.read(_MOST_BYTES)
+        lines = list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True))
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
+        raise ConfigError(f"cannot read the measured rows of {file}: {error}") from error
+    found = []
+    for number, line in enumerate(lines, 2):
+        if set(line) != set(_COLUMNS):
+            raise ConfigError(f"{file} must have the columns {', '.join(_COLUMNS)}")
+        try:
+            values: dict[str, Any] = {name: _parsed(name, text) for name, text in line.items()}
+            found.append(MeasuredRow(**values))
+        except (ValueError, ConfigError) as error:
+            raise ConfigError(f"{file}, line {number}: {error}") from error
+    return found
+
+
+def _parsed(name: str, text: str) -> object:
+    kind = _TYPES[name]
+    if kind is str:
+        return text
+    if kind is bool:
+        return text == "1"
+    if not text and kind is not int:
+        return None
+    return int(text) if kind in (int, int | None) else float(text)
+
+
+def write_measured_rows(file: Path, rows: Iterable[MeasuredRow]) -> None:
+    """Write a table that `read_measured_rows` reads; the same rows give the same bytes.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    write_packed_table(file, _COLUMNS, rows)

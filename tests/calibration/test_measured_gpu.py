@@ -1,0 +1,91 @@
+"""What we measured on a GPU: the table, and estimates of memory that were not fitted on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driple.calibration.measured_gpu import (
+    MEASURED_FILE,
+    MeasuredRow,
+    read_measured_rows,
+    write_measured_rows,
+)
+from driple.errors import ConfigError
+from driple.memory.calibration import shipped_memory_calibration
+from scripts.memory_measured import FOLDER, Checked, checked
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[MeasuredRow]:
+    """The table that ships."""
+    return read_measured_rows(FOLDER / MEASURED_FILE)
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[Checked]:
+    """Rows that have a step, with their estimates."""
+    return checked(shipped_memory_calibration())[0]
+
+
+def test_rows_are_whole(rows: list[MeasuredRow]) -> None:
+    """Names are unique, the device holds what PyTorch reserved, and that what was allocated."""
+    assert len({row.key for row in rows}) == len(rows) > 100
+    total = json.loads((FOLDER / "machine.json").read_text())["total_bytes"]
+    for row in (one for one in rows if one.ran):
+        assert row.step_s and row.step_p10_s and row.step_p90_s and row.host_s
+        assert row.step_p10_s <= row.step_s <= row.step_p90_s
+        assert row.kept_bytes and row.allocated_bytes and row.reserved_bytes and row.device_bytes
+        assert row.kept_bytes < row.allocated_bytes <= row.reserved_bytes
+        assert row.reserved_bytes < row.device_bytes < total
+    assert sum(not row.ran for row in rows) == 7
+
+
+def test_the_table_is_read_as_written(rows: list[MeasuredRow], tmp_path: Path) -> None:
+    """The same rows give the same bytes; a damaged table is refused."""
+    file = tmp_path / "rows.csv.gz"
+    write_measured_rows(file, rows)
+    assert file.read_bytes() == (FOLDER / MEASURED_FILE).read_bytes()
+    file.write_bytes(b"no table")
+    with pytest.raises(ConfigError, match="cannot read the measured rows"):
+        read_measured_rows(file)
+
+
+def test_a_row_that_ran_states_its_memory(rows: list[MeasuredRow]) -> None:
+    """Only a job that ran out of memory has none."""
+    row = next(one for one in rows if one.ran)
+    with pytest.raises(ConfigError, match="states its allocated memory"):
+        replace(row, allocated_bytes=None)
+
+
+def test_allocated_memory_is_that_of_pytorch(pairs: list[Checked]) -> None:
+    """Of steps that are not compiled: the model of lifetimes has no constant but workspaces."""
+    errors = np.abs([
+        one.error("allocated", "allocated_bytes")
+        for one in pairs if one.row.ran and not one.row.compiled
+    ])  # fmt: skip
+    assert len(errors) > 90
+    assert np.median(errors) < 0.003
+    assert np.quantile(errors, 0.9) < 0.03
+    assert errors.max() < 0.05
+
+
+def test_device_memory_of_steps_that_nothing_was_fitted_on(pairs: list[Checked]) -> None:
+    """Median within 8 %, nine in ten within 20 %."""
+    errors = np.abs([
+        one.error("device_total", "device_bytes")
+        for one in pairs if one.row.ran and not one.row.compiled
+    ])  # fmt: skip
+    assert np.median(errors) < 0.08
+    assert np.quantile(errors, 0.9) < 0.2
+
+
+def test_what_ran_out_of_memory_does_not_fit(pairs: list[Checked]) -> None:
+    """And what ran fits, unless it is compiled, which needs less than is estimated."""
+    for one in pairs:
+        if not one.row.compiled:
+            assert one.made.fits == ("yes" if one.row.ran else "no"), one.row.key

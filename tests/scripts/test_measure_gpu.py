@@ -1,0 +1,74 @@
+"""The measuring of steps on a GPU: what it runs, and the table that is made of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.errors import ConfigError
+from scripts.gpu_jobs import JOBS, configured, hugging_face
+from scripts.make_measured_gpu import rows_of
+from scripts.measure_gpu import main
+from scripts.memory_measured import FOLDER
+
+
+def test_every_measured_row_is_a_job() -> None:
+    """So that whoever has the device can measure each row again."""
+    fields = ("name", "batch", "size", "precision", "task", "optimizer", "channels_last",
+              "checkpointing", "compiled")  # fmt: skip
+    jobs = {tuple(getattr(job, one) for one in fields) for job in JOBS}
+    assert len(jobs) == len(JOBS)
+    rows = read_measured_rows(FOLDER / MEASURED_FILE)
+    assert {tuple(getattr(row, one) for one in fields) for row in rows} == jobs
+
+
+def test_a_pattern_that_names_no_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, status 2."""
+    assert main(["-o", str(tmp_path / "rows.jsonl"), "--rows", "nothing-of-this-name"]) == 2
+    assert capsys.readouterr().err.startswith("error: no job's name matches --rows")
+    assert main(["-o", str(tmp_path / "rows.jsonl"), "--rows", "("]) == 2
+    assert "--rows is no regular expression" in capsys.readouterr().err
+
+
+def test_configurations_are_those_of_their_names() -> None:
+    """The classes exist, and `configured` names them."""
+    pytest.importorskip("torch")
+    from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+
+    declare_torchvision_ops()
+    transformers = pytest.importorskip("transformers")
+    names = {job.name.removeprefix("hf:") for job in JOBS if job.name.startswith("hf:")}
+    assert names == set(hugging_face())
+    for name in names:
+        assert hasattr(transformers, configured(name).architectures[0])
+
+
+def _line(kind: str, **values: object) -> str:
+    row = {"kind": kind, "name": "timm:resnet18", "batch": 8, "size": 224, "precision": "fp32",
+           "task": "train", "optimizer": "momentum", "channels_last": False,
+           "checkpointing": False, "compiled": False} | values  # fmt: skip
+    return json.dumps(row)
+
+
+def test_rows_of_two_runs(tmp_path: Path) -> None:
+    """A later measurement wins; only failures for want of memory are kept."""
+    machine = json.dumps({"kind": "machine", "device": "A"})
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_text("\n".join([
+        machine, _line("row", allocated_bytes=1), _line("failed", batch=16, error="CUDA error"),
+        _line("failed", batch=32, error="OutOfMemoryError('...')"),
+    ]))  # fmt: skip
+    second.write_text("\n".join([machine, _line("row", allocated_bytes=2)]))
+    _, rows = rows_of([first, second])
+    assert [(one.batch, one.ran, one.allocated_bytes) for one in rows] == [
+        (8, True, 2), (32, False, None),
+    ]  # fmt: skip
+    second.write_text(json.dumps({"kind": "machine", "device": "B"}))
+    with pytest.raises(ConfigError, match="give those of one device"):
+        rows_of([first, second])
+    second.write_text("{")
+    with pytest.raises(ConfigError, match="cannot read"):
+        rows_of([second])
