@@ -127,8 +127,9 @@ def memory_sentence(made: MemoryEstimate) -> str:
         if total.lower is not None and total.upper is not None:
             ends = f" ({_gib(total.lower, unit=False)} to {_gib(total.upper, unit=False)})"
         numbers.append(f"{_gib(total.value)} on the device{ends}")
-    least = "at least " if made.is_lower_bound else ""
-    words = f"memory {least}{', '.join(numbers)}"
+    bound = "at most " if made.is_upper_bound else ""
+    bound = "at least " if made.is_lower_bound else bound
+    words = f"memory {bound}{', '.join(numbers)}"
     if made.capacity_bytes is not None:
         words += f" of {_gib(made.capacity_bytes)}: {_fits_words(made)}"
     return f"{words}; largest: {made.largest}" if made.largest else words

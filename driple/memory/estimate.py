@@ -66,6 +66,8 @@ class MemoryEstimate:
         reserved: bytes that the framework's allocator takes from the device; None if unknown.
         device_total: bytes in use that the device shows; None if unknown.
         is_lower_bound: whether sizes or turns are unknown, so that the known part is given.
+        is_upper_bound: whether the graph is compiled, and the numbers are those of the same graph
+            that is not, which keeps more.
         capacity_bytes: memory of the device; None if unknown.
         usable_bytes: of it, what a process can have; None if unknown.
         fits: whether it is enough; None if unknown.
@@ -82,6 +84,7 @@ class MemoryEstimate:
     reserved: Bytes | None = None
     device_total: Bytes | None = None
     is_lower_bound: bool = False
+    is_upper_bound: bool = False
     capacity_bytes: float | None = None
     usable_bytes: float | None = None
     fits: Fits | None = None
@@ -110,7 +113,8 @@ def memory_of(
         CatalogError: the catalogue does not state the memory of the device.
     """
     library = job.library or NEWEST
-    return memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes, library=library)
+    made = memory_of_graph(job.graph, setting, capacity_bytes=capacity_bytes, library=library)
+    return _at_most(made) if job.compiled else made
 
 
 def memory_of_graph(
@@ -125,6 +129,13 @@ def memory_of_graph(
     step, modules = _READ.of(graph)
     made = memory_of_step(step, place, library=library)
     return replace(made, modules=modules, largest=_largest_words(made, modules))
+
+
+def _at_most(made: MemoryEstimate) -> MemoryEstimate:
+    """The memory of a compiled graph: it needs no more than the same graph that is not."""
+    fits: Fits | None = "likely not" if made.fits == "no" else made.fits
+    words = f"{made.source}; not compiled, which takes up to twice as much"
+    return replace(made, is_upper_bound=True, fits=fits, source=words)
 
 
 class _Read:
@@ -174,7 +185,8 @@ def memory_at_batches(
     )
     place = MemoryPlace.of(setting, capacity_bytes)
     library = many.library or NEWEST
-    return tuple(memory_of_step(line.at(size), place, library=library) for size in batch_sizes)
+    made = [memory_of_step(line.at(size), place, library=library) for size in batch_sizes]
+    return tuple(_at_most(one) if many.compiled else one for one in made)
 
 
 def memory_of_step(

@@ -39,6 +39,7 @@ def _gpt2(width: int, layers: int, heads: int, vocabulary: int, places: int, **m
 
 
 _NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+_ONE_GELU = {"hidden_act": "gelu_pytorch_tanh"}  # one kernel, as litgpt calls it
 _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
     # name: config, usual tokens of a sample, parameters as published
     "llama2-7b": (_llama(4096, 11008, 32, 32, 32, 32000), 4096, 6_738_415_616),
@@ -125,11 +126,11 @@ _CONFIGS: Mapping[str, tuple[dict[str, Any], int, int | None]] = {
         2048, None,
     ),
     "phi-1.5": (
-        _llama(2048, 8192, 24, 32, 32, 51200, kind="phi", partial_rotary_factor=0.5),
+        _llama(2048, 8192, 24, 32, 32, 51200, kind="phi", partial_rotary_factor=0.5, **_ONE_GELU),
         2048, 1_418_270_720,
     ),
     "phi-2": (
-        _llama(2560, 10240, 32, 32, 32, 51200, kind="phi", partial_rotary_factor=0.4),
+        _llama(2560, 10240, 32, 32, 32, 51200, kind="phi", partial_rotary_factor=0.4, **_ONE_GELU),
         2048, 2_779_683_840,
     ),
     "nemotron-8b": (_llama(4096, 16384, 32, 32, 32, 256000, kind="nemotron"), 4096, None),

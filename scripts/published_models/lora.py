@@ -26,16 +26,20 @@ _GROUP = 128  # weights that share a scale
 
 
 class _Unpacked(torch.autograd.Function):
-    """A product with packed weights; they are unpacked again for the backward pass."""
+    """A product with packed weights; they are unpacked again for the backward pass.
+
+    Its input is kept, as bitsandbytes up to 0.45 does (`ctx.tensors = (A, B)` of `MatMul4Bit`),
+    although no gradient needs it.
+    """
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, packed: Tensor, scales: Tensor) -> Tensor:
-        ctx.save_for_backward(packed, scales)
+        ctx.save_for_backward(packed, scales, values)
         return nn.functional.linear(values, unpacked(packed, scales, values.dtype))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        packed, scales = ctx.saved_tensors
+        packed, scales, _ = ctx.saved_tensors
         return gradient @ unpacked(packed, scales, gradient.dtype), None, None
 
 

@@ -41,6 +41,14 @@ def test_a_small_job_fits() -> None:
     assert ": fits, " in memory_sentence(made)
 
 
+def test_a_compiled_model_needs_at_most_what_it_needs_uncompiled() -> None:
+    """So that it may fit although the same model without compilation does not."""
+    plain, compiled = (_asked("1x2080Ti", 512, compiled=one).estimate for one in (False, True))
+    assert compiled.allocated == plain.allocated
+    assert (plain.fits, compiled.fits) == ("no", "likely not")
+    assert memory_sentence(compiled).startswith("memory at most ")
+
+
 def test_what_does_not_fit_names_changes_that_do() -> None:
     """Every change that is said to fit does, by the estimate itself; a larger batch does not."""
     found = _asked("2x2080Ti", 512)
