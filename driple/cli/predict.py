@@ -177,9 +177,15 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
     elif len(answers) > 1:
         raise ConfigError("--plot draws one setting of this method; give one --setting")
     elif answers[0].simulation is not None:
-        from driple.plot.timeline import plot_timeline
+        made_by = answers[0].simulation
+        if made_by.step is not None:
+            from driple.plot.step import plot_step
 
-        plot_timeline(answers[0].simulation, plot, title=title)
+            plot_step(made_by.step, plot, title=f"{title} on {made_by.setting.name}")
+        else:
+            from driple.plot.timeline import plot_timeline
+
+            plot_timeline(made_by, plot, title=title)
     else:
         from driple.estimation.methods import METHOD_WORDS
         from driple.plot.closed_forms import plot_parts
