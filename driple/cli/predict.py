@@ -162,10 +162,7 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
 
     title, methods = answers[0].job.name, {one.method for one in answers}
     if methods == {"inspector"}:
-        from driple.plot.pattern import plot_predictions
-
-        made = [one.prediction for one in answers if one.prediction is not None]
-        plot_predictions(made, plot, title=title)
+        _draw_inspectors(answers, plot, title)
     elif methods == {"all"}:
         from driple.estimation.methods import METHOD_WORDS
         from driple.plot.compare import plot_compared
@@ -181,7 +178,7 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
         if made_by.step is not None:
             from driple.plot.step import plot_step
 
-            plot_step(made_by.step, plot, title=f"{title} on {made_by.setting.name}")
+            plot_step(made_by.step, plot, title=f"{title} on {made_by.setting.name}: simulated")
         else:
             from driple.plot.timeline import plot_timeline
 
@@ -192,3 +189,18 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
 
         parts = [(METHOD_WORDS[form.method], form.parts_s) for form in answers[0].forms]
         plot_parts(parts, plot, title=f"{title} on {answers[0].setting.name}")
+
+
+def _draw_inspectors(answers: tuple[Answer, ...], plot: Path, title: str) -> None:
+    """One step on one GPU setting; else the patterns of all settings, to compare."""
+    from driple.api.simulating import step_of_answer
+    from driple.plot.pattern import plot_predictions
+    from driple.plot.step import plot_step
+
+    step = step_of_answer(answers[0]) if len(answers) == 1 else None
+    made = [one.prediction for one in answers if one.prediction is not None]
+    if step is None:
+        plot_predictions(made, plot, title=title)
+    else:
+        heading = f"{title} on {answers[0].setting.name}: predicted"
+        plot_step(step, plot, title=heading, prediction=made[0])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from driple.inspector.predict import Prediction
     from driple.step.profile import Burst, StepProfile, Usage
 
 __all__ = ["check_picture", "plot_step"]
@@ -31,15 +32,24 @@ _COLOURS = {
 }
 _MEMORY, _LINK, _BURST = "#9e9ac8", "#2c7fb8", "#b30000"
 _HATCH = "////"
+_LEAST_SHOWN = 0.005  # of a step: shorter phases are left out of the legend
 # Ends of steps up to which their time is shown in microseconds and milliseconds.
 _SCALES = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
 
 
-def plot_step(step: StepProfile, path: Path, *, title: str) -> None:
+def plot_step(
+    step: StepProfile, path: Path, *, title: str, prediction: Prediction | None = None
+) -> None:
     """Draw one row per resource over one step, and save the picture.
 
     Filled: what happens, in the colours of the phases on the device; lines: the bursts, as high as
     their mean; grey: the device waits for other devices; hatched: it waits for its host.
+
+    Args:
+        step: what the simulator gives, as long as the iteration time of the answer.
+        path: file of the picture.
+        title: job, setting and method.
+        prediction: an inspector's answer, whose numbers stand over the rows.
 
     Raises:
         ConfigError: the picture cannot be written.
@@ -63,13 +73,19 @@ def plot_step(step: StepProfile, path: Path, *, title: str) -> None:
         else:
             _draw_device(axis, step, name, scale)
         _draw_bursts(axis, usage.bursts, step.step_s, scale)
-        axis.set_title(f"{TITLES[name]}: {_words(name, usage)}", loc="left", fontsize=9)
+        words = _words(name, usage) if prediction is None else _predicted(name, prediction)
+        axis.set_title(f"{TITLES[name]}: {words}", loc="left", fontsize=9)
         axis.set_ylabel(UNITS[name])
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0)
     axes[-1].set_xlim(0, step.step_s * scale)
-    axes[-1].set_xlabel(f"time in the step ({unit})")
-    figure.suptitle(f"{title}: one simulated step of {three_digits(step.step_s)} s", fontsize=11)
+    by = (
+        ""
+        if prediction is None
+        else "; phases and bursts of the simulator, numbers of the inspector"
+    )
+    axes[-1].set_xlabel(f"time in the step ({unit}){by}")
+    figure.suptitle(f"{title} step of {_step_words(step, prediction)}", fontsize=11)
     _legend(figure, step)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
     save_picture(figure, path)
@@ -98,18 +114,11 @@ def _draw_device(axis: Axes, step: StepProfile, name: str, scale: float) -> None
         above = 100 * share
         for more, wait in ((one.exchange_share, EXCHANGE), (one.host_share, HOST)):
             if more > 0:
-                _draw_wait(axis, start, width, above, 100 * more, wait)
+                hatch = _HATCH if wait == HOST else None
+                axis.bar(start, 100 * more, width, bottom=above, align="edge", hatch=hatch,
+                         color=_COLOURS[wait], edgecolor="#bdbdbd", linewidth=0)  # fmt: skip
                 above += 100 * more
     axis.set_ylim(0, 105)
-
-
-def _draw_wait(
-    axis: Axes, start: float, width: float, bottom: float, height: float, wait: str
-) -> None:
-    """A part of a span in which no kernel runs."""
-    hatch = _HATCH if wait == HOST else None
-    axis.bar(start, height, width, bottom=bottom, align="edge", color=_COLOURS[wait],
-             hatch=hatch, edgecolor="#bdbdbd", linewidth=0)  # fmt: skip
 
 
 def _draw_link(axis: Axes, step: StepProfile, name: str, scale: float) -> None:
@@ -152,6 +161,24 @@ def _words(name: str, usage: Usage) -> str:
     return f"{count} of {amount}, {times}"
 
 
+def _step_words(step: StepProfile, prediction: Prediction | None) -> str:
+    """Seconds of the step, and its interval."""
+    if prediction is None or prediction.ends is None:
+        return f"{three_digits(step.step_s)} s"
+    low, high = prediction.ends[-1].tolist()
+    return f"{three_digits(step.step_s)} s ({three_digits(low)} to {three_digits(high)})"
+
+
+def _predicted(name: str, prediction: Prediction) -> str:
+    """The three numbers of an inspector, which imitates counters with windows of their own."""
+    amount, burst_s, idle_s = prediction.targets.values[RESOURCES.index(name)].tolist()
+    counted = "" if name in NETWORK else ", as NVML would show it"
+    return (
+        f"{amount:,.0f} {UNITS[name]} for {three_digits(burst_s)} s, "
+        f"idle {three_digits(idle_s)} s{counted}"
+    )
+
+
 def _legend(figure: Figure, step: StepProfile) -> None:
     """Phases that the step has, and the line of bursts."""
     from matplotlib.lines import Line2D
@@ -165,7 +192,8 @@ def _legend(figure: Figure, step: StepProfile) -> None:
             linewidth=0,
             label=PHASE_WORDS[name],
         )
-        for name in step.phases_s()
+        for name, seconds in step.phases_s().items()
+        if seconds >= _LEAST_SHOWN * step.step_s
     ]
     handles.append(Line2D([], [], color=_BURST, linewidth=2, label="bursts, at their mean"))
     figure.legend(handles=handles, loc="lower center", ncol=4, fontsize=8, frameon=False)

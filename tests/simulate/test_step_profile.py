@@ -23,8 +23,16 @@ from driple.step.phases import PhasePart
 from tests.comm.test_split import gpt2
 from tests.simulate.jobs import net
 
-SETTINGS = ("1xH100", "8xH100", "4x8xH100/NVLink+400G@fsdp", "8xA100@zero1", "4xH100/NVLink@tp2-pp2",
-            "V100-P1w2", "2080Ti-P2w2/he-40G", "V100-R8/ho-NVLink")  # fmt: skip
+SETTINGS = (
+    "1xH100",
+    "8xH100",
+    "4x8xH100/NVLink+400G@fsdp",
+    "8xA100@zero1",
+    "4xH100/NVLink@tp2-pp2",
+    "V100-P1w2",
+    "2080Ti-P2w2/he-40G",
+    "V100-R8/ho-NVLink",
+)
 STEPS = 12
 
 
@@ -78,7 +86,12 @@ def test_bytes_of_a_step_are_those_of_its_exchange(setting: str) -> None:
 
 def test_a_step_on_processors_keeps_labels_of_traces() -> None:
     job = PreparedJob(net(16))
-    made = simulate(job, Setting.parse("CPU-P1w2"), shipped_calibration(Setting.parse("CPU-P1w2")), num_steps=STEPS)
+    made = simulate(
+        job,
+        Setting.parse("CPU-P1w2"),
+        shipped_calibration(Setting.parse("CPU-P1w2")),
+        num_steps=STEPS,
+    )
     assert made.step is None
     assert made.step_targets is made.targets
 
