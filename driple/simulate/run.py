@@ -45,6 +45,7 @@ __all__ = [
     "simulate",
     "simulate_steps",
     "simulated_step_s",
+    "step_of",
     "targets_of_record",
 ]
 
@@ -141,7 +142,7 @@ def simulate(
     weights = list(kinds.values())
     seen = shown[0]
     step_s = iteration_time_s(topology, records)
-    step = None if setting.worker.is_cpu else profile_of(records[next(iter(kinds))])
+    step = None if setting.worker.is_cpu else step_of(topology, records)
     return Simulation(
         setting=setting,
         targets=Targets(np.average([one.targets.values for one in shown], 0, weights)),
@@ -155,7 +156,7 @@ def simulate(
             *split_assumptions(job, topology),
             *calibration_assumptions(topology, calibration),
         ),
-        step=None if step is None else step.corrected(step_s),
+        step=step,
     )
 
 
@@ -313,6 +314,22 @@ def iteration_time_s(topology: Topology, records: Sequence[WorkerRecord]) -> flo
     kinds = topology.labelled_workers()
     times = [records[worker].iteration_time_s for worker in kinds]
     return float(np.average(times, weights=list(kinds.values())))
+
+
+def step_of(topology: Topology, records: Sequence[WorkerRecord]) -> StepProfile:
+    """One step of the first worker with the setting's own device, as long as `iteration_time_s`.
+
+    Args:
+        topology: machines, workers and servers.
+        records: of every worker, as `simulate_steps` returns them.
+
+    Raises:
+        SimulationError: the steps take no time.
+    """
+    first = next(iter(topology.labelled_workers()))
+    by_kernels = not scheme_named(topology.scheme).uses_servers
+    step = profile_of(records[first], kernels_exchange=by_kernels)
+    return step.corrected(iteration_time_s(topology, records))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,12 @@ __all__ = ["profile_of"]
 _ROUNDING = 1e-6  # of shares, which are differences of running totals
 
 
-def profile_of(record: WorkerRecord) -> StepProfile:
+def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
     """One step of a worker, as long as its mean step after the first.
 
     Args:
         record: of two steps or more.
+        kernels_exchange: see `StepProfile`.
 
     Raises:
         SimulationError: the steps take no time, or a device is in use for more than all of it.
@@ -46,6 +47,7 @@ def profile_of(record: WorkerRecord) -> StepProfile:
         device=tuple(_device(record.computing, start_s, end_s)),
         tx=tuple(_transfers(record.tx, start_s, end_s)),
         rx=tuple(_transfers(record.rx, start_s, end_s)),
+        kernels_exchange=kernels_exchange,
     )
     return made.corrected(record.iteration_time_s)
 

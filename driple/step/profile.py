@@ -164,6 +164,8 @@ class StepProfile:
         device: what the device does, in order; between spans it waits for other devices.
         tx: when it sends, in order.
         rx: when it receives, in order.
+        kernels_exchange: whether kernels of the device exchange, as those of NCCL, which run while
+            they wait for other devices; no copies through a host, as with parameter servers.
 
     Raises:
         ConfigError: a step that takes no time, or a span outside of it.
@@ -173,6 +175,7 @@ class StepProfile:
     device: tuple[DeviceSpan, ...]
     tx: tuple[LinkSpan, ...] = ()
     rx: tuple[LinkSpan, ...] = ()
+    kernels_exchange: bool = False
 
     def __post_init__(self) -> None:
         check_number("step_s", self.step_s, above=0)
@@ -229,7 +232,8 @@ class StepProfile:
                 new.append(new[-1] + length)
                 old.append(span.end_s)
         clock = (np.array(old), np.array(new))
-        return StepProfile(
+        return replace(
+            self,
             step_s=new[-1],
             device=tuple(device),
             tx=_on_clock(self.tx, clock),
@@ -247,6 +251,17 @@ class StepProfile:
             found[HOST] += span.host_share * span.length_s
         found[EXCHANGE] += max(self.step_s - sum(span.length_s for span in self.device), 0.0)
         return {name: seconds for name, seconds in found.items() if seconds > 0}
+
+    def counted_pct(self) -> tuple[float, float]:
+        """Mean GPU and memory utilisation that NVML and `nvidia-smi` show, percent.
+
+        Their windows (1/6 s) are longer than most steps, so that a reading is near the mean.
+        Kernels of an exchange count as any other, also while they wait.
+        """
+        usage = self.usage()
+        waits_s = self.phases_s().get(EXCHANGE, 0.0) if self.kernels_exchange else 0.0
+        busy = usage["device_util"].mean + 100 * waits_s / self.step_s
+        return min(busy, 100.0), usage["device_mem_util"].mean
 
     def usage(self) -> dict[str, Usage]:
         """How each resource is used, in the order of `RESOURCES`."""
