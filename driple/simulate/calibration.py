@@ -24,7 +24,14 @@ from driple.comm.records import check_rate
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.gpu_kernels import GpuKernels
-from driple.simulate.gpu_rates import GpuReached, HostPace
+from driple.simulate.gpu_rates import (
+    GpuReached,
+    HostPace,
+    is_tuned,
+    tuned_host,
+    tuned_shares,
+    tuning_words,
+)
 from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
 from driple.trace.provenance import TimeError
@@ -146,8 +153,11 @@ class GpuModel:
         """Efficiency of a device, and its source: the device, its generation, or empty."""
         shares, origin = self.devices.of(device)
         return GpuEfficiency(
-            kernels=self.kernels, shares=shares, host=self.host, memory_activity=memory_activity
-        ), origin
+            kernels=self.kernels,
+            shares=tuned_shares(device, shares),
+            host=tuned_host(device, self.host),
+            memory_activity=memory_activity,
+        ), device.name if is_tuned(device) else origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -270,6 +280,7 @@ class Calibration:
                     f"no measured run on {device.name} is in the calibration: it takes the "
                     f"efficiency of {relative}"
                 )
+            found += tuning_words(device)
         for link in dict.fromkeys(links):
             nearest = nearest_link(link, self.links)
             if nearest != link_kind(link):
