@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from driple.estimate import Estimate, Method, Source
     from driple.estimation.compare import MethodTime
     from driple.estimation.methods import MethodAnswers
+    from driple.trace.targets import Targets
 
 __all__ = ["answer_dict", "answer_row", "estimate_of", "source_of"]
 
@@ -58,6 +59,7 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "memory": memory_dict(answer.memory),
         "targets": _targets(answer),
         "units": dict(UNITS),
+        "step": _step(answer),
         "methods": _methods(answer),
         "silent": {} if answer.compared is None else dict(answer.compared.silent),
         "disagreements": []
@@ -128,10 +130,39 @@ def _targets(answer: Answer) -> dict[str, Json] | None:
         }
     if simulation is None:
         return None
-    values: Mapping[str, Mapping[str, float]] = simulation.targets.to_dict()
+    values: Mapping[str, Mapping[str, float]] = simulation.step_targets.to_dict()
     return {
         resource: {figure: estimate(values[resource][figure], "simulator") for figure in FIGURES}
         for resource in RESOURCES
+    }
+
+
+def _step(answer: Answer) -> dict[str, Json] | None:
+    """One step in time, whose targets are the simulator's on a GPU setting."""
+    simulation = answer.simulation
+    step = None if simulation is None or answer.method == "inspector" else simulation.step
+    if step is None or simulation is None:
+        return None
+    gpu, memory = step.counted_pct()
+    return {
+        "step_s": step.step_s,
+        "phases_s": dict(step.phases_s()),
+        "resources": {
+            name: {
+                "bursts_per_step": usage.num_bursts,
+                "mean": usage.mean,
+                "bursts": [
+                    {"start_s": one.start_s, "end_s": one.end_s, "amount": one.amount}
+                    for one in usage.bursts
+                ],
+            }
+            for name, usage in step.usage().items()
+        },
+        "counters": {
+            "window_s": simulation.setting.worker.counter_window_s,
+            "device_util_pct": gpu,
+            "device_mem_util_pct": memory,
+        },
     }
 
 
@@ -227,9 +258,16 @@ def answer_row(answer: Answer) -> dict[str, Cell]:
         "low_s": None if time.interval is None else time.interval.low,
         "high_s": None if time.interval is None else time.interval.high,
     }
-    one = answer.prediction if answer.method == "inspector" else answer.simulation
-    if one is not None:
-        for resource, figures in one.targets.to_dict().items():
+    found = _target_values(answer)
+    if found is not None:
+        for resource, figures in found.to_dict().items():
             for figure, value in figures.items():
                 row[f"{resource}_{figure}"] = value
     return row
+
+
+def _target_values(answer: Answer) -> Targets | None:
+    """The twelve targets of the method that answered; None of closed forms."""
+    if answer.method == "inspector":
+        return None if answer.prediction is None else answer.prediction.targets
+    return None if answer.simulation is None else answer.simulation.step_targets

@@ -1,6 +1,7 @@
 """One simulated answer: step time with its interval, and the error that goes with it.
 
 Job, Setting -> Simulated: Simulation, StatedError, Estimate
+Answer       -> StepProfile: one step in time, as long as the answer says
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from driple.api.predict_json import estimate_of
 
 if TYPE_CHECKING:
+    from driple.api.predicting import Answer
     from driple.cluster.setting import Setting
     from driple.estimate import Estimate
     from driple.estimation.methods import Place
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
     from driple.jobs.load import Job
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
+    from driple.step.profile import StepProfile
 
-__all__ = ["Simulated", "simulated"]
+__all__ = ["Simulated", "simulated", "step_of_answer"]
+
+_STEPS_TO_SHOW = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,3 +85,33 @@ def simulated(
         calibrated_s=stated.interval_of(made.iteration_time_s),
     )
     return Simulated(made=made, stated=stated, iteration_time_s=estimate_of(time))
+
+
+def step_of_answer(answer: Answer) -> StepProfile | None:
+    """One step in time on a GPU setting, as long as the answer's iteration time.
+
+    The simulator gives the phases and the bursts; an inspector's answer has no phases of its own.
+
+    Returns:
+        The step; None on processors.
+
+    Raises:
+        GraphError: a graph that cannot be simulated.
+    """
+    made, step_s = answer.simulation, answer.iteration_time_s.value
+    if made is not None and made.step is not None:
+        return made.step.corrected(step_s)
+    if answer.setting.worker.is_cpu:
+        return None
+    from driple.estimation.methods import place_of
+    from driple.simulate.prepared_job import PreparedJob
+    from driple.simulate.run import simulate_steps, step_of
+
+    place = place_of(answer.setting)
+    records = simulate_steps(
+        PreparedJob.of_job(answer.job),
+        place.topology,
+        place.calibration,
+        num_steps=_STEPS_TO_SHOW,
+    )
+    return step_of(place.topology, records).corrected(step_s)

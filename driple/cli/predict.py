@@ -12,7 +12,7 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
 from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
-from driple.cli.overrides import override, set_option, text, whole
+from driple.cli.overrides import number, override, set_option, text, whole
 from driple.cli.show import note, print_json
 from driple.jobs.load import JobOptions
 
@@ -33,6 +33,13 @@ class _Values:
     )
     seed: int = whole(0, "random seed of the simulated step-time jitter", 0, MOST_SEED)
     placement: str = text("round_robin", "variables on servers: in turn, or greedy by bytes")
+    host_us_per_op: float | None = number(
+        None,
+        "microseconds of the host to hand one op to a GPU, for --method simulator; that of "
+        "published runs, about 10",
+        above=0,
+        most=1e6,
+    )
     datasets: str | None = text(
         None, "folder of data sets with measured values, for --method all; ./datasets"
     )
@@ -114,6 +121,7 @@ def predict(
         num_steps=values.steps,
         seed=values.seed,
         placement=values.placement,
+        host_us_per_op=values.host_us_per_op,
         datasets=None if values.datasets is None else Path(values.datasets),
     )
     answers = result.answers
@@ -162,10 +170,7 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
 
     title, methods = answers[0].job.name, {one.method for one in answers}
     if methods == {"inspector"}:
-        from driple.plot.pattern import plot_predictions
-
-        made = [one.prediction for one in answers if one.prediction is not None]
-        plot_predictions(made, plot, title=title)
+        _draw_inspectors(answers, plot, title)
     elif methods == {"all"}:
         from driple.estimation.methods import METHOD_WORDS
         from driple.plot.compare import plot_compared
@@ -177,12 +182,33 @@ def _draw(answers: tuple[Answer, ...], plot: Path) -> None:
     elif len(answers) > 1:
         raise ConfigError("--plot draws one setting of this method; give one --setting")
     elif answers[0].simulation is not None:
-        from driple.plot.timeline import plot_timeline
+        made_by = answers[0].simulation
+        if made_by.step is not None:
+            from driple.plot.step import plot_step
 
-        plot_timeline(answers[0].simulation, plot, title=title)
+            plot_step(made_by.step, plot, title=f"{title} on {made_by.setting.name}: simulated")
+        else:
+            from driple.plot.timeline import plot_timeline
+
+            plot_timeline(made_by, plot, title=title)
     else:
         from driple.estimation.methods import METHOD_WORDS
         from driple.plot.closed_forms import plot_parts
 
         parts = [(METHOD_WORDS[form.method], form.parts_s) for form in answers[0].forms]
         plot_parts(parts, plot, title=f"{title} on {answers[0].setting.name}")
+
+
+def _draw_inspectors(answers: tuple[Answer, ...], plot: Path, title: str) -> None:
+    """One step on one GPU setting; else the patterns of all settings, to compare."""
+    from driple.api.simulating import step_of_answer
+    from driple.plot.pattern import plot_predictions
+    from driple.plot.step import plot_step
+
+    step = step_of_answer(answers[0]) if len(answers) == 1 else None
+    made = [one.prediction for one in answers if one.prediction is not None]
+    if step is None:
+        plot_predictions(made, plot, title=title)
+    else:
+        heading = f"{title} on {answers[0].setting.name}: predicted"
+        plot_step(step, plot, title=heading, prediction=made[0])

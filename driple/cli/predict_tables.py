@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from driple.estimation.methods import MethodAnswers
     from driple.inspector.predict import Prediction
     from driple.simulate.run import Simulation
+    from driple.step.profile import StepProfile
 
 __all__ = ["print_answer", "print_compared"]
+
+_LEAST_SHOWN = 0.005  # of a step: shorter phases are left out of the line
 
 
 def print_answer(answer: Answer) -> None:
@@ -108,7 +111,13 @@ def _why_no_level(made: Prediction, *, unknown: str) -> str:
 def _print_simulator(answer: Answer, made: Simulation) -> None:
     print(f"{answer.job.name} on {made.setting.name}: simulated")
     print_assumptions(answer.assumptions)
-    print_targets(made.targets, made.iteration_time_s)
+    step = made.step
+    if step is None:
+        print_targets(made.targets, made.iteration_time_s)
+    else:
+        bursts = {name: usage.num_bursts for name, usage in step.usage().items()}
+        print_targets(step.targets(), made.iteration_time_s, bursts=bursts)
+        _print_step(step, made.setting.worker.counter_window_s)
     times = [record.iteration_time_s for record in made.records]
     _print_throughput(answer)
     workers = [
@@ -119,9 +128,27 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
     kinds = made.topology.labelled_workers()
     if len(kinds) > 1:
         own = f"{sum(kinds.values())} workers on {made.topology.devices[0]}"
-        note(f"targets and iteration time are the mean over the {own}")
+        shown = "targets and iteration time are" if step is None else "the iteration time is"
+        note(f"{shown} the mean over the {own}")
     if answer.stated is not None:
         print(answer.stated.sentence())
+
+
+def _print_step(step: StepProfile, window_s: float) -> None:
+    """Phases of a step, and what the device's own counters would show of it."""
+    from driple.step.phases import PHASE_WORDS
+
+    parts = [
+        f"{PHASE_WORDS[name]} {three_digits(seconds)} s ({100 * seconds / step.step_s:.0f} %)"
+        for name, seconds in step.phases_s().items()
+        if seconds >= _LEAST_SHOWN * step.step_s
+    ]
+    print(f"one step: {', '.join(parts)}")
+    gpu, memory = step.counted_pct()
+    print(
+        f"nvidia-smi would show {gpu:.0f} % for the GPU and {memory:.0f} % for its memory, the "
+        f"means over windows of {three_digits(window_s)} s"
+    )
 
 
 def _rows_of_workers(workers: Sequence[tuple[str, str]]) -> Iterator[list[str]]:

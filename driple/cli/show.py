@@ -93,7 +93,10 @@ def print_table(
 
 
 def print_targets(
-    targets: Targets, iteration_time_s: float, ends: Sequence[Sequence[float]] | None = None
+    targets: Targets,
+    iteration_time_s: float,
+    ends: Sequence[Sequence[float]] | None = None,
+    bursts: Mapping[str, int] | None = None,
 ) -> None:
     """The twelve targets, a row per resource, and the iteration time.
 
@@ -101,6 +104,7 @@ def print_targets(
         targets: to print.
         iteration_time_s: seconds of an iteration.
         ends: shape [13, 2], lower and upper end of each number; None leaves them out.
+        bursts: bursts of a step by resource; None leaves them out.
     """
     pairs = iter(ends) if ends is not None else None
 
@@ -119,12 +123,15 @@ def print_targets(
             cell(figures["burst_amount"], UNITS[resource]),
             cell(figures["burst_duration"], "s"),
             cell(figures["idle_duration"], "s"),
+            *([] if bursts is None else [str(bursts[resource])]),
         ]
         for resource, figures in targets.to_dict().items()
     ]
-    print_table(["", "burst amount", "burst duration", "idle duration"], rows)
+    more = [] if bursts is None else ["bursts per step"]
+    print_table(["", "burst amount", "burst duration", "idle duration", *more], rows)
     print(f"iteration time {cell(iteration_time_s, 's')}")
-    _print_long_bursts(targets, iteration_time_s)
+    if bursts is None:
+        _print_long_bursts(targets, iteration_time_s)
 
 
 def _print_long_bursts(targets: Targets, iteration_time_s: float) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from driple.errors import ConfigError
+from driple.step.phases import PhasePart
 
 __all__ = ["Computing", "WorkerRecord", "check_rate"]
 
@@ -21,12 +22,15 @@ class Computing:
         end_s: end, seconds.
         busy_share: fraction of the segment in which a kernel ran.
         memory_share: fraction in which a kernel used device memory.
+        parts: its phases, in order; their seconds are in proportion to those of the segment. Empty
+            if unknown.
     """
 
     start_s: float
     end_s: float
     busy_share: float
     memory_share: float
+    parts: tuple[PhasePart, ...] = ()
 
 
 @dataclass(kw_only=True, slots=True)

@@ -353,6 +353,7 @@ class _Worker:
                     end_s,
                     segment.busy_s / segment.duration_s,
                     segment.memory_s / segment.duration_s,
+                    segment.parts,
                 )
             )
         self.computing = False

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from driple.checks import check_number, check_whole
 from driple.comm.records import Computing, WorkerRecord
 from driple.errors import ConfigError
+from driple.step.phases import UPDATE, PhasePart
 from driple.step.plan import StepPlan
 
 __all__ = ["Exchange", "StepUpdate", "Workers", "simulate_timeline", "simulate_together"]
@@ -348,17 +349,19 @@ class _Line:
                 (starts_s + end_s[row]).tolist(),
                 segment.busy_s / segment.duration_s,
                 segment.memory_s / segment.duration_s,
+                segment.parts,
             )
             for segment, (begin_s, end_s) in zip(plan.segments, self.computed, strict=True)
             if segment.duration_s > 0
         ]
         if own_s > 0:
             begin_s = starts_s + self.computed_s
-            parts.append((begin_s.tolist(), (begin_s + own_s).tolist(), 1.0, 1.0))
+            applied = (PhasePart(UPDATE, own_s, own_s, own_s),)
+            parts.append((begin_s.tolist(), (begin_s + own_s).tolist(), 1.0, 1.0, applied))
         return [
-            Computing(begins[step], ends[step], busy, memory)
+            Computing(begins[step], ends[step], busy, memory, phases)
             for step in range(len(starts_s))
-            for begins, ends, busy, memory in parts
+            for begins, ends, busy, memory, phases in parts
         ]
 
     def _meter(self, starts_s: FloatArray) -> list[tuple[float, float]]:

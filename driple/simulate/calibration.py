@@ -269,6 +269,25 @@ class Calibration:
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
+    def with_host(self, op_s: float) -> Calibration:
+        """The same with hosts of a known speed.
+
+        Args:
+            op_s: seconds of a host to hand one op or kernel to a GPU, by any framework.
+
+        Raises:
+            ConfigError: a calibration of processors, whose ops no host starts; a time that is not
+                above 0.
+        """
+        if not isinstance(self.model, GpuModel):
+            raise ConfigError(
+                "the host's time for each op is for GPUs: no host starts the ops of a processor; "
+                "leave it out, or give a setting of GPUs"
+            )
+        paces = ("op_s", "torch1_op_s", "tensorflow_op_s", "compiled_s", "update_s")
+        host = replace(self.model.host, **dict.fromkeys(paces, op_s))
+        return replace(self, model=replace(self.model, host=host))
+
     def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
         """Substitutes for devices and links without measurements, one sentence each."""
         found = []

@@ -188,7 +188,10 @@ class PreparedJob:
         """
         updates = updates or not isinstance(device.efficiency, GpuEfficiency)
         if (device, updates) not in self._times:
-            self._times[device, updates] = self._priced(device, updates=updates)
+            times = self._priced(device, updates=updates)
+            known = len(self.graph.phases) == self.graph.num_nodes
+            phases = self.graph.phases if known else None
+            self._times[device, updates] = replace(times, phases=phases)
         return self._times[device, updates]
 
     def _priced(self, device: CalibratedDevice, *, updates: bool) -> OpTimes:

@@ -31,8 +31,10 @@ from driple.simulate.calibration import CalibratedDevice, Calibration
 from driple.simulate.counters import lengthened, traces_of_worker
 from driple.simulate.prepared_job import PreparedJob, assumptions_on
 from driple.simulate.split_plans import split_assumptions, with_split_plans
+from driple.simulate.step_profile import profile_of
 from driple.step.exchange import ExchangeRule
 from driple.step.plan import StepPlan
+from driple.step.profile import StepProfile
 from driple.trace import Trace, label_trace, targets_of
 from driple.trace.targets import UNITS, Targets
 
@@ -43,6 +45,7 @@ __all__ = [
     "simulate",
     "simulate_steps",
     "simulated_step_s",
+    "step_of",
     "targets_of_record",
 ]
 
@@ -65,6 +68,8 @@ class Simulation:
         records: record of every worker; the first worker with the setting's own device comes first.
         topology: machines, workers and servers.
         assumptions: differences between the setting and the graph's own layout, one sentence each.
+        step: one step of the first such worker, as long as `iteration_time_s`; None on processors,
+            whose targets are labels of traces.
     """
 
     setting: Setting
@@ -75,6 +80,12 @@ class Simulation:
     records: tuple[WorkerRecord, ...]
     topology: Topology
     assumptions: tuple[str, ...] = ()
+    step: StepProfile | None = None
+
+    @property
+    def step_targets(self) -> Targets:
+        """The twelve targets of one step on a GPU setting; labels of traces on processors."""
+        return self.targets if self.step is None else self.step.targets()
 
     def to_json_dict(self) -> dict[str, Json]:
         """The JSON that data sets and studies store: a prediction without a checkpoint."""
@@ -130,11 +141,13 @@ def simulate(
     shown = [_seen(records[worker], window_s) for worker in kinds]
     weights = list(kinds.values())
     seen = shown[0]
+    step_s = iteration_time_s(topology, records)
+    step = None if setting.worker.is_cpu else step_of(topology, records)
     return Simulation(
         setting=setting,
         targets=Targets(np.average([one.targets.values for one in shown], 0, weights)),
         patterns=seen.patterns,
-        iteration_time_s=iteration_time_s(topology, records),
+        iteration_time_s=step_s,
         traces=seen.traces,
         records=tuple(records),
         topology=topology,
@@ -143,6 +156,7 @@ def simulate(
             *split_assumptions(job, topology),
             *calibration_assumptions(topology, calibration),
         ),
+        step=step,
     )
 
 
@@ -300,6 +314,22 @@ def iteration_time_s(topology: Topology, records: Sequence[WorkerRecord]) -> flo
     kinds = topology.labelled_workers()
     times = [records[worker].iteration_time_s for worker in kinds]
     return float(np.average(times, weights=list(kinds.values())))
+
+
+def step_of(topology: Topology, records: Sequence[WorkerRecord]) -> StepProfile:
+    """One step of the first worker with the setting's own device, as long as `iteration_time_s`.
+
+    Args:
+        topology: machines, workers and servers.
+        records: of every worker, as `simulate_steps` returns them.
+
+    Raises:
+        SimulationError: the steps take no time.
+    """
+    first = next(iter(topology.labelled_workers()))
+    by_kernels = not scheme_named(topology.scheme).uses_servers
+    step = profile_of(records[first], kernels_exchange=by_kernels)
+    return step.corrected(iteration_time_s(topology, records))
 
 
 @dataclass(frozen=True, slots=True)

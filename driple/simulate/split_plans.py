@@ -79,10 +79,15 @@ def _with_sums(
     if not len(reduced):
         return times
     turns = shard.executions[reduced]
-    duration_s, sent_bytes = times.duration_s.copy(), np.zeros(len(times.duration_s))
-    duration_s[reduced] += turns * groups.tensor.seconds("all_reduce", reduced_bytes)
+    sent_bytes, exchange_s = np.zeros((2, len(times.duration_s)))
+    exchange_s[reduced] += turns * groups.tensor.seconds("all_reduce", reduced_bytes)
     sent_bytes[reduced] += turns * groups.tensor.sent_bytes("all_reduce", reduced_bytes)
-    return replace(times, duration_s=duration_s, sent_bytes=sent_bytes)
+    return replace(
+        times,
+        duration_s=times.duration_s + exchange_s,
+        sent_bytes=sent_bytes,
+        exchange_s=exchange_s,
+    )
 
 
 def with_split_plans(step: SchemeStep, job: PreparedJob, device: CalibratedDevice) -> SchemeStep:

@@ -151,6 +151,7 @@ def _repeated(plan: StepPlan, passes: int, *, each_pass: bool) -> StepPlan:
             busy_s=(passes - 1) * sum(segment.busy_s for segment in plan.segments),
             memory_s=(passes - 1) * sum(segment.memory_s for segment in plan.segments),
             sent_bytes=(passes - 1) * sum(segment.sent_bytes for segment in plan.segments),
+            parts=(passes - 1) * tuple(part for one in plan.segments for part in one.parts),
         )
         return StepPlan(pulls=(), segments=(alone, *plan.segments))
     segments = [

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from driple.checks import check_whole
 from driple.errors import SimulationError
 from driple.graph.opgraph import OpGraph
+from driple.step.phases import PhasePart, parts_between
 
 __all__ = ["Message", "OpTimes", "Segment", "StepPlan", "execution_order", "plan_step",
            "readers_and_waiting", "segments_between"]  # fmt: skip
@@ -42,12 +43,16 @@ class OpTimes:
         memory_s: shape [num_nodes], a kernel reads or writes device memory.
         sent_bytes: shape [num_nodes], bytes that the device sends meanwhile, in exchanges for which
             it waits; None if there are none.
+        exchange_s: shape [num_nodes], seconds of these exchanges; None if there are none.
+        phases: shape [num_nodes], a `Phase` each; None if unknown.
     """
 
     duration_s: FloatArray
     busy_s: FloatArray
     memory_s: FloatArray
     sent_bytes: FloatArray | None = None
+    exchange_s: FloatArray | None = None
+    phases: npt.NDArray[np.integer] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class Segment:
         memory_s: seconds in which a kernel uses device memory.
         sends: gradients that leave at its end.
         sent_bytes: bytes that the device sends within it, in exchanges for which it waits.
+        parts: its phases in order, each with its share of these seconds; empty if unknown.
     """
 
     needs: int
@@ -84,6 +90,7 @@ class Segment:
     memory_s: float
     sends: tuple[Message, ...] = ()
     sent_bytes: float = 0.0
+    parts: tuple[PhasePart, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,11 +207,15 @@ def segments_between(
         SimulationError: as `plan_step`.
     """
     ends = np.unique([*(at for at, _ in pulls), *(at for at, _ in pushes), 0, len(order)])
-    sent = np.zeros(len(times.duration_s)) if times.sent_bytes is None else times.sent_bytes
+    nothing = np.zeros(len(times.duration_s))
+    sent = nothing if times.sent_bytes is None else times.sent_bytes
+    waits = nothing if times.exchange_s is None else times.exchange_s
     sums = [
         share * np.concatenate(([0.0], np.cumsum(values[order])))
-        for values in (times.duration_s, times.busy_s, times.memory_s, sent)
+        for values in (times.duration_s, times.busy_s, times.memory_s, sent, waits)
     ]
+    of_parts = [*sums[:3], sums[4]]
+    phases = None if times.phases is None else times.phases[order]
     leaving: dict[int, list[Message]] = {}
     for at, message in pushes:
         leaving.setdefault(at, []).append(message)
@@ -217,6 +228,7 @@ def segments_between(
             memory_s=float(sums[2][end] - sums[2][begin]),
             sends=tuple(leaving.get(end, ())),
             sent_bytes=float(sums[3][end] - sums[3][begin]),
+            parts=() if phases is None else parts_between(phases, of_parts, begin, end),
         )
         for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     )

@@ -112,11 +112,12 @@ def test_throughput_is_of_all_workers() -> None:
     assert found["interval"]["high"] == pytest.approx(2 * 32 / time["interval"]["low"])
 
 
-def test_the_simulator_draws_every_worker(tmp_path: Path) -> None:
-    picture = tmp_path / "timeline.png"
-    done = driple(*SIMULATE, EXAMPLE, "--setting", "V100-P1w2", *QUICK, "--plot", picture)
-    assert done.returncode == 0, done.stderr
-    assert picture.stat().st_size > 10_000
+def test_the_simulator_draws_a_step_of_gpus_and_every_worker_of_processors(tmp_path: Path) -> None:
+    for setting in ("V100-P1w2", "CPU-P1w2"):
+        picture = tmp_path / f"{setting}.png"
+        done = driple(*SIMULATE, EXAMPLE, "--setting", setting, *QUICK, "--plot", picture)
+        assert done.returncode == 0, done.stderr
+        assert picture.stat().st_size > 10_000
 
 
 def test_bad_options_of_the_simulator_get_one_line(tmp_path: Path) -> None:
@@ -273,3 +274,64 @@ def test_auto_and_the_method_that_it_takes_agree() -> None:
     auto = json.loads(driple("predict", MEASURED, *setting).stdout)["answers"][0]
     named = json.loads(driple(*SIMULATE, MEASURED, *setting).stdout)["answers"][0]
     assert {**auto, "reason": ""} == named
+
+
+def test_the_simulator_answers_from_one_step(tmp_path: Path) -> None:
+    """Bursts per step x (burst + idle) is the iteration time; phases and counters are stated."""
+    picture = tmp_path / "step.png"
+    line = (*SIMULATE, EXAMPLE, "--setting", "V100-R8/ho-NVLink", *QUICK)
+    done = driple(*line, "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    assert picture.stat().st_size > 10_000
+    assert "bursts per step" in done.stdout
+    assert re.search(r"^one step: forward .* backward .* update", done.stdout, re.MULTILINE)
+    assert re.search(r"^nvidia-smi would show \d+ % for the GPU", done.stdout, re.MULTILINE)
+    assert "span" not in done.stdout
+    (answer,) = json.loads(driple(*line, "--json").stdout)["answers"]
+    step, whole_s = answer["step"], answer["iteration_time_s"]["value"]
+    assert step["step_s"] == pytest.approx(whole_s)
+    assert sum(step["phases_s"].values()) == pytest.approx(whole_s)
+    for name, figures in answer["targets"].items():
+        period_s = figures["burst_duration"]["value"] + figures["idle_duration"]["value"]
+        assert max(step["resources"][name]["bursts_per_step"], 1) * period_s == pytest.approx(
+            whole_s
+        )
+
+
+def test_an_inspector_of_a_gpu_setting_draws_one_step(tmp_path: Path) -> None:
+    """Its twelve targets stay those of the checkpoint, and JSON has no step of the simulator."""
+    picture = tmp_path / "step.svg"
+    done = driple("predict", EXAMPLE, "--setting", "V100-P1w2", "--plot", picture, "--json")
+    assert done.returncode == 0, done.stderr
+    (answer,) = json.loads(done.stdout)["answers"]
+    assert answer["step"] is None
+    assert answer["method"] == "inspector"
+    assert picture.stat().st_size > 10_000
+
+
+def test_a_slower_host_lengthens_a_step_of_small_kernels() -> None:
+    """A batch of one sample: 100 us for each op in place of about 10."""
+    line = (*SIMULATE, "datasets/examples/resnet20.pbtxt", "--setting", "1xH100", *QUICK)
+    shares, times = [], []
+    for us in (5, 100):
+        done = driple(*line, "--set", f"host_us_per_op={us}", "--json")
+        assert done.returncode == 0, done.stderr
+        (answer,) = json.loads(done.stdout)["answers"]
+        assert f"a host that takes {us} us for each op" in answer["assumptions"]
+        shares.append(answer["step"]["resources"]["device_util"]["mean"])
+        times.append(answer["iteration_time_s"]["value"])
+    assert times[1] > 2 * times[0]
+    assert shares[1] < shares[0] / 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("predict", EXAMPLE), "give --method simulator"),
+        ((*SIMULATE, EXAMPLE, "--setting", "CPU-P1w2"), "is for GPUs"),
+    ],
+)
+def test_the_hosts_speed_is_refused_where_it_changes_nothing(
+    line: tuple[str, ...], words: str
+) -> None:
+    assert words in refused(*line, "--set", "host_us_per_op=20")

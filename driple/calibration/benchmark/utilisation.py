@@ -25,10 +25,11 @@ from driple.calibration.benchmark.steps import StepSource
 from driple.calibration.benchmark.tables import Line, read_table
 from driple.calibration.published_rows import PublishedRow
 from driple.cluster.setting import Setting
+from driple.cluster.topology import topology_of
 from driple.errors import ConfigError, DripleError
 from driple.simulate.calibration import Calibration
 from driple.simulate.prepared_job import PreparedJob
-from driple.simulate.run import simulate
+from driple.simulate.run import simulate_steps, step_of
 
 __all__ = [
     "UTILISATION_FILE",
@@ -199,12 +200,14 @@ def predict_utilisation(
 def _simulated(
     job: PreparedJob, row: BenchmarkRow, calibration: Calibration
 ) -> tuple[float, float]:
-    """Mean of the trace of a device, percent, and seconds of a step."""
+    """Mean that a device's counters would show, percent, and seconds of a step."""
     try:
-        seen = simulate(job, Setting.parse(row.setting), calibration, num_steps=NUM_STEPS)
+        topology = topology_of(Setting.parse(row.setting))
+        records = simulate_steps(job, topology, calibration, num_steps=NUM_STEPS)
+        step = step_of(topology, records)
     except DripleError as error:
         raise type(error)(f"run {row.row_id} ({row.job}): {error}") from error
-    return float(seen.traces["device_util"].amount.mean()), seen.iteration_time_s
+    return step.counted_pct()[0], step.step_s
 
 
 def utilisation_scores(
