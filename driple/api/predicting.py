@@ -241,9 +241,15 @@ def _with_checkpoint(checkpoint: Path | str | Checkpoint, method: str, settings:
 def _plan(setting: Setting, method: str, preset: str) -> _Plan:
     from driple.inspector.checkpoint import load_checkpoint
     from driple.inspector.checkpoint_places import checkpoint_path
+    from driple.simulate.gpu_rates import is_tuned
 
     reason = ""
-    if method in ("auto", "inspector"):
+    if method == "auto" and is_tuned(setting.worker):
+        reason = (
+            f"{setting.device} is tuned to runs of your own, which no inspector has learned from: "
+            "the simulator answers"
+        )
+    elif method in ("auto", "inspector"):
         try:
             loaded = load_checkpoint(checkpoint_path(setting, preset))
         except CheckpointError:
@@ -364,6 +370,11 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
     place, host_us = cast("Place", plan.place), asked.host_us_per_op
     assumed: tuple[str, ...] = ()
     if host_us is not None:
+        if plan.setting.worker.find("tuned_host") is not None:
+            raise ConfigError(
+                f"--set host_us_per_op and tuned_host of {plan.setting.worker.origin} both say how "
+                "fast the host is; give one of them"
+            )
         place = replace(place, calibration=place.calibration.with_host(host_us / 1e6))
         assumed = (f"a host that takes {host_us:g} us for each op",)
     found = simulated(

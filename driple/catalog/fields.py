@@ -24,6 +24,7 @@ __all__ = [
     "PRICE_FIELDS",
     "SIMULATION_FACTS",
     "TUNED",
+    "TUNING_FACTS",
     "Field",
     "check_field",
 ]
@@ -77,6 +78,11 @@ DEVICE_FACTS: Mapping[str, Field] = MappingProxyType(
         "nvlink_peers": Field(kind="whole", least=2, most=1e6),
         "counter_window_s": Field(kind="number", above=0, most=60),
         "default_setting": _TEXT,
+    }
+)
+# Of a user's own file, as `driple transfer --from gpu` writes it.
+TUNING_FACTS: Mapping[str, Field] = MappingProxyType(
+    {
         **{f"tuned_{name}": _FACTOR for name in TUNED},
         "tuned_runs": Field(kind="whole", least=1, most=1e6),
         "tuned_median_pct": Field(kind="number", most=1e6),

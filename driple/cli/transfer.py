@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driple.cli.joboptions import CatalogOption
 from driple.cli.numbers import MOST_SEED, MOST_THREADS, whole_number
 from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
@@ -56,6 +55,7 @@ class _Values:
     seed: int = whole(0, "random seed of batches", 0, MOST_SEED)
     split_seed: int = whole(0, "random seed of the split into 60/20/20", 0, MOST_SEED)
     threads: int = whole(0, "CPU threads; 0 for all", 0, MOST_THREADS)
+    catalog: str | None = text(None, "catalogue file of your own that has the device of --to")
 
 
 def transfer(
@@ -79,7 +79,6 @@ def transfer(
             "table of your own runs: job, setting, seconds"
         ),
     ] = None,
-    catalog: CatalogOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -120,9 +119,11 @@ def transfer(
       driple predict timm:vit_base_patch16_224 --setting 8xH100 --catalog runs/h100/device.toml
     """
     if source == GPU:
-        given = {"--preset": preset, "--workloads": workloads, "--set": set_}
+        others = [one for one in set_ or () if not one.startswith("catalog=")]
+        given = {"--preset": preset, "--workloads": workloads, "--set": others}
         unused = [flag for flag, value in given.items() if value]
-        tune(target, dataset, catalog or (), output, unused=unused, json=json)
+        own = override(_Values, set_).catalog
+        tune(target, dataset, own, output, unused=unused, json=json)
         return
     require_training()
     from dataclasses import replace
@@ -131,7 +132,7 @@ def transfer(
     from driple.evaluation.curve import why_no_curve
 
     values = override(_Values, set_)
-    wanted = parse_setting(target, catalog or ())
+    wanted = parse_setting(target, [] if values.catalog is None else [Path(values.catalog)])
     checkpoint, file = _checkpoint(source, preset)
     data = dataset_of(wanted, dataset, "--to")
     _check_new(checkpoint, data)

@@ -27,7 +27,7 @@ _NEEDS = (
 def tune(
     target: str,
     dataset: Path | None,
-    catalog: Sequence[Path],
+    catalog: str | None,
     output: Path | None,
     *,
     unused: Sequence[str],
@@ -38,7 +38,7 @@ def tune(
     Args:
         target: setting whose device it is.
         dataset: the table.
-        catalog: catalogue files of the user's.
+        catalog: catalogue file of the user's.
         output: folder for the row; runs/transfer-SETTING-gpu if None.
         unused: options that were given and are of inspectors alone.
         json: whether one JSON object is printed.
@@ -56,7 +56,7 @@ def tune(
         )
     if dataset is None:
         raise ConfigError(_NEEDS)
-    setting = parse_setting(target, catalog)
+    setting = parse_setting(target, [] if catalog is None else [Path(catalog)])
     with ExitStack() as stack:  # the bar appears once the table was read
         bars: list[tuple[Any, Any]] = []
 

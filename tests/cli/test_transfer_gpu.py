@@ -70,7 +70,7 @@ def test_the_written_row_makes_predictions_right_and_answers_state_it(
 def test_a_second_tuning_starts_from_the_untuned_device(table: Path, tmp_path: Path) -> None:
     command = ("transfer", "--from", "gpu", "--to", "1xV100", "--dataset", table, "--json")
     first = json.loads(driple(*command, "-o", tmp_path).stdout)
-    again = driple(*command, "-o", tmp_path, "--catalog", tmp_path / "device.toml")
+    again = driple(*command, "-o", tmp_path, "--set", f"catalog={tmp_path / 'device.toml'}")
     assert json.loads(again.stdout)["factors"] == first["factors"]
 
 
@@ -89,3 +89,18 @@ def test_what_cannot_be_tuned_is_refused(
 ) -> None:
     given = [table if one == "TABLE" else one for one in arguments]
     assert words in refused("transfer", "--from", "gpu", *given)
+
+
+def test_a_tuned_device_is_answered_by_the_simulator(table: Path, tmp_path: Path) -> None:
+    """No inspector has learned from the user's runs; and the host's speed has one source."""
+    file = tmp_path / "mine.toml"
+    file.write_text('format = 1\n[[devices]]\nname = "V100"\ntuned_host = 2.0\n')
+    shown = driple("predict", RESNET20, "--setting", "V100-P1w2", "--catalog", file, "--json")
+    (answer,) = json.loads(shown.stdout)["answers"]
+    assert answer["method"] == "simulator"
+    assert "V100 is tuned to runs of your own" in answer["reason"]
+    words = refused(
+        *("predict", RESNET20, "--setting", "1xV100", "--catalog", file, "--method", "simulator"),
+        *("--set", "host_us_per_op=20"),
+    )
+    assert "give one of them" in words
