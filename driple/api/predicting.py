@@ -17,7 +17,7 @@ from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
 from driple.api.results import Cell, Result
-from driple.checks import check_choice
+from driple.checks import check_choice, check_number
 from driple.cluster.setting import Setting
 from driple.codec import Json
 from driple.errors import CheckpointError, ConfigError, PredictionError
@@ -115,6 +115,7 @@ def predict(
     seed: int = 0,
     placement: str = "round_robin",
     datasets: Path | None = None,
+    host_us_per_op: float | None = None,
 ) -> PredictResult:
     """Predict how training jobs will use clusters, before anyone runs them.
 
@@ -129,6 +130,8 @@ def predict(
         seed: random seed of the simulated jitter between steps.
         placement: how variables are spread over servers: `round_robin` or `greedy`.
         datasets: folder of data sets with measured values, for `all`; ./datasets if None.
+        host_us_per_op: microseconds of the host to hand one op to a GPU, with `simulator`; that of
+            published runs if None.
 
     Raises:
         ConfigError: options that contradict each other, or an unknown method.
@@ -142,7 +145,12 @@ def predict(
     check_choice("--method", method, METHODS)
     check_choice("--set placement", placement, STRATEGIES)
     asked = _Asked(
-        preset=preset, num_steps=num_steps, seed=seed, placement=placement, datasets=datasets
+        preset=preset,
+        num_steps=num_steps,
+        seed=seed,
+        placement=placement,
+        datasets=datasets,
+        host_us_per_op=host_us_per_op,
     )
     if checkpoint is not None:
         plans = [_with_checkpoint(checkpoint, method, settings)]
@@ -178,6 +186,18 @@ class _Asked:
     seed: int
     placement: str
     datasets: Path | None
+    host_us_per_op: float | None = None
+
+    def check_method(self, method: str) -> None:
+        """Raise ConfigError where another method would leave the host's speed out."""
+        if self.host_us_per_op is None:
+            return
+        check_number("--set host_us_per_op", self.host_us_per_op, above=0)
+        if method != "simulator":
+            raise ConfigError(
+                f"--set host_us_per_op changes the simulator's answer, and the method is {method}; "
+                "give --method simulator"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,9 +241,15 @@ def _with_checkpoint(checkpoint: Path | str | Checkpoint, method: str, settings:
 def _plan(setting: Setting, method: str, preset: str) -> _Plan:
     from driple.inspector.checkpoint import load_checkpoint
     from driple.inspector.checkpoint_places import checkpoint_path
+    from driple.simulate.gpu_rates import is_tuned
 
     reason = ""
-    if method in ("auto", "inspector"):
+    if method == "auto" and is_tuned(setting.worker):
+        reason = (
+            f"{setting.device} is tuned to runs of your own, which no inspector has learned from: "
+            "the simulator answers"
+        )
+    elif method in ("auto", "inspector"):
         try:
             loaded = load_checkpoint(checkpoint_path(setting, preset))
         except CheckpointError:
@@ -266,6 +292,7 @@ def _on_servers(setting: Setting) -> bool:
 def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     if not job.trains:
         plan = _plan_of_forward(plan)
+    asked.check_method(plan.method)
     if plan.method == "inspector":
         try:
             return _by_inspector(plan, job, prepared)
@@ -340,11 +367,21 @@ def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
 def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     from driple.api.simulating import simulated
 
+    place, host_us = cast("Place", plan.place), asked.host_us_per_op
+    assumed: tuple[str, ...] = ()
+    if host_us is not None:
+        if plan.setting.worker.find("tuned_host") is not None:
+            raise ConfigError(
+                f"--set host_us_per_op and tuned_host of {plan.setting.worker.origin} both say how "
+                "fast the host is; give one of them"
+            )
+        place = replace(place, calibration=place.calibration.with_host(host_us / 1e6))
+        assumed = (f"a host that takes {host_us:g} us for each op",)
     found = simulated(
         job,
         prepared,
         plan.setting,
-        cast("Place", plan.place),
+        place,
         num_steps=asked.num_steps or _STEPS,
         seed=asked.seed,
         placement=asked.placement,
@@ -355,7 +392,7 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
         method="simulator",
         reason=plan.reason,
         iteration_time_s=found.iteration_time_s,
-        assumptions=found.made.assumptions,
+        assumptions=(*found.made.assumptions, *assumed),
         stated=found.stated,
         simulation=found.made,
     )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-from driple.catalog.fields import DEVICE_FACTS
+from driple.catalog.fields import DEVICE_FACTS, TUNING_FACTS
 from driple.catalog.model import Device, Fact, Generation, Instance, Link, Price
 from driple.catalog.rows import Row
 from driple.errors import ConfigError
@@ -111,7 +111,7 @@ def _device(row: Row, generations: Mapping[str, Generation], links: Mapping[str,
                 "add a row [[links]]"
             )
     facts: dict[str, Fact] = {}
-    for key in DEVICE_FACTS:
+    for key in (*DEVICE_FACTS, *TUNING_FACTS):
         value = row.values.get(key)
         if isinstance(value, float | int | str):
             facts[key] = value

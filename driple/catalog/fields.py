@@ -23,6 +23,8 @@ __all__ = [
     "LINK_FIELDS",
     "PRICE_FIELDS",
     "SIMULATION_FACTS",
+    "TUNED",
+    "TUNING_FACTS",
     "Field",
     "check_field",
 ]
@@ -51,6 +53,10 @@ class Field:
     most: float = 1e30
 
 
+# What a user's own runs tell of a device: factors on what kernels reach of its peaks, and on the
+# seconds that its host takes for an op.
+TUNED = ("half", "tf32", "plain", "memory", "host")
+_FACTOR = Field(kind="number", least=0.02, most=50)
 _RATE = Field(kind="number", above=0)
 _FLAG, _TEXT, _TEXTS = Field(kind="flag"), Field(kind="text"), Field(kind="texts")
 _ORIGIN = {"source": Field(kind="sources"), "date": Field(kind="date")}
@@ -72,6 +78,15 @@ DEVICE_FACTS: Mapping[str, Field] = MappingProxyType(
         "nvlink_peers": Field(kind="whole", least=2, most=1e6),
         "counter_window_s": Field(kind="number", above=0, most=60),
         "default_setting": _TEXT,
+    }
+)
+# Of a user's own file, as `driple transfer --from gpu` writes it.
+TUNING_FACTS: Mapping[str, Field] = MappingProxyType(
+    {
+        **{f"tuned_{name}": _FACTOR for name in TUNED},
+        "tuned_runs": Field(kind="whole", least=1, most=1e6),
+        "tuned_median_pct": Field(kind="number", most=1e6),
+        "tuned_p90_pct": Field(kind="number", most=1e6),
     }
 )
 # What a simulation of training needs of a GPU; formats of matrix products may be absent.

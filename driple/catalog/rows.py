@@ -20,6 +20,7 @@ from driple.catalog.fields import (
     INSTANCE_FIELDS,
     LINK_FIELDS,
     PRICE_FIELDS,
+    TUNING_FACTS,
     Field,
     check_field,
 )
@@ -45,6 +46,7 @@ _FIELDS: Mapping[str, Mapping[str, Field]] = {
         "source": _SOURCES,
         "date": _DATE,
         **DEVICE_FACTS,
+        **TUNING_FACTS,
     },
     "links": LINK_FIELDS,
     "instances": INSTANCE_FIELDS,

@@ -12,7 +12,7 @@ from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, JobArgument, SettingOption, job_options
 from driple.cli.numbers import MOST_SEED
 from driple.cli.outputs import output_file
-from driple.cli.overrides import override, set_option, text, whole
+from driple.cli.overrides import number, override, set_option, text, whole
 from driple.cli.show import note, print_json
 from driple.jobs.load import JobOptions
 
@@ -33,6 +33,13 @@ class _Values:
     )
     seed: int = whole(0, "random seed of the simulated step-time jitter", 0, MOST_SEED)
     placement: str = text("round_robin", "variables on servers: in turn, or greedy by bytes")
+    host_us_per_op: float | None = number(
+        None,
+        "microseconds of the host to hand one op to a GPU, for --method simulator; that of "
+        "published runs, about 10",
+        above=0,
+        most=1e6,
+    )
     datasets: str | None = text(
         None, "folder of data sets with measured values, for --method all; ./datasets"
     )
@@ -114,6 +121,7 @@ def predict(
         num_steps=values.steps,
         seed=values.seed,
         placement=values.placement,
+        host_us_per_op=values.host_us_per_op,
         datasets=None if values.datasets is None else Path(values.datasets),
     )
     answers = result.answers

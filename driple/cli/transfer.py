@@ -13,6 +13,7 @@ from driple.cli.outputs import output_folder
 from driple.cli.overrides import number, override, set_option, switch, text, whole
 from driple.cli.show import note, print_json, print_table, progress_bar
 from driple.cli.train import dataset_of, dataset_roots, require_training
+from driple.cli.transfer_gpu import GPU, tune
 from driple.codec import Json, to_dict
 from driple.errors import ConfigError
 from driple.inspector.checkpoint_places import checkpoint_path
@@ -54,11 +55,17 @@ class _Values:
     seed: int = whole(0, "random seed of batches", 0, MOST_SEED)
     split_seed: int = whole(0, "random seed of the split into 60/20/20", 0, MOST_SEED)
     threads: int = whole(0, "CPU threads; 0 for all", 0, MOST_THREADS)
+    catalog: str | None = text(None, "catalogue file of your own that has the device of --to")
 
 
 def transfer(
     source: Annotated[
-        str, typer.Option("--from", help="setting of the trained inspector, or a checkpoint file")
+        str,
+        typer.Option(
+            "--from",
+            help="setting of the trained inspector, or a checkpoint file; gpu: what the simulator "
+            "knows of GPUs",
+        ),
     ],
     target: Annotated[str, typer.Option("--to", help="setting to carry it to")],
     preset: Annotated[
@@ -67,7 +74,10 @@ def transfer(
     ] = None,
     dataset: Annotated[
         Path | None,
-        typer.Option(help="data set folder; default: the new setting's in datasets/"),
+        typer.Option(
+            help="data set folder; default: the new setting's in datasets/. With --from gpu, a CSV "
+            "table of your own runs: job, setting, seconds"
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -95,20 +105,34 @@ def transfer(
     last graph layers, learn the new setting. Needs 20 measured workloads or more, of which a fifth
     is for testing. With 40 or more to learn from, the learning curve tells whether more would help.
 
+    With --from gpu, 5 runs of your own on one device or more tune what the simulator knows of that
+    GPU and its host, and --output gets a file device.toml for --catalog.
+
     Examples:
 
       driple transfer --from CPU-P1w2 --to CPU25-P1w2
 
       driple transfer --from CPU-P1w2 --to CPU-P2w2 --preset paper --workloads 80
+
+      driple transfer --from gpu --to 1xH100 --dataset my-runs.csv -o runs/h100
+
+      driple predict timm:vit_base_patch16_224 --setting 8xH100 --catalog runs/h100/device.toml
     """
+    if source == GPU:
+        others = [one for one in set_ or () if not one.startswith("catalog=")]
+        given = {"--preset": preset, "--workloads": workloads, "--set": others}
+        unused = [flag for flag, value in given.items() if value]
+        own = override(_Values, set_).catalog
+        tune(target, dataset, own, output, unused=unused, json=json)
+        return
     require_training()
     from dataclasses import replace
 
-    from driple.cluster.setting import Setting
+    from driple.cluster.setting import parse_setting
     from driple.evaluation.curve import why_no_curve
 
     values = override(_Values, set_)
-    wanted = Setting.parse(target)
+    wanted = parse_setting(target, [] if values.catalog is None else [Path(values.catalog)])
     checkpoint, file = _checkpoint(source, preset)
     data = dataset_of(wanted, dataset, "--to")
     _check_new(checkpoint, data)

@@ -24,7 +24,14 @@ from driple.comm.records import check_rate
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError
 from driple.simulate.gpu_kernels import GpuKernels
-from driple.simulate.gpu_rates import GpuReached, HostPace
+from driple.simulate.gpu_rates import (
+    GpuReached,
+    HostPace,
+    is_tuned,
+    tuned_host,
+    tuned_shares,
+    tuning_words,
+)
 from driple.simulate.gpu_times import GpuEfficiency
 from driple.simulate.kernels import DeviceEfficiency, Efficiency, Kernels
 from driple.trace.provenance import TimeError
@@ -146,8 +153,11 @@ class GpuModel:
         """Efficiency of a device, and its source: the device, its generation, or empty."""
         shares, origin = self.devices.of(device)
         return GpuEfficiency(
-            kernels=self.kernels, shares=shares, host=self.host, memory_activity=memory_activity
-        ), origin
+            kernels=self.kernels,
+            shares=tuned_shares(device, shares),
+            host=tuned_host(device, self.host),
+            memory_activity=memory_activity,
+        ), device.name if is_tuned(device) else origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -259,6 +269,25 @@ class Calibration:
         numbers = np.median([astuple(reached) for reached in related], axis=0)
         return LinkEfficiency(*numbers.tolist())
 
+    def with_host(self, op_s: float) -> Calibration:
+        """The same with hosts of a known speed.
+
+        Args:
+            op_s: seconds of a host to hand one op or kernel to a GPU, by any framework.
+
+        Raises:
+            ConfigError: a calibration of processors, whose ops no host starts; a time that is not
+                above 0.
+        """
+        if not isinstance(self.model, GpuModel):
+            raise ConfigError(
+                "the host's time for each op is for GPUs: no host starts the ops of a processor; "
+                "leave it out, or give a setting of GPUs"
+            )
+        paces = ("op_s", "torch1_op_s", "tensorflow_op_s", "compiled_s", "update_s")
+        host = replace(self.model.host, **dict.fromkeys(paces, op_s))
+        return replace(self, model=replace(self.model, host=host))
+
     def assumptions(self, devices: Iterable[Device], links: Iterable[Link]) -> tuple[str, ...]:
         """Substitutes for devices and links without measurements, one sentence each."""
         found = []
@@ -270,6 +299,7 @@ class Calibration:
                     f"no measured run on {device.name} is in the calibration: it takes the "
                     f"efficiency of {relative}"
                 )
+            found += tuning_words(device)
         for link in dict.fromkeys(links):
             nearest = nearest_link(link, self.links)
             if nearest != link_kind(link):

@@ -16,11 +16,23 @@ from functools import cache, lru_cache
 from typing import Any
 
 from driple.catalog import DEVICES, Device
+from driple.catalog.fields import TUNED
 from driple.checks import check_number
 from driple.errors import CatalogError
 from driple.simulate.gpu_kernels import Runtime
 
-__all__ = ["GpuReached", "GpuShares", "HostPace", "balance_factor", "is_better", "peaks"]
+__all__ = [
+    "GpuReached",
+    "GpuShares",
+    "HostPace",
+    "balance_factor",
+    "is_better",
+    "is_tuned",
+    "peaks",
+    "tuned_host",
+    "tuned_shares",
+    "tuning_words",
+]
 
 _MOST_DEVICES = 1024  # whose shares are kept
 USUAL_BALANCE = 125.0  # FLOP/s of tensor cores for each byte/s of memory, a V100's
@@ -183,3 +195,53 @@ class HostPace:
             return self.compiled_s
         eager = {"torch1": self.torch1_op_s, "tensorflow": self.tensorflow_op_s}
         return eager.get(runtime.library, self.op_s)
+
+    def slower(self, factor: float) -> HostPace:
+        """A host that takes `factor` times as long for everything."""
+        paces = {
+            field.name: getattr(self, field.name) * factor
+            for field in fields(self)
+            if field.name != "sharpness"
+        }
+        return replace(self, **paces)
+
+
+def is_tuned(device: Device) -> bool:
+    """Whether a catalogue file says what the user's own runs on the device reach."""
+    return any(f"tuned_{name}" in device.facts for name in TUNED)
+
+
+def tuned_shares(device: Device, shares: GpuShares) -> GpuShares:
+    """What the device reaches in the user's own runs, where a catalogue file says it."""
+    factors = {field.name: _tuned(device, field.name) for field in fields(GpuShares)}
+    if all(factor == 1.0 for factor in factors.values()):
+        return shares
+    return GpuShares(**{name: getattr(shares, name) * by for name, by in factors.items()})
+
+
+def tuned_host(device: Device, host: HostPace) -> HostPace:
+    """The pace of the host in the user's own runs, where a catalogue file says it."""
+    factor = _tuned(device, "host")
+    return host if factor == 1.0 else host.slower(factor)
+
+
+def tuning_words(device: Device) -> tuple[str, ...]:
+    """How the device was tuned, in a sentence; nothing if it was not."""
+    if not is_tuned(device):
+        return ()
+    factors = ", ".join(
+        f"{name} {_tuned(device, name):.3g}" for name in TUNED if f"tuned_{name}" in device.facts
+    )
+    words = f"{device.name} is tuned by {device.origin} ({factors})"
+    runs, median = device.find("tuned_runs"), device.find("tuned_median_pct")
+    p90 = device.find("tuned_p90_pct")
+    if runs is not None and median is not None and p90 is not None:
+        words += (
+            f": {runs} runs, each predicted by the others with a median error of {median:.3g} %, "
+            f"90th percentile {p90:.3g} %"
+        )
+    return (words,)
+
+
+def _tuned(device: Device, name: str) -> float:
+    return float(device.find(f"tuned_{name}") or 1.0)

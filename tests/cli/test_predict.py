@@ -307,3 +307,31 @@ def test_an_inspector_of_a_gpu_setting_draws_one_step(tmp_path: Path) -> None:
     assert answer["step"] is None
     assert answer["method"] == "inspector"
     assert picture.stat().st_size > 10_000
+
+
+def test_a_slower_host_lengthens_a_step_of_small_kernels() -> None:
+    """A batch of one sample: 100 us for each op in place of about 10."""
+    line = (*SIMULATE, "datasets/examples/resnet20.pbtxt", "--setting", "1xH100", *QUICK)
+    shares, times = [], []
+    for us in (5, 100):
+        done = driple(*line, "--set", f"host_us_per_op={us}", "--json")
+        assert done.returncode == 0, done.stderr
+        (answer,) = json.loads(done.stdout)["answers"]
+        assert f"a host that takes {us} us for each op" in answer["assumptions"]
+        shares.append(answer["step"]["resources"]["device_util"]["mean"])
+        times.append(answer["iteration_time_s"]["value"])
+    assert times[1] > 2 * times[0]
+    assert shares[1] < shares[0] / 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("predict", EXAMPLE), "give --method simulator"),
+        ((*SIMULATE, EXAMPLE, "--setting", "CPU-P1w2"), "is for GPUs"),
+    ],
+)
+def test_the_hosts_speed_is_refused_where_it_changes_nothing(
+    line: tuple[str, ...], words: str
+) -> None:
+    assert words in refused(*line, "--set", "host_us_per_op=20")

@@ -9,7 +9,8 @@ from collections import OrderedDict
 from typing import Protocol
 
 from driple.calibration.benchmark.rows import BenchmarkRow
-from driple.errors import ConfigError, DripleError
+from driple.cluster.setting import Setting
+from driple.errors import DripleError
 from driple.jobs.load import JobOptions, load_job
 from driple.simulate.prepared_job import PreparedJob
 
@@ -46,15 +47,10 @@ class LoadedSteps:
         """The step of a row's job with the row's options.
 
         Raises:
-            ConfigError: no such job, a forward pass, or a package is missing; the id names the row.
+            ConfigError: no such job, or a package is missing; the id names the row.
         """
         key = row.step_key
         if key not in self._made:
-            if row.mode != "train":
-                raise ConfigError(
-                    f"row {row.row_id}: {row.job} is a forward pass, which only stored steps have; "
-                    "give a row of training"
-                )
             options = JobOptions(
                 batch_size=row.batch_size,
                 seq_len=row.seq_len,
@@ -64,9 +60,14 @@ class LoadedSteps:
                 grad_accumulation=row.grad_accumulation if row.grad_accumulation > 1 else None,
                 activation_checkpointing=row.activation_checkpointing or None,
                 compiled=row.compiled,
+                channels_last=row.layout == "channels_last",
+                task=row.mode,
+                library=row.library or "torch2",
             )
+            setting = Setting.parse(row.setting)
             try:
-                self._made[key] = PreparedJob(load_job(row.job, options).graph)
+                job = load_job(row.job, options, setting=setting, forward=True)
+                self._made[key] = PreparedJob.of_job(job)
             except DripleError as error:
                 raise type(error)(
                     f"row {row.row_id}, column job: {error} (options are columns of the table)"

@@ -1,0 +1,183 @@
+"""The question `transfer --from gpu`: the simulator tuned to one device by a user's own runs.
+
+table of runs, setting -> TuningResult (factors, errors), written as a row of a catalogue file
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driple.api.results import Cell, Result
+from driple.catalog.fields import TUNED
+from driple.codec import Json
+from driple.errors import ConfigError
+from driple.files import atomic_write
+
+if TYPE_CHECKING:
+    from driple.calibration.benchmark.rows import BenchmarkRow
+    from driple.calibration.tuning import FloatArray, Tuning
+    from driple.catalog import Device
+    from driple.cluster.setting import Setting
+
+__all__ = ["TuningResult", "tune_device", "write_tuning"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TuningResult(Result):
+    """A device as a user's own runs have it.
+
+    Attributes:
+        device: its name in the catalogue.
+        table: file of the runs.
+        runs: that it was tuned to.
+        tuning: factors and errors.
+        remarks: which rows of the table were left aside, and why.
+    """
+
+    device: str
+    table: str
+    runs: tuple[BenchmarkRow, ...]
+    tuning: Tuning
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Json]:
+        """The object that `driple transfer --from gpu --json` prints."""
+        from driple.calibration.tuning import errors_pct
+
+        before = errors_pct(self.tuning.before)
+        return {
+            "question": "tune",
+            "device": self.device,
+            "dataset": self.table,
+            "runs": len(self.runs),
+            "factors": {name: self.tuning.factors[name] for name in TUNED},
+            "median_pct": self.tuning.median_pct,
+            "p90_pct": self.tuning.p90_pct,
+            "before_median_pct": _quantile(before, 0.5),
+            "before_p90_pct": _quantile(before, 0.9),
+            "helps": self.tuning.helps,
+            "steps": [dict(row) for row in self.rows()],
+        }
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row per run: measured, predicted before, and predicted by the other runs."""
+        return [
+            {
+                "run": row.row_id,
+                "job": row.job,
+                "measured_s": row.seconds,
+                "before_s": row.seconds * before,
+                "left_out_s": row.seconds * left_out,
+            }
+            for row, before, left_out in zip(
+                self.runs,
+                self.tuning.before.tolist(),
+                self.tuning.left_out.tolist(),
+                strict=True,
+            )
+        ]
+
+
+def tune_device(
+    table: Path, setting: Setting, *, progress: Callable[[str], None] = lambda _: None
+) -> TuningResult:
+    """Tune what the simulator knows of a setting's device to measured runs on it.
+
+    Args:
+        table: CSV with the columns job, setting and seconds, and others that `driple validate
+            --rows` takes.
+        setting: whose devices it is for; runs on one of them count.
+        progress: called with each step of the work.
+
+    Raises:
+        ConfigError: the table is not as described, or has too few runs on one such device.
+        DripleError: a row's job cannot be made.
+    """
+    from driple.calibration.benchmark.rows import read_rows
+    from driple.calibration.benchmark.steps import LoadedSteps
+    from driple.calibration.tuning import LEAST_RUNS, tune, tuned_step
+    from driple.simulate.calibration import shipped_calibration
+
+    if not setting.homogeneous:
+        raise ConfigError(
+            f"{setting.name} has unlike devices; tune to one kind at a time, such as --to "
+            f"1x{setting.device}"
+        )
+    device = setting.device
+    rows = read_rows(table)
+    own = [row for row in rows if row.device == device]
+    single = [row for row in own if row.num_devices == 1]
+    remarks = []
+    if len(own) < len(rows):
+        remarks.append(f"{len(rows) - len(own)} of {len(rows)} rows are of other devices")
+    if len(single) < len(own):
+        remarks.append(
+            f"{len(own) - len(single)} rows are of several devices; runs on one tell of its kernels"
+        )
+    if len(single) < LEAST_RUNS:
+        raise ConfigError(
+            f"{table}: {len(single)} of {len(rows)} rows are of one {device}; tuning needs "
+            f"{LEAST_RUNS} or more with the setting 1x{device}"
+        )
+    steps, calibrated = LoadedSteps(), shipped_calibration().device(_untuned(setting.worker))
+    made = []
+    for row in sorted(single, key=lambda one: repr(one.step_key)):
+        progress(row.job)
+        job = steps.prepared(row)
+        step = tuned_step(job, calibrated, name=row.row_id, group=row.job, seconds=row.seconds)
+        made.append((row, step))
+    tuning = tune([step for _, step in made], progress)
+    return TuningResult(
+        device=device,
+        table=str(table),
+        runs=tuple(row for row, _ in made),
+        tuning=tuning,
+        remarks=tuple(remarks),
+    )
+
+
+def write_tuning(result: TuningResult, file: Path) -> None:
+    """Write the row of the device in a catalogue file, which `--catalog` takes.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    tuning = result.tuning
+    factors = "\n".join(f"tuned_{name} = {tuning.factors[name]:.4g}" for name in TUNED)
+    source = _toml(f"tuned to {len(result.runs)} runs of {Path(result.table).name}")
+    text = f"""# What {result.device} reaches in {len(result.runs)} runs: factors on what is
+# assumed without them. host: how many times as long the host takes for an op.
+format = 1
+
+[[devices]]
+name = {_toml(result.device)}
+{factors}
+tuned_runs = {len(result.runs)}
+tuned_median_pct = {tuning.median_pct:.3g}
+tuned_p90_pct = {tuning.p90_pct:.3g}
+source = {source}
+date = {datetime.datetime.now(tz=datetime.UTC).date().isoformat()}
+"""
+    atomic_write(file, text.encode(), error=ConfigError)
+
+
+def _untuned(device: Device) -> Device:
+    """The device without factors of an earlier tuning, which the new ones replace."""
+    kept = {key: value for key, value in device.facts.items() if not key.startswith("tuned_")}
+    return replace(device, facts=kept)
+
+
+def _quantile(values: FloatArray, share: float) -> float:
+    return float(np.quantile(values, share))
+
+
+def _toml(text: str) -> str:
+    """A basic string of TOML."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
