@@ -8,6 +8,7 @@ bursts of each.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -54,7 +55,9 @@ def profile_of(record: WorkerRecord, *, kernels_exchange: bool) -> StepProfile:
 
 def _device(computing: Sequence[Computing], start_s: float, end_s: float) -> Iterator[DeviceSpan]:
     """Spans of the segments between two times, by phase."""
-    for one in computing:
+    first = bisect_right(computing, start_s, key=lambda one: one.end_s)
+    last = bisect_left(computing, end_s, key=lambda one: one.start_s)
+    for one in computing[first:last]:
         begin_s, stop_s = max(one.start_s, start_s), min(one.end_s, end_s)
         if stop_s <= begin_s:
             continue
@@ -99,7 +102,9 @@ def _transfers(
     rates: Sequence[tuple[float, float]], start_s: float, end_s: float
 ) -> Iterator[LinkSpan]:
     """Times with traffic between two times, from (time, rate from then on)."""
-    for (begin_s, rate), (stop_s, _) in pairwise([*rates, (end_s, 0.0)]):
+    first = max(bisect_right(rates, start_s, key=lambda one: one[0]) - 1, 0)
+    last = bisect_left(rates, end_s, key=lambda one: one[0])
+    for (begin_s, rate), (stop_s, _) in pairwise([*rates[first:last], (end_s, 0.0)]):
         first_s, last_s = max(begin_s, start_s), min(stop_s, end_s)
         if rate > 0 and last_s > first_s:
             yield LinkSpan(start_s=first_s - start_s, end_s=last_s - start_s, bytes_per_s=rate)
