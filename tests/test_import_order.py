@@ -72,6 +72,7 @@ FORBIDDEN = {
 # Optional extras, and the modules (by prefix) that alone may import them.
 EXTRAS = {
     "torch": (
+        "calibration.benchmark.correction_network.",
         "calibration.device_fit.",
         "dataset.released.",
         "evaluation.",

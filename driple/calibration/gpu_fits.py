@@ -181,7 +181,9 @@ class GpuFits:
             raise ConfigError(f"no published step is left without {left_out.name}")
         if len(seen) == len(tags) and left_out != NOTHING:
             return self.without(NOTHING)
-        self._progress(f"devices without {left_out.name}")
+        self._progress(
+            "fit of all devices" if left_out == NOTHING else f"fit without {left_out.name}"
+        )
         return fit_devices(table.take(seen), self._options)
 
     def _made(self) -> tuple[FitTable, list[Tag]]:

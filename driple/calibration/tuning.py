@@ -24,7 +24,7 @@ from driple.simulate.gpu_kernels import kernel_seconds, smooth_max
 from driple.simulate.gpu_times import PIPES, GpuEfficiency, most_shares, peak_seconds
 from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["LEAST_RUNS", "TunedStep", "Tuning", "tune", "tuned_step"]
+__all__ = ["LEAST_RUNS", "TunedStep", "Tuning", "errors_pct", "factors_of", "tune", "tuned_step"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -200,11 +200,11 @@ def tune(steps: Sequence[TunedStep], progress: Callable[[str], None] = lambda _:
         progress(f"part {number} left out")
         hidden = set(part)
         seen = [one for i, one in enumerate(steps) if i not in hidden]
-        factors = _fitted(seen) if seen else ones
+        factors = factors_of(seen) if seen else ones
         for i in part:
             left_out[i] = steps[i].predicted_s(factors) / steps[i].seconds
     progress("all runs")
-    found = dict(zip(TUNED, _fitted(steps).tolist(), strict=True))
+    found = dict(zip(TUNED, factors_of(steps).tolist(), strict=True))
     return Tuning(factors=found, before=before, left_out=left_out)
 
 
@@ -219,8 +219,12 @@ def _parts(steps: Sequence[TunedStep]) -> list[list[int]]:
     return parts
 
 
-def _fitted(steps: Sequence[TunedStep]) -> FloatArray:
-    """The most likely factors."""
+def factors_of(steps: Sequence[TunedStep]) -> FloatArray:
+    """The most likely factors, in the order of `TUNED`.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
     measured = np.log([one.seconds for one in steps])
 
     def residuals(logs: FloatArray) -> FloatArray:

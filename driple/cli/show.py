@@ -174,6 +174,26 @@ def late_bar(words: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
+def named_steps() -> Iterator[Callable[[str], None]]:
+    """A bar for work of unknown length, which appears with its first step.
+
+    Yields:
+        A function that is called with the words of each step.
+    """
+    with ExitStack() as stack:
+        bars: list[tuple[Progress, TaskID]] = []
+
+        def advance(words: str) -> None:
+            if not bars:
+                bar = stack.enter_context(progress_bar())
+                bars.append((bar, bar.add_task(words, total=None)))
+            bar, task = bars[0]
+            bar.update(task, description=words, advance=1)
+
+        yield advance
+
+
+@contextmanager
 def progress_bar(*, short: bool = False) -> Iterator[Progress]:
     """A progress bar on stderr; plain and rare lines where stderr is no terminal.
 

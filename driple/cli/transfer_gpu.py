@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.show import named_steps, note, print_json, print_table
 from driple.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,16 +56,7 @@ def tune(
     if dataset is None:
         raise ConfigError(_NEEDS)
     setting = parse_setting(target, [] if catalog is None else [Path(catalog)])
-    with ExitStack() as stack:  # the bar appears once the table was read
-        bars: list[tuple[Any, Any]] = []
-
-        def advance(words: str) -> None:
-            if not bars:
-                bar = stack.enter_context(progress_bar())
-                bars.append((bar, bar.add_task(words, total=None)))
-            bar, task = bars[0]
-            bar.update(task, description=words, advance=1)
-
+    with named_steps() as advance:
         result = tune_device(dataset, setting, progress=advance)
     for words in result.remarks:
         note(words)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driple.cli.show import note, print_json, print_table, progress_bar
+from driple.cli.show import named_steps, note, print_json, print_table
 from driple.cli.validate_tables import print_rankings, print_scores, print_utilisation
 
 if TYPE_CHECKING:
@@ -65,16 +64,7 @@ def validate(
     """
     from driple.api.validating import validate as ask
 
-    with ExitStack() as stack:  # the bar appears once the folder was read
-        bars: list[tuple[Any, Any]] = []
-
-        def advance(what: str) -> None:
-            if not bars:
-                bar = stack.enter_context(progress_bar())
-                bars.append((bar, bar.add_task("fitting", total=None)))
-            bar, task = bars[0]
-            bar.update(task, description=what, advance=1)
-
+    with named_steps() as advance:
         result = ask(datasets, rows=rows, against=against, forward=all_, progress=advance)
     for remark in result.remarks:
         note(remark)

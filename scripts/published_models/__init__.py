@@ -19,6 +19,7 @@ from scripts.published_models.decoders import DECODERS, adapted
 from scripts.published_models.definition import Built, Definition
 from scripts.published_models.detectors import DETECTORS
 from scripts.published_models.fastpitch import FASTPITCH
+from scripts.published_models.fused_loss import FUSED_LOSS, with_fused_loss
 from scripts.published_models.gnmt import GNMT
 from scripts.published_models.iresnet import IRESNET
 from scripts.published_models.jasper import JASPER
@@ -83,18 +84,20 @@ OPTIONS: Mapping[str, Options] = MappingProxyType(
 
 
 def definition_of(job: str) -> Definition:
-    """The definition of `own:NAME` or `own:NAME+ADAPTERS`.
+    """The definition of `own:NAME` or `own:NAME+ADAPTERS`, either with `+foak` (a fused loss).
 
     Raises:
         ConfigError: there is none.
     """
-    name, _, kind = job.removeprefix(PREFIX).partition("+")
+    whole = job.removeprefix(PREFIX)
+    name, _, kind = whole.removesuffix(f"+{FUSED_LOSS}").partition("+")
     found = REGISTRY.get(name)
     if found is None or (kind and kind not in ADAPTERS):
         raise ConfigError(
             f"no published model is named {job[:80]!r}; see scripts/published_models/README.md"
         )
-    return adapted(found, kind) if kind else found
+    found = adapted(found, kind) if kind else found
+    return with_fused_loss(found) if whole.endswith(f"+{FUSED_LOSS}") else found
 
 
 def built(job: str, *, batch_size: int, size: int = 0, task: str = "train") -> Built:

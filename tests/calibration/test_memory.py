@@ -179,3 +179,22 @@ def test_the_shipped_constants_are_plausible() -> None:
     assert known.workspace_of("Hopper") > known.workspace_of("Volta")
     assert known.error_of("device_total", "ddp images") is not None
     assert MemoryCalibration.from_json(json.dumps(known.to_dict())) == known
+
+
+def test_the_cache_has_a_share_for_each_generation_of_pytorch(
+    rows: list[MemoryRow], store: MemoryStore
+) -> None:
+    """Reserved memory grows with it, allocated memory does not."""
+    known = replace(shipped_memory_calibration(), cache_share={"": 0.0, "torch1": 0.5})
+    row = next(one for one in rows if one.source == "GPUMemNet")
+    (new,), (old,) = (
+        checked_rows([replace(row, library=library)], _as_of(store, row, library), known)
+        for library in ("torch2", "torch1")
+    )
+    assert old.made.allocated == new.made.allocated
+    assert old.made.reserved.value > new.made.reserved.value
+
+
+def _as_of(store: MemoryStore, row: MemoryRow, library: str) -> MemoryStore:
+    """The store with the row's step under the name that it has with another PyTorch."""
+    return MemoryStore(steps={replace(row, library=library).step: store.steps[row.step]})

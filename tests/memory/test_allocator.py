@@ -155,3 +155,10 @@ def test_nothing_is_no_request() -> None:
     with pytest.raises(ValueError, match="1 byte or more"):
         CachingAllocator().allocate(0)
     assert played([0, 512], [0, 1, ~0, ~1]).reserved_bytes == 2 * MIB
+
+
+def test_blocks_of_tensorflow_are_multiples_of_256_bytes() -> None:
+    """`kMinAllocationSize` of BFC; PyTorch's are multiples of 512."""
+    sizes, events = [257, 100], [0, 1]
+    assert played(sizes, events, expandable=True, rounding=256).allocated_bytes == 768
+    assert played(sizes, events).allocated_bytes == 1024

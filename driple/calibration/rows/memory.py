@@ -171,7 +171,10 @@ def _trainer(row: Raw, folds: Mapping[str, int]) -> MemoryRow | None:
     batch, samples = whole(row["batch_per_gpu"]), whole(row["global_batch"])
     if batch is None:
         return None
-    job = f"own:{name}" + (f"+{kind}" if kind else "")
+    sharded = row["sharding"] == "FSDP"
+    # The plug-in's loss writes its gradient into the logits, which shows on one device alone.
+    fused = "+foak" if "foak" in config and not sharded else ""
+    job = f"own:{name}" + (f"+{kind}" if kind else "") + fused
     family = family_of(job)
     allocated, device_mib = number(row["peak_allocated_gib"]), number(row["nvml_mib"])
     ran = row["ran"] == "yes"
@@ -194,7 +197,7 @@ def _trainer(row: Raw, folds: Mapping[str, int]) -> MemoryRow | None:
         generation="Ampere",
         devices=devices,
         per_machine=devices,
-        scheme="fsdp" if row["sharding"] == "FSDP" else "none",
+        scheme="fsdp" if sharded else "none",
         allocated_gib=allocated if ran else None,
         device_gib=device_mib / 1024 if ran and device_mib is not None else None,
         ran=ran,

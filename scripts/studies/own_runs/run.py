@@ -1,0 +1,129 @@
+"""How far a few runs of one's own bring the simulator to a device: results.jsonl.
+
+    python -m scripts.studies.own_runs.run
+
+Each device with enough published steps is left out of the fit of kernels, as a user's device is;
+5, 10, 20 and 40 of its steps then tune it, as `driple transfer --from gpu` does, and all others
+are predicted. The same with the steps that we measured on an H100, which no fit has seen. Fits are
+those of `scripts/make_heldout.py`, kept in build/heldout. What is done is not done again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.calibration.benchmark.rows import BenchmarkRow
+from driple.calibration.gpu_fits import LeftOut
+from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.calibration.tuning import TunedStep, factors_of, tuned_step
+from driple.errors import DripleError
+from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob
+from scripts.make_heldout import fits, shipped
+from scripts.make_measured_gpu import graph_of
+from scripts.studies.kit.results import add_result, pick, read_results
+
+FloatArray = npt.NDArray[np.float64]
+
+HOME = Path(__file__).parent
+RESULTS = HOME / "results.jsonl"
+MEASURED = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+SIZES = (5, 10, 20, 40)
+DRAWS = 5
+_LEAST, _MOST = 60, 300  # steps of a device and a task; of more, so many are drawn
+_LEAST_LEFT = 10  # steps of other models, for an error of a draw
+_OWN = "ours"
+
+
+def main() -> None:
+    """Do what is not done yet."""
+    warnings.simplefilter("ignore")
+    for device, task, source in parts():
+        if pick(read_results(RESULTS), device=device, task=task, source=source):
+            continue
+        steps = list(own_steps() if source == _OWN else published_steps(device, task))
+        for row in list(errors_of(steps)):
+            add_result(RESULTS, {"device": device, "task": task, "source": source, **row})
+        print(device, task, source, len(steps), flush=True)
+
+
+def parts() -> list[tuple[str, str, str]]:
+    """Devices and tasks with enough steps on one device, then our own."""
+    counts: dict[tuple[str, str], int] = {}
+    for row in _single():
+        key = (row.device, row.mode)
+        counts[key] = counts.get(key, 0) + 1
+    found = sorted(key for key, count in counts.items() if count >= _LEAST)
+    return [(*key, "published") for key in found] + [("H100", "both", _OWN)]
+
+
+def published_steps(device: str, task: str) -> Iterator[TunedStep]:
+    """Steps of a device that the fit did not see; those of one job follow each other."""
+    model = fits(training=False).without(LeftOut(device=device))
+    calibrated = replace(shipped_calibration(), model=model).device(device)
+    rows = [row for row in _single() if (row.device, row.mode) == (device, task)]
+    some = np.random.default_rng(0).permutation(len(rows))[:_MOST]
+    source = shipped(training=False).steps
+    for row in sorted((rows[i] for i in some), key=lambda one: repr(one.step_key)):
+        yield tuned_step(
+            source.prepared(row), calibrated, name=row.row_id, group=row.job, seconds=row.seconds
+        )
+
+
+def own_steps() -> Iterator[TunedStep]:
+    """Steps that we measured, on the path of `driple predict`."""
+    declare_torchvision_ops()  # torchvision's own may be of another build
+    calibrated = shipped_calibration().device("H100")
+    for number, row in enumerate(read_measured_rows(MEASURED / MEASURED_FILE)):
+        if row.step_s is None:
+            continue
+        try:
+            job = PreparedJob(graph_of(row))
+        except DripleError as error:
+            print(f"{row.name} is left aside: {error}", flush=True)
+            continue
+        yield tuned_step(job, calibrated, name=str(number), group=row.name, seconds=row.step_s)
+
+
+def errors_of(steps: Sequence[TunedStep]) -> Iterator[dict[str, object]]:
+    """Errors of all steps untuned, then of those that were not among the drawn ones."""
+    measured = np.array([one.seconds for one in steps])
+    usual = np.array([one.predicted_s(np.ones(5)) for one in steps]) / measured
+    yield {"way": "untuned", "runs": 0, "draw": 0, **_quantiles(usual)}
+    for size in SIZES:
+        for draw in range(DRAWS):
+            order = np.random.default_rng(draw).permutation(len(steps))
+            seen, groups = order[:size], {steps[i].group for i in order[:size]}
+            # A model that was run is known: only others are counted.
+            rest = [i for i in order[size:] if steps[i].group not in groups]
+            if len(rest) < _LEAST_LEFT:
+                continue
+            factors = factors_of([steps[i] for i in seen])
+            tuned = np.array([steps[i].predicted_s(factors) for i in rest]) / measured[rest]
+            scaled = usual[rest] / np.median(usual[seen])
+            for way, ratios in (("tuned", tuned), ("scaled", scaled)):
+                yield {"way": way, "runs": size, "draw": draw, **_quantiles(ratios)}
+
+
+def _quantiles(ratios: FloatArray) -> dict[str, float]:
+    errors = 100 * np.abs(ratios - 1)
+    return {
+        "steps": len(errors),
+        "median_pct": round(float(np.median(errors)), 2),
+        "p90_pct": round(float(np.quantile(errors, 0.9)), 2),
+    }
+
+
+def _single() -> list[BenchmarkRow]:
+    return [row for row in shipped(training=False).rows if row.scheme == "single"]
+
+
+if __name__ == "__main__":
+    main()
