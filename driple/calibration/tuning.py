@@ -36,6 +36,7 @@ _SPREAD = np.array([0.3, 0.3, 0.3, 0.2, 0.6])
 _TOLERANCE = 0.07  # of the logarithm of a time; a larger error counts by its size
 _MOST_FOLDS = 10
 _MOST_EVALUATIONS = 20
+_MOST_RATIO = 100  # of a measured time and the expected one, in either direction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,7 +187,7 @@ def tune(steps: Sequence[TunedStep], progress: Callable[[str], None] = lambda _:
         progress: called with each part of the work.
 
     Raises:
-        ConfigError: fewer than `LEAST_RUNS` steps.
+        ConfigError: fewer than `LEAST_RUNS` steps, or a time that cannot be that of the step.
         MissingExtraError: scipy is not installed.
     """
     if len(steps) < LEAST_RUNS:
@@ -195,6 +196,7 @@ def tune(steps: Sequence[TunedStep], progress: Callable[[str], None] = lambda _:
         )
     ones = np.ones(len(TUNED))
     before = np.array([one.predicted_s(ones) / one.seconds for one in steps])
+    _check_seconds(steps, before)
     left_out = np.empty(len(steps))
     for number, part in enumerate(_parts(steps), 1):
         progress(f"part {number} left out")
@@ -206,6 +208,19 @@ def tune(steps: Sequence[TunedStep], progress: Callable[[str], None] = lambda _:
     progress("all runs")
     found = dict(zip(TUNED, factors_of(steps).tolist(), strict=True))
     return Tuning(factors=found, before=before, left_out=left_out)
+
+
+def _check_seconds(steps: Sequence[TunedStep], before: FloatArray) -> None:
+    """Refuse times of which no factor of a device can be the reason, such as milliseconds."""
+    for step, ratio in zip(steps, before.tolist(), strict=True):
+        if not 1 / _MOST_RATIO <= ratio <= _MOST_RATIO:
+            expected_s = ratio * step.seconds
+            raise ConfigError(
+                f"run {step.name} ({step.group}): {step.seconds:.4g} s is over {_MOST_RATIO} times "
+                f"as {'long' if ratio < 1 else 'short'} as the {expected_s:.3g} s that are "
+                "expected; give the seconds of one step (not milliseconds, not an epoch), or leave "
+                "the run out"
+            )
 
 
 def _parts(steps: Sequence[TunedStep]) -> list[list[int]]:

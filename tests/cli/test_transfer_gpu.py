@@ -104,3 +104,19 @@ def test_a_tuned_device_is_answered_by_the_simulator(table: Path, tmp_path: Path
         *("--set", "host_us_per_op=20"),
     )
     assert "give one of them" in words
+
+
+def test_milliseconds_are_no_seconds(table: Path, tmp_path: Path) -> None:
+    """Factors that would make up for a wrong unit are never written."""
+    head, *lines = table.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    wrong = tmp_path / "wrong.csv"
+    for scale, words in ((1000, "times as long as"), (1e-3, "times as short as")):
+        rows = [",".join([*row[:2], str(scale * float(row[2])), *row[3:]]) for row in cells]
+        wrong.write_text("\n".join([head, *rows]) + "\n")
+        output = tmp_path / "tuned"
+        ask = ("transfer", "--from", "gpu", "--to", "1xV100", "--dataset", wrong, "-o", output)
+        shown = driple(*ask)
+        assert shown.returncode == 2
+        assert words in shown.stderr
+        assert not output.exists()
