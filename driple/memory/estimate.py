@@ -49,7 +49,7 @@ class Bytes:
     Attributes:
         value: bytes.
         lower: lower end of the 90 % interval; None if the error is unknown.
-        upper: upper end.
+        upper: upper end; None of a lower bound too.
     """
 
     value: float
@@ -300,10 +300,15 @@ def _estimate(
     total = peaks.reserved + peaks.outside
     need = (peaks.allocated + peaks.outside) / usable
     kind = error_kind(place, images=step.has_images)
+
+    def bounds(value: float, number: str) -> Bytes:
+        found = _bytes(value, known, number, kind)
+        return replace(found, upper=None) if step.is_lower_bound else found
+
     return MemoryEstimate(
-        allocated=_bytes(peaks.allocated, known, "allocated", kind),
-        reserved=_bytes(peaks.reserved, known, "reserved", kind),
-        device_total=_bytes(total, known, "device_total", kind),
+        allocated=bounds(peaks.allocated, "allocated"),
+        reserved=bounds(peaks.reserved, "reserved"),
+        device_total=bounds(total, "device_total"),
         is_lower_bound=step.is_lower_bound,
         capacity_bytes=place.capacity_bytes,
         usable_bytes=usable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ def test_a_picture_of_a_tensorflow_graph(job: str | Path, tmp_path: Path) -> Non
     assert picture.stat().st_size > 10_000
     assert "allow_growth" in done.stdout
     assert ("at least" in done.stdout) is (job == OPEN)
+    assert bool(re.search(r"\([\d.]+ to [\d.]+\)", " ".join(done.stdout.split()))) is (job != OPEN)
 
 
 def test_shards_need_less_than_the_whole_model() -> None:
