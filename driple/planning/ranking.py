@@ -186,7 +186,9 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     best = _taken(within, limits, by)
     others = [offer for offer in within if offer is not best]
     runner_up = ranked(others, by)[0] if others else None
-    words = _words(best, runner_up, within, limits, by)
+    ways = [one for one in offers if one.may_be_recommended and limits.holds(one)]
+    is_first = best is ranked(ways, by)[0]
+    words = _words(best, runner_up, within, limits, by, is_first=is_first)
     return Choice(best=best, runner_up=runner_up, words=words)
 
 
@@ -215,11 +217,17 @@ def _none_within(pool: Sequence[Offer], limits: Limits) -> str:
 
 
 def _words(
-    best: Offer, runner_up: Offer | None, within: Sequence[Offer], limits: Limits, by: Rank
+    best: Offer,
+    runner_up: Offer | None,
+    within: Sequence[Offer],
+    limits: Limits,
+    by: Rank,
+    *,
+    is_first: bool,
 ) -> str:
-    """The recommendation as text for users."""
+    """The recommendation as text for users; only the first of all ways has a superlative."""
     superlative = {"cost": "the cheapest", "time": "the fastest", "memory": "the least memory"}[by]
-    if best is not ranked(within, by)[0]:
+    if not is_first:
         superlative = f"almost {superlative}, and the best known of these"
     verb = "Rent" if best.instance is not None else "Take"
     sentences = [f"{verb} {best.words}: {spent(best)}, {superlative}{limits.words()}."]

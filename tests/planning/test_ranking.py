@@ -173,3 +173,18 @@ def test_with_a_budget_the_fastest_is_taken_however_well_it_is_known() -> None:
     ]  # fmt: skip
     bought = [choose(offers, Limits(budget=budget)).best for budget in (7.0, 15.0, 25.0)]
     assert [one.name for one in bought if one is not None] == ["n", "m", "f"]
+
+
+def test_only_the_first_of_all_ways_is_called_the_first() -> None:
+    """Of two ways on the same machines the better known one is taken, and is not the fastest."""
+    fast = made_up("a", 1, 1)
+    wide = replace(fast, error=StatedError(runs="x", num_runs=9, low_factor=0.1, high_factor=10.0))
+    narrow = replace(
+        made_up("a", 1.01, 1.01),
+        error=StatedError(runs="x", num_runs=9, low_factor=0.9, high_factor=1.1),
+    )
+    for rank in ("time", "cost"):
+        found = choose([wide, narrow], Limits(), rank)
+        assert found.best is narrow
+        assert "almost the " in found.words
+        assert "almost" not in choose([narrow], Limits(), rank).words
