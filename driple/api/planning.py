@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["PlanResult", "plan"]
 
 ANY, OWN = "any", "own"
+_MOST_NAMES, _MOST_NAME = 5, 60  # that a remark lists, and characters of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +130,8 @@ def plan(
         global_batch: samples of all devices per update, which every offer keeps.
         budget: most that the training may cost.
         deadline_s: longest time that it may take, seconds.
-        rank: order of offers: `cost`, `time` or `memory`.
+        rank: order of offers: `cost`, `time` or `memory`; `time` in place of `cost` for settings
+            of the user's own without prices.
         catalogs: own devices, links, instances and prices (TOML), which take precedence.
         prices: files of prices, which take precedence over the catalogue.
         spot: whether spot prices are asked for.
@@ -169,7 +171,7 @@ def plan(
         rank=cast("Rank", rank),
         would_help=would_help,
     )
-    _check_job(job, options, profiles)
+    _check_job(job, options, profiles, global_batch)
     return _answer(question, job, options, profiles, progress)
 
 
@@ -187,7 +189,10 @@ class _Question:
 
 
 def _check_job(
-    job: JobSource | None, options: JobOptions | None, profiles: Sequence[tuple[Path, str]]
+    job: JobSource | None,
+    options: JobOptions | None,
+    profiles: Sequence[tuple[Path, str]],
+    global_batch: int | None,
 ) -> None:
     """Refuse what needs no reading."""
     if job is None and not profiles:
@@ -195,6 +200,12 @@ def _check_job(
     if job is None and options is not None and options.given:
         raise ConfigError(
             f"{' and '.join(options.given)}: for JOB, and none is given; leave them out"
+        )
+    passes = None if options is None else options.grad_accumulation
+    if passes is not None and global_batch is not None:
+        raise ConfigError(
+            f"--global-batch sets the passes of each offer, and --grad-accumulation {passes} those "
+            "of all; leave one of them out"
         )
     batch_size = None if options is None else options.batch_size
     if isinstance(job, str | Path) and batch_size is None and Path(job).exists():
@@ -231,19 +242,23 @@ def _answer(
     files = question.places.catalogs
     catalog = read_catalog(files) if files else None
     known = (catalog or shipped_catalog()).instances
-    book = _book(question.prices)
+    book = _book(question.prices, known, catalog)
     draft = _Draft(offers=_measured_offers(profiles, known, book, question.amount))
+    draft.remarks += _unused_prices(question.prices, book)
     places: list[Place] = []
     if job is not None:
         measured = {offer.name for offer in draft.offers}
-        places, draft.refused = _places(question.places, known, catalog, measured)
+        places, draft.refused = _places(
+            question.places, known, catalog, measured, question.ways.schemes
+        )
         variants = JobVariants(job, options)
         amount = amount_of(variants.given, question.amount)
         evaluator = Evaluator(variants, amount, book, catalog)
         _add_simulated(draft, evaluator, question.ways, places, progress)
     unknown = draft.job is not None and draft.job.has_unknown
-    offers = ranked(draft.offers, question.rank)
-    choice = Choice() if unknown else choose(offers, question.limits, question.rank)
+    rank = _rank_of(question, draft.offers)
+    offers = ranked(draft.offers, rank)
+    choice = Choice() if unknown else choose(offers, question.limits, rank)
     changes: tuple[Change, ...] = ()
     if draft.evaluator is not None and choice.best is not None:
         draft.remarks += _doubts(choice)
@@ -261,7 +276,7 @@ def _answer(
         offers=tuple(offers),
         refused=tuple(draft.refused),
         tried=draft.tried,
-        rank=question.rank,
+        rank=rank,
         limits=question.limits,
         choice=choice,
         assumptions=_assumptions(draft, question),
@@ -273,15 +288,42 @@ def _answer(
     )
 
 
-def _book(asked: PricesAsked) -> PriceBook:
+def _rank_of(question: _Question, offers: Sequence[Offer]) -> Rank:
+    """By what offers are in order: own machines whose price nobody gave are ranked by time."""
+    own = all(offer.instance is None and offer.price is None for offer in offers)
+    by_cost = question.rank == "cost" and question.limits.budget is None
+    return "time" if offers and own and by_cost else question.rank
+
+
+def _book(asked: PricesAsked, known: Mapping[str, Instance], catalog: Catalog | None) -> PriceBook:
+    from driple.planning.places import full_name
     from driple.planning.prices import PriceBook, read_prices
 
+    def name_of(given: str) -> str | None:
+        return full_name(given, known, catalog)
+
     return PriceBook(
-        files=tuple(read_prices(path) for path in asked.files),
+        files=tuple(read_prices(path).with_names(name_of) for path in asked.files),
         date=asked.day,
         region=asked.region,
         spot=asked.spot,
     )
+
+
+def _unused_prices(asked: PricesAsked, book: PriceBook) -> list[str]:
+    """Names of the user's prices that no machine has, a sentence for each file."""
+    remarks = []
+    for path, file in zip(asked.files, book.files, strict=True):
+        if file.unknown:
+            some = ", ".join(repr(name[:_MOST_NAME]) for name in file.unknown[:_MOST_NAMES])
+            more = f" and {len(file.unknown) - _MOST_NAMES} more" * (
+                len(file.unknown) > _MOST_NAMES
+            )
+            remarks.append(
+                f"--prices {path}: no instance or setting is called {some}{more}; that price is "
+                "not used (driple list instances has the names)"
+            )
+    return remarks
 
 
 def _measured_offers(
@@ -309,6 +351,7 @@ def _places(
     known: Mapping[str, Instance],
     catalog: Catalog | None,
     measured: set[str],
+    schemes: Sequence[str],
 ) -> tuple[list[Place], list[Refused]]:
     """Machines to simulate, without those that were measured; and those that cannot be."""
     from driple.cluster.setting import Setting
@@ -316,7 +359,9 @@ def _places(
 
     if asked.settings:
         settings = [Setting.parse(name, catalog=catalog) for name in asked.settings]
-        return [place_of_setting(one) for one in settings], []
+        for setting in settings:
+            setting.check_scheme(schemes)
+        return [place_of_setting(one) for one in {one.name: one for one in settings}.values()], []
     devices = [name for name in asked.devices if name not in {ANY, OWN}]
     some: Mapping[str, Instance] = known
     if OWN in asked.devices:

@@ -7,13 +7,20 @@ typer.Option(callback=output_folder)  ->  the same; folders that are not there w
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
 
 from driple.errors import ConfigError
 
-__all__ = ["check_output_file", "check_output_folder", "output_file", "output_folder"]
+__all__ = [
+    "check_apart",
+    "check_output_file",
+    "check_output_folder",
+    "output_file",
+    "output_folder",
+]
 
 
 def output_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
@@ -38,6 +45,28 @@ def check_output_file(flag: str, file: Path) -> None:
     if not folder.is_dir():
         raise ConfigError(f"{flag} {file}: {_missing(folder)}; make it, or give another place")
     _check_writable(flag, file, folder)
+
+
+def check_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Iterable[Path]]) -> None:
+    """Refuse an output that would overwrite another one, or a file that the command reads.
+
+    Args:
+        outputs: by flag; None where an option was left out.
+        inputs: by flag or word of the command line.
+
+    Raises:
+        ConfigError: two names of one file.
+    """
+    taken = {path.resolve(): flag for flag, paths in inputs.items() for path in paths}
+    for flag, path in outputs.items():
+        if path is None:
+            continue
+        other = taken.setdefault(path.resolve(), flag)
+        if other != flag:
+            raise ConfigError(
+                f"{flag} {path}: that is the file of {other}, which would be lost; give another "
+                "name"
+            )
 
 
 def check_output_folder(flag: str, folder: Path) -> None:

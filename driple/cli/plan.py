@@ -12,7 +12,7 @@ import typer
 from driple.cli.jobnotes import show_job
 from driple.cli.joboptions import CatalogOption, job_options
 from driple.cli.numbers import finite_number, whole_number
-from driple.cli.outputs import output_file
+from driple.cli.outputs import check_apart, output_file
 from driple.cli.overrides import choice, override, set_option, text, whole
 from driple.cli.show import late_bar, note, print_json
 from driple.errors import ConfigError
@@ -177,6 +177,10 @@ def plan(
 
     values = override(_Values, set_)
     _check_outputs(plot, html, job_file, json=json)
+    read = {"--prices": prices or [], "--catalog": catalog or []}
+    if job is not None:
+        read["JOB"] = [Path(job)]
+    check_apart({"--csv": csv, "--html": html, "--plot": plot}, read)
     with late_bar("simulating") as advance:  # once the job was read
         result = ask(
             job,

@@ -35,7 +35,7 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     alone = len({offer.name for offer in result.offers}) == 1
     # The ways to use the only machines; else the best way to use each.
     shown = [*result.offers] if alone else best_by_place(result.offers, result.rank)
-    more, shown = len(shown) - most, shown[:most]
+    shown, more = _first(shown, most, (result.choice.best, result.choice.runner_up))
     if shown:
         _print_offers(shown)
         print()
@@ -56,6 +56,15 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     _print_prices(shown)
     _print_errors(result)
     _print_refused(result)
+
+
+def _first(
+    offers: Sequence[Offer], most: int, chosen: Sequence[Offer | None]
+) -> tuple[list[Offer], int]:
+    """The first of many offers and those that are chosen, and how many are left out."""
+    names = {id(one) for one in chosen}
+    shown = [offer for number, offer in enumerate(offers) if number < most or id(offer) in names]
+    return shown, len(offers) - len(shown)
 
 
 def _print_offers(offers: Sequence[Offer]) -> None:

@@ -161,6 +161,8 @@ def _with_scheme(settings: list[Setting], scheme: str) -> list[Setting]:
     if not settings:
         raise ConfigError("--scheme needs --setting, such as --setting 8xH100 --scheme fsdp")
     scheme_named(SchemeChoice.parse(scheme).name)
+    for setting in settings:
+        setting.check_scheme([scheme.lower()])
     return [setting.with_scheme(scheme.lower()) for setting in settings]
 
 

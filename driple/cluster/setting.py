@@ -147,6 +147,22 @@ class Setting:
         suffix = "" if choice.name == DDP else f"@{choice.suffix}"
         return replace(self, name=f"{bare}{suffix}", scheme=choice)
 
+    def check_scheme(self, asked: Sequence[str]) -> None:
+        """Refuse schemes of --scheme of which none is the one that the name ends with.
+
+        Args:
+            asked: names, in small letters; any will do if empty.
+
+        Raises:
+            SettingError: the name states another scheme, such as `8xA100@fsdp`.
+        """
+        _, given, own = self.name.partition("@")
+        if given and asked and own not in asked:
+            raise SettingError(
+                f"setting {self.name} states the scheme {own}, and --scheme {','.join(asked)}; "
+                "leave one of them out"
+            )
+
     def _check_degrees(self, choice: SchemeChoice) -> None:
         """Refuse degrees that do not fit the devices."""
         degrees = choice.tensor * choice.pipeline

@@ -76,10 +76,15 @@ def amount_of(job: Job, asked: AmountAsked) -> Amount:
     """Samples that a job is trained on.
 
     Raises:
-        ConfigError: tokens of a job whose samples have none; or neither an option nor the data set
-            states the samples, and the job is not of images.
+        ConfigError: tokens of a job whose samples have none; less than one sample; or neither an
+            option nor the data set states the samples, and the job is not of images.
     """
     samples, source = _samples(job, asked)
+    if samples * asked.epochs < 1:
+        raise ConfigError(
+            f"{samples:,} samples ({source}) and --epochs {asked.epochs:g} are less than one "
+            "sample; give more of either"
+        )
     return Amount(samples_per_epoch=samples, epochs=asked.epochs, source=source)
 
 

@@ -13,14 +13,16 @@ from driple.catalog.catalog import Catalog
 from driple.cluster.names import instance_cluster_setting
 from driple.cluster.schemes import DDP, FSDP, HSDP, ZERO2
 from driple.cluster.setting import Setting
-from driple.errors import CatalogError, ConfigError, SettingError
+from driple.errors import CatalogError, ConfigError, DripleError, SettingError
 from driple.planning.variants import Variant
 
 __all__ = [
     "Candidate",
     "Place",
     "Refused",
+    "bare_name",
     "chosen_instances",
+    "full_name",
     "lacking_facts",
     "least_needed",
     "place_of_setting",
@@ -148,8 +150,13 @@ def chosen_instances(
     found = [one for one in chosen.values() if one.device in wanted]
     for device in wanted:
         if not any(one.device == device for one in found):
+            if any(one.device == device for one in known.values()):
+                raise ConfigError(
+                    f"of the instances {', '.join(names)} none has {device}; leave out --instance "
+                    "or --devices"
+                )
             raise ConfigError(
-                f"no instance has a {device}; name machines of your own (--setting 8x{device}), or "
+                f"no instance has {device}; name machines of your own (--setting 8x{device}), or "
                 "add an instance with --catalog FILE.toml"
             )
     return found
@@ -199,6 +206,27 @@ def places_of(
     return places, refused
 
 
+def bare_name(setting: Setting) -> str:
+    """The name of a setting's machines: prices do not depend on the scheme."""
+    return setting.name.partition("@")[0]
+
+
+def full_name(given: str, known: Mapping[str, Instance], catalog: Catalog | None) -> str | None:
+    """The name that places have of machines that a user names; None if there are none.
+
+    Args:
+        given: name of an instance, or of a setting in any of its forms.
+        known: instances by name.
+        catalog: devices, links and instances; as installed by default.
+    """
+    if given in known:
+        return given
+    try:
+        return bare_name(Setting.parse(given, catalog=catalog))
+    except DripleError:
+        return None
+
+
 def place_of_setting(setting: Setting) -> Place:
     """Machines of the user's own, or of any name of a setting.
 
@@ -211,7 +239,8 @@ def place_of_setting(setting: Setting) -> Place:
             f"devices, such as {setting.num_workers}x{setting.device}"
         )
     _ = setting.cluster  # raises what is not known of it
-    return Place(name=setting.name, one=setting.name, instance=None, machines=1, setting=setting)
+    machines = bare_name(setting)
+    return Place(name=setting.name, one=machines, instance=None, machines=1, setting=setting)
 
 
 def schemes_for(place: Place, asked: Sequence[str], *, is_model: bool) -> list[str]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import datetime
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -37,10 +37,34 @@ class PriceFile:
     Attributes:
         prices: of one machine, by name of instance or setting.
         refused: why a name has no price on demand (False) or spot price (True), by both.
+        is_own: whether a user wrote the names; otherwise they are those of SkyPilot.
+        unknown: names that no machine has, whose prices are left out.
     """
 
     prices: Mapping[str, tuple[Price, ...]]
     refused: Mapping[tuple[str, bool], str] = field(default_factory=dict)
+    is_own: bool = False
+    unknown: tuple[str, ...] = ()
+
+    def with_names(self, full_name: Callable[[str], str | None]) -> PriceFile:
+        """The same prices under the full names of machines: `8xH100` is `8xH100/NVLink`.
+
+        A SkyPilot catalogue has its own names, of which most are no machines with devices.
+
+        Args:
+            full_name: of a name that a user wrote; None if nothing is called so.
+        """
+        if not self.is_own:
+            return self
+        found: dict[str, tuple[Price, ...]] = {}
+        unknown = []
+        for name, prices in self.prices.items():
+            full = full_name(name)
+            if full is None:
+                unknown.append(name)
+            else:
+                found[full] = (*found.get(full, ()), *prices)
+        return replace(self, prices=found, unknown=tuple(unknown))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +133,7 @@ def read_prices(path: Path) -> PriceFile:
     if len(data) > _MOST_BYTES:
         raise ConfigError(f"--prices {path} has over {_MOST_BYTES} bytes; keep the rows you need")
     if path.suffix.lower() == ".toml":
-        return PriceFile(prices=_grouped(_toml_rows(text, path), path))
+        return PriceFile(prices=_grouped(_toml_rows(text, path), path), is_own=True)
     return _csv_prices(text, path)
 
 
@@ -179,7 +203,7 @@ def _csv_prices(text: str, path: Path) -> PriceFile:
                 f"--prices {path} has the columns {', '.join(names)[:200] or 'of no table'}; it "
                 "needs name and per_hour, or those of a SkyPilot catalogue (InstanceType, Price)"
             )
-        return PriceFile(prices=_grouped(_csv_rows(reader, path), path))
+        return PriceFile(prices=_grouped(_csv_rows(reader, path), path), is_own=True)
     except csv.Error as error:
         raise ConfigError(f"--prices {path} is no CSV: {error}") from error
 

@@ -168,11 +168,14 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
     """
     by: Rank = "time" if limits.budget is not None and limits.deadline_s is None else rank
     fitting = [offer for offer in best_by_place(offers, by) if offer.may_be_recommended]
-    pool = [offer for offer in fitting if offer.cost is not None] if by == "cost" else fitting
+    needs_price = by == "cost" or limits.budget is not None
+    pool = [offer for offer in fitting if offer.cost is not None or not needs_price]
     if not pool:
+        instead = (
+            "rank by time (--set rank=time)" if limits.budget is None else "leave out --budget"
+        )
         why = (
-            "no offer has a price; give prices with --prices FILE, or rank by time (--set "
-            "rank=time)"
+            f"no offer has a price; give prices with --prices FILE, or {instead}"
             if fitting
             else "nothing fits in memory"
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from driple.checks import check_whole
-from driple.cluster.schemes import SchemeChoice
+from driple.cluster.schemes import PS, SchemeChoice
 from driple.comm.registry import scheme_named
 from driple.errors import ConfigError, DripleError, SettingError
 from driple.graph.torch.options import PRECISIONS
@@ -57,8 +57,9 @@ class Asked:
                 f"--set vary must name some of {', '.join(VARY)} or none, got '{odd[0]}'"
             )
         for name in self.schemes:
-            if scheme_named(SchemeChoice.parse(name).name).uses_servers:
+            if name == PS:
                 raise ConfigError(f"--scheme {name} needs parameter servers, which no plan has")
+            scheme_named(SchemeChoice.parse(name).name)
         if self.global_batch is not None:
             check_whole("--global-batch", self.global_batch, 1)
 

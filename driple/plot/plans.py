@@ -73,7 +73,7 @@ def plan_figure(result: PlanResult) -> Figure:
 
 
 def _points(axis: Axes, result: PlanResult, priced: list[Offer], unit_s: float) -> None:
-    """All points, the front with intervals, and the recommended one."""
+    """All points, the line through the front, and the recommended one."""
     fitting = [offer for offer in priced if offer.may_be_recommended]
     front = pareto(fitting)
     on_front = {id(offer) for offer in front}

@@ -309,6 +309,7 @@ def test_bad_questions_get_one_line(gpt: str, tmp_path: Path) -> None:
     assert "--deadline needs a time" in refused(*ask, "--deadline", "soon")
     assert "--tokens needs a number" in refused(*ask[:4], "--tokens", "many")
     assert "give one of them" in refused(*ask, "--tokens", "1B")
+    assert "are less than one sample" in refused(*ask, "--epochs", 0.0001)
     assert "--set vary must name" in refused(*ask, "--set", "vary=colour")
     assert "rank" in refused(*ask, "--set", "rank=beauty")
     assert "--format must be one of" in refused(*ask, "--format", "pbs")
@@ -318,3 +319,60 @@ def test_bad_questions_get_one_line(gpt: str, tmp_path: Path) -> None:
     assert "no scheme is called 'fsdp3'" in refused(*ask, "--scheme", "fsdp3")
     assert ".html" in refused(*ask, "--html", tmp_path / "page.txt")
     assert "did you mean" in refused(*ask[:-2], "--devices", "H1000")
+
+
+def test_machines_of_ones_own_need_no_price(tmp_path: Path) -> None:
+    """As in the examples of --help: without prices the fastest way is recommended, and printed."""
+    ask = ("plan", "bert-tiny", "--setting", "8xH100", "--setting", "8xh100/NVLink", *ONE_WAY)
+    done = driple(*ask)
+    assert "Take 8xH100/NVLink (ddp, batch 4, fp32): " in done.stdout
+    assert "no price is known of your own 8xH100/NVLink" in done.stdout
+    assert driple(*ask, "--format", "slurm").stdout.startswith("#!/bin/bash")
+    found = json.loads(driple(*ask, "--json").stdout)
+    assert found["rank"] == "time"
+    assert len(found["offers"]) == 1, "the same machines by two names"
+    limited = driple(*ask, "--budget", 5).stdout
+    assert "no offer has a price; give prices with --prices FILE, or leave out --budget" in limited
+    prices = tmp_path / "prices.csv"
+    prices.write_text("name,per_hour\n8xH100,10\n8xH10,1\n")
+    priced = driple(*ask, "--prices", prices)
+    assert "your own (prices.csv)" in priced.stdout
+    assert "no instance or setting is called '8xH10'; that price is not used" in priced.stderr
+    sharded = json.loads(
+        driple("plan", "bert-tiny", "--setting", "8xH100@fsdp", "--prices", prices, "--json").stdout
+    )
+    assert {offer["price_per_hour"] for offer in sharded["offers"]} == {10.0}
+
+
+def test_flags_that_contradict_each_other_are_refused() -> None:
+    own = ("bert-tiny", "--setting", "8xH100@fsdp")
+    for command in ("plan", "predict"):
+        words = refused(command, *own, "--scheme", "ddp")
+        assert "8xH100/NVLink@fsdp states the scheme fsdp, and --scheme ddp" in words
+    assert driple("plan", *own, "--scheme", "fsdp,ddp", "--set", "vary=none").returncode == 0
+    passes = ("--global-batch", 64, "--grad-accumulation", 2)
+    assert "--global-batch sets the passes" in refused("plan", own[0], *passes)
+    assert "--scheme ps needs parameter servers" in refused("plan", own[0], "--scheme", "ps")
+
+
+def test_no_output_overwrites_another_or_a_file_that_is_read(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("name,per_hour\np3.2xlarge,1\n")
+    ask = ("plan", "bert-tiny", "--instance", "p3.2xlarge")
+    words = refused(*ask, "--prices", prices, "--csv", tmp_path / "." / "prices.csv")
+    assert "that is the file of --prices, which would be lost" in words
+    assert prices.read_text().endswith("p3.2xlarge,1\n")
+    picture = tmp_path / "plan.svg"
+    assert "the file of --csv" in refused(*ask, "--csv", picture, "--plot", picture)
+    assert not picture.exists()
+
+
+def test_what_is_recommended_is_in_the_table_with_its_price() -> None:
+    """The fastest within a budget is far down in a table by cost."""
+    ask = ("plan", RESNET50, "--batch-size", 32, "--devices", "V100-SXM2,A100")
+    done = driple(*ask, "--budget", 100_000, "--set", "rows=1")
+    taken = re.search(r"^Rent (\S+) .*Runner-up: (\S+) ", done.stdout, re.MULTILINE)
+    assert taken is not None
+    for name in taken.groups():
+        assert re.search(rf"^{name} +\d", done.stdout, re.MULTILINE)
+        assert re.search(rf"^(\S+, )*{name}(, \S+)*: price on demand", done.stdout, re.MULTILINE)

@@ -99,7 +99,9 @@ def test_names_families_and_devices_choose() -> None:
         "H100", "T4"}  # fmt: skip
     with pytest.raises(ConfigError, match="p3dn"):
         chosen_instances(KNOWN, ["p9"], [])
-    with pytest.raises(ConfigError, match="no instance has a 2080Ti"):
+    with pytest.raises(ConfigError, match="of the instances p3 none has A100; leave out"):
+        chosen_instances(KNOWN, ["p3"], ["A100"])
+    with pytest.raises(ConfigError, match="no instance has 2080Ti"):
         chosen_instances(KNOWN, [], ["2080Ti"])
     with pytest.raises(SettingError, match="did you mean"):
         chosen_instances(KNOWN, [], ["H1000"])
