@@ -1,4 +1,4 @@
-"""Put into README.md what its commands print now, its picture, and the error on unseen families.
+"""Put into README.md what its commands print now, its picture, and the errors on unseen jobs.
 
     python scripts/refresh_readme.py
 
@@ -13,13 +13,18 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 from shipped import DOCS, ROOT
 
+from driple.calibration.benchmark.shipped import read_shipped
 from driple.errors import DripleError
 from driple.files import atomic_write
 
 COMMAND = re.compile(r"^\$ driple (.*)$", re.MULTILINE)
 UNSEEN = re.compile(r"(<!-- unseen families -->)\n.*?(<!-- end -->)", re.DOTALL)
+GPU_JOBS = re.compile(r"(<!-- GPU jobs -->)\n.*?(<!-- end -->)", re.DOTALL)
+PUBLISHED = ROOT / "datasets" / "published"
+OWN_RUNS = ROOT / "scripts" / "studies" / "own_runs" / "results.jsonl"
 ACCURACY = ROOT / "scripts" / "studies" / "accuracy"
 EXAMPLE = "datasets/examples/resnet50.pbtxt"
 
@@ -51,6 +56,39 @@ def unseen_families() -> str:
     )
 
 
+def gpu_jobs() -> str:
+    """Sentences on the simulator's errors on jobs and devices that its fit had not seen."""
+    shipped = read_shipped(PUBLISHED, forward=False)
+    if shipped is None or shipped.held_out is None:
+        raise DripleError(f"{PUBLISHED} has no held-out predictions; make them first")
+    held_out = shipped.held_out
+    timm = [row for row in shipped.rows if row.source == "timm" and row.scheme == "single"]
+
+    def errors(split: str) -> str:
+        found = [(row, held_out.of(row.row_id, split)) for row in timm]
+        off = [abs(one.seconds / row.seconds - 1) for row, one in found if one is not None]
+        median, p90 = 100 * np.quantile(off, [0.5, 0.9])
+        return f"{median:.0f} % in the median and {p90:.0f} % at the 90th percentile"
+
+    lines = [json.loads(line) for line in OWN_RUNS.read_text(encoding="utf-8").splitlines()]
+    (whole,) = [one for one in lines if (one["source"], one["way"]) == ("ours", "untuned")]
+
+    def own(way: str, runs: int) -> str:
+        mine = [one for one in lines if (one["source"], one["way"], one["runs"]) ==
+                ("ours", way, runs)]  # fmt: skip
+        means = [np.mean([one[name] for one in mine]) for name in ("median_pct", "p90_pct")]
+        return f"{means[0]:.0f} and {means[1]:.0f} %"
+
+    return (
+        f"**How far off?** Training steps of {len(timm):,} published runs on an RTX 3090, of model "
+        f"families that no fit had seen: {errors('family')}. Without any run on that GPU: "
+        f"{errors('device')}. {whole['steps']} steps that we measured on an H100 with a slow host: "
+        f"{own('untuned', 0)}, and {own('tuned', 10)} once it was tuned to 10 of them "
+        "([how accurate](docs/accuracy.md), "
+        "[your own runs](docs/cluster.md#a-gpu-that-you-have-runs-of), [memory](docs/memory.md))."
+    )
+
+
 def block(arguments: str) -> str:
     """A command and its output, as Markdown."""
     return f"```console\n$ driple {arguments}\n{printed(arguments)}\n```"
@@ -67,6 +105,9 @@ def main() -> None:
     )
     text = UNSEEN.sub(
         lambda found: f"{found[1]}\n{textwrap.fill(unseen_families(), 116)}\n{found[2]}", text
+    )
+    text = GPU_JOBS.sub(
+        lambda found: f"{found[1]}\n{textwrap.fill(gpu_jobs(), 116)}\n{found[2]}", text
     )
     atomic_write(readme, text.encode(), error=DripleError)
     printed(f"predict {EXAMPLE} --plot {DOCS / 'pictures' / 'resnet50.png'}")

@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from driple.api.memory import JobMemory, memory_beside
 from driple.api.memory_remedies import with_remedies
 from driple.api.predict_json import answer_dict, answer_row, estimate_of, source_of
+from driple.api.predict_plan import (
+    AnswerPlan,
+    plan_of,
+    plan_of_forward,
+    plan_with_checkpoint,
+    settings_of,
+)
 from driple.api.results import Cell, Result
 from driple.checks import check_choice, check_number
 from driple.cluster.setting import Setting
 from driple.codec import Json
-from driple.errors import CheckpointError, ConfigError, PredictionError
+from driple.errors import ConfigError, PredictionError
 from driple.estimate import Estimate, Interval
 from driple.graph.opgraph import OpGraph
 from driple.graph.placement import STRATEGIES
@@ -153,15 +160,15 @@ def predict(
         host_us_per_op=host_us_per_op,
     )
     if checkpoint is not None:
-        plans = [_with_checkpoint(checkpoint, method, settings)]
+        plans = [plan_with_checkpoint(checkpoint, method, settings)]
     elif settings is None:
         plans = []
     else:
-        wanted = dict.fromkeys(_settings_of(settings))
-        plans = [_plan(setting, method, preset) for setting in wanted]
+        wanted = dict.fromkeys(settings_of(settings))
+        plans = [plan_of(setting, method, preset) for setting in wanted]
     sources = [jobs] if isinstance(jobs, str | Path | OpGraph | Job) else list(jobs)
     answers = []
-    usual = cache(lambda name: [_plan(Setting.parse(name), method, preset)])
+    usual = cache(lambda name: [plan_of(Setting.parse(name), method, preset)])
     for source in sources:
         setting = plans[0].setting if plans else None
         job = load_job(source, options, setting=setting, forward=True)
@@ -200,88 +207,6 @@ class _Asked:
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Plan:
-    """How one setting will be answered; all that can be refused before a job is read was."""
-
-    setting: Setting
-    method: str
-    reason: str = ""
-    checkpoint: Checkpoint | None = None
-    place: Place | None = None
-    may_fall_back: bool = False
-
-
-def _settings_of(settings: object) -> list[Setting]:
-    names: Sequence[object] = [settings]
-    if isinstance(settings, Sequence) and not isinstance(settings, str):
-        names = settings
-    found = []
-    for one in names:
-        if not isinstance(one, str | Setting):
-            raise ConfigError(
-                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
-                "checkpoint as checkpoint=..."
-            )
-        found.append(one if isinstance(one, Setting) else Setting.parse(one))
-    return found
-
-
-def _with_checkpoint(checkpoint: Path | str | Checkpoint, method: str, settings: object) -> _Plan:
-    from driple.inspector.checkpoint import load_checkpoint
-
-    if settings is not None:
-        raise ConfigError("a checkpoint states its setting; give --checkpoint or --setting")
-    if method not in ("auto", "inspector"):
-        raise ConfigError(f"--checkpoint is an inspector; leave it out with --method {method}")
-    read = load_checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
-    return _Plan(setting=Setting.parse(read.setting), method="inspector", checkpoint=read)
-
-
-def _plan(setting: Setting, method: str, preset: str) -> _Plan:
-    from driple.inspector.checkpoint import load_checkpoint
-    from driple.inspector.checkpoint_places import checkpoint_path
-    from driple.simulate.gpu_rates import is_tuned
-
-    reason = ""
-    if method == "auto" and is_tuned(setting.worker):
-        reason = (
-            f"{setting.device} is tuned to runs of your own, which no inspector has learned from: "
-            "the simulator answers"
-        )
-    elif method in ("auto", "inspector"):
-        try:
-            loaded = load_checkpoint(checkpoint_path(setting, preset))
-        except CheckpointError:
-            if method == "inspector" or _has_any(setting):
-                raise
-            reason = f"no inspector is trained for {setting.name}: the simulator answers"
-        else:
-            return _Plan(
-                setting=setting,
-                method="inspector",
-                checkpoint=loaded,
-                may_fall_back=method == "auto",
-            )
-    from driple.estimation.methods import place_of
-
-    place = place_of(setting)
-    if method == "analytic":
-        from driple.analytic.job_profile import link_loads
-        from driple.comm.network import SharedLink
-
-        link_loads(place.topology, SharedLink(1.0), 1.0)  # refuses a ring
-    name = "simulator" if method == "auto" else method
-    return _Plan(setting=setting, method=name, reason=reason, place=place)
-
-
-def _has_any(setting: Setting) -> bool:
-    """Whether the setting has a checkpoint of another preset: then the preset is mistyped."""
-    from driple.inspector.checkpoint_places import settings_with_checkpoint
-
-    return setting.name in settings_with_checkpoint()
-
-
 def _on_servers(setting: Setting) -> bool:
     """Whether parameter servers hold the variables."""
     from driple.comm.registry import scheme_named
@@ -289,9 +214,9 @@ def _on_servers(setting: Setting) -> bool:
     return scheme_named(setting.scheme.name).uses_servers
 
 
-def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     if not job.trains:
-        plan = _plan_of_forward(plan)
+        plan = plan_of_forward(plan)
     asked.check_method(plan.method)
     if plan.method == "inspector":
         try:
@@ -310,26 +235,7 @@ def _answer(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answ
     return _by_all(plan, job, prepared, asked)
 
 
-def _plan_of_forward(plan: _Plan) -> _Plan:
-    """The simulator answers for a forward pass; inspectors and closed forms are of training.
-
-    Raises:
-        ConfigError: the user chose another method.
-    """
-    if plan.method == "inspector" and plan.may_fall_back:
-        from driple.estimation.methods import place_of
-
-        reason = "inspectors learn from training: the simulator answers for a forward pass"
-        return replace(plan, method="simulator", reason=reason, place=place_of(plan.setting))
-    if plan.method != "simulator":
-        raise ConfigError(
-            f"--method {plan.method} answers for training alone, and the job is a forward pass; "
-            "give --method simulator, or leave --set task=forward out"
-        )
-    return plan
-
-
-def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
+def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
     from driple.cluster.topology import known_topology
     from driple.estimation.checked import predict as checked_predict
     from driple.estimation.stated_error import StatedError, stated_error
@@ -364,7 +270,7 @@ def _by_inspector(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
     )
 
 
-def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _by_simulator(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     from driple.api.simulating import simulated
 
     place, host_us = cast("Place", plan.place), asked.host_us_per_op
@@ -398,7 +304,7 @@ def _by_simulator(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -
     )
 
 
-def _by_closed_forms(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
+def _by_closed_forms(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
     from driple.analytic.closed_forms import work_of
     from driple.estimation.compare import MethodTime
     from driple.estimation.methods import closed_form_error, closed_forms_of
@@ -426,7 +332,7 @@ def _by_closed_forms(plan: _Plan, job: Job, prepared: PreparedJob) -> Answer:
     )
 
 
-def _by_all(plan: _Plan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
+def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     from driple.estimation.methods import ask_all
     from driple.simulate.prepared_job import assumptions_on, closed_form_assumptions
 

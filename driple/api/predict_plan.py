@@ -1,0 +1,146 @@
+"""How `predict` will answer for each setting: by an inspector, the simulator or closed forms.
+
+setting, method, preset -> AnswerPlan; all that can be refused before a job is read is refused here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driple.cluster.setting import Setting
+from driple.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from driple.estimation.methods import Place
+    from driple.inspector.checkpoint import Checkpoint
+
+__all__ = ["AnswerPlan", "plan_of", "plan_of_forward", "plan_with_checkpoint", "settings_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerPlan:
+    """How one setting will be answered; all that can be refused before a job is read was."""
+
+    setting: Setting
+    method: str
+    reason: str = ""
+    checkpoint: Checkpoint | None = None
+    place: Place | None = None
+    may_fall_back: bool = False
+
+
+def settings_of(settings: object) -> list[Setting]:
+    """One or several settings, by name or as they are.
+
+    Raises:
+        ConfigError: neither names nor settings.
+        SettingError: an unknown setting.
+    """
+    names: Sequence[object] = [settings]
+    if isinstance(settings, Sequence) and not isinstance(settings, str):
+        names = settings
+    found = []
+    for one in names:
+        if not isinstance(one, str | Setting):
+            raise ConfigError(
+                f"settings are names such as V100-P1w2, got {type(one).__name__}; give a "
+                "checkpoint as checkpoint=..."
+            )
+        found.append(one if isinstance(one, Setting) else Setting.parse(one))
+    return found
+
+
+def plan_with_checkpoint(
+    checkpoint: Path | str | Checkpoint, method: str, settings: object
+) -> AnswerPlan:
+    """An answer by a checkpoint, which states its setting.
+
+    Raises:
+        ConfigError: a setting or another method was given too.
+        CheckpointError: the file is no checkpoint.
+    """
+    from driple.inspector.checkpoint import load_checkpoint
+
+    if settings is not None:
+        raise ConfigError("a checkpoint states its setting; give --checkpoint or --setting")
+    if method not in ("auto", "inspector"):
+        raise ConfigError(f"--checkpoint is an inspector; leave it out with --method {method}")
+    read = load_checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
+    return AnswerPlan(setting=Setting.parse(read.setting), method="inspector", checkpoint=read)
+
+
+def plan_of(setting: Setting, method: str, preset: str) -> AnswerPlan:
+    """Who answers for a setting.
+
+    Args:
+        setting: the cluster.
+        method: `auto`, `inspector`, `simulator`, `analytic` or `all`.
+        preset: which inspector of the setting.
+
+    Raises:
+        CheckpointError: with `inspector`, no checkpoint of the setting; or a preset that it lacks.
+        SettingError: what the machines are is not known.
+    """
+    from driple.inspector.checkpoint import load_checkpoint
+    from driple.inspector.checkpoint_places import checkpoint_path
+    from driple.simulate.gpu_rates import is_tuned
+
+    reason = ""
+    if method == "auto" and is_tuned(setting.worker):
+        reason = (
+            f"{setting.device} is tuned to runs of your own, which no inspector has learned from: "
+            "the simulator answers"
+        )
+    elif method in ("auto", "inspector"):
+        try:
+            loaded = load_checkpoint(checkpoint_path(setting, preset))
+        except CheckpointError:
+            if method == "inspector" or _has_any(setting):
+                raise
+            reason = f"no inspector is trained for {setting.name}: the simulator answers"
+        else:
+            return AnswerPlan(
+                setting=setting,
+                method="inspector",
+                checkpoint=loaded,
+                may_fall_back=method == "auto",
+            )
+    from driple.estimation.methods import place_of
+
+    place = place_of(setting)
+    if method == "analytic":
+        from driple.analytic.job_profile import link_loads
+        from driple.comm.network import SharedLink
+
+        link_loads(place.topology, SharedLink(1.0), 1.0)  # refuses a ring
+    name = "simulator" if method == "auto" else method
+    return AnswerPlan(setting=setting, method=name, reason=reason, place=place)
+
+
+def _has_any(setting: Setting) -> bool:
+    """Whether the setting has a checkpoint of another preset: then the preset is mistyped."""
+    from driple.inspector.checkpoint_places import settings_with_checkpoint
+
+    return setting.name in settings_with_checkpoint()
+
+
+def plan_of_forward(plan: AnswerPlan) -> AnswerPlan:
+    """The simulator answers for a forward pass; inspectors and closed forms are of training.
+
+    Raises:
+        ConfigError: the user chose another method.
+    """
+    if plan.method == "inspector" and plan.may_fall_back:
+        from driple.estimation.methods import place_of
+
+        reason = "inspectors learn from training: the simulator answers for a forward pass"
+        return replace(plan, method="simulator", reason=reason, place=place_of(plan.setting))
+    if plan.method != "simulator":
+        raise ConfigError(
+            f"--method {plan.method} answers for training alone, and the job is a forward pass; "
+            "give --method simulator, or leave --set task=forward out"
+        )
+    return plan
