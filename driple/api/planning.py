@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["PlanResult", "plan"]
 
 ANY, OWN = "any", "own"
-_MOST_NAMES, _MOST_NAME = 5, 60  # that a remark lists, and characters of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,7 +207,8 @@ def _check_job(
             "of all; leave one of them out"
         )
     batch_size = None if options is None else options.batch_size
-    if isinstance(job, str | Path) and batch_size is None and Path(job).exists():
+    is_file = isinstance(job, str | Path) and Path(job).exists()
+    if is_file and batch_size is None and ".onnx" not in Path(str(job)).suffixes:
         raise ConfigError("a graph file does not state its batch size; give --batch-size")
 
 
@@ -244,7 +244,11 @@ def _answer(
     known = (catalog or shipped_catalog()).instances
     book = _book(question.prices, known, catalog)
     draft = _Draft(offers=_measured_offers(profiles, known, book, question.amount))
-    draft.remarks += _unused_prices(question.prices, book)
+    draft.remarks += [
+        file.unused_words(path)
+        for path, file in zip(question.prices.files, book.files, strict=True)
+        if file.unknown
+    ]
     places: list[Place] = []
     if job is not None:
         measured = {offer.name for offer in draft.offers}
@@ -308,22 +312,6 @@ def _book(asked: PricesAsked, known: Mapping[str, Instance], catalog: Catalog | 
         region=asked.region,
         spot=asked.spot,
     )
-
-
-def _unused_prices(asked: PricesAsked, book: PriceBook) -> list[str]:
-    """Names of the user's prices that no machine has, a sentence for each file."""
-    remarks = []
-    for path, file in zip(asked.files, book.files, strict=True):
-        if file.unknown:
-            some = ", ".join(repr(name[:_MOST_NAME]) for name in file.unknown[:_MOST_NAMES])
-            more = f" and {len(file.unknown) - _MOST_NAMES} more" * (
-                len(file.unknown) > _MOST_NAMES
-            )
-            remarks.append(
-                f"--prices {path}: no instance or setting is called {some}{more}; that price is "
-                "not used (driple list instances has the names)"
-            )
-    return remarks
 
 
 def _measured_offers(

@@ -25,6 +25,7 @@ __all__ = ["PriceBook", "PriceFile", "read_prices"]
 _MOST_BYTES = 2**26
 _MOST_ROWS = 500_000
 _MOST_SHOWN = 40
+_MOST_NAMES = 5  # that a sentence lists
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 _SKYPILOT = ("InstanceType", "AcceleratorName", "Price", "SpotPrice", "Region")
 _WORDS = {False: "price", True: "spot price"}
@@ -65,6 +66,16 @@ class PriceFile:
             else:
                 found[full] = (*found.get(full, ()), *prices)
         return replace(self, prices=found, unknown=tuple(unknown))
+
+    def unused_words(self, path: Path) -> str:
+        """Which prices are left out, as a sentence for users."""
+        some = ", ".join(repr(name[:_MOST_SHOWN]) for name in self.unknown[:_MOST_NAMES])
+        more = len(self.unknown) - _MOST_NAMES
+        some += f" and {more} more" if more > 0 else ""
+        return (
+            f"--prices {path}: no instance or setting is called {some}; that price is not used "
+            "(driple list instances has the names)"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
@@ -376,3 +377,23 @@ def test_what_is_recommended_is_in_the_table_with_its_price() -> None:
     for name in taken.groups():
         assert re.search(rf"^{name} +\d", done.stdout, re.MULTILINE)
         assert re.search(rf"^(\S+, )*{name}(, \S+)*: price on demand", done.stdout, re.MULTILINE)
+
+
+def test_an_onnx_file_states_its_batch_size(tmp_path: Path) -> None:
+    """One that leaves it open needs --batch-size, as graphs of TensorFlow do."""
+    onnx = pytest.importorskip("onnx")
+    weight = onnx.numpy_helper.from_array(np.zeros((8, 4), np.float32), "w")
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    ask = ("--instance", "p3.2xlarge", "--samples", 1000)
+    for first in (16, "batch"):
+        ends = [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [first, size])
+            for name, size in (("x", 8), ("y", 4))
+        ]
+        graph = onnx.helper.make_graph([node], "g", ends[:1], ends[1:], [weight])
+        opset = [onnx.helper.make_opsetid("", 17)]
+        file = tmp_path / f"{first}.onnx"
+        onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), file)
+    done = driple("plan", tmp_path / "16.onnx", *ask)
+    assert "job: 16 samples per device" in done.stdout + done.stderr
+    assert "give --batch-size" in refused("plan", tmp_path / "batch.onnx", *ask)
