@@ -207,12 +207,12 @@ class HostPace:
 
 
 def is_tuned(device: Device) -> bool:
-    """Whether a catalogue file says what the user's own runs on the device reach."""
+    """Whether a catalogue file states what the user's own runs on the device reach."""
     return any(f"tuned_{name}" in device.facts for name in TUNED)
 
 
 def tuned_shares(device: Device, shares: GpuShares) -> GpuShares:
-    """What the device reaches in the user's own runs, where a catalogue file says it."""
+    """What the device reaches in the user's own runs, where a catalogue file states it."""
     factors = {field.name: _tuned(device, field.name) for field in fields(GpuShares)}
     if all(factor == 1.0 for factor in factors.values()):
         return shares
@@ -220,7 +220,7 @@ def tuned_shares(device: Device, shares: GpuShares) -> GpuShares:
 
 
 def tuned_host(device: Device, host: HostPace) -> HostPace:
-    """The pace of the host in the user's own runs, where a catalogue file says it."""
+    """The pace of the host in the user's own runs, where a catalogue file states it."""
     factor = _tuned(device, "host")
     return host if factor == 1.0 else host.slower(factor)
 
