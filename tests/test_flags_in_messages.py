@@ -46,7 +46,7 @@ OTHER_FLAGS = {
 # show none of the reader's messages.
 BUILD_THEIR_GRAPHS = ("driple.graph.", ("data label", "measure", "jobs build"))
 # A table of rows has a column for each option of a job; the error says so and names the row.
-ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), "validate")
+ROWS_OF_JOBS = (("driple.jobs.", "driple.graph."), ("validate", "transfer"))
 CANNOT_PRINT = {
     **{
         (f"driple.training.{place}", f"--set {name}"): (
@@ -244,7 +244,7 @@ def wrong_flags(extra: dict[tuple[str, str], Symbol] | None = None) -> list[str]
                 if module.startswith(BUILD_THEIR_GRAPHS[0]) and not command:
                     excused = (*excused, *BUILD_THEIR_GRAPHS[1])
                 if module.startswith(ROWS_OF_JOBS[0]) and not command:
-                    excused = (*excused, ROWS_OF_JOBS[1])
+                    excused = (*excused, *ROWS_OF_JOBS[1])
                 lacking = sorted(
                     user for user in users if flag not in options()[user] and user not in excused
                 )

@@ -159,8 +159,8 @@ class Setting:
         _, given, own = self.name.partition("@")
         if given and asked and own not in asked:
             raise SettingError(
-                f"setting {self.name} states the scheme {own}, and --scheme {','.join(asked)}; "
-                "leave one of them out"
+                f"setting {self.name} states the scheme {own}, and {','.join(asked)} was asked "
+                "for; leave one of them out"
             )
 
     def _check_degrees(self, choice: SchemeChoice) -> None:

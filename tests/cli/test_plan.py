@@ -349,7 +349,7 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     own = ("bert-tiny", "--setting", "8xH100@fsdp")
     for command in ("plan", "predict"):
         words = refused(command, *own, "--scheme", "ddp")
-        assert "8xH100/NVLink@fsdp states the scheme fsdp, and --scheme ddp" in words
+        assert "8xH100/NVLink@fsdp states the scheme fsdp, and ddp was asked for" in words
     assert driple("plan", *own, "--scheme", "fsdp,ddp", "--set", "vary=none").returncode == 0
     passes = ("--global-batch", 64, "--grad-accumulation", 2)
     assert "--global-batch sets the passes" in refused("plan", own[0], *passes)
