@@ -38,6 +38,9 @@ _FAMILY = {
 # FLOP/s, bytes/s and seconds of a start of the reference, about an RTX 3090.
 _FLOPS, _BYTES_PER_S, _START_S = 4e13, 6e11, 8e-6
 _LEAST_RECURRENT = 0.15  # of the time of products, from which on a network is recurrent
+# Share of softmax from which on a network has attention without a kernel of its own: published
+# transformers have 0.02 and more, the softmax of a loss 0.001 and less.
+_LEAST_SOFTMAX = 0.01
 _CONVOLUTIONS = ("dense_conv", "pointwise_conv", "grouped_conv", "depthwise_conv")
 
 
@@ -110,7 +113,8 @@ def network_of(mix: Sequence[float]) -> str:
         return "recurrent"
     if products > total / 2:
         return "convolutional"
-    return "transformer" if attention + mix[_AT["softmax"]] > 0 else "other"
+    attends = attention > 0 or mix[_AT["softmax"]] >= _LEAST_SOFTMAX
+    return "transformer" if attends else "other"
 
 
 def _kind_of(op: OpSignature) -> int:

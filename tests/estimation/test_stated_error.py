@@ -191,6 +191,8 @@ def test_distances_by_hand() -> None:
     assert distance_of(CONV, np.array([CONV, ATTENTION])) == pytest.approx([0, 0.8])
     assert network_of(ATTENTION) == "transformer"
     assert network_of(mix_of(matmul=0.9, elementwise=0.1)) == "other"
+    assert network_of(mix_of(matmul=0.9, softmax=0.001, elementwise=0.099)) == "other"  # its loss
+    assert network_of(mix_of(matmul=0.87, softmax=0.03, elementwise=0.1)) == "transformer"
     assert network_of(mix_of(matmul=0.5, recurrent=0.4)) == "recurrent"
     near = mix_of(dense_conv=0.6, norm=0.3, elementwise=0.1)
     runs = [
