@@ -8,17 +8,13 @@ Nothing is fitted on these rows: they check what was fitted on published ones.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from driple.calibration.published_rows import write_packed_table
+from driple.calibration.published_rows import read_packed_table, write_packed_table
 from driple.checks import check_choice, check_whole
 from driple.errors import ConfigError
 
@@ -26,7 +22,6 @@ __all__ = ["MEASURED_FILE", "MEASURED_STEPS_FILE", "MeasuredRow", "read_measured
            "write_measured_rows"]  # fmt: skip
 
 MEASURED_FILE, MEASURED_STEPS_FILE = "rows.csv.gz", "memory_steps.xz"
-_MOST_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,22 +112,12 @@ def read_measured_rows(file: Path) -> list[MeasuredRow]:
     Raises:
         ConfigError: it cannot be read, or has wrong cells.
     """
-    try:
-        with gzip.open(file, "rb") as stream:
-            content = stream.read(_MOST_BYTES)
-        lines = list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True))
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
-        raise ConfigError(f"cannot read the measured rows of {file}: {error}") from error
-    found = []
-    for number, line in enumerate(lines, 2):
-        if set(line) != set(_COLUMNS):
-            raise ConfigError(f"{file} must have the columns {', '.join(_COLUMNS)}")
-        try:
-            values: dict[str, Any] = {name: _parsed(name, text) for name, text in line.items()}
-            found.append(MeasuredRow(**values))
-        except (ValueError, ConfigError) as error:
-            raise ConfigError(f"{file}, line {number}: {error}") from error
-    return found
+    return read_packed_table(file, _COLUMNS, _row, words="measured rows")
+
+
+def _row(line: Mapping[str, str]) -> MeasuredRow:
+    values: dict[str, Any] = {name: _parsed(name, text) for name, text in line.items()}
+    return MeasuredRow(**values)
 
 
 def _parsed(name: str, text: str) -> object:

@@ -8,25 +8,20 @@ takes and the cluster. `scripts/make_memory_rows.py` makes the table.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from driple.calibration.published_rows import write_packed_table
+from driple.calibration.published_rows import read_packed_table, write_packed_table
 from driple.calibration.step_key import StepKey
 from driple.checks import check_choice, check_whole
-from driple.errors import ConfigError
 
 __all__ = ["MEMORY_FILE", "MEMORY_KINDS", "MemoryRow", "read_memory_rows", "write_memory_rows"]
 
 MEMORY_FILE = "memory_rows.csv.gz"
 MEMORY_KINDS = ("allocated", "reserved", "device")
 _SCHEMES = ("none", "ddp", "zero1", "zero2", "fsdp", "hsdp")
-_MOST_BYTES = 1 << 24
 _IMAGES = frozenset({"own:ssd300", "own:maskrcnn"})
 _LIBRARIES = ("torch1", "torch2")
 
@@ -135,21 +130,12 @@ def read_memory_rows(file: Path) -> list[MemoryRow]:
     Raises:
         ConfigError: it cannot be read, or has wrong cells.
     """
-    try:
-        with gzip.open(file, "rb") as stream:
-            content = stream.read(_MOST_BYTES)
-        lines = list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True))
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
-        raise ConfigError(f"cannot read the memory rows of {file}: {error}") from error
-    found = []
-    for number, line in enumerate(lines, 2):
-        if set(line) != set(_COLUMNS):
-            raise ConfigError(f"{file} must have the columns {', '.join(_COLUMNS)}")
-        try:
-            found.append(MemoryRow(**{name: _parsed(name, text) for name, text in line.items()}))  # type: ignore[arg-type]  # parsed by the names of the fields
-        except (ValueError, ConfigError) as error:
-            raise ConfigError(f"{file}, line {number}: {error}") from error
-    return found
+    return read_packed_table(file, _COLUMNS, _row, words="memory rows")
+
+
+def _row(line: Mapping[str, str]) -> MemoryRow:
+    values: dict[str, Any] = {name: _parsed(name, text) for name, text in line.items()}
+    return MemoryRow(**values)
 
 
 def _parsed(name: str, text: str) -> object:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import get_type_hints
+from typing import TypeVar, get_type_hints
 
 from driple.catalog import find_device, find_link
 from driple.checks import check_choice, check_number, check_whole
@@ -36,11 +36,14 @@ __all__ = [
     "ROW_SCHEMES",
     "TRAINING_FILE",
     "PublishedRow",
+    "read_packed_table",
     "read_published_rows",
     "row_weights",
     "write_packed_table",
     "write_published_rows",
 ]
+
+_Row = TypeVar("_Row")
 
 TRAINING_FILE = "pytorch_rows.csv.gz"
 FORWARD_FILE = "pytorch_forward.csv.gz"
@@ -64,7 +67,7 @@ _CHECKPOINTING = ("none", "full", "selective")
 _TASKS = ("train", "forward")
 _MOST_DEVICES = 100_000
 _LONGEST_S = 3600.0
-_MOST_BYTES = 256 << 20
+_MOST_BYTES, _MOST_PACKED_BYTES = 256 << 20, 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -309,6 +312,39 @@ def write_published_rows(file: Path, rows: Iterable[PublishedRow]) -> None:
         ConfigError: the file cannot be written.
     """
     write_packed_table(file, COLUMNS, rows)
+
+
+def read_packed_table(
+    file: Path, columns: Sequence[str], row_of: Callable[[dict[str, str]], _Row], *, words: str
+) -> list[_Row]:
+    """Rows of a table that `write_packed_table` wrote.
+
+    Args:
+        file: to read.
+        columns: names that the table must have.
+        row_of: makes a row of the cells by column; raises ValueError or ConfigError.
+        words: kind of the rows, for errors.
+
+    Raises:
+        ConfigError: it cannot be read, is too large, or has wrong columns or cells.
+    """
+    try:
+        with gzip.open(file, "rb") as stream:
+            content = stream.read(_MOST_PACKED_BYTES + 1)
+        if len(content) > _MOST_PACKED_BYTES:
+            raise ConfigError(f"{file} holds more than {_MOST_PACKED_BYTES >> 20} MiB of rows")
+        lines = list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True))
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
+        raise ConfigError(f"cannot read the {words} of {file}: {error}") from error
+    found = []
+    for number, line in enumerate(lines, 2):
+        if set(line) != set(columns):
+            raise ConfigError(f"{file} must have the columns {', '.join(columns)}")
+        try:
+            found.append(row_of(line))
+        except (ValueError, ConfigError) as error:
+            raise ConfigError(f"{file}, line {number}: {error}") from error
+    return found
 
 
 def write_packed_table(file: Path, columns: Sequence[str], rows: Iterable[object]) -> None:

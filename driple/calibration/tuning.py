@@ -10,7 +10,7 @@ host. Each factor is held near 1 by what devices differ by, so that five runs do
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ class TunedStep:
     starts: FloatArray
     host_s: float
     update_s: float
-    update_starts: float
+    update_starts: int
     efficiency: GpuEfficiency
 
     def predicted_s(self, factors: FloatArray) -> float:
@@ -138,7 +138,7 @@ def tuned_step(
     efficiency = device.efficiency
     if not isinstance(efficiency, GpuEfficiency):
         raise ConfigError(f"{device.spec.name} is not a GPU; runs of GPUs can be tuned to")
-    kinds, table, host = job.kinds, job.kinds.table, efficiency.host
+    kinds, table = job.kinds, job.kinds.table
     peaks = peak_seconds(table, device.spec)
     shares = efficiency.kernels.shares(peaks.facts, job.runtime)
     executions = kinds.executions * (table.moved > 0)[kinds.kind_of]
@@ -153,15 +153,13 @@ def tuned_step(
         bytes_runs = summed(executions * kinds.fused.bytes_share)
         starts = summed(executions * kinds.fused.starts)
     there = runs > 0
-    eager = replace(job.runtime, compiled=False)
-    host_s = host.step_s + min(
-        starts.sum() * host.each_s(job.runtime), runs.sum() * host.each_s(eager)
-    )
-    update, update_s, update_starts = job.graph.update, 0.0, 0.0
+    update, update_s, update_starts = job.graph.update, 0.0, 0
     if update is not None:
-        host_s += update.num_kernels * host.update_s
         rate = device.spec.bytes_per_s * efficiency.kernels.update_share
-        update_s, update_starts = update.moved_bytes / rate, float(update.num_kernels)
+        update_s, update_starts = update.moved_bytes / rate, update.num_kernels
+    host_s = efficiency.host.of_step(
+        job.runtime, launches=float(starts.sum()), runs=float(runs.sum()), updates=update_starts
+    )
     return TunedStep(
         name=name,
         group=group,
@@ -172,7 +170,7 @@ def tuned_step(
         pipes=peaks.pipes[there],
         most=most_shares(peaks.pipes)[there],
         starts=starts[there],
-        host_s=float(host_s),
+        host_s=host_s,
         update_s=float(update_s),
         update_starts=update_starts,
         efficiency=efficiency,

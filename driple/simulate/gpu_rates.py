@@ -196,6 +196,21 @@ class HostPace:
         eager = {"torch1": self.torch1_op_s, "tensorflow": self.tensorflow_op_s}
         return eager.get(runtime.library, self.op_s)
 
+    def of_step(self, runtime: Runtime, *, launches: float, runs: float, updates: int) -> float:
+        """Seconds of the host for a step.
+
+        A compiler hands over no later than the ops one by one would be.
+
+        Args:
+            runtime: software that runs the step.
+            launches: kernels that are started.
+            runs: executions of ops.
+            updates: kernels of the optimizer's update.
+        """
+        eager = replace(runtime, compiled=False)
+        each_s = min(launches * self.each_s(runtime), runs * self.each_s(eager))
+        return each_s + self.step_s + updates * self.update_s
+
     def slower(self, factor: float) -> HostPace:
         """A host that takes `factor` times as long for everything."""
         paces = {

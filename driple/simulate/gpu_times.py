@@ -14,7 +14,7 @@ gap in which no kernel runs. No time of a step depends on this division.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -140,13 +140,14 @@ def gpu_op_times(  # noqa: PLR0917
     )
     launches = runs * starts
     host = efficiency.host
-    eager = replace(runtime, compiled=False)
-    # A compiler hands over no later than the ops one by one would be.
-    each_s = min(launches.sum() * host.each_s(runtime), runs.sum() * host.each_s(eager))
-    host_s = each_s + host.step_s
+    host_s = host.of_step(
+        runtime,
+        launches=float(launches.sum()),
+        runs=float(runs.sum()),
+        updates=0 if update is None else update.num_kernels,
+    )
     device_s = busy_s.sum()
     if update is not None:
-        host_s += update.num_kernels * host.update_s
         device_s += update_seconds(update, device, efficiency)
     idle_s = float(smooth_max(device_s, host_s, host.sharpness, np)) - device_s
     waits_s = max(idle_s, 0.0) * launches / max(launches.sum(), 1.0)

@@ -93,38 +93,46 @@ def score_corrections(
     for split in splits:
         found = [held_out.of(row.row_id, split) for row in rows]
         base = np.log([np.nan if one is None else one.seconds for one in found])
-        parts = [part for part in parts_of(rows, split, shipped.folds)
-                 if len(part.test) >= _LEAST_ROWS]  # fmt: skip
-        counted = np.zeros(len(rows), dtype=np.bool_)
-        counted[[i for part in parts for i in part.test]] = True
-        counted &= np.isfinite(base)
+        known = np.isfinite(base)
+        parts = [
+            (_those(part.train, known), _those(part.test, known))
+            for part in parts_of(rows, split, shipped.folds)
+            if len(part.test) >= _LEAST_ROWS
+        ]
         off = np.clip(measured - base, -MOST, MOST)
         predicted = {"simulator": base}
         for name in methods or tuple(METHODS):
             progress(f"{name}, without a {split}")
-            correction = np.zeros(len(rows))
-            for part in parts:
-                train = np.array([i for i in part.train if np.isfinite(base[i])])
-                test = np.array([i for i in part.test if np.isfinite(base[i])])
-                correction[test] = METHODS[name](inputs, off, weights, train, test)
-            predicted[name] = base + correction
+            predicted[name] = base.copy()
+            for train, test in parts:
+                predicted[name][test] += METHODS[name](inputs, off, weights, train, test)
+        counted = np.zeros(len(rows), dtype=np.bool_)
+        for _, test in parts:
+            counted[test] = True
         for task in TASKS:
-            some = counted & (tasks == task)
-            if not some.any():
-                continue
-            for name, logs in predicted.items():
-                errors = 100 * np.abs(np.exp(logs[some] - measured[some]) - 1)
-                scores.append(
-                    CorrectionScore(
-                        split=split,
-                        task=task,
-                        method=name,
-                        rows=int(some.sum()),
-                        median_pct=float(np.median(errors)),
-                        p90_pct=float(np.quantile(errors, 0.9)),
-                    )
-                )
+            some = np.flatnonzero(counted & (tasks == task))
+            for name, logs in predicted.items() if len(some) else ():
+                scores.append(_score(split, task, name, logs[some] - measured[some]))
     return scores
+
+
+def _those(places: Sequence[int], known: npt.NDArray[np.bool_]) -> IntArray:
+    """The places of rows with a held-out prediction."""
+    found = np.asarray(places, dtype=np.int64)
+    return found[known[found]]
+
+
+def _score(split: str, task: str, method: str, off: FloatArray) -> CorrectionScore:
+    """The errors of logarithms of predicted over measured."""
+    errors = 100 * np.abs(np.exp(off) - 1)
+    return CorrectionScore(
+        split=split,
+        task=task,
+        method=method,
+        rows=len(off),
+        median_pct=float(np.median(errors)),
+        p90_pct=float(np.quantile(errors, 0.9)),
+    )
 
 
 def _task(row: BenchmarkRow) -> str:

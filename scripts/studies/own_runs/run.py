@@ -21,7 +21,8 @@ import numpy.typing as npt
 from driple.calibration.benchmark.rows import BenchmarkRow
 from driple.calibration.gpu_fits import LeftOut
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.tuning import TunedStep, factors_of, tuned_step
+from driple.calibration.tuning import TunedStep, errors_pct, factors_of, tuned_step
+from driple.catalog.fields import TUNED
 from driple.errors import DripleError
 from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 from driple.simulate.calibration import shipped_calibration
@@ -95,7 +96,7 @@ def own_steps() -> Iterator[TunedStep]:
 def errors_of(steps: Sequence[TunedStep]) -> Iterator[dict[str, object]]:
     """Errors of all steps untuned, then of those that were not among the drawn ones."""
     measured = np.array([one.seconds for one in steps])
-    usual = np.array([one.predicted_s(np.ones(5)) for one in steps]) / measured
+    usual = np.array([one.predicted_s(np.ones(len(TUNED))) for one in steps]) / measured
     yield {"way": "untuned", "runs": 0, "draw": 0, **_quantiles(usual)}
     for size in SIZES:
         for draw in range(DRAWS):
@@ -113,7 +114,7 @@ def errors_of(steps: Sequence[TunedStep]) -> Iterator[dict[str, object]]:
 
 
 def _quantiles(ratios: FloatArray) -> dict[str, float]:
-    errors = 100 * np.abs(ratios - 1)
+    errors = errors_pct(ratios)
     return {
         "steps": len(errors),
         "median_pct": round(float(np.median(errors)), 2),
