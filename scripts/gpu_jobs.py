@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scripts.gpu_survey import SURVEY
+
 __all__ = ["JOBS", "GpuJob", "configured", "hugging_face"]
 
 _HALF, _CAST = "bf16", "amp-bf16"
@@ -109,6 +111,7 @@ def _jobs() -> Sequence[GpuJob]:
     _vision(add)
     _language(add)
     _forward(add)
+    _survey(add)
     _limits(add)
     return found
 
@@ -200,6 +203,28 @@ def _limits(add: Add) -> None:
     add("tv:resnet50", (256,), channels_last=True, compiled=True)
     add("timm:vit_base_patch16_224", (64,), precision=_HALF, task="forward", compiled=True)
     add("hf:gpt2", (16,), size=1024, optimizer="adamw", compiled=True)
+
+
+def _survey(add: Add) -> None:
+    """Each family of models of images: the first model's training and forward pass, the second's.
+
+    Precision and format of memory go in turns, so that each occurs with many families.
+    """
+    trained = (_CAST, _CAST, "amp-fp16", _CAST, "fp32")
+    run = (_HALF, "fp32", "amp-fp16")
+    families = list(SURVEY.values())
+    for turn, models in enumerate(families):
+        _one(add, models[0], trained[turn % 5], channels_last=turn % 4 > 1)
+    for turn, models in enumerate(families):
+        _one(add, models[0], run[turn % 3], channels_last=turn % 4 < 2, task="forward")
+    for turn, models in enumerate(one for one in families if len(one) > 1):
+        _one(add, models[1], trained[turn % 5], channels_last=turn % 4 > 1)
+
+
+def _one(add: Add, model: tuple[str, int], precision: str, **values: Any) -> None:
+    name, side = model
+    batch = next(batch for least, batch in ((512, 8), (320, 24), (0, 64)) if side >= least)
+    add(f"timm:{name}", (batch,), size=side, precision=precision, **values)
 
 
 JOBS: Sequence[GpuJob] = _jobs()

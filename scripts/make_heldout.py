@@ -50,6 +50,7 @@ from driple.calibration.checked import (
     without_repeats,
 )
 from driple.calibration.gpu_fits import GpuFits, sampled_forward
+from driple.calibration.measured_gpu import measured_beside
 from driple.calibration.published import read_published
 from driple.calibration.validate import read_graphs
 from driple.calibration.validate import validate as predict_tensorflow
@@ -83,6 +84,7 @@ def fits(*, training: bool) -> GpuFits:
         runs=read_published(PUBLISHED),
         graphs=read_graphs(GRAPHS),
         published=PUBLISHED,
+        measured=measured_beside(PUBLISHED),
         cache=STATE / "fits",
         progress=lambda what: print(what, flush=True),
     )

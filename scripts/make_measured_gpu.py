@@ -1,12 +1,14 @@
 """Make the tables of what we measured on a GPU: datasets/measured-h100.
 
-    JSON lines of scripts/measure_gpu.py -> rows.csv.gz, machine.json, memory_steps.xz
+    JSON lines of scripts/measure_gpu.py -> rows.csv.gz, machine.json, kernels.csv.gz,
+                                            memory_steps.xz, kernels.steps.xz
 
     python -m scripts.make_measured_gpu FILE... [--out FOLDER]
 
-Jobs that failed for another reason than memory are left out. The steps are those that
-`driple predict` reads for the same job; the page on memory compares them without PyTorch. A job
-that cannot be read has a row and no step.
+Rows that the folder has already stay; a job that was measured again has its new row. Jobs that
+failed for another reason than memory are left out. The steps are those that `driple predict` reads
+for the same job: the page on memory and the fit of kernels read them without PyTorch. A job that
+cannot be read has a row and no step.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import json
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,17 +29,31 @@ from driple.calibration.measured_gpu import (
     MEASURED_FILE,
     MEASURED_STEPS_FILE,
     MeasuredRow,
+    read_measured_rows,
     write_measured_rows,
 )
+from driple.calibration.measured_kernels import (
+    KERNELS_FILE,
+    KernelTime,
+    key_of,
+    read_kernel_times,
+    write_kernel_times,
+)
 from driple.calibration.memory_store import write_memory_steps
+from driple.calibration.step_pack import StepPacker
 from driple.errors import ConfigError, DatasetError, DripleError
 from driple.files import atomic_write
 from driple.graph.opgraph import OpGraph
 from driple.memory.step_memory import BatchedMemory, StepMemory
 from scripts.gpu_jobs import configured
+from scripts.gpu_survey import family_of
+from scripts.kernel_parts import parts_of
 
 OUT = Path(__file__).resolve().parents[1] / "datasets" / "measured-h100"
+STEPS_FILE, MACHINE_FILE = "kernels.steps.xz", "machine.json"
 _SETTING = "1xH100"
+_NO_MARK = 2**61 - 1  # no size is a multiple of it, so that none grows with a batch
+_SHOWN = 20  # steps between two lines of progress
 _COLUMNS = frozenset(one.name for one in fields(MeasuredRow))
 _OUT_OF_MEMORY = "OutOfMemoryError"
 
@@ -50,28 +66,55 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     try:
-        machine, rows = rows_of(given.files)
-        steps = dict(steps_of(rows))
+        machine, rows, times = rows_of(given.files)
+        rows, times = with_known(given.out, rows, times)
+        graphs = dict(graphs_of(rows))
         given.out.mkdir(parents=True, exist_ok=True)
         write_measured_rows(given.out / MEASURED_FILE, rows)
-        text = json.dumps(machine, indent=1, sort_keys=True) + "\n"
-        atomic_write(given.out / "machine.json", text.encode(), error=DatasetError)
+        write_kernel_times(given.out / KERNELS_FILE, times)
+        text = json.dumps({**_machine_of(given.out), **machine}, indent=1, sort_keys=True) + "\n"
+        atomic_write(given.out / MACHINE_FILE, text.encode(), error=DatasetError)
+        steps = {key: memory_of(graph) for key, graph in graphs.items()}
         write_memory_steps(given.out / MEASURED_STEPS_FILE, steps)
+        packed = packed_steps([row for row in rows if row.key in {one.key for one in times}], graphs)
+        atomic_write(given.out / STEPS_FILE, packed, error=DatasetError)
     except DripleError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{len(rows)} rows, {len(steps)} steps")
+    print(f"{len(rows)} rows, {len(steps)} steps, kernels of {len({one.key for one in times})}")
     return 0
 
 
-def rows_of(files: Sequence[Path]) -> tuple[Mapping[str, Any], list[MeasuredRow]]:
-    """The machine, and all rows; of a job that was measured twice the later one.
+def _machine_of(folder: Path) -> Mapping[str, Any]:
+    """What the folder says of the machine, such as where it stands, which no program knows."""
+    file = folder / MACHINE_FILE
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def with_known(
+    folder: Path, rows: Sequence[MeasuredRow], times: Sequence[KernelTime]
+) -> tuple[list[MeasuredRow], list[KernelTime]]:
+    """Rows and kernels of the folder that were not measured again, then the new ones."""
+    new = {row.key for row in rows}
+    known, kept = [], []
+    if (folder / MEASURED_FILE).exists():
+        known = [row for row in read_measured_rows(folder / MEASURED_FILE) if row.key not in new]
+    if (folder / KERNELS_FILE).exists():
+        kept = [one for one in read_kernel_times(folder / KERNELS_FILE) if one.key not in new]
+    return [*known, *rows], [*kept, *times]
+
+
+def rows_of(
+    files: Sequence[Path],
+) -> tuple[Mapping[str, Any], list[MeasuredRow], list[KernelTime]]:
+    """The machine, all rows and their kernels; of a job that was measured twice the later ones.
 
     Raises:
         ConfigError: a file is not one of `measure_gpu`, or the machines differ.
     """
     machine: dict[str, Any] = {}
     found: dict[str, MeasuredRow] = {}
+    times: dict[str, list[KernelTime]] = {}
     for file in files:
         for line in _lines(file):
             kind = line.pop("kind", None)
@@ -86,10 +129,13 @@ def rows_of(files: Sequence[Path]) -> tuple[Mapping[str, Any], list[MeasuredRow]
             if kind == "failed" and _OUT_OF_MEMORY not in line.get("error", ""):
                 continue
             row = MeasuredRow(
-                ran=kind == "row", **{name: line[name] for name in line if name in _COLUMNS}
+                family=family_of(line["name"]),
+                ran=kind == "row",
+                **{name: line[name] for name in line if name in _COLUMNS},
             )
             found[row.key] = row
-    return machine, list(found.values())
+            times[row.key] = parts_of(row.key, line.get("ops", ()))
+    return machine, list(found.values()), [one for some in times.values() for one in some]
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -99,21 +145,47 @@ def _lines(file: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"cannot read {file}: {error}") from error
 
 
-def steps_of(rows: Sequence[MeasuredRow]) -> list[tuple[str, BatchedMemory]]:
+def graphs_of(rows: Sequence[MeasuredRow]) -> Iterator[tuple[str, OpGraph]]:
     """The step of each row that can be read, at its batch size."""
     from driple.jobs.pytorch.torchvision_ops import declare_torchvision_ops
 
     declare_torchvision_ops()
-    found = []
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         try:
-            step = StepMemory.of(graph_of(row))
+            graph = graph_of(row)
         except DripleError as error:
             print(f"{row.key}: {error}", file=sys.stderr)
             continue
-        still = np.zeros(len(step.nbytes), dtype=np.float64)
-        found.append((row.key, BatchedMemory(step=step, batch_size=0, bytes_each=still)))
-    return found
+        own = int(graph.parameters.elements.sum())
+        if row.parameters in (None, own):
+            yield row.key, graph
+        else:
+            print(
+                f"{row.key}: ran with {row.parameters} parameters, and this library's has {own}",
+                file=sys.stderr,
+            )
+        if number % _SHOWN == 0:
+            print(f"{number} of {len(rows)} steps", flush=True)
+
+
+def memory_of(graph: OpGraph) -> BatchedMemory:
+    """The tensors of a step, which does not grow with a batch."""
+    step = StepMemory.of(graph)
+    still = np.zeros(len(step.nbytes), dtype=np.float64)
+    return BatchedMemory(step=step, batch_size=0, bytes_each=still)
+
+
+def packed_steps(rows: Sequence[MeasuredRow], graphs: Mapping[str, OpGraph]) -> bytes:
+    """The steps of rows whose kernels were timed, each at its own batch size."""
+    packer = StepPacker(_NO_MARK)
+    for row in rows:
+        graph = graphs.get(row.key)
+        if graph is None or row.compiled:
+            continue
+        update = graph.update
+        numbers = (update.state_bytes, update.moved_bytes, update.num_kernels)
+        packer.add(key_of(row), graph, {update.optimizer: numbers} if graph.is_training else {})
+    return packer.content()
 
 
 def graph_of(row: MeasuredRow) -> OpGraph:

@@ -1,24 +1,26 @@
 """Measure training steps and forward passes on this machine's GPU: time, memory, utilisation.
 
-    python -m scripts.measure_gpu -o FILE [--rows PATTERN] [--limit-s 3600]
+    python -m scripts.measure_gpu -o FILE [--rows PATTERN] [--from N] [--limit-s 3600]
 
 Needs PyTorch for CUDA, timm, torchvision, transformers and nvidia-ml-py. Weights and inputs are
 random numbers; nothing is downloaded. FILE gets one JSON object a line: the machine, then a row for
 each job of `scripts/gpu_jobs.py` (`kind`: `row`, or `failed`, such as a job that ran out of
-memory). A job runs three steps before it is measured, then for about a second. Times are those of
-CUDA events; memory is that of PyTorch's allocator after the first three steps, and of NVML at the
-end. `scripts/make_measured_gpu.py` makes a table of FILE.
+memory). A job runs three steps before it is measured, then for about `--seconds`. Times are those
+of CUDA events; memory is that of PyTorch's allocator after the first three steps, and of NVML at
+the end; `ops` are the seconds of the kernels that each op of PyTorch launched, by its inputs. `scripts/make_measured_gpu.py` makes a table of FILE.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import gc
 import json
 import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -29,9 +31,9 @@ from driple.errors import ConfigError, DripleError
 from driple.files import atomic_write
 from scripts.gpu_jobs import JOBS, GpuJob, configured
 
-_WARM_UP, _MEASURED_S, _PERIOD_S = 3, 0.9, 0.02
+_WARM_UP, _PERIOD_S = 3, 0.02
 _LEAST_STEPS, _MOST_STEPS = 4, 100
-_CLASSES = 1000
+_CLASSES = 10  # labels: some models know fewer than a thousand
 Step = Callable[[], Any]
 
 
@@ -40,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--out", type=Path, required=True, help="FILE of JSON lines")
     parser.add_argument("--rows", default="", help="regular expression of the jobs' names")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="skip N of these jobs")
+    parser.add_argument("--seconds", type=float, default=0.9, help="to measure a job for")
     parser.add_argument("--limit-s", type=float, default=3600.0, help="no job starts after it")
     given = parser.parse_args(argv)
     try:
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ConfigError(
                 f"no job's name matches --rows {given.rows!r}; names are such as {JOBS[0].name}"
             )
-        return _measured(jobs, given.out, given.limit_s)
+        return _measured(jobs[given.first :], given.out, given.seconds, given.limit_s)
     except re.error as error:
         print(f"error: --rows is no regular expression: {error}", file=sys.stderr)
     except DripleError as error:
@@ -56,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _measured(jobs: Sequence[GpuJob], out: Path, limit_s: float) -> int:
+def _measured(jobs: Sequence[GpuJob], out: Path, seconds: float, limit_s: float) -> int:
+    import torch
+
     start = time.perf_counter()
     meter = Meter()
     lines = [meter.machine()]
@@ -64,7 +70,9 @@ def _measured(jobs: Sequence[GpuJob], out: Path, limit_s: float) -> int:
         if time.perf_counter() - start > limit_s:
             break
         try:
-            found = {"kind": "row", **asdict(job), **measured(job, meter)}
+            found = {"kind": "row", **asdict(job), **measured(job, meter, seconds)}
+        except torch.AcceleratorError:
+            raise
         except Exception as error:  # a job may fail in any way, and the others go on
             found = {"kind": "failed", **asdict(job), "error": repr(error)[:500]}
         lines.append(found)
@@ -117,6 +125,7 @@ class Meter:
 
         return {
             "kind": "machine",
+            "date": datetime.date.today().isoformat(),
             "device": torch.cuda.get_device_name(0),
             "torch": torch.__version__,
             "cuda": torch.version.cuda,
@@ -150,8 +159,8 @@ class Sampler(threading.Thread):
         self.join()
 
 
-def measured(job: GpuJob, meter: Meter) -> dict[str, Any]:
-    """What a job takes."""
+def measured(job: GpuJob, meter: Meter, seconds: float) -> dict[str, Any]:
+    """What a job takes, timed for that many seconds."""
     import torch
 
     gc.collect()
@@ -167,7 +176,7 @@ def measured(job: GpuJob, meter: Meter) -> dict[str, Any]:
         step()
     torch.cuda.synchronize()
     each_s = (time.perf_counter() - begin) / _WARM_UP
-    found = timed(step, max(_LEAST_STEPS, min(_MOST_STEPS, int(_MEASURED_S / each_s))), meter)
+    found = timed(step, max(_LEAST_STEPS, min(_MOST_STEPS, int(seconds / each_s))), meter)
     found |= {
         "allocated_bytes": torch.cuda.max_memory_allocated(),
         "reserved_bytes": torch.cuda.max_memory_reserved(),
@@ -209,23 +218,40 @@ def timed(step: Step, steps: int, meter: Meter) -> dict[str, Any]:
 
 
 def busy(step: Step) -> dict[str, Any]:
-    """Time in which any kernel runs in a step, and the number of kernels, by the profiler."""
+    """Time in which any kernel runs in a step, the number of kernels, and which ops launch them.
+
+    `ops` has a list for each op of PyTorch with the same sizes of inputs: its name, the sizes,
+    the number of kernels and their seconds.
+    """
     import torch
 
-    activities = [torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
+    kinds = torch.profiler.ProfilerActivity
+    with torch.profiler.profile(activities=[kinds.CPU, kinds.CUDA], record_shapes=True) as profile:
         step()
         torch.cuda.synchronize()
-    spans = sorted(
-        (event.start_ns(), event.start_ns() + event.duration_ns())
-        for event in profile.profiler.kineto_results.events()
-        if event.device_type() == torch.autograd.DeviceType.CUDA
-    )
+    launchers, spans, counts, times_ns = {}, [], Counter(), Counter()
+    events = profile.profiler.kineto_results.events()
+    for event in events:
+        on_host = event.device_type() == torch.autograd.DeviceType.CPU
+        if on_host and not event.linked_correlation_id():  # an op, not a call of CUDA
+            launchers[event.correlation_id()] = (event.name(), json.dumps(event.shapes()))
+    for event in events:
+        if event.device_type() != torch.autograd.DeviceType.CUDA:
+            continue
+        spans.append((event.start_ns(), event.start_ns() + event.duration_ns()))
+        launcher = launchers.get(event.linked_correlation_id(), ("", "[]"))
+        counts[launcher] += 1
+        times_ns[launcher] += event.duration_ns()
+    ops = [(*one, counts[one], round(times_ns[one] / 1e9, 9)) for one in sorted(counts)]
+    return {"busy_s": _covered_ns(spans) / 1e9, "kernels": len(spans), "ops": ops}
+
+
+def _covered_ns(spans: list[tuple[int, int]]) -> int:
     total_ns, end_ns = 0, 0
-    for first, last in spans:
+    for first, last in sorted(spans):
         total_ns += max(0, last - max(first, end_ns))
         end_ns = max(end_ns, last)
-    return {"busy_s": total_ns / 1e9, "kernels": len(spans)}
+    return total_ns
 
 
 def prepared(job: GpuJob) -> tuple[Step, int]:

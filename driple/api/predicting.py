@@ -35,6 +35,7 @@ from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
+    from driple.api.slow_hosts import SlowHost
     from driple.estimate import Source
     from driple.estimation.methods import MethodAnswers, Place
     from driple.estimation.stated_error import StatedError
@@ -69,6 +70,7 @@ class Answer:
         work: what the closed forms count in the job.
         compared: all methods side by side, with `all`.
         memory: what a device needs; None on processors.
+        slow_host: the simulator's step on a slower host; None where it makes no difference.
     """
 
     job: Job
@@ -85,6 +87,7 @@ class Answer:
     work: Work | None = None
     compared: MethodAnswers | None = None
     memory: JobMemory | None = None
+    slow_host: SlowHost | None = None
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
@@ -291,6 +294,7 @@ def _by_simulator(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Ask
         num_steps=asked.num_steps or _STEPS,
         seed=asked.seed,
         placement=asked.placement,
+        host_is_known=host_us is not None,
     )
     return Answer(
         job=job,
@@ -301,6 +305,7 @@ def _by_simulator(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Ask
         assumptions=(*found.made.assumptions, *assumed),
         stated=found.stated,
         simulation=found.made,
+        slow_host=found.slow_host,
     )
 
 

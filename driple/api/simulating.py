@@ -13,6 +13,7 @@ from driple.api.predict_json import estimate_of
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer
+    from driple.api.slow_hosts import SlowHost
     from driple.cluster.setting import Setting
     from driple.estimate import Estimate
     from driple.estimation.methods import Place
@@ -34,6 +35,7 @@ class Simulated:
     made: Simulation
     stated: StatedError
     iteration_time_s: Estimate
+    slow_host: SlowHost | None = None
 
 
 def simulated(
@@ -45,8 +47,11 @@ def simulated(
     num_steps: int,
     seed: int = 0,
     placement: str = "round_robin",
+    host_is_known: bool = False,
 ) -> Simulated:
     """Simulate a job, with the simulator's error on such jobs.
+
+    The interval holds the step on a slower host too, where that differs and the host is not known.
 
     Args:
         job: training, or a forward pass.
@@ -56,10 +61,12 @@ def simulated(
         num_steps: steps to simulate.
         seed: random seed of the jitter between steps.
         placement: how variables are spread over servers.
+        host_is_known: whether the calibration's host is the user's.
 
     Raises:
         GraphError: a graph that cannot be simulated.
     """
+    from driple.api.slow_hosts import slow_host
     from driple.estimation.compare import MethodTime
     from driple.estimation.stated_error import StatedError, stated_error
     from driple.simulate.run import simulate
@@ -78,13 +85,21 @@ def simulated(
         if job.has_unknown
         else stated_error(setting, job.graph, cost=job.cost, topology=place.topology)
     )
+    ends = stated.interval_of(made.iteration_time_s)
+    slow = None
+    if not host_is_known:
+        slow = slow_host(prepared, setting, place, step_s=made.iteration_time_s)
+    if ends is not None and slow is not None:
+        ends = ends[0], max(ends[1], slow.step_s)
     time = MethodTime(
         method="simulator",
         iteration_time_s=made.iteration_time_s,
         p90=stated.p90,
-        calibrated_s=stated.interval_of(made.iteration_time_s),
+        calibrated_s=ends,
     )
-    return Simulated(made=made, stated=stated, iteration_time_s=estimate_of(time))
+    return Simulated(
+        made=made, stated=stated, iteration_time_s=estimate_of(time), slow_host=slow
+    )
 
 
 def step_of_answer(answer: Answer) -> StepProfile | None:

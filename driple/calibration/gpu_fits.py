@@ -1,6 +1,7 @@
 """Fits of the GPU model with families, a device or a source left out; each is made once and kept.
 
-    published rows, runs and ops of one device -> FitTable --without a part--> GpuModel
+    published rows, runs and ops of one device, measured kernels -> FitTable
+    FitTable --without a part--> GpuModel
 
 A finished fit is written to a folder, so that a program that was stopped goes on where it was.
 """
@@ -23,6 +24,7 @@ from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
 from driple.calibration.benchmark.shipped import Shipped
 from driple.calibration.device_fit import FitOptions, FitTable, StepRow, fit_devices, fit_table
 from driple.calibration.device_rows import tensorflow_steps, torch_steps
+from driple.calibration.measured_kernels import kernel_steps
 from driple.calibration.op_rows import op_steps
 from driple.calibration.published import PublishedRun
 from driple.calibration.spread_rows import computing_of, telling_rows
@@ -42,7 +44,7 @@ FAMILY_OF_TENSORFLOW: Mapping[str, str] = {
     **dict.fromkeys(("inception3", "inception4", "googlenet"), "inception"),
 }
 # How much all rows of a kind count together. Forward passes are many and of three devices.
-_TRAINING, _FORWARD, _TENSORFLOW, _OPS = 4.0, 2.0, 1.0, 0.5
+_TRAINING, _FORWARD, _TENSORFLOW, _OPS, _KERNELS = 4.0, 2.0, 1.0, 0.5, 1.0
 _EVERY_FORWARD = 4  # of so many forward rows one is fitted to; neighbours are nearly the same job
 USUAL_OPTIONS = FitOptions()
 
@@ -113,6 +115,7 @@ class GpuFits:
         runs: of TensorFlow; those on one device count.
         graphs: of their models in single and half precision.
         published: folder of published tables, for single ops.
+        measured: folder of steps that we measured, for the times of their kernels; None for none.
         cache: folder that keeps finished fits; None keeps none.
         options: of the fit.
         spread: whether steps on several devices count.
@@ -126,12 +129,14 @@ class GpuFits:
         runs: Sequence[PublishedRun],
         graphs: Mapping[tuple[str, bool], BatchedGraph],
         published: Path,
+        measured: Path | None = None,
         cache: Path | None = None,
         options: FitOptions = USUAL_OPTIONS,
         spread: bool = True,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._shipped, self._published, self._spread = shipped, published, spread
+        self._measured = measured
         known = set(graphs)
         self._runs = [
             run for run in runs if run.kind == "single" and (run.model, run.half) in known
@@ -168,7 +173,8 @@ class GpuFits:
     def _key(self, left_out: LeftOut) -> str:
         """Name of a kept fit: another choice of options or rows is another fit."""
         options = [getattr(self._options, field.name) for field in fields(FitOptions)]
-        facts = (options, len(self._shipped.rows), len(self._runs), self._spread)
+        rows = (len(self._shipped.rows), len(self._runs), self._measured is not None)
+        facts = (options, *rows, self._spread)
         return f"{left_out.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
 
     def _fitted(self, left_out: LeftOut) -> GpuModel:
@@ -202,10 +208,20 @@ class GpuFits:
             ):
                 kinds.append(found[1])
                 yield found
+            if self._measured is None:
+                return
+            for family, of_part, step in kernel_steps(self._measured, _KERNELS):
+                folds.append(fold_of(family, self._shipped.folds))
+                kinds.append(step)
+                yield of_part, step
 
+        folds: list[int] = []
         table = fit_table(all_steps())
+        others = kinds[len(tags) :]
+        folds = [-1] * (len(others) - len(folds)) + folds
         tags += [
-            Tag(fold=-1, device=one.device.name, source=one.source) for one in kinds[len(tags) :]
+            Tag(fold=fold, device=one.device.name, source=one.source)
+            for fold, one in zip(folds, others, strict=True)
         ]
         return table, tags
 
@@ -232,6 +248,7 @@ class GpuFits:
             runs=self._runs,
             graphs=self._graphs,
             published=self._published,
+            measured=self._measured,
             cache=self._cache,
             options=self._options,
             spread=False,

@@ -2,8 +2,9 @@
 
     datasets/measured-h100/rows.csv.gz -> MeasuredRow, ...
 
-Nothing is fitted on these rows: they check what was fitted on published ones.
-`scripts/measure_gpu.py` measures, `scripts/make_measured_gpu.py` makes the table.
+Their whole times, utilisation and memory check what was fitted on published rows; the fit sees what
+their kernels took, by groups of ops (`measured_kernels`). `scripts/measure_gpu.py` measures,
+`scripts/make_measured_gpu.py` makes the tables.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from driple.calibration.published_rows import read_packed_table, write_packed_ta
 from driple.checks import check_choice, check_whole
 from driple.errors import ConfigError
 
-__all__ = ["MEASURED_FILE", "MEASURED_STEPS_FILE", "MeasuredRow", "read_measured_rows",
-           "write_measured_rows"]  # fmt: skip
+__all__ = ["MEASURED_FILE", "MEASURED_FOLDER", "MEASURED_STEPS_FILE", "MeasuredRow",
+           "measured_beside", "read_measured_rows", "write_measured_rows"]  # fmt: skip
 
+MEASURED_FOLDER = "measured-h100"  # beside the folder of published tables
 MEASURED_FILE, MEASURED_STEPS_FILE = "rows.csv.gz", "memory_steps.xz"
 
 
@@ -30,6 +32,7 @@ class MeasuredRow:
 
     Attributes:
         name: library (`tv` for torchvision, `timm`, `hf` for transformers) and model.
+        family: of the model, as published rows name it.
         batch: samples.
         size: side of an image, or tokens of a sample.
         precision: as `--precision`.
@@ -57,6 +60,7 @@ class MeasuredRow:
     """
 
     name: str
+    family: str
     batch: int
     size: int
     precision: str
@@ -104,6 +108,12 @@ class MeasuredRow:
 
 _COLUMNS = tuple(one.name for one in fields(MeasuredRow))
 _TYPES = MappingProxyType(get_type_hints(MeasuredRow))
+
+
+def measured_beside(tables: Path) -> Path | None:
+    """The folder of what we measured, beside that of published tables; None if there is none."""
+    folder = tables.resolve().parent / MEASURED_FOLDER
+    return folder if folder.exists() else None
 
 
 def read_measured_rows(file: Path) -> list[MeasuredRow]:

@@ -22,6 +22,7 @@ from driple.calibration.benchmark.shipped import read_shipped
 from driple.calibration.gpu_fits import GpuFits, LeftOut
 from driple.calibration.leave_one_out import Fit, Fits, FittedLinks, Graphs, fit_links, prepare_runs
 from driple.calibration.links import program_of, topology_of_run
+from driple.calibration.measured_gpu import measured_beside
 from driple.calibration.published import (
     Kind,
     PublishedRun,
@@ -234,7 +235,13 @@ def load_fits(
     if shipped is None:
         raise ConfigError(f"{tables} has no PyTorch rows with their steps; give datasets/published")
     found = GpuFits(
-        shipped=shipped, runs=runs, graphs=known, published=tables, cache=cache, progress=progress
+        shipped=shipped,
+        runs=runs,
+        graphs=known,
+        published=tables,
+        measured=measured_beside(tables),
+        cache=cache,
+        progress=progress,
     )
 
     def fit_without(model: str, device: str) -> GpuModel:

@@ -130,6 +130,8 @@ def _print_simulator(answer: Answer, made: Simulation) -> None:
         own = f"{sum(kinds.values())} workers on {made.topology.devices[0]}"
         shown = "targets and iteration time are" if step is None else "the iteration time is"
         note(f"{shown} the mean over the {own}")
+    if answer.slow_host is not None:
+        print(answer.slow_host.sentence())
     if answer.stated is not None:
         print(answer.stated.sentence())
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.calibration.measured_gpu import (
+    MEASURED_FILE,
+    read_measured_rows,
+    write_measured_rows,
+)
+from driple.calibration.measured_kernels import KERNELS_FILE, write_kernel_times
 from driple.errors import ConfigError
 from scripts.gpu_jobs import JOBS, configured, hugging_face
-from scripts.make_measured_gpu import rows_of
+from scripts.make_measured_gpu import rows_of, with_known
 from scripts.measure_gpu import main
 from scripts.memory_measured import FOLDER
 
@@ -22,7 +28,7 @@ def test_every_measured_row_is_a_job() -> None:
     jobs = {tuple(getattr(job, one) for one in fields) for job in JOBS}
     assert len(jobs) == len(JOBS)
     rows = read_measured_rows(FOLDER / MEASURED_FILE)
-    assert {tuple(getattr(row, one) for one in fields) for row in rows} == jobs
+    assert {tuple(getattr(row, one) for one in fields) for row in rows} <= jobs
 
 
 def test_a_pattern_that_names_no_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +68,8 @@ def test_rows_of_two_runs(tmp_path: Path) -> None:
         _line("failed", batch=32, error="OutOfMemoryError('...')"),
     ]))  # fmt: skip
     second.write_text("\n".join([machine, _line("row", allocated_bytes=2)]))
-    _, rows = rows_of([first, second])
+    _, rows, times = rows_of([first, second])
+    assert not times
     assert [(one.batch, one.ran, one.allocated_bytes) for one in rows] == [
         (8, True, 2), (32, False, None),
     ]  # fmt: skip
@@ -72,3 +79,22 @@ def test_rows_of_two_runs(tmp_path: Path) -> None:
     second.write_text("{")
     with pytest.raises(ConfigError, match="cannot read"):
         rows_of([second])
+
+
+def test_rows_of_the_folder_stay_unless_measured_again(tmp_path: Path) -> None:
+    """With their kernels, which the profiler gave to ops."""
+    machine = json.dumps({"kind": "machine", "device": "A"})
+    file = tmp_path / "1.jsonl"
+    ops = [["aten::mm", "[]", 1, 0.5], ["aten::add", "[]", 1, 0.25]]
+    file.write_text("\n".join([
+        machine, _line("row", allocated_bytes=1, ops=ops),
+        _line("row", allocated_bytes=1, batch=16, ops=ops),
+    ]))  # fmt: skip
+    _, rows, times = rows_of([file])
+    assert [(one.part, one.seconds) for one in times] == [("matmul", 0.5), ("rest", 0.25)] * 2
+    write_measured_rows(tmp_path / MEASURED_FILE, rows)
+    write_kernel_times(tmp_path / KERNELS_FILE, times)
+    again = replace(rows[1], allocated_bytes=2)
+    kept, kernels = with_known(tmp_path, [again], [])
+    assert kept == [rows[0], again]
+    assert {one.key for one in kernels} == {rows[0].key}
