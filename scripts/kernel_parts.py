@@ -1,12 +1,13 @@
 """Which part of a step an op of PyTorch belongs to, by its name and the sizes of its inputs.
 
-    ops of scripts/measure_gpu.py -> KernelTime of each part
+ops of scripts/measure_gpu.py -> KernelTime of each part
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 
 from driple.calibration.measured_kernels import PARTS, REST, UPDATE, KernelTime
 
@@ -14,6 +15,9 @@ __all__ = ["part_of", "parts_of"]
 
 _UNKNOWN = frozenset({"", "Activity Buffer Request", "Command Buffer Full"})  # the profiler's own
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "dot", "mv", "addmv"})
+_PART_OF_WORD = MappingProxyType(
+    {"attention": "attention", "rnn": "recurrent", "pool": "pooling", "softmax": "softmax"}
+)
 _UPDATES = ("_foreach", "_fused_adam", "_fused_sgd", "_amp")
 
 
@@ -42,20 +46,14 @@ def part_of(name: str, sizes: str) -> str:
     if name in _UNKNOWN:
         return ""
     op = name.removeprefix("aten::")
-    backward = "backward" in op
+    if "conv" in op:
+        return _convolution(json.loads(sizes), after=int("backward" in op))
     if op.startswith(_UPDATES):
         return UPDATE
-    if "conv" in op:
-        return _convolution(json.loads(sizes), after=int(backward))
-    if op in _PRODUCTS:
-        return "matmul"
     if "norm" in op and "vector_norm" not in op:
-        return "norm_gradient" if backward else "norm"
-    for part, word in (("attention", "attention"), ("recurrent", "rnn"), ("pooling", "pool"),
-                       ("softmax", "softmax")):  # fmt: skip
-        if word in op:
-            return part
-    return REST
+        return "norm_gradient" if "backward" in op else "norm"
+    found = "matmul" if op in _PRODUCTS else REST
+    return next((part for word, part in _PART_OF_WORD.items() if word in op), found)
 
 
 def _convolution(sizes: Sequence[Sequence[int]], *, after: int) -> str:

@@ -76,12 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         atomic_write(given.out / MACHINE_FILE, text.encode(), error=DatasetError)
         steps = {key: memory_of(graph) for key, graph in graphs.items()}
         write_memory_steps(given.out / MEASURED_STEPS_FILE, steps)
-        packed = packed_steps([row for row in rows if row.key in {one.key for one in times}], graphs)
+        timed = {one.key for one in times}
+        packed = packed_steps([row for row in rows if row.key in timed], graphs)
         atomic_write(given.out / STEPS_FILE, packed, error=DatasetError)
     except DripleError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{len(rows)} rows, {len(steps)} steps, kernels of {len({one.key for one in times})}")
+    print(f"{len(rows)} rows, {len(steps)} steps, kernels of {len(timed)}")
     return 0
 
 

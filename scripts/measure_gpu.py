@@ -7,7 +7,9 @@ random numbers; nothing is downloaded. FILE gets one JSON object a line: the mac
 each job of `scripts/gpu_jobs.py` (`kind`: `row`, or `failed`, such as a job that ran out of
 memory). A job runs three steps before it is measured, then for about `--seconds`. Times are those
 of CUDA events; memory is that of PyTorch's allocator after the first three steps, and of NVML at
-the end; `ops` are the seconds of the kernels that each op of PyTorch launched, by its inputs. `scripts/make_measured_gpu.py` makes a table of FILE.
+the end; `ops` are the seconds of the kernels that each op of PyTorch launched, by its inputs. After
+an error of the device, which no later job of the process survives, it stops: go on with `--from`.
+`scripts/make_measured_gpu.py` makes tables of FILE.
 """
 
 from __future__ import annotations
@@ -61,18 +63,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measured(jobs: Sequence[GpuJob], out: Path, seconds: float, limit_s: float) -> int:
-    import torch
-
     start = time.perf_counter()
     meter = Meter()
+    import torch
+
     lines = [meter.machine()]
-    for job in jobs:
+    for number, job in enumerate(jobs, 1):
         if time.perf_counter() - start > limit_s:
             break
         try:
             found = {"kind": "row", **asdict(job), **measured(job, meter, seconds)}
-        except torch.AcceleratorError:
-            raise
+        except torch.AcceleratorError as error:
+            raise ConfigError(
+                f"{job.name} broke the device for this process ({str(error).splitlines()[0]}); "
+                f"go on with another FILE and --from {number} more than now"
+            ) from error
         except Exception as error:  # a job may fail in any way, and the others go on
             found = {"kind": "failed", **asdict(job), "error": repr(error)[:500]}
         lines.append(found)

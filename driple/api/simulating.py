@@ -97,9 +97,7 @@ def simulated(
         p90=stated.p90,
         calibrated_s=ends,
     )
-    return Simulated(
-        made=made, stated=stated, iteration_time_s=estimate_of(time), slow_host=slow
-    )
+    return Simulated(made=made, stated=stated, iteration_time_s=estimate_of(time), slow_host=slow)
 
 
 def step_of_answer(answer: Answer) -> StepProfile | None:

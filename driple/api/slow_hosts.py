@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SLOWER", "SlowHost", "slow_host"]
 
-SLOWER = 3.6
+SLOWER = 2.5
 """How many times as long the host of datasets/measured-h100 takes as those of published runs:
 `driple.calibration.tuning.factors_of` on all its steps, to two digits."""
 _MATTERS = 1.1  # a step that grows less does not wait for its host

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.benchmark.rows import BenchmarkRow
 from driple.calibration.benchmark.steps import StepSource
-from driple.calibration.device_fit import StepRow
+from driple.calibration.fit_table import StepRow
 from driple.calibration.links import program_of
 from driple.calibration.published import PublishedRun
 from driple.calibration.spread_rows import update_on_one

@@ -22,8 +22,9 @@ import numpy as np
 from driple.calibration.batched import BatchedGraph
 from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
 from driple.calibration.benchmark.shipped import Shipped
-from driple.calibration.device_fit import FitOptions, FitTable, StepRow, fit_devices, fit_table
+from driple.calibration.device_fit import FitOptions, fit_devices
 from driple.calibration.device_rows import tensorflow_steps, torch_steps
+from driple.calibration.fit_table import FitTable, StepRow, fit_table
 from driple.calibration.measured_kernels import kernel_steps
 from driple.calibration.op_rows import op_steps
 from driple.calibration.published import PublishedRun

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.device_fit import StepRow
+from driple.calibration.fit_table import StepRow
 from driple.calibration.measured_gpu import MEASURED_FILE, MeasuredRow, read_measured_rows
 from driple.calibration.published_rows import read_packed_table, write_packed_table
 from driple.calibration.step_key import StepKey
 from driple.calibration.step_store import LEAST_BATCH, StepStore
 from driple.catalog import device_named
 from driple.checks import check_choice, check_number
-from driple.errors import ConfigError
 from driple.graph.step_facts import OptimizerUpdate
 from driple.simulate.op_facts import GROUPS
 from driple.simulate.prepared_job import OpKinds, PreparedJob
@@ -144,9 +143,7 @@ def _root_shares(parts: Mapping[str, float]) -> float:
     return float(sum((seconds / total) ** 0.5 for seconds in parts.values()))
 
 
-def _parts_of(
-    job: PreparedJob, parts: Mapping[str, float]
-) -> Iterator[tuple[OpKinds, StepRow]]:
+def _parts_of(job: PreparedJob, parts: Mapping[str, float]) -> Iterator[tuple[OpKinds, StepRow]]:
     """Each part with the ops that it times, weighing the root of its share."""
     kinds, total = job.kinds, sum(parts.values())
     groups = np.array([_part_of(GROUPS[one]) for one in kinds.table.facts.groups])

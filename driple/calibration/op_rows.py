@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driple.calibration.device_fit import StepRow
+from driple.calibration.fit_table import StepRow
 from driple.calibration.published import Row, read_rows
 from driple.catalog import device_named
 from driple.errors import ConfigError

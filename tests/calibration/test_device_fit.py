@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driple.calibration.device_fit import FitOptions, FitTable, StepRow, fit_devices, fit_table
+from driple.calibration.device_fit import FitOptions, fit_devices
+from driple.calibration.fit_table import FitTable, StepRow, fit_table
 from driple.catalog import DEVICES
 from driple.simulate.calibration import CalibratedDevice, GpuModel
 from driple.simulate.gpu_rates import is_better, peaks
@@ -114,12 +115,3 @@ def test_no_device_is_slower_than_one_that_is_worse_in_every_field() -> None:
             for name in ("A100", "V100")
         }
         assert rates["A100"] >= rates["V100"] * (1 - 1e-9), share
-
-
-def test_some_rows_of_a_table_are_a_table_of_these_rows() -> None:
-    table = planted(gpu_model(0))
-    some = table.take([3, 7, 20])
-    assert [one.seconds for one in some.rows] == [table.rows[i].seconds for i in (3, 7, 20)]
-    assert set(some.row_of.tolist()) == {0, 1, 2}
-    whole = table.compute_s[table.row_of == 7]
-    assert some.compute_s[some.row_of == 1].tolist() == whole.tolist()

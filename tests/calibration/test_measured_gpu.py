@@ -62,16 +62,30 @@ def test_a_row_that_ran_states_its_memory(rows: list[MeasuredRow]) -> None:
         replace(row, allocated_bytes=None)
 
 
-def test_allocated_memory_is_that_of_pytorch(pairs: list[Checked]) -> None:
-    """Of steps that are not compiled: the model of lifetimes has no constant but workspaces."""
-    errors = np.abs([
+def _errors(pairs: list[Checked], task: str) -> np.ndarray:
+    """Of allocated memory, of steps that ran and were not compiled."""
+    return np.abs([
         one.error("allocated", "allocated_bytes")
-        for one in pairs if one.row.ran and not one.row.compiled
+        for one in pairs if one.row.ran and not one.row.compiled and one.row.task == task
     ])  # fmt: skip
-    assert len(errors) > 90
+
+
+def test_allocated_memory_is_that_of_pytorch(pairs: list[Checked]) -> None:
+    """Of steps that train: the model of lifetimes has no constant but workspaces."""
+    errors = _errors(pairs, "train")
+    assert len(errors) > 150
     assert np.median(errors) < 0.003
     assert np.quantile(errors, 0.9) < 0.03
-    assert errors.max() < 0.05
+    assert errors.max() < 0.15
+
+
+def test_forward_passes_need_workspaces_beside_few_tensors(pairs: list[Checked]) -> None:
+    """What a grouped convolution takes for itself shows where nothing is kept for a gradient."""
+    errors = _errors(pairs, "forward")
+    assert len(errors) > 70
+    assert np.median(errors) < 0.01
+    assert np.quantile(errors, 0.9) < 0.1
+    assert (errors > 0.2).sum() <= 2
 
 
 def test_device_memory_of_steps_that_nothing_was_fitted_on(pairs: list[Checked]) -> None:

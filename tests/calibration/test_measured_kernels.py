@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driple.calibration.device_fit import StepRow
+from driple.calibration.fit_table import StepRow
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
 from driple.calibration.measured_kernels import (
     KERNELS_FILE,

@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from driple.calibration.batched import BatchedGraph
-from driple.calibration.device_fit import FitOptions, fit_devices, fit_table
+from driple.calibration.device_fit import FitOptions, fit_devices
 from driple.calibration.device_rows import tensorflow_steps
+from driple.calibration.fit_table import fit_table
 from driple.calibration.leave_one_out import Fits
 from driple.calibration.links import program_of
 from driple.calibration.published import Kind, PublishedRun, ServerRate

@@ -4,8 +4,9 @@
 
 Each device with enough published steps is left out of the fit of kernels, as a user's device is;
 5, 10, 20 and 40 of its steps then tune it, as `driple transfer --from gpu` does, and all others
-are predicted. The same with the steps that we measured on an H100, which no fit has seen. Fits are
-those of `scripts/make_heldout.py`, kept in build/heldout. What is done is not done again.
+are predicted. The same with the steps that we measured on an H100, each by a fit that has seen
+neither its time nor kernels of its model's family. Fits are those of `scripts/make_heldout.py`,
+kept in build/heldout. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from driple.calibration.benchmark.rows import BenchmarkRow
+from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
 from driple.calibration.gpu_fits import LeftOut
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.calibration.measured_kernels import key_of
+from driple.calibration.step_store import LEAST_BATCH, StepStore
 from driple.calibration.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.catalog.fields import TUNED
 from driple.errors import DripleError
@@ -79,17 +82,26 @@ def published_steps(device: str, task: str) -> Iterator[TunedStep]:
 
 
 def own_steps() -> Iterator[TunedStep]:
-    """Steps that we measured, on the path of `driple predict`."""
+    """Steps that we measured, on the path of `driple predict`, without their family in the fit."""
     declare_torchvision_ops()  # torchvision's own may be of another build
-    calibrated = shipped_calibration().device("H100")
+    store, folds = StepStore.open(MEASURED), shipped(training=False).folds
     for number, row in enumerate(read_measured_rows(MEASURED / MEASURED_FILE)):
         if row.step_s is None:
             continue
         try:
-            job = PreparedJob(graph_of(row))
+            if row.batch >= LEAST_BATCH and key_of(row) in store:
+                job = store.step(key_of(row)).job(row.batch)
+            else:
+                job = PreparedJob(graph_of(row))
         except DripleError as error:
             print(f"{row.name} is left aside: {error}", flush=True)
             continue
+        if row.parameters != int(job.graph.parameters.elements.sum()):
+            print(f"{row.name} is left aside: another version of its library", flush=True)
+            continue
+        left_out = LeftOut(fold=fold_of(row.family, folds))
+        model = fits(training=False).without(left_out)
+        calibrated = replace(shipped_calibration(), model=model).device("H100")
         yield tuned_step(job, calibrated, name=str(number), group=row.name, seconds=row.step_s)
 
 

@@ -1,0 +1,115 @@
+"""Does the fit of kernels get better by the kernels of steps that we measured? results.jsonl.
+
+    python -m scripts.studies.kernels.run
+
+Each fold of model families is left out of two fits: to published steps alone, and with the times of
+kernels of datasets/measured-h100. Both predict the published steps of the fold on one device, and
+the kernels of the measured ones. Fits with kernels are those of `scripts/make_heldout.py`; those
+without are kept in build/heldout/published-fits. What is done is not done again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from driple.calibration.benchmark.rows import fold_of
+from driple.calibration.benchmark.simulated import simulate_rows
+from driple.calibration.gpu_fits import GpuFits, LeftOut, sampled_forward
+from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.calibration.measured_kernels import MEASURED_DEVICE, key_of
+from driple.calibration.published import read_published
+from driple.calibration.step_store import LEAST_BATCH, StepStore
+from driple.calibration.tuning import tuned_step
+from driple.calibration.validate import read_graphs
+from driple.catalog.fields import TUNED
+from driple.simulate.calibration import GpuModel, shipped_calibration
+from driple.simulate.prepared_job import PreparedJob
+from scripts.make_heldout import GRAPHS, PUBLISHED, STATE, fits, shipped
+from scripts.studies.kit.results import add_result, pick, read_results
+
+FloatArray = npt.NDArray[np.float64]
+
+RESULTS = Path(__file__).parent / "results.jsonl"
+MEASURED = Path(__file__).resolve().parents[3] / "datasets" / "measured-h100"
+FOLDS = range(10)
+WAYS = ("published steps", "with kernels")
+
+
+@cache
+def published_fits() -> GpuFits:
+    """Fits that see no kernel of ours."""
+    return GpuFits(
+        shipped=shipped(training=False),
+        runs=read_published(PUBLISHED),
+        graphs=read_graphs(GRAPHS),
+        published=PUBLISHED,
+        cache=STATE / "published-fits",
+        progress=lambda what: print(what, flush=True),
+    )
+
+
+def main() -> None:
+    """Do what is not done yet."""
+    for fold in FOLDS:
+        for way in WAYS:
+            if pick(read_results(RESULTS), fold=fold, way=way):
+                continue
+            found = fits(training=False) if way == WAYS[1] else published_fits()
+            model = found.without(LeftOut(fold=fold))
+            for what, logs in logs_of(model, fold).items():
+                row = {"fold": fold, "way": way, "what": what}
+                add_result(RESULTS, {**row, "logs": [round(one, 4) for one in logs]})
+            print(fold, way, flush=True)
+
+
+def logs_of(model: GpuModel, fold: int) -> dict[str, list[float]]:
+    """ln(predicted / measured) of what the fit did not see, by what it is."""
+    found: dict[str, list[float]] = defaultdict(list)
+    calibration = replace(shipped_calibration(), model=model)
+    source = shipped(training=False)
+    single = [row for row in source.rows if row.scheme == "single" and row.library]
+    rows = [row for row in single if row.mode == "train"] + sampled_forward(single)
+    rows = [row for row in rows if fold_of(row.family, source.folds) == fold]
+    seconds = simulate_rows(rows, source.steps, calibration)
+    for row, one in zip(rows, seconds.tolist(), strict=True):
+        what = "forward passes" if row.mode == "forward" else "training"
+        if row.compiled:
+            what += ", compiled"
+        elif row.mode == "train":
+            what += ", timm" if row.source == "timm" else ", others"
+        found[what].append(float(np.log(one / row.seconds)))
+    for what, log in own_logs(model, fold):
+        found[what].append(log)
+    return found
+
+
+def own_logs(model: GpuModel, fold: int) -> Iterator[tuple[str, float]]:
+    """Of the kernels of each measured step, all together."""
+    store, folds = StepStore.open(MEASURED), shipped(training=False).folds
+    for row in read_measured_rows(MEASURED / MEASURED_FILE):
+        if row.busy_s is None or row.batch < LEAST_BATCH or fold_of(row.family, folds) != fold:
+            continue
+        if key_of(row) in store:
+            job = store.step(key_of(row)).job(row.batch)
+            yield f"kernels on our H100, {row.task}", busy_log(job, model, row.busy_s)
+
+
+def busy_log(job: PreparedJob, model: GpuModel, busy_s: float) -> float:
+    """ln(predicted / measured) of the time in which kernels run."""
+    calibrated = replace(shipped_calibration(), model=model).device(MEASURED_DEVICE)
+    step = tuned_step(job, calibrated, name="", group="", seconds=busy_s)
+    factors = np.ones(len(TUNED))
+    factors[-1] = 1e-9  # a host that delays nothing
+    return float(np.log(step.predicted_s(factors) / busy_s))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

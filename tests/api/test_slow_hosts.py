@@ -1,0 +1,113 @@
+"""What a step takes on a slower host, and that the constant is what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from driple import predict
+from driple.api.simulating import simulated
+from driple.api.slow_hosts import SLOWER, slow_host
+from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
+from driple.calibration.measured_kernels import key_of
+from driple.calibration.step_store import LEAST_BATCH, StepStore
+from driple.calibration.tuning import TUNED, TunedStep, factors_of, tuned_step
+from driple.cluster.setting import Setting
+from driple.estimation.methods import place_of
+from driple.jobs.load import Job, load_job
+from driple.jobs.options import JobOptions
+from driple.simulate.calibration import shipped_calibration
+from driple.simulate.prepared_job import PreparedJob
+from tests.simulate.jobs import net
+
+MEASURED = Path(__file__).resolve().parents[2] / "datasets" / "measured-h100"
+SETTING = Setting.parse("1xH100")
+
+
+def own_steps() -> list[TunedStep]:
+    """Steps that we measured, as the simulator of an H100 has them."""
+    calibrated, store = shipped_calibration().device("H100"), StepStore.open(MEASURED)
+    return [
+        tuned_step(
+            store.step(key_of(row)).job(row.batch),
+            calibrated,
+            name=row.key,
+            group=row.name,
+            seconds=row.step_s,
+        )
+        for row in read_measured_rows(MEASURED / MEASURED_FILE)
+        if row.step_s is not None and row.batch >= LEAST_BATCH and key_of(row) in store
+    ]
+
+
+def test_the_slower_host_is_the_one_that_was_measured() -> None:
+    """To one digit after the point."""
+    factor = dict(zip(TUNED, factors_of(own_steps()), strict=True))["host"]
+    assert factor == pytest.approx(SLOWER, abs=0.1)
+
+
+def step_of(batch_size: int) -> PreparedJob:
+    """A step of many small, or of a few large ops."""
+    return PreparedJob(net(batch_size, depth=30))
+
+
+def test_a_step_that_waits_for_its_host_is_slower_on_a_slower_one() -> None:
+    """By at most the factor; one of large ops is not."""
+    place = place_of(SETTING)
+    few = step_of(1)
+    from driple.simulate.run import iteration_time_s, simulate_steps
+
+    def seconds(job: PreparedJob) -> float:
+        records = simulate_steps(job, place.topology, place.calibration, num_steps=20)
+        return iteration_time_s(place.topology, records)
+
+    found = slow_host(few, SETTING, place, step_s=seconds(few))
+    assert found is not None
+    assert 1.1 * seconds(few) < found.step_s < SLOWER * 1.05 * seconds(few)
+    assert found.slow_us == pytest.approx(SLOWER * found.usual_us)
+    many = step_of(2**17)
+    assert slow_host(many, SETTING, place, step_s=seconds(many)) is None
+
+
+def test_a_known_host_has_no_slower_one() -> None:
+    """Of the user's own runs, or on processors."""
+    device = SETTING.worker
+    tuned = replace(SETTING, worker=replace(device, facts={**device.facts, "tuned_host": 1.5}))
+    assert slow_host(step_of(1), tuned, place_of(tuned), step_s=1e-9) is None
+    cpu = Setting.parse("CPU-P1w2")
+    assert slow_host(step_of(1), cpu, place_of(cpu), step_s=1e-9) is None
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    """A small step of a model of images."""
+    return load_job("resnet18", JobOptions(batch_size=2), setting=SETTING)
+
+
+def test_an_interval_holds_the_step_on_a_slower_host(job: Job) -> None:
+    """And the answer names it, unless the user gave his host's time."""
+    place = place_of(SETTING)
+    made = simulated(job, PreparedJob.of_job(job), SETTING, place, num_steps=20)
+    assert made.slow_host is not None
+    ends = made.iteration_time_s.interval
+    assert ends is not None and ends.high is not None
+    assert ends.high >= made.slow_host.step_s
+    known = simulated(
+        job, PreparedJob.of_job(job), SETTING, place, num_steps=20, host_is_known=True
+    )
+    assert known.slow_host is None
+    narrow = known.iteration_time_s.interval
+    assert narrow is not None and narrow.high is not None and narrow.high <= ends.high
+
+
+def test_the_answer_states_it(job: Job) -> None:
+    """In `predict` and its JSON."""
+    answer = predict(job, SETTING, method="simulator").answers[0]
+    assert answer.slow_host is not None
+    stated = answer.to_dict()["slow_host"]
+    assert isinstance(stated, dict) and stated["step_s"] == answer.slow_host.step_s
+    assert f"--set host_us_per_op={answer.slow_host.slow_us:.0f}" in answer.slow_host.sentence()
+    known = predict(job, SETTING, method="simulator", host_us_per_op=35.0).answers[0]
+    assert known.slow_host is None
