@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from driple.api.plan_places import (
+    PlacesAsked,
+    PricesAsked,
+    book_of,
+    measured_offers,
+    places_of,
+)
 from driple.api.plan_results import PlanResult
 from driple.checks import check_choice
 from driple.errors import ConfigError
@@ -21,65 +28,14 @@ from driple.planning.places import Refused
 from driple.planning.ranking import RANKS, Choice, Limits, Rank, choose, ranked
 
 if TYPE_CHECKING:
-    from driple.catalog import Catalog, Instance
     from driple.planning.assumptions import Assumptions
     from driple.planning.changes import Change
     from driple.planning.evaluator import Evaluator
     from driple.planning.offers import Offer
     from driple.planning.places import Place
-    from driple.planning.prices import PriceBook
     from driple.planning.search import Asked
 
 __all__ = ["PlanResult", "plan"]
-
-ANY, OWN = "any", "own"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlacesAsked:
-    """Which machines to look at.
-
-    Attributes:
-        instances: names; `p3` is all of P3; all known if empty.
-        devices: names of devices; `any` for all, `own` for instances of the user's own files.
-        machines: numbers of instances of a kind.
-        settings: names of settings of the user's own machines, in place of instances.
-        catalogs: own devices, links, instances and prices (TOML), which take precedence.
-    """
-
-    instances: Sequence[str] = ()
-    devices: Sequence[str] = ()
-    machines: Sequence[int] = (1,)
-    settings: Sequence[str] = ()
-    catalogs: Sequence[Path] = ()
-
-    def __post_init__(self) -> None:
-        if self.settings and (self.instances or self.devices or tuple(self.machines) != (1,)):
-            raise ConfigError(
-                "--setting names all machines; leave out --instance, --devices and --machines, or "
-                "leave out --setting"
-            )
-        if OWN in self.devices and not self.catalogs:
-            raise ConfigError(
-                "--devices own is for instances of your own; give them with --catalog FILE.toml"
-            )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PricesAsked:
-    """Which prices count.
-
-    Attributes:
-        files: of the user (TOML, CSV, or a SkyPilot catalogue), which take precedence.
-        day: last day of a price; the newest if None.
-        region: of prices; any if None.
-        spot: whether machines are spot machines.
-    """
-
-    files: Sequence[Path] = ()
-    day: datetime.date | None = None
-    region: str | None = None
-    spot: bool = False
 
 
 def plan(
@@ -242,8 +198,8 @@ def _answer(
     files = question.places.catalogs
     catalog = read_catalog(files) if files else None
     known = (catalog or shipped_catalog()).instances
-    book = _book(question.prices, known, catalog)
-    draft = _Draft(offers=_measured_offers(profiles, known, book, question.amount))
+    book = book_of(question.prices, known, catalog)
+    draft = _Draft(offers=measured_offers(profiles, known, book, question.amount))
     draft.remarks += [
         file.unused_words(path)
         for path, file in zip(question.prices.files, book.files, strict=True)
@@ -252,7 +208,7 @@ def _answer(
     places: list[Place] = []
     if job is not None:
         measured = {offer.name for offer in draft.offers}
-        places, draft.refused = _places(
+        places, draft.refused = places_of(
             question.places, known, catalog, measured, question.ways.schemes
         )
         variants = JobVariants(job, options)
@@ -297,84 +253,6 @@ def _rank_of(question: _Question, offers: Sequence[Offer]) -> Rank:
     own = all(offer.instance is None and offer.price is None for offer in offers)
     by_cost = question.rank == "cost" and question.limits.budget is None
     return "time" if offers and own and by_cost else question.rank
-
-
-def _book(asked: PricesAsked, known: Mapping[str, Instance], catalog: Catalog | None) -> PriceBook:
-    from driple.planning.places import full_name
-    from driple.planning.prices import PriceBook, read_prices
-
-    def name_of(given: str) -> str | None:
-        return full_name(given, known, catalog)
-
-    return PriceBook(
-        files=tuple(read_prices(path).with_names(name_of) for path in asked.files),
-        date=asked.day,
-        region=asked.region,
-        spot=asked.spot,
-    )
-
-
-def _measured_offers(
-    profiles: Sequence[tuple[Path, str]],
-    known: Mapping[str, Instance],
-    book: PriceBook,
-    amount: AmountAsked,
-) -> list[Offer]:
-    from driple.planning.offers import measured_offer
-    from driple.profiler.stall_profile import read_profile
-
-    for folder, name in profiles:
-        if name not in known:
-            raise ConfigError(
-                f"--profile needs FOLDER=INSTANCE with an instance such as p3.8xlarge (there are "
-                f"{', '.join(known)}), got '{folder}={name}'"
-            )
-    return [
-        measured_offer(read_profile(folder), known[name], book, amount) for folder, name in profiles
-    ]
-
-
-def _places(
-    asked: PlacesAsked,
-    known: Mapping[str, Instance],
-    catalog: Catalog | None,
-    measured: set[str],
-    schemes: Sequence[str],
-) -> tuple[list[Place], list[Refused]]:
-    """Machines to simulate, without those that were measured; and those that cannot be."""
-    from driple.cluster.setting import Setting
-    from driple.planning.places import chosen_instances, place_of_setting, places_of
-
-    if asked.settings:
-        settings = [Setting.parse(name, catalog=catalog) for name in asked.settings]
-        for setting in settings:
-            setting.check_scheme(schemes)
-        return [place_of_setting(one) for one in {one.name: one for one in settings}.values()], []
-    devices = [name for name in asked.devices if name not in {ANY, OWN}]
-    some: Mapping[str, Instance] = known
-    if OWN in asked.devices:
-        some = _own_instances(known)
-    chosen = chosen_instances(some, asked.instances, devices, catalog)
-    places, refused = places_of(chosen, asked.machines, catalog)
-    return [place for place in places if place.name not in measured], refused
-
-
-def _own_instances(known: Mapping[str, Instance]) -> dict[str, Instance]:
-    """Instances that a user's file adds or changes.
-
-    Raises:
-        ConfigError: there are none.
-    """
-    from driple.catalog import shipped_catalog
-
-    shipped = shipped_catalog().instances
-    own = {name: one for name, one in known.items() if shipped.get(name) != one}
-    if not own:
-        raise ConfigError(
-            "--devices own: no file of --catalog has an [[instances]] row; add one with device, "
-            "num_devices and interconnect"
-        )
-    return own
 
 
 def _add_simulated(
