@@ -11,7 +11,12 @@ from scripts.studies.kit.results import Row, pick, read_results
 from scripts.studies.kit.tables import markdown
 from scripts.studies.own_runs.run import DRAWS, RESULTS, SIZES
 
-_TASKS = {"train": "training", "forward": "forward pass", "both": "training and forward"}
+_TASKS = {
+    "train": "training",
+    "forward": "forward pass",
+    "both": "training and forward",
+    "busy": "the same where the GPU is the limit",
+}
 
 
 def places(rows: Sequence[Row]) -> list[tuple[str, str, str]]:

@@ -44,6 +44,7 @@ DRAWS = 5
 _LEAST, _MOST = 60, 300  # steps of a device and a task; of more, so many are drawn
 _LEAST_LEFT = 10  # steps of other models, for an error of a draw
 _OWN = "ours"
+BUSY, _BUSY = "busy", 0.9  # share of a step
 
 
 def main() -> None:
@@ -52,7 +53,9 @@ def main() -> None:
     for device, task, source in parts():
         if pick(read_results(RESULTS), device=device, task=task, source=source):
             continue
-        steps = list(own_steps() if source == _OWN else published_steps(device, task))
+        steps = list(
+            own_steps(busy=task == BUSY) if source == _OWN else published_steps(device, task)
+        )
         for row in list(errors_of(steps)):
             add_result(RESULTS, {"device": device, "task": task, "source": source, **row})
         print(device, task, source, len(steps), flush=True)
@@ -65,7 +68,8 @@ def parts() -> list[tuple[str, str, str]]:
         key = (row.device, row.mode)
         counts[key] = counts.get(key, 0) + 1
     found = sorted(key for key, count in counts.items() if count >= _LEAST)
-    return [(*key, "published") for key in found] + [("H100", "both", _OWN)]
+    own = [("H100", task, _OWN) for task in ("both", BUSY)]
+    return [(*key, "published") for key in found] + own
 
 
 def published_steps(device: str, task: str) -> Iterator[TunedStep]:
@@ -81,12 +85,16 @@ def published_steps(device: str, task: str) -> Iterator[TunedStep]:
         )
 
 
-def own_steps() -> Iterator[TunedStep]:
-    """Steps that we measured, on the path of `driple predict`, without their family in the fit."""
+def own_steps(*, busy: bool) -> Iterator[TunedStep]:
+    """Steps that we measured, on the path of `driple predict`, without their family in the fit.
+
+    Args:
+        busy: only those in which the GPU is busy for most of the time, so that it is the limit.
+    """
     declare_torchvision_ops()  # torchvision's own may be of another build
     store, folds = StepStore.open(MEASURED), shipped(training=False).folds
     for number, row in enumerate(read_measured_rows(MEASURED / MEASURED_FILE)):
-        if row.step_s is None:
+        if row.step_s is None or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
             continue
         try:
             if row.batch >= LEAST_BATCH and key_of(row) in store:
