@@ -12,6 +12,7 @@ from driple.units import format_duration, format_size, three_digits
 if TYPE_CHECKING:
     from driple.api.plan_results import PlanResult
     from driple.planning.offers import Offer
+    from driple.planning.ranking import Limits
 
 __all__ = ["print_plan"]
 
@@ -37,7 +38,7 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
     shown = [*result.offers] if alone else best_by_place(result.offers, result.rank)
     shown, more = _first(shown, most, (result.choice.best, result.choice.runner_up))
     if shown:
-        _print_offers(shown)
+        _print_offers(shown, result.limits)
         print()
         if more > 0:
             what = "ways" if alone else "machines"
@@ -67,8 +68,11 @@ def _first(
     return shown, len(offers) - len(shown)
 
 
-def _print_offers(offers: Sequence[Offer]) -> None:
+def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
+    """The table; with limits, it says of each way whether it keeps them."""
     from driple.planning.ranking import price_text
+
+    limited = limits.words().strip()
 
     rows = [
         [
@@ -85,11 +89,13 @@ def _print_offers(offers: Sequence[Offer]) -> None:
             offer.fits or "-",
             "-" if offer.parts is None else offer.parts.bottleneck,
             "measured" if offer.provenance == "measured" else _error_text(offer),
+            *(["yes" if limits.holds(offer) else "no"] if limited else []),
         ]
         for offer in offers
     ]
     header = ["machines", "devices", "how", "step", "samples/s", "training", "90 % interval",
-              "$/h", "cost $", "memory", "fits", "held back by", "error: median, p90"]  # fmt: skip
+              "$/h", "cost $", "memory", "fits", "held back by", "error: median, p90",
+              *([limited] if limited else [])]  # fmt: skip
     print_table(header, rows)
 
 

@@ -290,6 +290,10 @@ def test_budget_deadline_and_own_machines(gpt: str, tmp_path: Path) -> None:
     )
     assert (within["budget"], within["deadline_s"]) == (1000.0, 3 * 86_400)
     assert within["recommendation"].startswith("Rent ")
+    shown = driple(*ask, "--instance", "p3", "--deadline", "3d", "--budget", 1000).stdout
+    (head,) = [line for line in shown.splitlines() if line.startswith("machines")]
+    assert head.endswith("within $1,000 and 72 h")  # each row says whether it keeps them
+    assert "within" not in driple(*ask, "--instance", "p3").stdout.split("\n\n")[0]
     late = driple(*ask, "--instance", "p3", "--deadline", "1ms")
     assert "No setting does it within 1 ms; the fastest is p3" in late.stdout
     own = driple(*ask, "--setting", "8xA100/NVLink", "--set", "rank=time", "--format", "slurm")
