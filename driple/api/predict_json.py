@@ -73,6 +73,7 @@ def answer_dict(answer: Answer) -> dict[str, Json]:
         "warnings": list(made.warnings) if is_inspector and made is not None else [],
         "remarks": list(made.remarks) if is_inspector and made is not None else [],
         "stated_error": None if answer.stated is None else answer.stated.to_dict(),
+        "host": None if answer.host is None else to_dict(answer.host),
         "slow_host": None if answer.slow_host is None else to_dict(answer.slow_host),
         "closed_form_s": None if made is None else optional_estimate(made.closed_form_s, "zhang"),
         "bottleneck": forms[0].bottleneck if forms else None,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from driple.estimation.methods import MethodAnswers, Place
     from driple.estimation.stated_error import StatedError
     from driple.inspector.checkpoint import Checkpoint
+    from driple.inspector.host import HostTuning
     from driple.inspector.predict import Prediction
     from driple.simulate.prepared_job import PreparedJob
     from driple.simulate.run import Simulation
@@ -71,6 +72,7 @@ class Answer:
         compared: all methods side by side, with `all`.
         memory: what a device needs; None on processors.
         slow_host: the simulator's step on a slower host; None where it makes no difference.
+        host: what the user measured of this machine; None if nothing.
     """
 
     job: Job
@@ -88,6 +90,7 @@ class Answer:
     compared: MethodAnswers | None = None
     memory: JobMemory | None = None
     slow_host: SlowHost | None = None
+    host: HostTuning | None = None
 
     def to_dict(self) -> dict[str, Json]:
         """This answer in the JSON of `driple predict`."""
@@ -126,6 +129,7 @@ def predict(
     placement: str = "round_robin",
     datasets: Path | None = None,
     host_us_per_op: float | None = None,
+    host: Path | str | None = None,
 ) -> PredictResult:
     """Predict how training jobs will use clusters, before anyone runs them.
 
@@ -142,9 +146,12 @@ def predict(
         datasets: folder of data sets with measured values, for `all`; ./datasets if None.
         host_us_per_op: microseconds of the host to hand one op to a GPU, with `simulator`; that of
             published runs if None.
+        host: the host.json of `driple measure --calibrate`: what a few workloads tell of this
+            machine, for inspectors with measured labels.
 
     Raises:
-        ConfigError: options that contradict each other, or an unknown method.
+        ConfigError: options that contradict each other, an unknown method, or a host of another
+            setting.
         SettingError: an unknown setting.
         GraphError: a job that cannot be read, or contains no training step; a forward pass on
             several devices.
@@ -154,6 +161,8 @@ def predict(
     """
     check_choice("--method", method, METHODS)
     check_choice("--set placement", placement, STRATEGIES)
+    from driple.inspector.host import read_host
+
     asked = _Asked(
         preset=preset,
         num_steps=num_steps,
@@ -161,6 +170,7 @@ def predict(
         placement=placement,
         datasets=datasets,
         host_us_per_op=host_us_per_op,
+        host=None if host is None else read_host(Path(host)),
     )
     if checkpoint is not None:
         plans = [plan_with_checkpoint(checkpoint, method, settings)]
@@ -197,9 +207,15 @@ class _Asked:
     placement: str
     datasets: Path | None
     host_us_per_op: float | None = None
+    host: HostTuning | None = None
 
     def check_method(self, method: str) -> None:
         """Raise ConfigError where another method would leave the host's speed out."""
+        if self.host is not None and method != "inspector":
+            raise ConfigError(
+                "--set host changes what an inspector of a measured setting answers, and the "
+                f"method is {method}; leave it out"
+            )
         if self.host_us_per_op is None:
             return
         check_number("--set host_us_per_op", self.host_us_per_op, above=0)
@@ -223,7 +239,7 @@ def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) ->
     asked.check_method(plan.method)
     if plan.method == "inspector":
         try:
-            return _by_inspector(plan, job, prepared)
+            return _by_inspector(plan, job, prepared, asked)
         except PredictionError as error:
             if not plan.may_fall_back:
                 raise
@@ -238,7 +254,7 @@ def _answer(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) ->
     return _by_all(plan, job, prepared, asked)
 
 
-def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
+def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:
     from driple.cluster.topology import known_topology
     from driple.estimation.checked import predict as checked_predict
     from driple.estimation.stated_error import StatedError, stated_error
@@ -247,6 +263,7 @@ def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
     checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
     topology = known_topology(setting)
     made = checked_predict(job.graph, checkpoint, job=prepared, topology=topology)
+    made = _on_host(made, asked.host)
     if job.has_unknown:  # the share that an interval holds is for graphs without unknown sizes
         made = replace(made, level=None)
     stated = None
@@ -270,7 +287,17 @@ def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob) -> Answer:
         assumptions=assumptions_on(job.graph, setting),
         stated=stated,
         prediction=made,
+        host=asked.host,
     )
+
+
+def _on_host(made: Prediction, host: HostTuning | None) -> Prediction:
+    """A prediction for the user's machine, or for any of the kind that was measured."""
+    from driple.inspector.host import on_any_host
+
+    if host is not None:
+        return host.applied(made)
+    return on_any_host(made) if made.provenance == "measured" else made
 
 
 def _by_simulator(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:

@@ -58,8 +58,13 @@ def measure(
             help="data set folder, here one that the labels are added to", callback=output_folder
         ),
     ] = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="every workload of the catalogue's list cpu")
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="measure six known workloads (or those named), and write what they tell of this "
+            "machine to host.json of --output, for predict --set host=FILE",
+        ),
     ] = False,
     set_: Annotated[list[str] | None, set_option(_Values)] = None,
     json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
@@ -73,17 +78,26 @@ def measure(
 
       driple measure resnet20/cifar10/b32/sgd/sync --dataset datasets/mine
 
-      driple measure --all --set repeats=3 --set repeat_every=10 -o runs/cpu
+      driple measure $(driple jobs list --list cpu) --set repeats=3 --set repeat_every=10
+      -o runs/cpu
+
+      driple measure --calibrate -o runs/host
 
       driple measure $(driple jobs list --list cpu | head -n 120) --setting CPU-P2w2
       -o runs/p2w2 --dataset datasets/p2w2
     """
+    from driple.api.own_host import HOST_FILE, host_of_campaign, known_inspector
     from driple.cluster.setting import Setting
+    from driple.codec import to_dict
+    from driple.inspector.host import write_host
     from driple.measure.testbed.campaign import Campaign, Limits
     from driple.measure.testbed.cluster import RunPlan
 
     values = override(_Values, set_)
-    jobs = _workloads(workloads or [], all_=all_)
+    jobs = _workloads(workloads or [], calibrate=calibrate)
+    parsed = Setting.parse(setting)
+    if calibrate:
+        known_inspector(parsed)  # before minutes of measuring
     require_tensorflow("measuring")
     plan = RunPlan(
         share=values.share,
@@ -93,7 +107,7 @@ def measure(
         seconds=values.seconds,
     )
     limits = Limits(tries=values.tries, quiet_wait_s=values.quiet_wait)
-    campaign = Campaign(output, Setting.parse(setting), plan, limits)
+    campaign = Campaign(output, parsed, plan, limits)
     with ending_on_sigterm(), progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
 
@@ -116,10 +130,18 @@ def measure(
     if dataset is not None:
         summary["dataset"] = str(dataset)
         summary["examples"] = _append(campaign.about, output, dataset)
+    told = ""
+    if calibrate:
+        made = host_of_campaign(output, campaign.about, parsed)
+        write_host(made, output / HOST_FILE)
+        summary["host"] = to_dict(made)
+        told = f"{made.sentence()}\nwritten: {output / HOST_FILE}"
     if json:
         print_json(summary, "measure")
     else:
         print(f"{len(jobs) - len(failed)} of {len(jobs)} workloads measured, runs in {output}")
+        if told:
+            print(told)
     if failed:
         raise typer.Exit(1)
 
@@ -137,13 +159,15 @@ def _append(about: CampaignRecord, out: Path, folder: Path) -> int:
     return len(fresh.examples)
 
 
-def _workloads(names: list[str], *, all_: bool) -> list[Workload]:
-    from driple.jobs import cpu_workloads
+def _workloads(names: list[str], *, calibrate: bool) -> list[Workload]:
+    from driple.api.own_host import known_workloads
     from driple.jobs.names import workload_named
 
     jobs = [workload_named(name) for name in names]
-    if all_:
-        jobs += cpu_workloads()
+    if calibrate and not jobs:
+        jobs = list(known_workloads())
     if not jobs:
-        raise ConfigError("nothing to measure; name workloads (driple jobs list) or give --all")
+        raise ConfigError(
+            "nothing to measure; name workloads (driple jobs list), or give --calibrate"
+        )
     return list(dict.fromkeys(jobs))

@@ -118,6 +118,7 @@ OLD_NAMES = (
     OldName("evaluate", "evaluate --set patience_epochs=N", "--patience-epochs"),
     OldName("evaluate", "evaluate --set threads=N", "--threads"),
     OldName("measure", "measure -o FOLDER", "--out"),
+    OldName("measure", "measure $(driple jobs list --list cpu)", "--all"),
     OldName("measure", "measure $(cat FILE)", "--list"),
     OldName("measure", "measure $(driple jobs list --list cpu | head -n N)", "--first"),
     OldName("measure", "measure --set repeat_every=N", "--repeat-every"),

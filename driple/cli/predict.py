@@ -36,9 +36,12 @@ class _Values:
     host_us_per_op: float | None = number(
         None,
         "microseconds of the host to hand one op to a GPU, for --method simulator; that of "
-        "published runs, about 10",
+        "published runs, about 14",
         above=0,
         most=1e6,
+    )
+    host: str | None = text(
+        None, "host.json of driple measure --calibrate: answers of a measured setting for this host"
     )
     datasets: str | None = text(
         None, "folder of data sets with measured values, for --method all; ./datasets"
@@ -122,6 +125,7 @@ def predict(
         seed=values.seed,
         placement=values.placement,
         host_us_per_op=values.host_us_per_op,
+        host=values.host,
         datasets=None if values.datasets is None else Path(values.datasets),
     )
     answers = result.answers

@@ -79,10 +79,19 @@ def _print_inspector(answer: Answer, made: Prediction) -> None:
     _print_throughput(answer)
     if made.level is not None:
         kind = f"{made.provenance} " if made.provenance == "simulated" else ""
-        print(f"in brackets: where {made.level:.0%} of such {kind}values are expected")
+        of_any = made.provenance == "measured" and answer.host is None
+        where = " on machines of this kind" if of_any else ""
+        print(f"in brackets: where {made.level:.0%} of such {kind}values are expected{where}")
     elif made.ends is not None:
         why = _why_no_level(made, unknown=answer.job.unknown_words)
         print(f"in brackets: {why}; how many of such values lie there is not known")
+    if answer.host is not None:
+        print(answer.host.sentence())
+    elif made.provenance == "measured":
+        note(
+            "machines of one kind differ: driple measure --calibrate brings the answer to yours, "
+            "with a narrower interval (--set host=FILE)"
+        )
     if made.closed_form_s is not None:
         print(f"closed form, to compare: step time {made.closed_form_s:.3g} s")
     error = made.metrics.get("test_smape_pct")

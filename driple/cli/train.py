@@ -164,7 +164,8 @@ def dataset_path(setting: Setting) -> Path:
             return folder
     raise DatasetError(
         f"no data set of {setting.name} in datasets/; give --dataset FOLDER, or measure one: "
-        f"driple measure --all --setting {setting.name} --dataset datasets/{setting.file_name}"
+        f"driple measure $(driple jobs list --list cpu) --setting {setting.name} "
+        f"--dataset datasets/{setting.file_name}"
     )
 
 
