@@ -262,8 +262,7 @@ def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Ask
 
     checkpoint, setting = cast("Checkpoint", plan.checkpoint), plan.setting
     topology = known_topology(setting)
-    made = checked_predict(job.graph, checkpoint, job=prepared, topology=topology)
-    made = _on_host(made, asked.host)
+    made = checked_predict(job.graph, checkpoint, job=prepared, topology=topology, host=asked.host)
     if job.has_unknown:  # the share that an interval holds is for graphs without unknown sizes
         made = replace(made, level=None)
     stated = None
@@ -289,15 +288,6 @@ def _by_inspector(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Ask
         prediction=made,
         host=asked.host,
     )
-
-
-def _on_host(made: Prediction, host: HostTuning | None) -> Prediction:
-    """A prediction for the user's machine, or for any of the kind that was measured."""
-    from driple.inspector.host import on_any_host
-
-    if host is not None:
-        return host.applied(made)
-    return on_any_host(made) if made.provenance == "measured" else made
 
 
 def _by_simulator(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) -> Answer:

@@ -17,6 +17,7 @@ from driple.cluster.topology import Topology, topology_of
 from driple.errors import GraphError, SettingError
 from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import Checkpoint
+from driple.inspector.host import HostTuning, on_any_host
 from driple.inspector.predict import Prediction
 from driple.inspector.predict import predict as predict_alone
 from driple.simulate.prepared_job import PreparedJob
@@ -35,23 +36,33 @@ def predict(
     *,
     job: PreparedJob | None = None,
     topology: Topology | None = None,
+    host: HostTuning | None = None,
 ) -> Prediction:
     """Predict how the training job of the graph will use the cluster, and check the step time.
+
+    The answer is for the user's host, where he measured it. Otherwise the intervals of measured
+    labels hold what hosts of one kind differ by.
 
     Args:
         graph: of one worker's step.
         checkpoint: the inspector.
         job: of this graph, where it is made already.
         topology: machines of the checkpoint's setting, where they are known already.
+        host: what the user measured of his machine.
 
     Raises:
+        ConfigError: a host of another setting.
         GraphError: the graph has no nodes.
         CheckpointError: the inspector gives something that is no finite number.
         PredictionError: it gives a negative amount or duration, or a step that takes no time.
     """
     job = _job_of(graph) if job is None else job
     prediction = predict_alone(graph, checkpoint, cost=None if job is None else job.cost)
-    return prediction if job is None else compared(prediction, job, topology=topology)
+    if job is not None:
+        prediction = compared(prediction, job, topology=topology)
+    if host is not None:
+        return host.applied(prediction)
+    return on_any_host(prediction) if prediction.provenance == "measured" else prediction
 
 
 def _job_of(graph: OpGraph) -> PreparedJob | None:
