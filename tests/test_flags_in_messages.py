@@ -60,6 +60,14 @@ CANNOT_PRINT = {
         )
         for name in names
     },
+    ("driple.inspector.predict._refuse_impossible", "--set preset"): (
+        ("measure",),
+        "it says in its own words which workload the inspector does not know",
+    ),
+    ("driple.api.slow_hosts.SlowHost", "--set host_us_per_op"): (
+        ("sweep",),
+        "its table has no room for the host",
+    ),
     ("driple.analytic.advice.rate_from_measured", "--set measured"): (
         ("predict",),
         "it gives the closed form no measured time",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driple.errors import CheckpointError, ConfigError, MeasureError
+from driple.errors import CheckpointError, ConfigError, MeasureError, PredictionError
 from driple.graph.opgraph import OpGraph
 
 if TYPE_CHECKING:
@@ -74,7 +74,13 @@ def host_of_campaign(folder: Path, about: CampaignRecord, setting: Setting) -> H
     for item in data.examples:
         if not isinstance(item.graph, OpGraph) or item.iteration_time_s is None:
             raise MeasureError(f"{item.workload} of {folder} has no graph or no step time")
+        try:
+            predicted.append(predict(item.graph, checkpoint).iteration_time_s)
+        except PredictionError as error:
+            raise ConfigError(
+                f"the inspector of {setting.name} knows no step time of {item.workload}; measure "
+                "other workloads"
+            ) from error
         names.append(item.workload)
-        predicted.append(predict(item.graph, checkpoint).iteration_time_s)
         measured.append(item.iteration_time_s)
     return host_tuning(setting.name, names, np.array(predicted), np.array(measured))

@@ -17,6 +17,7 @@ from driple.simulate.device_models import GpuModel
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.estimation.methods import Place
+    from driple.simulate.calibration import Calibration
     from driple.simulate.prepared_job import PreparedJob
 
 __all__ = ["SLOWER", "SlowHost", "slow_host"]
@@ -25,7 +26,6 @@ SLOWER = 2.5
 """How many times as long the host of datasets/measured-h100 takes as those of published runs:
 `driple.calibration.tuning.factors_of` on all its steps, to two digits."""
 _MATTERS = 1.1  # a step that grows less does not wait for its host
-_STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +57,9 @@ def slow_host(
 ) -> SlowHost | None:
     """What a step would take on a slower host; None where that makes no difference.
 
+    What the slower host adds to the computing of one device is added to the step; an exchange that
+    hides behind it would hide as well.
+
     Args:
         prepared: the job.
         setting: cluster and scheme.
@@ -65,18 +68,18 @@ def slow_host(
 
     Returns:
         The step; None on processors, and where the user's own runs tell of his host.
-
-    Raises:
-        GraphError: a graph that cannot be simulated.
     """
-    from driple.simulate.run import iteration_time_s, simulate_steps
-
     model = place.calibration.model
     if not isinstance(model, GpuModel) or setting.worker.find("tuned_host") is not None:
         return None
+
+    def computing_s(calibration: Calibration) -> float:
+        calibrated = calibration.device(setting.worker)
+        of_ops = float(prepared.times(calibrated).duration_s.sum())
+        return of_ops + prepared.update_seconds(calibrated)
+
     slower = place.calibration.with_slower_host(SLOWER)
-    records = simulate_steps(prepared, place.topology, slower, num_steps=_STEPS)
-    slow_s = iteration_time_s(place.topology, records)
+    slow_s = step_s + computing_s(slower) - computing_s(place.calibration)
     if slow_s < step_s * _MATTERS:
         return None
     usual_us = 1e6 * model.host.each_s(prepared.runtime)

@@ -164,7 +164,7 @@ def dataset_path(setting: Setting) -> Path:
             return folder
     raise DatasetError(
         f"no data set of {setting.name} in datasets/; give --dataset FOLDER, or measure one: "
-        f"driple measure $(driple jobs list --list cpu) --setting {setting.name} "
+        f"driple measure WORKLOAD... --setting {setting.name} "
         f"--dataset datasets/{setting.file_name}"
     )
 

@@ -5,7 +5,7 @@
     Prediction --on_any_host--> Prediction whose intervals hold what machines of one kind differ by
 
 Machines of the same kind differ in how fast they compute: all durations by one factor, to begin
-with. How much of a core or of the link is used in a burst hardly changes, so amounts stay.
+with. How much of a core or of the link a burst uses changes little, so amounts stay.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TIMES = np.array(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostTuning:
-    """What a few known workloads tell of a machine.
+    """How a machine differs, by a few known workloads.
 
     Attributes:
         setting: that was measured, such as `CPU-P1w2/ho-200M`.
@@ -117,7 +117,7 @@ class HostTuning:
 def host_tuning(
     setting: str, workloads: Sequence[str], predicted_s: FloatArray, measured_s: FloatArray
 ) -> HostTuning:
-    """What the step times of known workloads tell of this machine.
+    """How this machine differs, by the step times of known workloads.
 
     Args:
         setting: that was measured.
