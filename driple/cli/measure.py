@@ -89,15 +89,16 @@ def measure(
     from driple.api.own_host import HOST_FILE, host_of_campaign, known_inspector
     from driple.cluster.setting import Setting
     from driple.codec import to_dict
-    from driple.inspector.host import write_host
+    from driple.inspector.host import check_count, write_host
     from driple.measure.testbed.campaign import Campaign, Limits
     from driple.measure.testbed.cluster import RunPlan
 
     values = override(_Values, set_)
     jobs = _workloads(workloads or [], calibrate=calibrate)
     parsed = Setting.parse(setting)
-    if calibrate:
-        known_inspector(parsed)  # before minutes of measuring
+    if calibrate:  # what would fail after minutes of measuring
+        known_inspector(parsed)
+        check_count(len(jobs))
     require_tensorflow("measuring")
     plan = RunPlan(
         share=values.share,

@@ -26,8 +26,8 @@ from driple.inspector.predict import Prediction
 from driple.storedfiles import read_json
 from driple.trace.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 
-__all__ = ["HOSTS_DIFFER", "LEAST_WORKLOADS", "HostTuning", "host_tuning", "on_any_host",
-           "read_host", "write_host"]  # fmt: skip
+__all__ = ["HOSTS_DIFFER", "LEAST_WORKLOADS", "HostTuning", "check_count", "host_tuning",
+           "on_any_host", "read_host", "write_host"]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -68,11 +68,7 @@ class HostTuning:
     after_pct: float
 
     def __post_init__(self) -> None:
-        if len(self.workloads) < LEAST_WORKLOADS:
-            raise ConfigError(
-                f"{len(self.workloads)} workloads do not tell of a machine; measure "
-                f"{LEAST_WORKLOADS} or more"
-            )
+        check_count(len(self.workloads))
         check_number("time_factor", self.time_factor, least=_FACTORS[0], most=_FACTORS[1])
         check_number("log_spread", self.log_spread, least=0)
         for name in ("before_pct", "after_pct"):
@@ -111,6 +107,15 @@ class HostTuning:
             f"measured on, by {len(self.workloads)} known workloads: median error of their step "
             f"times {self.before_pct:.0f} % before, {self.after_pct:.0f} % with the factor of the "
             "others"
+        )
+
+
+def check_count(workloads: int) -> None:
+    """Raise ConfigError unless there are enough workloads for a factor."""
+    if workloads < LEAST_WORKLOADS:
+        raise ConfigError(
+            f"a host is known by {LEAST_WORKLOADS} workloads or more, got {workloads}; name more, "
+            "or none for the six that are usual"
         )
 
 

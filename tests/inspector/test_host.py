@@ -131,7 +131,7 @@ def test_the_file_is_read_as_written(tmp_path: Path) -> None:
 def test_what_no_host_has_is_refused() -> None:
     """Few workloads, times of nothing, and the answer for another setting."""
     times = np.ones(3)
-    with pytest.raises(ConfigError, match="measure 4 or more"):
+    with pytest.raises(ConfigError, match="by 4 workloads or more, got 3"):
         host_tuning(SETTING, NAMES[:3], times, times)
     with pytest.raises(ConfigError, match="above 0"):
         host_tuning(SETTING, NAMES[:3], times, 0 * times)
