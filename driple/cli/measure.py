@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
+_SHARE = 0.4  # of a core, for each worker of the measured settings
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Values:
     """What few users change of a campaign."""
 
-    share: float = number(0.4, "cores of each worker", above=0, most=1024)
+    share: float = number(_SHARE, "cores of each worker", above=0, most=1024)
     repeats: int = whole(1, "repeated measurements, interleaved", 1, 1000)
     iterations: int = whole(30, "iterations to measure, at least", 1, 100_000)
     seconds: float = number(9.0, "more iterations up to this time", least=0, most=86_400)
@@ -99,6 +101,11 @@ def measure(
     if calibrate:  # what would fail after minutes of measuring
         known_inspector(parsed)
         check_count(len(jobs))
+        if values.share != _SHARE:
+            raise ConfigError(
+                f"--calibrate compares with workers on {_SHARE} of a core, got --set "
+                f"share={values.share:g}; leave it out"
+            )
     require_tensorflow("measuring")
     plan = RunPlan(
         share=values.share,

@@ -47,6 +47,8 @@ def test_only_measured_settings_can_be_calibrated() -> None:
         known_inspector(Setting.parse("2xH100"))
     line = refused("measure", "--calibrate", "--setting", "V100-P1w2")
     assert "--calibrate is for measured settings" in line
+    half = refused("measure", "--calibrate", "--set", "share=0.5")
+    assert "--calibrate compares with workers on 0.4 of a core, got --set share=0.5" in half
     few = refused("measure", "resnet20/cifar10/b32/sgd/sync", "--calibrate")
     assert "a host is known by 4 workloads or more, got 1" in few
 

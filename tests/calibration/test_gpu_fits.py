@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from driple.calibration.batched import BatchedGraph
+from driple.calibration.benchmark.rows import fold_of
 from driple.calibration.benchmark.shipped import Shipped
 from driple.calibration.benchmark.steps import LoadedSteps
 from driple.calibration.device_fit import FitOptions
 from driple.calibration.gpu_fits import GpuFits, LeftOut, Tag
+from driple.calibration.measured_kernels import kernel_steps
 from driple.calibration.op_rows import OPS_FILE
 from driple.calibration.published import PublishedRun
 from driple.codec import to_dict
@@ -84,3 +86,28 @@ def test_nothing_left_to_fit_is_refused(tmp_path: Path) -> None:
     fits = fits_of([run for run in RUNS if run.model == "thick"], tmp_path)
     with pytest.raises(ConfigError, match="no published step is left without fold-1"):
         fits.without(LeftOut(fold=1))
+
+
+def test_measured_kernels_are_left_out_with_their_family_or_device(tmp_path: Path) -> None:
+    """A fold of families hides its parts of steps, and the device all of them."""
+    measured = Path(__file__).resolve().parents[2] / "datasets" / "measured-h100"
+    with gzip.open(tmp_path / OPS_FILE, "wt", encoding="utf-8") as file:
+        file.write("op,device,dtype,inputs,output,forward_s\n")
+    fits = GpuFits(
+        shipped=Shipped(rows=(), folds={}, held_out=None, steps=LoadedSteps()),
+        runs=RUNS,
+        graphs=GRAPHS,
+        published=tmp_path,
+        measured=measured,
+        spread=False,
+    )
+    table, tags = fits._made()
+    own = [tag for tag in tags if tag.source == "measured"]
+    assert len(tags) == len(table.rows)
+    assert len(own) == len(tags) - len(RUNS) > 1000
+    assert {tag.device for tag in own} == {"H100"}
+    assert all(LeftOut(device="H100").hides(tag) for tag in own)
+    hidden = [tag for tag in own if LeftOut(fold=3).hides(tag)]
+    assert 0 < len(hidden) < len(own)
+    families = [family for family, *_ in kernel_steps(measured, 1.0)]
+    assert [tag.fold for tag in own] == [fold_of(family, {}) for family in families]
