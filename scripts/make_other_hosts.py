@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"({ratios.min():.2f} to {ratios.max():.2f}); root mean square of the logarithm "
         f"{np.sqrt(np.mean(logs**2)):.2f}"
     )
+    print("the interval for any host is of these workloads too; others may be further off")
     for way, values in told.items():
         print(f"{way}: " + ", ".join(f"{name} {value:.1f} %" for name, value in values.items()))
     return 0

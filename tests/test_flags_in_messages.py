@@ -64,7 +64,7 @@ CANNOT_PRINT = {
         ("measure",),
         "it says in its own words which workload the inspector does not know",
     ),
-    ("driple.api.slow_hosts.SlowHost", "--set host_us_per_op"): (
+    ("driple.estimation.slow_hosts.SlowHost", "--set host_us_per_op"): (
         ("sweep",),
         "its table has no room for the host",
     ),

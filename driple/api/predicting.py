@@ -35,9 +35,9 @@ from driple.jobs.load import Job, JobOptions, JobSource, load_job
 
 if TYPE_CHECKING:
     from driple.analytic.closed_forms import ClosedForm, MethodError, Work
-    from driple.api.slow_hosts import SlowHost
     from driple.estimate import Source
     from driple.estimation.methods import MethodAnswers, Place
+    from driple.estimation.slow_hosts import SlowHost
     from driple.estimation.stated_error import StatedError
     from driple.inspector.checkpoint import Checkpoint
     from driple.inspector.host import HostTuning
@@ -161,6 +161,11 @@ def predict(
     """
     check_choice("--method", method, METHODS)
     check_choice("--set placement", placement, STRATEGIES)
+    if host is not None and (preset != "default" or checkpoint is not None):
+        raise ConfigError(
+            "--set host was measured for the shipped inspector of preset default; leave out "
+            "--checkpoint and --set preset"
+        )
     from driple.inspector.host import read_host
 
     asked = _Asked(

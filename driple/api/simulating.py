@@ -13,10 +13,10 @@ from driple.api.predict_json import estimate_of
 
 if TYPE_CHECKING:
     from driple.api.predicting import Answer
-    from driple.api.slow_hosts import SlowHost
     from driple.cluster.setting import Setting
     from driple.estimate import Estimate
     from driple.estimation.methods import Place
+    from driple.estimation.slow_hosts import SlowHost
     from driple.estimation.stated_error import StatedError
     from driple.jobs.load import Job
     from driple.simulate.prepared_job import PreparedJob
@@ -66,8 +66,8 @@ def simulated(
     Raises:
         GraphError: a graph that cannot be simulated.
     """
-    from driple.api.slow_hosts import slow_host
     from driple.estimation.compare import MethodTime
+    from driple.estimation.slow_hosts import interval_with, slow_host
     from driple.estimation.stated_error import StatedError, stated_error
     from driple.simulate.run import simulate
 
@@ -85,17 +85,14 @@ def simulated(
         if job.has_unknown
         else stated_error(setting, job.graph, cost=job.cost, topology=place.topology)
     )
-    ends = stated.interval_of(made.iteration_time_s)
     slow = None
     if not host_is_known:
         slow = slow_host(prepared, setting, place, step_s=made.iteration_time_s)
-    if ends is not None and slow is not None:
-        ends = ends[0], max(ends[1], slow.step_s)
     time = MethodTime(
         method="simulator",
         iteration_time_s=made.iteration_time_s,
         p90=stated.p90,
-        calibrated_s=ends,
+        calibrated_s=interval_with(stated.interval_of(made.iteration_time_s), slow),
     )
     return Simulated(made=made, stated=stated, iteration_time_s=estimate_of(time), slow_host=slow)
 

@@ -35,7 +35,7 @@ def print_plan(result: PlanResult, most: int, *, explain: bool, would_help: bool
         print(f"{result.no_price}\n")
     alone = len({offer.name for offer in result.offers}) == 1
     # The ways to use the only machines; else the best way to use each.
-    shown = [*result.offers] if alone else best_by_place(result.offers, result.rank)
+    shown = [*result.offers] if alone else best_by_place(result.offers, result.rank, result.limits)
     shown, more = _first(shown, most, (result.choice.best, result.choice.runner_up))
     if shown:
         _print_offers(shown, result.limits)
@@ -89,7 +89,7 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
             offer.fits or "-",
             "-" if offer.parts is None else offer.parts.bottleneck,
             "measured" if offer.provenance == "measured" else _error_text(offer),
-            *(["yes" if limits.holds(offer) else "no"] if limited else []),
+            *([_kept(offer, limits)] if limited else []),
         ]
         for offer in offers
     ]
@@ -97,6 +97,13 @@ def _print_offers(offers: Sequence[Offer], limits: Limits) -> None:
               "$/h", "cost $", "memory", "fits", "held back by", "error: median, p90",
               *([limited] if limited else [])]  # fmt: skip
     print_table(header, rows)
+
+
+def _kept(offer: Offer, limits: Limits) -> str:
+    """Whether an offer keeps the limits; unknown without a price."""
+    if limits.budget is not None and offer.cost is None:
+        return "-"
+    return "yes" if limits.holds(offer) else "no"
 
 
 def _way(offer: Offer) -> str:

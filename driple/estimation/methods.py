@@ -27,6 +27,7 @@ from driple.dataset.lookup import Found, find_graph, find_measured_step
 from driple.errors import CheckpointError, MissingExtraError, PredictionError
 from driple.estimation.checked import predict as checked_predict
 from driple.estimation.compare import Disagreement, MethodTime, disagreements, p90_of
+from driple.estimation.slow_hosts import interval_with, slow_host
 from driple.estimation.stated_error import StatedError, stated_error
 from driple.graph.opgraph import OpGraph
 from driple.inspector.checkpoint import load_checkpoint
@@ -224,12 +225,13 @@ def ask_all(
         placement=placement,  # type: ignore[arg-type]  # checked by the caller
         topology=place.topology,
     )
+    slow = slow_host(job, setting, place, step_s=made.iteration_time_s)
     times.append(
         MethodTime(
             method="simulator",
             iteration_time_s=made.iteration_time_s,
             p90=stated.p90,
-            calibrated_s=stated.interval_of(made.iteration_time_s),
+            calibrated_s=interval_with(stated.interval_of(made.iteration_time_s), slow),
         )
     )
     forms: tuple[ClosedForm, ...] = ()

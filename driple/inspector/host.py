@@ -38,6 +38,7 @@ _Z90 = 1.645  # of the normal distribution, for 90 % in the middle
 _LEAST_SPREAD = 0.02
 _MOST_BYTES = 2**20
 _FACTORS = (0.01, 100.0)
+_MOST_SPREAD, _MOST_PCT = 3.0, 1e4
 _TIMES = np.array(
     [*(figure != "burst_amount" for _ in RESOURCES for figure in FIGURES), True], dtype=np.bool_
 )
@@ -70,9 +71,11 @@ class HostTuning:
     def __post_init__(self) -> None:
         check_count(len(self.workloads))
         check_number("time_factor", self.time_factor, least=_FACTORS[0], most=_FACTORS[1])
-        check_number("log_spread", self.log_spread, least=0)
+        if len(set(self.workloads)) < len(self.workloads):
+            raise ConfigError("a host is known by different workloads; some stand there twice")
+        check_number("log_spread", self.log_spread, least=0, most=_MOST_SPREAD)
         for name in ("before_pct", "after_pct"):
-            check_number(name, getattr(self, name), least=0)
+            check_number(name, getattr(self, name), least=0, most=_MOST_PCT)
 
     def applied(self, made: Prediction) -> Prediction:
         """The prediction for this machine.
@@ -80,6 +83,11 @@ class HostTuning:
         Raises:
             ConfigError: it is of another setting, whose machines were not measured.
         """
+        if made.provenance != "measured":
+            raise ConfigError(
+                f"the host is for settings that were measured, and the labels of {made.setting} "
+                f"are {made.provenance}; leave it out"
+            )
         if made.setting != self.setting:
             raise ConfigError(
                 f"the host was measured on {self.setting}, and the answer is for {made.setting}; "

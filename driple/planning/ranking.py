@@ -62,6 +62,9 @@ class Limits:
         return f" within {' and '.join(parts)}" if parts else ""
 
 
+NO_LIMITS = Limits()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
     """What to take.
@@ -105,21 +108,25 @@ def ranked(offers: Sequence[Offer], rank: Rank = "cost") -> list[Offer]:
     return sorted(offers, key=lambda offer: _key(rank, offer))
 
 
-def best_by_place(offers: Sequence[Offer], rank: Rank = "cost") -> list[Offer]:
+def best_by_place(
+    offers: Sequence[Offer], rank: Rank = "cost", limits: Limits = NO_LIMITS
+) -> list[Offer]:
     """The best way to use every kind and number of machines, in order.
 
-    One that fits, if any does. Of ways that take almost the same time (or memory), the one whose
-    error is smallest: a difference below that error is no reason to prefer another.
+    One that fits, if any does, and of these one that keeps the limits. Of ways that take almost the
+    same time (or memory), the one whose error is smallest: a difference below that error is no
+    reason to prefer another.
     """
     some: dict[str, list[Offer]] = {}
     for offer in ranked(offers, rank):
         some.setdefault(offer.name, []).append(offer)
-    return ranked([_best_way(ways, rank) for ways in some.values()], rank)
+    return ranked([_best_way(ways, rank, limits) for ways in some.values()], rank)
 
 
-def _best_way(ways: Sequence[Offer], rank: Rank) -> Offer:
+def _best_way(ways: Sequence[Offer], rank: Rank, limits: Limits) -> Offer:
     """The way to take on some machines, of all ways in order."""
     fitting = [offer for offer in ways if offer.may_be_recommended] or [*ways]
+    fitting = [offer for offer in fitting if limits.holds(offer)] or fitting
     value = _memory if rank == "memory" else _seconds
     least = value(fitting[0])
     near = [offer for offer in fitting if value(offer) <= _ALMOST * least]
@@ -167,7 +174,7 @@ def choose(offers: Sequence[Offer], limits: Limits, rank: Rank = "cost") -> Choi
         rank: by what offers are compared.
     """
     by: Rank = "time" if limits.budget is not None and limits.deadline_s is None else rank
-    fitting = [offer for offer in best_by_place(offers, by) if offer.may_be_recommended]
+    fitting = [offer for offer in best_by_place(offers, by, limits) if offer.may_be_recommended]
     needs_price = by == "cost" or limits.budget is not None
     pool = [offer for offer in fitting if offer.cost is not None or not needs_price]
     if not pool:

@@ -48,7 +48,7 @@ def plan_figure(result: PlanResult) -> Figure:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    offers = best_by_place(result.offers, result.rank)
+    offers = best_by_place(result.offers, result.rank, result.limits)
     if not offers:
         raise ConfigError("no machines can run the job, so that there is nothing to draw")
     priced = [offer for offer in offers if offer.cost is not None]

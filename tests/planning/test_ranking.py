@@ -188,3 +188,25 @@ def test_only_the_first_of_all_ways_is_called_the_first() -> None:
         assert found.best is narrow
         assert "almost the " in found.words
         assert "almost" not in choose([narrow], Limits(), rank).words
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_limits_are_kept_where_any_way_to_use_the_machines_keeps_them(seed: int) -> None:
+    """By the row of the machines, and by the recommendation, whatever the order."""
+    offers = some_offers(seed)
+    middle = sorted(offer.training_s for offer in offers)[len(offers) // 4]
+    for limits in (
+        Limits(deadline_s=middle),
+        Limits(budget=7.0),
+        Limits(budget=7.0, deadline_s=middle),
+    ):
+        keeping = [one for one in offers if one.may_be_recommended and limits.holds(one)]
+        for rank in RANKS:
+            rows = best_by_place(offers, rank, limits)
+            kept = {row.name for row in rows if row.may_be_recommended and limits.holds(row)}
+            assert kept == {one.name for one in keeping}
+            best = choose(offers, limits, rank).best
+            priced = [one for one in keeping if one.cost is not None]
+            pool = priced if rank == "cost" or limits.budget is not None else keeping
+            assert (best is not None) == bool(pool)
+            assert best is None or limits.holds(best)

@@ -13,19 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driple.simulate.device_models import GpuModel
+from driple.simulate.run import iteration_time_s, simulate_steps
 
 if TYPE_CHECKING:
     from driple.cluster.setting import Setting
     from driple.estimation.methods import Place
-    from driple.simulate.calibration import Calibration
     from driple.simulate.prepared_job import PreparedJob
 
-__all__ = ["SLOWER", "SlowHost", "slow_host"]
+__all__ = ["SLOWER", "SlowHost", "interval_with", "slow_host"]
 
 SLOWER = 2.5
 """How many times as long the host of datasets/measured-h100 takes as those of published runs:
 `driple.calibration.tuning.factors_of` on all its steps, to two digits."""
 _MATTERS = 1.1  # a step that grows less does not wait for its host
+_STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,8 +48,8 @@ class SlowHost:
         return (
             f"the host decides: a host that takes {self.usual_us:.0f} us for each op, as in "
             f"published runs, is assumed; on one that takes {self.slow_us:.0f} us, as a virtual "
-            f"machine that was measured, the step is {self.step_s:.3g} s; "
-            f"--set host_us_per_op={self.slow_us:.0f} simulates that one"
+            f"machine that was measured, the step is {self.step_s:.3g} s; if you know yours, "
+            "--set host_us_per_op=N simulates it"
         )
 
 
@@ -56,9 +57,6 @@ def slow_host(
     prepared: PreparedJob, setting: Setting, place: Place, *, step_s: float
 ) -> SlowHost | None:
     """What a step would take on a slower host; None where that makes no difference.
-
-    What the slower host adds to the computing of one device is added to the step; an exchange that
-    hides behind it would hide as well.
 
     Args:
         prepared: the job.
@@ -68,19 +66,24 @@ def slow_host(
 
     Returns:
         The step; None on processors, and where the user's own runs tell of his host.
+
+    Raises:
+        GraphError: a graph that cannot be simulated.
     """
     model = place.calibration.model
     if not isinstance(model, GpuModel) or setting.worker.find("tuned_host") is not None:
         return None
-
-    def computing_s(calibration: Calibration) -> float:
-        calibrated = calibration.device(setting.worker)
-        of_ops = float(prepared.times(calibrated).duration_s.sum())
-        return of_ops + prepared.update_seconds(calibrated)
-
     slower = place.calibration.with_slower_host(SLOWER)
-    slow_s = step_s + computing_s(slower) - computing_s(place.calibration)
+    records = simulate_steps(prepared, place.topology, slower, num_steps=_STEPS)
+    slow_s = iteration_time_s(place.topology, records)
     if slow_s < step_s * _MATTERS:
         return None
     usual_us = 1e6 * model.host.each_s(prepared.runtime)
     return SlowHost(step_s=slow_s, usual_us=usual_us, slow_us=SLOWER * usual_us)
+
+
+def interval_with(
+    ends: tuple[float, float] | None, slow: SlowHost | None
+) -> tuple[float, float] | None:
+    """An interval that holds the step on a slower host too; None where there was none."""
+    return ends if ends is None or slow is None else (ends[0], max(ends[1], slow.step_s))

@@ -9,13 +9,13 @@ import pytest
 
 from driple import predict
 from driple.api.simulating import simulated
-from driple.api.slow_hosts import SLOWER, slow_host
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
 from driple.calibration.measured_kernels import key_of
 from driple.calibration.step_store import LEAST_BATCH, StepStore
 from driple.calibration.tuning import TUNED, TunedStep, factors_of, tuned_step
 from driple.cluster.setting import Setting
 from driple.estimation.methods import place_of
+from driple.estimation.slow_hosts import SLOWER, slow_host
 from driple.jobs.load import Job, load_job
 from driple.jobs.options import JobOptions
 from driple.simulate.calibration import shipped_calibration
@@ -108,6 +108,6 @@ def test_the_answer_states_it(job: Job) -> None:
     assert answer.slow_host is not None
     stated = answer.to_dict()["slow_host"]
     assert isinstance(stated, dict) and stated["step_s"] == answer.slow_host.step_s
-    assert f"--set host_us_per_op={answer.slow_host.slow_us:.0f}" in answer.slow_host.sentence()
+    assert f"that takes {answer.slow_host.slow_us:.0f} us" in answer.slow_host.sentence()
     known = predict(job, SETTING, method="simulator", host_us_per_op=35.0).answers[0]
     assert known.slow_host is None
