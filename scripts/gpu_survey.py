@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from driple.calibration.rows.families import longest_start
 from driple.errors import ConfigError
 
 __all__ = ["SURVEY", "family_of"]
@@ -114,36 +115,32 @@ def _read() -> Mapping[str, Sequence[tuple[str, int]]]:
 
 
 SURVEY = _read()
-_FAMILY_OF_START = MappingProxyType({
+# What neither timm nor the published rows name; by the start of the name, the longest counts.
+_OTHERS = MappingProxyType({
     "bert": "bert", "distilbert": "bert", "electra": "bert", "albert": "bert", "deberta": "bert",
     "gpt2": "gpt", "pythia": "gpt", "opt": "opt", "llama": "llama", "qwen2": "qwen",
-    "coatnet": "maxxvit", "maxvit": "maxxvit", "poolformer": "metaformer", "vgg": "vgg",
-    "convnext": "convnext", "convmixer": "convmixer", "deit3": "deit", "densenet": "densenet",
-    "dla": "dla", "edgenext": "edgenext", "efficientnet": "efficientnet", "eva02": "eva",
-    "fastvit": "fastvit", "ghostnet": "ghostnet", "gmlp": "gmlp", "hrnet": "hrnet",
-    "inception_next": "inception-next", "inception_v3": "inception", "levit": "levit",
-    "mixer": "mixer", "mobilenet_v3": "mobilenetv3", "mobilevit": "mobilevit",
-    "nf_resnet": "nf-resnet", "regnet": "regnet", "repvgg": "repvgg", "resnest": "resnest",
-    "resnet": "resnet", "resnext": "resnext", "rexnet": "rexnet", "sequencer": "sequencer",
-    "shufflenet": "shufflenet", "squeezenet": "squeezenet", "swin": "swin", "tresnet": "tresnet",
-    "vit": "vit", "volo": "volo", "wide_resnet": "resnet", "xcit": "xcit",
+    "convnext": "convnext", "densenet": "densenet", "efficientnet": "efficientnet",
+    "ghostnet": "ghostnet", "inception": "inception", "levit": "levit",
+    "mobilenet_v3": "mobilenetv3", "poolformer": "metaformer", "regnet": "regnet",
+    "repvgg": "repvgg", "resnest": "resnest", "resnet": "resnet", "sequencer": "sequencer",
+    "shufflenet": "shufflenet", "squeezenet": "squeezenet", "swin": "swin", "vgg": "vgg",
+    "vit": "vit", "wide_resnet": "resnet",
 })  # fmt: skip
 
 
-def family_of(name: str) -> str:
+def family_of(name: str, timm: Mapping[str, str]) -> str:
     """Family of a model, as the published rows name it.
 
     Args:
         name: library and model, such as `tv:resnet50`.
+        timm: families of timm's names, of `timm_names.csv.gz`.
 
     Raises:
-        ConfigError: nobody said.
+        ConfigError: nobody named its family.
     """
-    model = name.partition(":")[2]
-    for family, models in SURVEY.items():
-        if model in dict(models):
-            return family
-    starts = [start for start in _FAMILY_OF_START if model.startswith(start)]
-    if not starts:
+    library, _, model = name.partition(":")
+    family = timm.get(model) if library == "timm" else None
+    family = family or longest_start(model, _OTHERS)
+    if family is None:
         raise ConfigError(f"no family is stated for {name}; add it to {__name__}")
-    return _FAMILY_OF_START[max(starts, key=len)]
+    return family

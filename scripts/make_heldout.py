@@ -77,14 +77,14 @@ def shipped(*, training: bool) -> Shipped:
 
 
 @cache
-def fits(*, training: bool) -> GpuFits:
-    """Fits to the rows, once in each process; finished ones are kept."""
+def fits(*, training: bool, kernels: bool = True) -> GpuFits:
+    """Fits to the rows and to measured kernels, once in each process; finished ones are kept."""
     return GpuFits(
         shipped=shipped(training=training),
         runs=read_published(PUBLISHED),
         graphs=read_graphs(GRAPHS),
         published=PUBLISHED,
-        measured=measured_beside(PUBLISHED),
+        measured=measured_beside(PUBLISHED) if kernels else None,
         cache=STATE / "fits",
         progress=lambda what: print(what, flush=True),
     )

@@ -27,6 +27,7 @@ import numpy as np
 
 from driple.calibration.measured_gpu import (
     MEASURED_FILE,
+    MEASURED_FOLDER,
     MEASURED_STEPS_FILE,
     MeasuredRow,
     read_measured_rows,
@@ -40,6 +41,7 @@ from driple.calibration.measured_kernels import (
     write_kernel_times,
 )
 from driple.calibration.memory_store import write_memory_steps
+from driple.calibration.published import read_rows
 from driple.calibration.step_pack import StepPacker
 from driple.errors import ConfigError, DatasetError, DripleError
 from driple.files import atomic_write
@@ -49,7 +51,8 @@ from scripts.gpu_jobs import configured
 from scripts.gpu_survey import family_of
 from scripts.kernel_parts import parts_of
 
-OUT = Path(__file__).resolve().parents[1] / "datasets" / "measured-h100"
+DATASETS = Path(__file__).resolve().parents[1] / "datasets"
+OUT, PUBLISHED = DATASETS / MEASURED_FOLDER, DATASETS / "published"
 STEPS_FILE, MACHINE_FILE = "kernels.steps.xz", "machine.json"
 _SETTING = "1xH100"
 _NO_MARK = 2**61 - 1  # no size is a multiple of it, so that none grows with a batch
@@ -116,6 +119,7 @@ def rows_of(
     machine: dict[str, Any] = {}
     found: dict[str, MeasuredRow] = {}
     times: dict[str, list[KernelTime]] = {}
+    timm = {row["name"]: row["family"] for row in read_rows(PUBLISHED / "timm_names.csv.gz")}
     for file in files:
         for line in _lines(file):
             kind = line.pop("kind", None)
@@ -130,7 +134,7 @@ def rows_of(
             if kind == "failed" and _OUT_OF_MEMORY not in line.get("error", ""):
                 continue
             row = MeasuredRow(
-                family=family_of(line["name"]),
+                family=family_of(line["name"], timm),
                 ran=kind == "row",
                 **{name: line[name] for name in line if name in _COLUMNS},
             )

@@ -30,6 +30,7 @@ from driple.inspector.checkpoint import load_checkpoint
 from driple.inspector.checkpoint_places import checkpoint_path
 from driple.inspector.host import host_tuning, on_any_host
 from driple.inspector.predict import Prediction, predict
+from driple.trace.repeatability import smape_shares
 from driple.trace.targets import TARGET_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,10 +103,9 @@ def whole_graph(graph: object) -> OpGraph:
 
 
 def _errors(made: Sequence[Prediction], measured: Sequence[FloatArray]) -> Mapping[str, float]:
-    values = np.array([np.append(one.targets.flat, one.iteration_time_s) for one in made])
-    truth = np.array(measured)
+    values, truth = np.array([one.numbers for one in made]), np.array(measured)
     ends = np.array([one.ends[-1] for one in made if one.ends is not None])
-    smape = 200 * np.abs(values - truth)[:, :-1] / (values + truth)[:, :-1]
+    smape = 100 * smape_shares(values, truth)[:, :-1]
     inside = (truth[:, -1] >= ends[:, 0]) & (truth[:, -1] <= ends[:, 1])
     return {
         "median error of the step time": 100 * float(np.median(abs(values / truth - 1)[:, -1])),

@@ -166,8 +166,6 @@ def predict(
             "--set host was measured for the shipped inspector of preset default; leave out "
             "--checkpoint and --set preset"
         )
-    from driple.inspector.host import read_host
-
     asked = _Asked(
         preset=preset,
         num_steps=num_steps,
@@ -175,7 +173,7 @@ def predict(
         placement=placement,
         datasets=datasets,
         host_us_per_op=host_us_per_op,
-        host=None if host is None else read_host(Path(host)),
+        host=_read_host(host),
     )
     if checkpoint is not None:
         plans = [plan_with_checkpoint(checkpoint, method, settings)]
@@ -229,6 +227,14 @@ class _Asked:
                 f"--set host_us_per_op changes the simulator's answer, and the method is {method}; "
                 "give --method simulator"
             )
+
+
+def _read_host(file: Path | str | None) -> HostTuning | None:
+    if file is None:
+        return None
+    from driple.inspector.host import read_host
+
+    return read_host(Path(file))
 
 
 def _on_servers(setting: Setting) -> bool:

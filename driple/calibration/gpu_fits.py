@@ -13,7 +13,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -199,32 +198,21 @@ class GpuFits:
             Tag(fold=self.fold_of_model(run.model), device=run.device, source=run.source)
             for run in self._runs
         ]
-        kinds: list[StepRow] = []
 
         def all_steps() -> Iterator[tuple[OpKinds, StepRow]]:
-            for found in chain(
-                torch_steps(rows, self._weights(rows), self._shipped.steps),
-                tensorflow_steps(self._runs, _weights_of_runs(self._runs), self._graphs),
-                op_steps(self._published, _OPS),
-            ):
-                kinds.append(found[1])
-                yield found
+            yield from torch_steps(rows, self._weights(rows), self._shipped.steps)
+            yield from tensorflow_steps(self._runs, _weights_of_runs(self._runs), self._graphs)
+            for kinds, step in op_steps(self._published, _OPS):
+                tags.append(Tag(fold=-1, device=step.device.name, source=step.source))
+                yield kinds, step
             if self._measured is None:
                 return
-            for family, of_part, step in kernel_steps(self._measured, _KERNELS):
-                folds.append(fold_of(family, self._shipped.folds))
-                kinds.append(step)
-                yield of_part, step
+            for family, kinds, step in kernel_steps(self._measured, _KERNELS):
+                fold = fold_of(family, self._shipped.folds)
+                tags.append(Tag(fold=fold, device=step.device.name, source=step.source))
+                yield kinds, step
 
-        folds: list[int] = []
-        table = fit_table(all_steps())
-        others = kinds[len(tags) :]
-        folds = [-1] * (len(others) - len(folds)) + folds
-        tags += [
-            Tag(fold=fold, device=one.device.name, source=one.source)
-            for fold, one in zip(folds, others, strict=True)
-        ]
-        return table, tags
+        return fit_table(all_steps()), tags
 
     def _rows(self) -> list[BenchmarkRow]:
         """Rows of PyTorch that are fitted, those of one job together."""

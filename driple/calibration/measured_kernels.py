@@ -27,7 +27,8 @@ from driple.simulate.op_facts import GROUPS
 from driple.simulate.prepared_job import OpKinds, PreparedJob
 
 __all__ = ["KERNELS_FILE", "MEASURED_DEVICE", "PARTS", "REST", "UPDATE", "KernelTime",
-           "kernel_steps", "key_of", "read_kernel_times", "write_kernel_times"]  # fmt: skip
+           "kernel_steps", "key_of", "read_kernel_times", "stored_job",
+           "write_kernel_times"]  # fmt: skip
 
 KERNELS_FILE = "kernels.csv.gz"
 MEASURED_DEVICE, SOURCE = "H100", "measured"
@@ -104,6 +105,19 @@ def key_of(row: MeasuredRow) -> StepKey:
     )
 
 
+def stored_job(row: MeasuredRow, store: StepStore) -> PreparedJob | None:
+    """A row's step as the simulator takes it; None if the store lacks it.
+
+    Raises:
+        DatasetError: the store is damaged.
+    """
+    return store.step(key_of(row)).job(row.batch) if _has_step(row, store) else None
+
+
+def _has_step(row: MeasuredRow, store: StepStore) -> bool:
+    return row.batch >= LEAST_BATCH and key_of(row) in store
+
+
 def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, OpKinds, StepRow]]:
     """Parts of steps, with the family of each step's model.
 
@@ -122,7 +136,7 @@ def kernel_steps(folder: Path, weight: float) -> Iterator[tuple[str, OpKinds, St
     store = StepStore.open(folder)
     rows = [
         row for row in read_measured_rows(folder / MEASURED_FILE)
-        if row.batch >= LEAST_BATCH and key_of(row) in store and _is_known(times.get(row.key, {}))
+        if _has_step(row, store) and _is_known(times.get(row.key, {}))
     ]  # fmt: skip
     sizes = Counter(row.family for row in rows)
     total = sum(_root_shares(times[row.key]) * sizes[row.family] ** -0.5 for row in rows)

@@ -22,7 +22,8 @@ from driple.checks import check_number
 from driple.codec import from_json, to_dict
 from driple.errors import ConfigError
 from driple.files import atomic_write
-from driple.inspector.predict import Prediction
+from driple.inspector.intervals import NUM_NUMBERS
+from driple.inspector.predict import TIMES, Prediction
 from driple.storedfiles import read_json
 from driple.trace.targets import FIGURES, NUM_TARGETS, RESOURCES, Targets
 
@@ -39,9 +40,6 @@ _LEAST_SPREAD = 0.02
 _MOST_BYTES = 2**20
 _FACTORS = (0.01, 100.0)
 _MOST_SPREAD, _MOST_PCT = 3.0, 1e4
-_TIMES = np.array(
-    [*(figure != "burst_amount" for _ in RESOURCES for figure in FIGURES), True], dtype=np.bool_
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +91,9 @@ class HostTuning:
                 f"the host was measured on {self.setting}, and the answer is for {made.setting}; "
                 f"measure again: driple measure --calibrate --setting {made.setting}"
             )
-        factors = np.where(_TIMES, self.time_factor, 1.0)
-        values = factors * np.append(made.targets.flat, made.iteration_time_s)
+        factors = np.ones(NUM_NUMBERS)
+        factors[TIMES] = self.time_factor
+        values = factors * made.numbers
         ends = None if made.ends is None else factors[:, None] * made.ends
         if ends is not None:
             wide = np.exp(_Z90 * self.log_spread)
@@ -160,9 +159,9 @@ def on_any_host(made: Prediction) -> Prediction:
     """The prediction with intervals of times that hold what machines of one kind differ by."""
     if made.ends is None:
         return made
-    values = np.append(made.targets.flat, made.iteration_time_s)
-    ends = made.ends.copy()
-    some = _TIMES & (values > 0) & (ends[:, 0] > 0) & np.isfinite(ends).all(axis=1)
+    values, ends = made.numbers, made.ends.copy()
+    is_time = np.isin(np.arange(NUM_NUMBERS), TIMES)
+    some = is_time & (values > 0) & (ends[:, 0] > 0) & np.isfinite(ends).all(axis=1)
     logs = np.log(ends[some] / values[some, None])
     logs = np.sign(logs) * np.hypot(logs, _Z90 * HOSTS_DIFFER)
     low = np.minimum(logs[:, 0], -_Z90 * HOSTS_DIFFER)

@@ -37,13 +37,13 @@ from driple.trace.targets import (
     impossible_numbers,
 )
 
-__all__ = ["Prediction", "Predictor", "beyond_training", "predict"]
+__all__ = ["TIMES", "Prediction", "Predictor", "beyond_training", "predict"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _MOST_PCT = 100.0
 _DEFAULT = "default"
-_TIMES = [
+TIMES = [
     *(i * len(FIGURES) + k for i in range(len(RESOURCES)) for k, name in enumerate(FIGURES)
       if name != "burst_amount"),
     NUM_TARGETS,
@@ -94,6 +94,11 @@ class Prediction:
     contradiction: str = ""
 
     @property
+    def numbers(self) -> FloatArray:
+        """Shape [13], the twelve targets and the step time, as `ends` has them."""
+        return np.append(self.targets.flat, self.iteration_time_s)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Reasons why this is a guess: a contradiction or, without a comparison, strangeness.
 
@@ -130,11 +135,11 @@ class Prediction:
         made = replace(self, closed_form_s=closed_form_s, contradiction=contradiction)
         if not contradiction or self.ends is None:
             return made
-        values = np.append(self.targets.flat, self.iteration_time_s)[_TIMES]
+        values = self.numbers[TIMES]
         apart = abs(np.log(closed_form_s / self.iteration_time_s))
         ends = self.ends.copy()
-        ends[_TIMES, 0] = np.minimum(ends[_TIMES, 0], values * np.exp(-apart))
-        ends[_TIMES, 1] = np.maximum(ends[_TIMES, 1], values * np.exp(apart))
+        ends[TIMES, 0] = np.minimum(ends[TIMES, 0], values * np.exp(-apart))
+        ends[TIMES, 1] = np.maximum(ends[TIMES, 1], values * np.exp(apart))
         ends[-1] = min(ends[-1, 0], closed_form_s), max(ends[-1, 1], closed_form_s)  # rounding
         return replace(made, ends=ends, level=None)
 

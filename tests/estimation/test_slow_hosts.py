@@ -10,8 +10,8 @@ import pytest
 from driple import predict
 from driple.api.simulating import simulated
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.measured_kernels import key_of
-from driple.calibration.step_store import LEAST_BATCH, StepStore
+from driple.calibration.measured_kernels import stored_job
+from driple.calibration.step_store import StepStore
 from driple.calibration.tuning import TUNED, TunedStep, factors_of, tuned_step
 from driple.cluster.setting import Setting
 from driple.estimation.methods import place_of
@@ -30,15 +30,9 @@ def own_steps() -> list[TunedStep]:
     """Steps that we measured, as the simulator of an H100 has them."""
     calibrated, store = shipped_calibration().device("H100"), StepStore.open(MEASURED)
     return [
-        tuned_step(
-            store.step(key_of(row)).job(row.batch),
-            calibrated,
-            name=row.key,
-            group=row.name,
-            seconds=row.step_s,
-        )
+        tuned_step(job, calibrated, name=row.key, group=row.name, seconds=row.step_s)
         for row in read_measured_rows(MEASURED / MEASURED_FILE)
-        if row.step_s is not None and row.batch >= LEAST_BATCH and key_of(row) in store
+        if row.step_s is not None and (job := stored_job(row, store)) is not None
     ]
 
 

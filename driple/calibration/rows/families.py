@@ -15,7 +15,7 @@ from types import MappingProxyType
 from driple.calibration.published_rows import NUM_FOLDS
 from driple.errors import ConfigError
 
-__all__ = ["assign_folds", "family_of", "timm_family"]
+__all__ = ["assign_folds", "family_of", "longest_start", "timm_family"]
 
 # By the start of an own model's name; the longest start counts.
 _OWN: Mapping[str, str] = MappingProxyType({
@@ -84,7 +84,8 @@ _TIMM: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-def _longest(name: str, starts: Mapping[str, str]) -> str | None:
+def longest_start(name: str, starts: Mapping[str, str]) -> str | None:
+    """What belongs to the longest start of a name; None if it has none of them."""
     found = [start for start in starts if name.startswith(start)]
     return starts[max(found, key=len)] if found else None
 
@@ -93,7 +94,7 @@ def timm_family(name: str, module: str) -> str:
     """Family of a model of timm, by its name (without a tag) and the module that defines it."""
     if module not in _COLLECTIONS:
         return _MODULES.get(module, module.replace("_", "-"))
-    family = _longest(name, _TIMM)
+    family = longest_start(name, _TIMM)
     if family is not None:
         return family
     letters = name.split("_", maxsplit=1)[0].rstrip("0123456789")
@@ -114,9 +115,9 @@ def family_of(job: str, timm: Mapping[str, str] = MappingProxyType({})) -> str:
     name = name.partition("+")[0]
     if not job:
         return ""
-    family = _longest(name, _OWN) if kind == "own" else timm.get(name)
+    family = longest_start(name, _OWN) if kind == "own" else timm.get(name)
     if family is None and kind == "timm":
-        family = _longest(name, _TIMM)
+        family = longest_start(name, _TIMM)
     if family is None:
         raise ConfigError(f"no model family is known for the job {job!r}; add it to families.py")
     return family

@@ -4,8 +4,8 @@
 
 Each fold of model families is left out of two fits: to published steps alone, and with the times of
 kernels of datasets/measured-h100. Both predict the published steps of the fold on one device, and
-the kernels of the measured ones. Fits with kernels are those of `scripts/make_heldout.py`; those
-without are kept in build/heldout/published-fits. What is done is not done again.
+the kernels of the measured ones. Fits are kept in build/heldout, where those with kernels are of
+`scripts/make_heldout.py`. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +21,15 @@ import numpy.typing as npt
 
 from driple.calibration.benchmark.rows import fold_of
 from driple.calibration.benchmark.simulated import simulate_rows
-from driple.calibration.gpu_fits import GpuFits, LeftOut, sampled_forward
+from driple.calibration.gpu_fits import LeftOut, sampled_forward
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.measured_kernels import MEASURED_DEVICE, key_of
-from driple.calibration.published import read_published
-from driple.calibration.step_store import LEAST_BATCH, StepStore
+from driple.calibration.measured_kernels import MEASURED_DEVICE, stored_job
+from driple.calibration.step_store import StepStore
 from driple.calibration.tuning import tuned_step
-from driple.calibration.validate import read_graphs
 from driple.catalog.fields import TUNED
 from driple.simulate.calibration import GpuModel, shipped_calibration
 from driple.simulate.prepared_job import PreparedJob
-from scripts.make_heldout import GRAPHS, PUBLISHED, STATE, fits, shipped
+from scripts.make_heldout import fits, shipped
 from scripts.studies.kit.results import add_result, pick, read_results
 
 FloatArray = npt.NDArray[np.float64]
@@ -43,27 +40,13 @@ FOLDS = range(10)
 WAYS = ("published steps", "with kernels")
 
 
-@cache
-def published_fits() -> GpuFits:
-    """Fits that see no kernel of ours."""
-    return GpuFits(
-        shipped=shipped(training=False),
-        runs=read_published(PUBLISHED),
-        graphs=read_graphs(GRAPHS),
-        published=PUBLISHED,
-        cache=STATE / "published-fits",
-        progress=lambda what: print(what, flush=True),
-    )
-
-
 def main() -> None:
     """Do what is not done yet."""
     for fold in FOLDS:
         for way in WAYS:
             if pick(read_results(RESULTS), fold=fold, way=way):
                 continue
-            found = fits(training=False) if way == WAYS[1] else published_fits()
-            model = found.without(LeftOut(fold=fold))
+            model = fits(training=False, kernels=way == WAYS[1]).without(LeftOut(fold=fold))
             for what, logs in logs_of(model, fold).items():
                 row = {"fold": fold, "way": way, "what": what}
                 add_result(RESULTS, {**row, "logs": [round(one, 4) for one in logs]})
@@ -95,10 +78,10 @@ def own_logs(model: GpuModel, fold: int) -> Iterator[tuple[str, float]]:
     """Of the kernels of each measured step, all together."""
     store, folds = StepStore.open(MEASURED), shipped(training=False).folds
     for row in read_measured_rows(MEASURED / MEASURED_FILE):
-        if row.busy_s is None or row.batch < LEAST_BATCH or fold_of(row.family, folds) != fold:
+        if row.busy_s is None or fold_of(row.family, folds) != fold:
             continue
-        if key_of(row) in store:
-            job = store.step(key_of(row)).job(row.batch)
+        job = stored_job(row, store)
+        if job is not None:
             yield f"kernels on our H100, {row.task}", busy_log(job, model, row.busy_s)
 
 

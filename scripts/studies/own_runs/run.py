@@ -22,8 +22,8 @@ import numpy.typing as npt
 from driple.calibration.benchmark.rows import BenchmarkRow, fold_of
 from driple.calibration.gpu_fits import LeftOut
 from driple.calibration.measured_gpu import MEASURED_FILE, read_measured_rows
-from driple.calibration.measured_kernels import key_of
-from driple.calibration.step_store import LEAST_BATCH, StepStore
+from driple.calibration.measured_kernels import stored_job
+from driple.calibration.step_store import StepStore
 from driple.calibration.tuning import TunedStep, errors_pct, factors_of, tuned_step
 from driple.catalog.fields import TUNED
 from driple.errors import DripleError
@@ -97,10 +97,7 @@ def own_steps(*, busy: bool) -> Iterator[TunedStep]:
         if row.step_s is None or (busy and (row.busy_s or 0.0) < _BUSY * row.step_s):
             continue
         try:
-            if row.batch >= LEAST_BATCH and key_of(row) in store:
-                job = store.step(key_of(row)).job(row.batch)
-            else:
-                job = PreparedJob(graph_of(row))
+            job = stored_job(row, store) or PreparedJob(graph_of(row))
         except DripleError as error:
             print(f"{row.name} is left aside: {error}", flush=True)
             continue
