@@ -69,7 +69,10 @@ def _print_memory(answer: Answer) -> None:
 def _print_inspector(answer: Answer, made: Prediction) -> None:
     trained = made.trained_on
     for words in made.warnings:
-        print(f"a guess for {made.setting}: {words}")
+        print(
+            f"a guess for {made.setting}: {words}; driple predict JOB --method simulator "
+            f"--setting {made.setting} answers in detail"
+        )
     print(f"{answer.job.name} on {made.setting}: learned from {made.provenance} labels")
     print_assumptions(answer.assumptions)
     if made.outdated:

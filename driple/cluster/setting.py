@@ -208,7 +208,7 @@ def parse_setting(text: str, catalogs: Sequence[Path] = ()) -> Setting:
     return Setting.parse(text, catalog=read_catalog(catalogs) if catalogs else None)
 
 
-# Table 6 of the paper, rings of today, then the settings that this project measured itself.
+# Table 6 of the paper, GPUs of today, then the settings that this project measured itself.
 KNOWN_SETTINGS = (
     "V100-P1w2/ho-PCIe",
     "V100-P2w2/ho-PCIe",
@@ -224,9 +224,11 @@ KNOWN_SETTINGS = (
     "2080Ti-P5w5/he-1G",
     "V100-P5w10/he-1G",
     "2080Ti-P5w10/he-1G",
-    "H100-R8/ho-NVLink",
-    "A100-R8/ho-NVLink",
-    "2080Ti-R4/ho-PCIe",
+    "1x4090",
+    "8xA100/NVLink",
+    "8xH100/NVLink",
+    "8xB200/NVLink",
+    "4x8xH100/NVLink+400G",
     "CPU-P1w2/ho-200M",
     "CPU25-P1w2/ho-200M",
     "CPU-P2w2/ho-200M",

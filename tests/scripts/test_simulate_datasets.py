@@ -25,7 +25,8 @@ def test_graphs_of_a_data_set_are_simulated_on_other_settings(
     write_dataset(small, tmp_path / name)
     monkeypatch.setattr(program, "DATASETS", tmp_path)
     monkeypatch.setattr(program, "STEPS", 2)
-    program.simulate_all(FIRST, [OTHER], tmp_path / "out", processes=1)
+    store = program.stored_again(FIRST, tmp_path / "graphs")
+    program.simulate_all(store, [OTHER], tmp_path / "out", processes=1)
     made = read_dataset(tmp_path / "out" / Setting.parse(OTHER).file_name)
     assert made.setting == OTHER
     assert sorted(made.workloads) == sorted(small.workloads)
