@@ -409,4 +409,5 @@ def _by_all(plan: AnswerPlan, job: Job, prepared: PreparedJob, asked: _Asked) ->
         simulation=found.simulation,
         forms=found.forms,
         compared=found,
+        slow_host=found.slow_host,
     )

@@ -275,6 +275,8 @@ def _print_doubts(item: MethodAnswers) -> None:
             f"factor of {pair.factor:.1f}, more than their known errors"
         )
     print(f"{name}, simulator: {item.stated.sentence()}")
+    if item.slow_host is not None:
+        print(f"{name}, simulator: {item.slow_host.sentence()}")
     print(item.trust_sentence)
     if item.doubts:
         note(item.doubts)
