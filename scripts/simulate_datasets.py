@@ -1,6 +1,7 @@
 """Simulate the settings of datasets/ again, from the graphs that lie there.
 
     python scripts/simulate_datasets.py [--what gpu,cpu] [--graphs FOLDER] [--processes 2]
+                                        [--settings V100-P1w2,8xH100]
 
     gpu        the fourteen settings of the Driple paper, and GPUs of today: datasets/
     cpu        the measured settings once more, for the same workloads: datasets/simulated-cpu/
@@ -74,10 +75,13 @@ def main() -> None:
     """Simulate what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--what", default="gpu,cpu")
+    parser.add_argument("--settings", default="", help="those alone, in place of all")
     parser.add_argument("--graphs", type=Path, help="store of graphs, for gpu")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     wanted = arguments.what.split(",")
+    chosen = {Setting.parse(name).name for name in arguments.settings.split(",") if name}
+    gpus = [name for name in KNOWN_SETTINGS if not Setting.parse(name).on_cpu]
     with tempfile.TemporaryDirectory(prefix="driple-graphs-") as made:
         folder = Path(made)
         if "gpu" in wanted:
@@ -86,11 +90,12 @@ def main() -> None:
                 if arguments.graphs
                 else stored_again(FIRST_SIMULATED, folder / "gpu")
             )
-            settings = [name for name in KNOWN_SETTINGS if not Setting.parse(name).on_cpu]
+            settings = [name for name in gpus if not chosen or name in chosen]
             simulate_all(store, settings, DATASETS, arguments.processes)
         if "cpu" in wanted:
             store = stored_again(FIRST, folder / "cpu")
-            simulate_all(store, list(measured_folders()), SIMULATED_CPU, arguments.processes)
+            settings = [name for name in measured_folders() if not chosen or name in chosen]
+            simulate_all(store, settings, SIMULATED_CPU, arguments.processes)
 
 
 if __name__ == "__main__":

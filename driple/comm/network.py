@@ -232,7 +232,14 @@ class SharedNetwork:
         """Rates of several groups: first streams of all share fairly, then second ones, ..."""
         found = []
         for place in range(max(map(len, active), default=0)):
-            streams = [self._streams[group[place]] for group in active if place < len(group)]
+            streams = []
+            for group in active:
+                if place < len(group):
+                    stream = self._streams[group[place]]
+                    if all([left[link] for link in stream.links]):
+                        streams.append(stream)
+                    else:  # a link is full
+                        found.append((stream, 0.0))
             crossed = [link for stream in streams for link in stream.links]
             if len(crossed) == len(set(crossed)):  # none shares a link
                 rates = [min([left[link] for link in stream.links]) for stream in streams]
