@@ -26,7 +26,7 @@ from shipped import (
     measured_folders,
 )
 
-from driple.cluster.setting import KNOWN_SETTINGS, Setting
+from driple.cluster.setting import SIMULATED_SETTINGS, Setting
 from driple.dataset.graph_store import GraphStore, store_graphs
 from driple.dataset.simulated import SimulationPlan, simulate_store
 from driple.dataset.store import read_dataset
@@ -81,7 +81,6 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = arguments.what.split(",")
     chosen = {Setting.parse(name).name for name in arguments.settings.split(",") if name}
-    gpus = [name for name in KNOWN_SETTINGS if not Setting.parse(name).on_cpu]
     with tempfile.TemporaryDirectory(prefix="driple-graphs-") as made:
         folder = Path(made)
         if "gpu" in wanted:
@@ -90,7 +89,7 @@ def main() -> None:
                 if arguments.graphs
                 else stored_again(FIRST_SIMULATED, folder / "gpu")
             )
-            settings = [name for name in gpus if not chosen or name in chosen]
+            settings = [name for name in SIMULATED_SETTINGS if not chosen or name in chosen]
             simulate_all(store, settings, DATASETS, arguments.processes)
         if "cpu" in wanted:
             store = stored_again(FIRST, folder / "cpu")

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _FITTED = (
-    "the simulator answers for GPUs without parameter servers: its kernel times are learned from "
+    "for a GPU, alone or with all-reduce, the simulator answers: its kernel times are learned from "
     "measured steps"
 )
 

@@ -236,7 +236,7 @@ class SharedNetwork:
             for group in active:
                 if place < len(group):
                     stream = self._streams[group[place]]
-                    if all([left[link] for link in stream.links]):
+                    if 0.0 not in [left[link] for link in stream.links]:
                         streams.append(stream)
                     else:  # a link is full
                         found.append((stream, 0.0))

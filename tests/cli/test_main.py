@@ -167,12 +167,10 @@ def test_a_gpu_that_is_busier_than_it_can_be_is_warned_of(monkeypatch: pytest.Mo
     assert "exceed" not in driple("predict", EXAMPLE, "--setting", "cpu", "--json").stdout
 
 
-LOOP = ROOT / "tests/data/cases/19_tf2_while_loop_training_step.pbtxt"
-
-
-def test_a_guess_is_called_a_guess_first() -> None:
-    """A loop: the step time contradicts the closed form, and the table comes after."""
-    asked = ("predict", LOOP, "--setting", "V100-P1w2", "--method", "inspector")
+def test_a_guess_is_called_a_guess_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the step time contradicts the closed form; the table comes after."""
+    monkeypatch.setattr(checked_module, "allowed_error", lambda *_, **__: 0.0)
+    asked = ("predict", EXAMPLE, "--setting", "V100-P1w2", "--method", "inspector")
     done = driple(*asked)
     assert done.returncode == 0, done.stderr
     job, first = done.stdout.splitlines()[:2]

@@ -265,7 +265,7 @@ def test_on_gpus_without_servers_the_simulator_answers_though_there_is_an_inspec
     asked = ("predict", EXAMPLE, "--setting", "8xH100", *QUICK, "--json")
     (found,) = json.loads(driple(*asked).stdout)["answers"]
     assert found["method"] == "simulator"
-    assert found["reason"].startswith("the simulator answers for GPUs without parameter servers")
+    assert found["reason"].startswith("for a GPU, alone or with all-reduce, the simulator answers")
     (found,) = json.loads(driple(*asked, "--method", "inspector").stdout)["answers"]
     assert found["method"] == "inspector"
 
