@@ -56,7 +56,7 @@ class Limits:
         return in_budget and (self.deadline_s is None or offer.training_s <= self.deadline_s)
 
     def kept_by(self, offer: Offer) -> bool | None:
-        """The same; None where nobody can tell: without limits, or without a price in a budget."""
+        """The same; None without limits, or if there is a budget and no price."""
         unknown = self.budget is not None and offer.cost is None
         return self.holds(offer) if self.words() and not unknown else None
 
