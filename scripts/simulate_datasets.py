@@ -15,6 +15,7 @@ were fitted to. Stop it at any time, the same command goes on.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from pathlib import Path
 
@@ -28,8 +29,11 @@ from shipped import (
 
 from driple.cluster.setting import SIMULATED_SETTINGS, Setting
 from driple.dataset.graph_store import GraphStore, store_graphs
-from driple.dataset.simulated import SimulationPlan, simulate_store
-from driple.dataset.store import read_dataset
+from driple.dataset.graphtable import ENCODINGS, HASH_COLUMN
+from driple.dataset.simulated import SHARED_GRAPHS, SimulationPlan, simulate_store
+from driple.dataset.store import ABOUT_FILE, EXAMPLES_FILE, GRAPHS_FILE, SHARED_KEY, read_dataset
+from driple.dataset.tables import read_table, write_table
+from driple.files import atomic_replace
 from driple.graph.opgraph import OpGraph
 
 STEPS = 50
@@ -55,6 +59,23 @@ def simulate_all(store: GraphStore, settings: list[str], out: Path, processes: i
     )
     for place in made:
         print(f"wrote {place.relative_to(DATASETS)}")
+    drop_unused(out)
+
+
+def drop_unused(folder: Path) -> None:
+    """Drop the shared graphs that no data set of a folder has any more."""
+    file = folder / SHARED_GRAPHS / GRAPHS_FILE
+    used = {
+        key
+        for about in folder.glob(f"*/{ABOUT_FILE}")
+        if json.loads(about.read_bytes()).get(SHARED_KEY) == SHARED_GRAPHS
+        for key in read_table(about.parent / EXAMPLES_FILE, ["graph"])["graph"].to_pylist()
+    }
+    table = read_table(file)
+    kept = [key in used for key in table[HASH_COLUMN].to_pylist()]
+    if not all(kept):
+        with atomic_replace(file) as (part,):
+            write_table(table.filter(kept), part, ENCODINGS)
 
 
 def stored_again(setting: str, folder: Path) -> GraphStore:
