@@ -20,7 +20,7 @@ FIRST, OTHER = "CPU-P1w2/ho-400M", "CPU-P2w2/ho-200M"
 def test_graphs_of_a_data_set_are_simulated_on_other_settings(
     program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same workloads on each setting, with simulated labels and the same reader; again with one of them."""
+    """The same workloads, with simulated labels and the same reader; then one of them alone."""
     name = Setting.parse(FIRST).file_name
     whole = read_dataset(DATASETS / name)
     small = replace(whole, examples=tuple(e for e in whole.examples if e.family == "lenet")[:2])
