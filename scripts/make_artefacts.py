@@ -7,9 +7,9 @@
     measured    inspectors with measured labels, both presets         -> checkpoints/
     simulated   inspectors with simulated labels, both presets        -> checkpoints/
 
-Stop it at any time, the same command goes on: what a stage has made, it does not make again. To
-make all anew, delete build/artefacts/ and runs/. Seconds of each stage, over all tries, are in
-build/artefacts/seconds.json.
+Stop it at any time, the same command goes on: stages that are done are left out, and the others do
+not make again what they have made. To make all anew, delete build/artefacts/ and runs/. Seconds of
+each stage, over all tries, are in build/artefacts/stages.json.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ import sys
 import time
 from pathlib import Path
 
+from driple.errors import DripleError
+from driple.files import atomic_write
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "artefacts"
-SECONDS = FOLDER / "seconds.json"
+RECORD = FOLDER / "stages.json"
 STAGES = ("graphs", "simulate", "measured", "simulated")
 
 
@@ -43,16 +46,30 @@ def commands_of(stage: str, processes: int) -> list[list[str]]:
     return made[stage]
 
 
+def recorded() -> dict[str, dict[str, float | bool]]:
+    """Of each stage that was begun, its seconds and whether it is done."""
+    found: dict[str, dict[str, float | bool]] = (
+        json.loads(RECORD.read_bytes()) if RECORD.exists() else {}
+    )
+    return found
+
+
 def run_stage(stage: str, processes: int) -> None:
-    """Run a stage, and add its seconds to those of earlier tries, also if it is stopped."""
-    started = time.monotonic()
+    """Run a stage, and record its seconds over all tries, also if it is stopped."""
+    before = recorded()
+    known = before.get(stage, {"seconds": 0, "done": False})
+    if known["done"]:
+        print(f"{stage}: done before, in {known['seconds']} s")
+        return
+    started, done = time.monotonic(), False
     try:
         for command in commands_of(stage, processes):
             subprocess.run(command, cwd=ROOT, check=True)
+        done = True
     finally:
-        took = json.loads(SECONDS.read_bytes()) if SECONDS.exists() else {}
-        took[stage] = round(took.get(stage, 0) + time.monotonic() - started)
-        SECONDS.write_text(json.dumps(took, indent=1) + "\n")
+        seconds = round(known["seconds"] + time.monotonic() - started)
+        text = json.dumps({**before, stage: {"seconds": seconds, "done": done}}, indent=1)
+        atomic_write(RECORD, text.encode(), error=DripleError)
 
 
 def main() -> None:
