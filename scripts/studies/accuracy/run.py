@@ -125,13 +125,18 @@ def error_rows(setting: str, results: Results) -> Rows:
             "seeds": seeds_text(tuple(row.by_seed[method])),
             "error": row.section,
             "target": row.name,
-            "mean": f"{spread.mean:.6g}",
-            "std": "" if spread.std is None else f"{spread.std:.6g}",
+            "mean": f"{spread.mean:.{digits_of(row.section)}f}",
+            "std": "" if spread.std is None else f"{spread.std:.{digits_of(row.section)}f}",
         }
         for split, result in results.items()
         for row in result.rows()
         for method, spread in row.values.items()
     ]
+
+
+def digits_of(section: str) -> int:
+    """Digits that an error is stored with, after the point."""
+    return 4 if section == "NRMSE" else 1
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
